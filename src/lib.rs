@@ -30,5 +30,5 @@ pub mod turn;
 
 pub use rockbot_core::{
     AgentIdentity, BoxError, CallContext, CallId, Clock, Digest, ExposeSecret, IdSource, MemoryId, MessageId,
-    Principal, RandomIds, Secret, SessionId, SystemClock, Timestamp, ToolName, TurnId, context, trust,
+    Principal, RandomIds, Secret, SessionId, SystemClock, Timestamp, ToolName, TraceContext, TurnId, context, trust,
 };

@@ -18,6 +18,8 @@ Options:
     --bus URL        serve users and other programs over this RabbitMQ broker, such as amqp://127.0.0.1, instead of
                      the one in the section RabbitMq of the settings; without both, inside this process alone
     --port PORT      serve /metrics, /livez and /readyz at this port of 127.0.0.1 (default: 9464; 0: any free one)
+    --otlp URL       send spans to this OpenTelemetry collector over HTTP, such as http://127.0.0.1:4318; needs a build
+                     with `--features otel`
     --help           print this
 
 Lines that begin with a slash:
@@ -38,6 +40,7 @@ pub(crate) struct Arguments {
     pub(crate) data: PathBuf,
     pub(crate) bus: Option<String>,
     pub(crate) port: u16,
+    pub(crate) otlp: Option<String>,
     pub(crate) help: bool,
 }
 
@@ -51,6 +54,7 @@ impl Arguments {
             data: PathBuf::from("data/full_agent"),
             bus: None,
             port: 9464,
+            otlp: None,
             help: false,
         };
         while let Some(word) = words.next() {
@@ -66,6 +70,7 @@ impl Arguments {
                 "--data" => arguments.data = value()?.into(),
                 "--bus" => arguments.bus = Some(value()?),
                 "--port" => arguments.port = port(&value()?)?,
+                "--otlp" => arguments.otlp = Some(value()?),
                 "--help" | "-h" => arguments.help = true,
                 other => return Err(format!("there is no argument `{other}`; see --help")),
             }

@@ -13,6 +13,8 @@ mod heartbeat;
 mod hooks;
 mod layers;
 mod notes;
+#[cfg_attr(not(feature = "otel"), path = "without_otlp.rs")]
+mod otlp;
 mod profile;
 mod reviewer;
 mod reviews;
@@ -28,6 +30,7 @@ use std::time::Duration;
 use arguments::{Arguments, HELP};
 use endpoint::Endpoint;
 use heartbeat::Heartbeat;
+use otlp::Otlp;
 use reviews::ReviewHandler;
 use rockbot::agent::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
 use rockbot::chat::KeywordTierSelector;
@@ -66,7 +69,19 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<(), BoxError> {
-    telemetry::log_to_stderr()?;
+    let traces = arguments.otlp.as_deref();
+    let traces = traces
+        .map(|collector| Otlp::open(collector, "full_agent"))
+        .transpose()?;
+    telemetry::install(traces.as_ref())?;
+    let ended = run_traced(arguments, traces.as_ref()).await;
+    if let Some(traces) = traces {
+        traces.close();
+    }
+    ended
+}
+
+async fn run_traced(arguments: Arguments, traces: Option<&Otlp>) -> Result<(), BoxError> {
     let config = settings(&arguments)?;
     let bus = bus::open(arguments.bus.as_deref(), &config).await?;
     // Services of other frameworks share it; without a broker, services in this process take the agent's own bus.
@@ -77,10 +92,10 @@ async fn run(arguments: Arguments) -> Result<(), BoxError> {
     if let Some(text) = &arguments.review {
         return terminal::print(&reviewer::review(&reviewer, text).await?.to_string());
     }
-    let host = Arc::new(build(&arguments, &config, [&bus, &services], &reviewer)?);
+    let host = Arc::new(build(&arguments, &config, [&bus, &services], &reviewer, traces)?);
     match &arguments.ask {
         Some(question) => ask(&host, question).await,
-        None => serve(host, Terminal::new(&bus), arguments.port).await,
+        None => serve(host, Terminal::new(&bus, traces), arguments.port).await,
     }
 }
 
@@ -89,6 +104,7 @@ fn build(
     config: &Config,
     [bus, services]: [&Arc<dyn Bus>; 2],
     reviewer: &AgentHost,
+    traces: Option<&Otlp>,
 ) -> Result<AgentHost, BoxError> {
     let folder = arguments.data.join("agent");
     profile::seed(&folder)?;
@@ -138,8 +154,13 @@ fn build(
             "full_agent.review",
             SubscribeOptions::new().with_concurrency(reviews::CONCURRENT),
         )
-        .handle(ReviewHandler::new(reviewer))
-        .build()?;
+        .handle(ReviewHandler::new(reviewer));
+    // The ids of spans are those of the collector, where there is one.
+    let host = match traces {
+        Some(traces) => traces.bridged(host),
+        None => host,
+    };
+    let host = host.build()?;
     // All parts have read their settings by now, so what is left is unknown.
     for unknown in config.check_unknown()? {
         tracing::warn!("{unknown}");

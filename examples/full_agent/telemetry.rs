@@ -1,10 +1,12 @@
-//! Logs and metrics. The libraries only emit them; this program chooses the subscriber and the recorder.
+//! Logs, traces and metrics. The libraries only emit them; this program chooses the subscriber and the recorder.
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rockbot::agent::telemetry::describe_metrics;
 use rockbot::prelude::*;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
+
+use crate::otlp::Otlp;
 
 /// Bucket bounds of durations in milliseconds: from a local tool to a long answer.
 const MILLISECONDS: [f64; 10] = [
@@ -15,13 +17,12 @@ const MILLISECONDS: [f64; 10] = [
 const SECONDS: [f64; 10] = [0.02, 0.08, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 40.96, 81.92];
 const TOKENS: [f64; 8] = [16.0, 64.0, 256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0];
 
-/// Logs JSON lines to standard error, filtered by `RUST_LOG`.
+/// Logs JSON lines to standard error, filtered by `RUST_LOG`, and sends spans to the collector, if there is one.
 ///
 /// Each line carries its spans: `dispatch` for a message, in it `invoke_agent` for the turn, in it `chat` and
-/// `execute_tool`. The first two carry the sender's `traceparent`, so the lines of one request can be found in
-/// every program that it passed through. An OpenTelemetry layer would be added below with a further `.with(…)`, and
-/// use that field as the span's remote parent. `rockbot::agent::telemetry` has a table of all spans and metrics.
-pub(crate) fn log_to_stderr() -> Result<(), BoxError> {
+/// `execute_tool`. All but `chat` carry a `trace_id`, so the lines of one request can be found in every program that it
+/// passed through, and in the collector. `rockbot::agent::telemetry` has a table of all spans and metrics.
+pub(crate) fn install(traces: Option<&Otlp>) -> Result<(), BoxError> {
     let targets = match std::env::var("RUST_LOG") {
         Ok(text) => text
             .parse::<Targets>()
@@ -33,7 +34,12 @@ pub(crate) fn log_to_stderr() -> Result<(), BoxError> {
         .flatten_event(true)
         .with_current_span(false)
         .with_writer(std::io::stderr);
-    tracing_subscriber::registry().with(lines).with(targets).try_init()?;
+    let spans = traces.map(Otlp::layer);
+    tracing_subscriber::registry()
+        .with(spans)
+        .with(lines)
+        .with(targets)
+        .try_init()?;
     Ok(())
 }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use rockbot::message::{AgentReply, RequestError, UserFeedback, UserMessage, headers};
 use rockbot::prelude::*;
-use rockbot::{IdSource, MessageId, RandomIds};
+use rockbot::{MessageId, TraceContext};
 use tokio::sync::mpsc;
 
+use crate::otlp::Otlp;
 use crate::{reviews, status};
 
 /// The session of this terminal.
@@ -18,6 +19,8 @@ pub(crate) const SESSION: &str = "terminal";
 pub(crate) struct Terminal {
     proxy: UserProxy,
     bus: Arc<dyn Bus>,
+    /// The collector of spans, if there is one.
+    traces: Option<Otlp>,
     is_interactive: bool,
     /// The id of the last answered message.
     answered: Option<MessageId>,
@@ -26,8 +29,9 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) fn new(bus: &Arc<dyn Bus>) -> Self {
+    pub(crate) fn new(bus: &Arc<dyn Bus>, traces: Option<&Otlp>) -> Self {
         Self {
+            traces: traces.cloned(),
             proxy: UserProxy::new(bus.clone(), "terminal"),
             bus: bus.clone(),
             is_interactive: io::stdin().is_terminal(),
@@ -73,12 +77,13 @@ impl Terminal {
     /// Sends a message, shows the agent's progress, and waits for the reply.
     async fn send(&mut self, text: &str) -> Result<(MessageId, AgentReply), RequestError> {
         // A trace begins here; the agent's log lines about this message carry it.
-        let (trace, span) = (RandomIds.next_id(), RandomIds.next_id());
-        let traceparent = format!("00-{trace}-{}-01", &span[..16]);
+        let span = tracing::info_span!("user_message", otel.kind = "producer");
+        let trace = self.traces.as_ref().and_then(|traces| traces.place(&span));
+        let trace = trace.unwrap_or_else(TraceContext::begin);
         let shown = std::mem::take(&mut self.shown);
         let content = shown.into_iter().fold(Content::from(text), Content::with_media);
         let message = MessageEnvelope::of(&UserMessage::new(SESSION, content))?;
-        let message = message.with_header(headers::TRACEPARENT, traceparent);
+        let message = message.with_header(headers::TRACEPARENT, trace.traceparent());
         let id = message.message_id.clone();
         let reply = self
             .proxy

@@ -14,7 +14,7 @@ pub use tokio_util::sync::CancellationToken;
 pub use crate::extensions::Extensions;
 use crate::trust::Label;
 pub use crate::trust::Trust;
-use crate::{CallId, Digest, Principal, SessionId, TurnId};
+use crate::{CallId, Digest, Principal, SessionId, TraceContext, TurnId};
 
 /// The entry point through which work came in. It is set by the channel, never by the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -169,7 +169,7 @@ struct Scope {
     grants: Arc<[Grant]>,
     /// The key that another program gave to a call, if the call came from there.
     idempotency_key: Option<Arc<str>>,
-    trace: Option<Arc<str>>,
+    trace: Option<TraceContext>,
     progress: ProgressReporter,
     extensions: Extensions,
 }
@@ -292,9 +292,10 @@ impl CallContext {
         &self.0.cancellation
     }
 
-    /// Returns the W3C `traceparent` of the caller, if there is one.
-    pub fn trace(&self) -> Option<&str> {
-        self.0.trace.as_deref()
+    /// Returns the position of the work in a trace, if it has one. Within a tool it is that of the call's span, so
+    /// that a tool passes it on to the services that it asks.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.0.trace.as_ref()
     }
 
     /// Returns the reporter through which a tool tells the listener of its turn how far it is.
@@ -411,10 +412,10 @@ impl CallContext {
         self.change(|scope| scope.grants = grants.into())
     }
 
-    /// Sets the `traceparent` of the trace that the work belongs to.
+    /// Sets the position of the work in a trace.
     #[must_use]
-    pub fn with_trace(self, traceparent: &str) -> Self {
-        self.change(|scope| scope.trace = Some(traceparent.into()))
+    pub fn with_trace(self, trace: TraceContext) -> Self {
+        self.change(|scope| scope.trace = Some(trace))
     }
 
     /// Sets the reporter that [`CallContext::progress`] returns, such as a turn's

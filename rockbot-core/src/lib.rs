@@ -59,6 +59,7 @@ pub mod support;
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
 pub mod tool;
+mod trace;
 pub mod trust;
 pub mod turn;
 pub mod user;
@@ -68,6 +69,7 @@ pub use context::CallContext;
 pub use id::{CallId, IdSource, MemoryId, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
 pub use identity::AgentIdentity;
 pub use support::Digest;
+pub use trace::TraceContext;
 
 /// A boxed error of any type, the form in which tower's middleware returns errors.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;

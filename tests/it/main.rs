@@ -105,6 +105,8 @@ mod tool_groups;
 mod tool_services;
 mod tool_surface;
 mod tools;
+#[cfg(feature = "otel")]
+mod traces;
 mod trust;
 #[cfg(feature = "rabbitmq")]
 mod trustgraph;

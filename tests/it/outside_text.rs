@@ -112,7 +112,7 @@ fn messages() {
         let again: MessageEnvelope = serde_json::from_slice(&serde_json::to_vec(&envelope).unwrap()).unwrap();
         assert_eq!(again, envelope);
         assert!(headers::timeout(&envelope.headers).is_none_or(|limit| limit <= Duration::from_secs(86_400)));
-        headers::TraceContext::extract(&envelope.headers);
+        headers::trace(&envelope.headers);
         payload::<UserMessage>(&envelope);
         payload::<AgentReply>(&envelope);
         payload::<ToolInvokeRequest>(&envelope);

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use rockbot_core::CallContext;
 use rockbot_core::messaging::{
     Bus, Delivery, Disposition, ErrorReply, Message, MessageEnvelope, MessagePublisherExt, MessageSubscriberExt,
     RequestClient, Subscription, headers,
@@ -15,6 +14,7 @@ use rockbot_core::tool::{
     Effect, RemoteToolExecutor, ToolError, ToolErrorCode, ToolErrorMessage, ToolExecutor, ToolInvokeRequest,
     ToolInvokeResponse, ToolRegistration, remote_tool,
 };
+use rockbot_core::{CallContext, TraceContext};
 use rockbot_host::bus::InProcessBus;
 use serde::Serialize;
 use serde_json::json;
@@ -131,7 +131,7 @@ async fn a_call_travels_with_its_context_and_its_answer_comes_back() {
     let cx = cx()
         .with_principal("me".into())
         .with_turn("turn-1".into())
-        .with_trace(trace)
+        .with_trace(TraceContext::parse(trace).unwrap())
         .with_deadline(Instant::now() + Duration::from_secs(5));
     let executor = line
         .executor(Effect::Mutating)

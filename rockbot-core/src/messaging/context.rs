@@ -8,16 +8,18 @@ use tokio::time::Instant;
 
 use super::{BusError, Delivery, Message, MessageEnvelope, MessagePublisher, MessagePublisherExt as _, Reach, headers};
 use crate::context::{Origin, Trust};
-use crate::{AgentIdentity, CallContext, Principal};
+use crate::{AgentIdentity, CallContext, Principal, TraceContext};
 
 /// A delivery together with the host that received it. Handlers and tower layers around messages get it. Cheap to
 /// clone.
 #[derive(Clone)]
 pub struct MessageContext(Arc<Received>);
 
+#[derive(Clone)]
 struct Received {
     delivery: Delivery,
     at: Instant,
+    trace: Option<TraceContext>,
     host: Arc<HostContext>,
 }
 
@@ -40,6 +42,7 @@ impl MessageContexts {
     /// Creates the context of a delivery that arrived now.
     pub fn of(&self, delivery: Delivery) -> MessageContext {
         MessageContext(Arc::new(Received {
+            trace: headers::trace(&delivery.envelope.headers),
             delivery,
             at: Instant::now(),
             host: Arc::clone(&self.0),
@@ -79,6 +82,19 @@ impl MessageContext {
         self.0.at
     }
 
+    /// Returns the position in a trace of the work on this message: in a host that of its span, else the sender's, if
+    /// it sent a valid one.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.0.trace.as_ref()
+    }
+
+    /// Sets the position in a trace of the work on this message. The host does so before its layers and handlers.
+    #[must_use]
+    pub fn with_trace(mut self, trace: TraceContext) -> Self {
+        Arc::make_mut(&mut self.0).trace = Some(trace);
+        self
+    }
+
     /// Returns the principal on whose behalf the message was sent, with `user` for a sender that names no principal.
     ///
     /// An untrusted channel cannot vouch for the claim: its principals get the prefix `untrusted/`, so that they
@@ -94,8 +110,8 @@ impl MessageContext {
     }
 
     /// Creates the context of calls that the handler makes in `session`: origin [`Origin::Bus`], the trust of the
-    /// channel (at most [`Trust::User`]), and the sender's trace, remaining time and idempotency key. If the sender
-    /// gave no key, the key is derived from its name and the message id.
+    /// channel (at most [`Trust::User`]), the position in the trace, and the sender's remaining time and idempotency
+    /// key. If the sender gave no key, the key is derived from its name and the message id.
     pub fn call_context(&self, session: &str) -> CallContext {
         let headers = &self.envelope().headers;
         let mut cx = CallContext::new(session)
@@ -108,8 +124,8 @@ impl MessageContext {
         if let Some(limit) = headers::timeout(headers) {
             cx = cx.with_deadline(self.received() + limit);
         }
-        match headers::TraceContext::extract(headers) {
-            Some(trace) => cx.with_trace(trace.traceparent()),
+        match self.trace() {
+            Some(trace) => cx.with_trace(trace.clone()),
             None => cx,
         }
     }
@@ -128,24 +144,36 @@ impl MessageContext {
         }
     }
 
-    /// Publishes `payload` under the topic of its type, with this agent as the source.
+    /// Publishes `payload` under the topic of its type, with this agent as the source and the trace of this message.
     ///
     /// # Errors
     ///
     /// Returns an error as [`MessagePublisherExt::send`](super::MessagePublisherExt::send) does.
     pub async fn publish<M: Message + Serialize + Sync>(&self, payload: &M) -> Result<Reach, BusError> {
-        self.publisher().send(self.identity().name(), payload).await
+        let topic = M::TOPIC.ok_or(BusError::NoTopic(M::TYPE))?;
+        self.publisher()
+            .publish(topic, Arc::new(self.envelope_of(payload)?))
+            .await
     }
 
-    /// Replies to the message, with this agent as the source. Does nothing if the sender named no reply topic.
+    /// Replies to the message, with this agent as the source and the trace of this message. Does nothing if the sender named no reply topic.
     ///
     /// # Errors
     ///
     /// Returns an error if the payload cannot be serialized, and as
     /// [`MessagePublisher::publish`](super::MessagePublisher::publish) does.
     pub async fn reply<M: Message + Serialize + Sync>(&self, payload: &M) -> Result<Reach, BusError> {
-        let reply = MessageEnvelope::of(payload)?.with_source(Arc::clone(self.identity().name()));
-        self.publisher().reply(self.envelope(), reply).await
+        self.publisher()
+            .reply(self.envelope(), self.envelope_of(payload)?)
+            .await
+    }
+
+    fn envelope_of<M: Message + Serialize>(&self, payload: &M) -> Result<MessageEnvelope, BusError> {
+        let mut envelope = MessageEnvelope::of(payload)?.with_source(Arc::clone(self.identity().name()));
+        if let Some(trace) = self.trace() {
+            headers::set_trace(trace, &mut envelope.headers);
+        }
+        Ok(envelope)
     }
 }
 

@@ -38,7 +38,7 @@ pub use error::BusError;
 pub use error_reply::ErrorReply;
 pub use handler::{IntoHandled, MessageHandler, MessageRoute};
 pub use handler_error::HandlerError;
-pub use headers::{Headers, TraceContext};
+pub use headers::Headers;
 pub use options::{PartitionBy, RetryPolicy, SubscribeOptions, WhenFull};
 pub use request::{RequestClient, RequestError};
 pub use subscription::{Subscription, SubscriptionControl};

@@ -162,7 +162,8 @@ impl Tool {
         self
     }
 
-    /// Sets the maximum number of calls that run concurrently in one host. Further calls wait.
+    /// Sets the maximum number of calls that run concurrently in one host. Further calls wait. Zero is an
+    /// error of the registration.
     #[must_use]
     pub fn max_concurrency(mut self, calls: u32) -> Self {
         self.registration.hints.max_concurrency = Some(calls);

@@ -21,7 +21,8 @@ pub struct ToolHints {
     pub needs_approval: bool,
     /// Maximum duration of a call. Default `None`: the host's own limit.
     pub time_limit: Option<Duration>,
-    /// Maximum number of calls that run concurrently in one host. Default `None`: no limit of its own.
+    /// Maximum number of calls that run concurrently in one host. Default `None`: no limit of its own. Zero is an error
+    /// of the registration.
     pub max_concurrency: Option<u32>,
     /// `true` if results stay in the conversation as they are, however long. Default `false`: the host offloads long
     /// results. Set it for tools that read offloaded results, or that return long texts in parts themselves.

@@ -13,7 +13,7 @@ use rockbot_core::tool::{
 };
 use rockbot_core::trust::Label;
 use rockbot_core::turn::{Budget, ProgressSink, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
-use rockbot_core::{SessionId, ToolName};
+use rockbot_core::{SessionId, ToolName, TraceContext};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -162,7 +162,7 @@ impl AgentExecutor {
             .with_label(Some(cx.label()).filter(Label::is_untrusted))
             .with_budget(budget.into_iter().flatten().reduce(least));
         request.parent = caller.map(|turn| (turn.clone(), cx.depth() + 1));
-        request.trace = cx.trace().map(str::to_owned);
+        request.trace = cx.trace().map(TraceContext::traceparent);
         Ok(request)
     }
 

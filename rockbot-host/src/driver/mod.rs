@@ -282,7 +282,7 @@ fn context(turn: &Turn, live: &LiveTurn) -> CallContext {
         Some((parent, depth)) => cx.with_parent(parent.clone(), *depth),
         None => cx,
     };
-    match &request.trace {
+    match live.trace() {
         Some(trace) => cx.with_trace(trace),
         None => cx,
     }

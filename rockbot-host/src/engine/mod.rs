@@ -73,6 +73,7 @@ use crate::live::{BacklogLimits, LiveTurn, LiveTurns, Sessions, TurnState};
 use crate::media::MediaLibrary;
 use crate::profile::SystemPrompt;
 use crate::routing::TierRouter;
+use crate::telemetry::Traces;
 use crate::tool::ToolDispatcher;
 use crate::turn::PolicySnapshot;
 use accept::AcceptingTurns;
@@ -120,6 +121,7 @@ pub(crate) struct TurnEngine {
     approvers: Vec<Principal>,
     owner: String,
     agent: Arc<str>,
+    traces: Traces,
     meters: TurnMeters,
     sessions: Arc<Sessions>,
     live: LiveTurns,
@@ -185,6 +187,7 @@ pub(crate) struct EngineDeps {
     pub(crate) owner: String,
     /// The name of the agent.
     pub(crate) agent: Arc<str>,
+    pub(crate) traces: Traces,
 }
 
 impl EngineDeps {
@@ -243,6 +246,7 @@ impl TurnEngine {
             approvers: deps.approvers,
             owner: deps.owner,
             agent: deps.agent,
+            traces: deps.traces,
             meters: TurnMeters::default(),
             sessions: Sessions::new(deps.backlog),
             live: LiveTurns::default(),

@@ -1,5 +1,6 @@
 //! The span of a turn.
 
+use rockbot_core::TraceContext;
 use rockbot_core::chat::ChatErrorKind;
 use rockbot_core::support::loggable;
 use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnStatus};
@@ -10,9 +11,17 @@ use super::{TurnEngine, meters};
 use crate::live::LiveTurn;
 
 impl TurnEngine {
-    /// Creates the span of a turn, within the current span. `traceparent` is that of the message's sender, for a
-    /// subscriber that joins traces.
+    /// Creates the span of a turn, and gives the turn its position in a trace: below the message's or the caller's, and
+    /// for a later stretch of work below the earlier one.
     pub(super) fn span(&self, live: &LiveTurn) -> Span {
+        let span = self.unplaced(live);
+        let asked = live.request().trace.as_deref().and_then(TraceContext::parse);
+        let parent = live.trace().or(asked);
+        live.set_trace(self.traces.place(&span, parent.as_ref()));
+        span
+    }
+
+    fn unplaced(&self, live: &LiveTurn) -> Span {
         let request = live.request();
         tracing::info_span!(
             "invoke_agent",
@@ -24,7 +33,9 @@ impl TurnEngine {
             gen_ai.conversation.id = %loggable(request.session.as_str()),
             turn = %live.id(),
             status = Empty,
-            traceparent = request.trace.as_deref(),
+            traceparent = request.trace.as_deref().map(loggable).map(tracing::field::display),
+            trace_id = Empty,
+            span_id = Empty,
             error.type = Empty,
         )
     }

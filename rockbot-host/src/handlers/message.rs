@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rockbot_core::BoxError;
 use rockbot_core::context::{Origin, Trust};
-use rockbot_core::messaging::{HandlerError, MessageContext, MessageEnvelope, MessageHandler, headers};
+use rockbot_core::messaging::{HandlerError, MessageContext, MessageEnvelope, MessageHandler};
 use rockbot_core::support::{loggable, reference};
 use rockbot_core::turn::{JournalError, TurnRequest};
 use rockbot_core::user::{AgentReply, UserMessage, UserProxyTopics};
+use rockbot_core::{BoxError, TraceContext};
 
 use super::progress::progress_of;
 use super::{UserOptions, is_for_another};
@@ -86,7 +86,7 @@ impl UserMessages {
             .with_busy(self.options.busy)
             .with_reply_to(reply_to)
             .with_correlation_id(correlation.unwrap_or(envelope.message_id.as_str()));
-        request.trace = headers::TraceContext::extract(&envelope.headers).map(|trace| trace.traceparent().to_owned());
+        request.trace = cx.trace().map(TraceContext::traceparent);
         request
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rockbot_core::chat::TierDecision;
 use rockbot_core::content::Content;
 use rockbot_core::turn::{OutputValidator, ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
-use rockbot_core::{BoxError, TurnId};
+use rockbot_core::{BoxError, TraceContext, TurnId};
 use tokio::sync::{SetOnce, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +34,8 @@ pub(crate) struct LiveTurn {
     reports: Option<CancellationToken>,
     /// The decision of the tier selector, if this process asked it.
     tier_decision: OnceLock<TierDecision>,
+    /// The position of its latest span in a trace.
+    trace: Mutex<Option<TraceContext>>,
     /// The content by which guardrails replaced the user's.
     replaced_input: OnceLock<Content>,
     /// The output validators of the request alone.
@@ -79,6 +81,7 @@ impl LiveTurn {
             progress,
             reports,
             tier_decision: OnceLock::new(),
+            trace: Mutex::default(),
             replaced_input: OnceLock::new(),
             validators: OnceLock::new(),
             layered: OnceLock::new(),
@@ -132,6 +135,16 @@ impl LiveTurn {
     /// Returns the decision of the tier selector, if this process asked it.
     pub(crate) fn tier_decision(&self) -> Option<&TierDecision> {
         self.tier_decision.get()
+    }
+
+    /// Sets the position in a trace of the work that begins.
+    pub(crate) fn set_trace(&self, trace: TraceContext) {
+        *self.trace.lock().unwrap_or_else(PoisonError::into_inner) = Some(trace);
+    }
+
+    /// Returns the position in a trace of the latest work on the turn.
+    pub(crate) fn trace(&self) -> Option<TraceContext> {
+        self.trace.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Replaces the content of the user's message. The first replacement counts.

@@ -24,17 +24,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use rockbot_core::BoxError;
-use rockbot_core::messaging::{
-    Delivery, DeliveryHandler, Disposition, HandlerError, MessageContext, MessageContexts, headers,
-};
+use rockbot_core::messaging::{Delivery, DeliveryHandler, Disposition, HandlerError, MessageContext, MessageContexts};
 use rockbot_core::support::{caught, loggable};
 use tokio_util::sync::CancellationToken;
+use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
 pub(crate) use replies::ReplyTopics;
 pub(crate) use router::{HostRoute, Router};
 
 use crate::layer::{Layers, Stack, call};
+use crate::telemetry::Traces;
 use dedup::{Admission, DedupWindow};
 use router::Route;
 
@@ -50,6 +50,7 @@ pub(crate) struct Pipeline {
     stack: Option<Stack<MessageContext, Disposition>>,
     reply_topics: ReplyTopics,
     dedup: DedupWindow,
+    traces: Traces,
     /// Cancelled when the host has ended. A shared bus outlives its host and must get a verdict on each message.
     abort: CancellationToken,
 }
@@ -75,8 +76,15 @@ impl Pipeline {
             stack,
             reply_topics,
             dedup: DedupWindow::default(),
+            traces: Traces::default(),
             abort,
         }
+    }
+
+    /// Sets the source of the positions of deliveries in traces.
+    pub(crate) fn traces(mut self, traces: Traces) -> Self {
+        self.traces = traces;
+        self
     }
 
     /// Dispatches a message unless it is a duplicate, which is acknowledged without being handled.
@@ -127,6 +135,9 @@ impl DeliveryHandler for Pipeline {
         let cx = self.contexts.of(delivery);
         let route = self.router.route(&cx.envelope().message_type);
         let span = span(&cx);
+        // The sender's header is the parent; what the handler does and sends is below this delivery.
+        let place = self.traces.place(&span, cx.trace());
+        let cx = cx.with_trace(place);
         let handling = self.dispatch_once(route, &cx).instrument(span.clone());
         // Cancel point: if the host ends here, the handler is dropped at its current await and the dedup guard with it,
         // so a redelivery is handled by the next host.
@@ -138,7 +149,7 @@ impl DeliveryHandler for Pipeline {
     }
 }
 
-/// Creates the span of one delivery. `traceparent` is the sender's, for a tracing subscriber that joins traces.
+/// Creates the span of one delivery. `traceparent` is the sender's.
 fn span(cx: &MessageContext) -> Span {
     let (envelope, delivery) = (cx.envelope(), cx.delivery());
     tracing::info_span!(
@@ -149,7 +160,9 @@ fn span(cx: &MessageContext) -> Span {
         source = %loggable(&envelope.source),
         topic = %loggable(&delivery.topic),
         attempt = delivery.attempt,
-        traceparent = headers::TraceContext::extract(&envelope.headers).map(|trace| trace.traceparent().to_owned()),
+        traceparent = cx.trace().map(tracing::field::display),
+        trace_id = Empty,
+        span_id = Empty,
     )
 }
 

@@ -2,6 +2,9 @@
 
 mod book;
 mod describe;
+mod traces;
 
 pub(crate) use book::MeterBook;
 pub use describe::describe_metrics;
+pub use traces::TraceBridge;
+pub(crate) use traces::Traces;

@@ -21,6 +21,7 @@ use super::guard::{Guard, panicked};
 use super::span::{CallSpan, span};
 use crate::isolate::{Isolate, Isolated};
 use crate::layer::{Layers, Stack, call};
+use crate::telemetry::Traces;
 use crate::turn::CallFacts;
 
 /// Maximum time of the layers around a call without a deadline, besides the time limit of its tool. A rate limit may make
@@ -58,6 +59,7 @@ pub struct ToolDispatcher {
     guard: Arc<Guard>,
     stack: Option<Stack<ToolInvocation, ToolInvokeResponse>>,
     captures_content: bool,
+    traces: Traces,
 }
 
 impl ToolDispatcher {
@@ -83,12 +85,19 @@ impl ToolDispatcher {
             guard,
             stack,
             captures_content: false,
+            traces: Traces::default(),
         }
     }
 
     /// Sets whether spans hold arguments and results.
     pub(crate) fn capture_content(mut self, captures_content: bool) -> Self {
         self.captures_content = captures_content;
+        self
+    }
+
+    /// Sets the source of the positions of calls in traces.
+    pub(crate) fn traces(mut self, traces: Traces) -> Self {
+        self.traces = traces;
         self
     }
 
@@ -144,6 +153,9 @@ impl ToolDispatcher {
         cx: &CallContext,
     ) -> ToolInvokeResponse {
         let span = span(&request);
+        // A call without a trace, as of a program's own dispatcher, stays without one where no span is recorded.
+        let traced = (cx.trace().is_some() || !span.is_disabled()).then(|| self.traces.enter(&span, cx));
+        let cx = traced.as_ref().unwrap_or(cx);
         // Measured: moving a short call into a span costs as much as the call, and without a subscriber for nothing.
         if span.is_disabled() && self.stack.is_none() {
             return self.guard.call(request, facts, cx).await;

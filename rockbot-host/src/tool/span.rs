@@ -21,6 +21,8 @@ pub(super) fn span(request: &ToolInvokeRequest) -> Span {
         gen_ai.tool.type = "function",
         gen_ai.tool.call.arguments = Empty,
         gen_ai.tool.call.result = Empty,
+        trace_id = Empty,
+        span_id = Empty,
         error.type = Empty,
     )
 }

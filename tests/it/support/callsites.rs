@@ -10,7 +10,7 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
 /// Makes every span and event ask again each time.
-pub(super) fn keep_undecided() {
+pub(crate) fn keep_undecided() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         tracing::subscriber::set_global_default(Undecided).expect("no test sets a subscriber for all threads");

@@ -1,6 +1,6 @@
 //! Helpers that the integration tests share.
 
-mod callsites;
+pub(crate) mod callsites;
 pub(crate) mod dialects;
 pub(crate) mod files;
 pub(crate) mod journal;

@@ -1,5 +1,6 @@
 //! The spans of the framework, as a subscriber sees them.
 
+use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex};
 
@@ -43,6 +44,19 @@ impl Spans {
             writeln!(tree, "{indent}{}", span.name).unwrap();
             for (field, value) in &span.fields {
                 writeln!(tree, "{indent}  {field} = {value}").unwrap();
+            }
+        }
+        self.numbered(tree)
+    }
+
+    /// Replaces the random ids of traces and spans by their numbers, in the order of the spans.
+    fn numbered(&self, mut tree: String) -> String {
+        for field in ["trace_id", "span_id"] {
+            let mut ids = self.values(field);
+            let mut seen = HashSet::new();
+            ids.retain(|id| seen.insert(id.clone()));
+            for (number, id) in ids.iter().enumerate() {
+                tree = tree.replace(id, &format!("{field}-{}", number + 1));
             }
         }
         tree

@@ -174,6 +174,11 @@ fn refuses_what_a_model_cannot_use(registry: &impl ToolRegistry) {
         matches!(silent, Err(RegistryError::NoDescription(_))),
         "a tool without a description is refused"
     );
+    let stuck = change(tool("a"), |tool| tool.registration.hints.max_concurrency = Some(0));
+    assert!(
+        matches!(registry.register(&owner, stuck), Err(RegistryError::NoConcurrency(_))),
+        "a tool that no call could run is refused"
+    );
     let schema = json!({"type": "string"});
     let shapeless = registry.register(
         &owner,

@@ -66,6 +66,9 @@ impl ToolEntry {
         if registration.description.trim().is_empty() {
             return Err(RegistryError::NoDescription(name.clone()));
         }
+        if registration.hints.max_concurrency == Some(0) {
+            return Err(RegistryError::NoConcurrency(name.clone()));
+        }
         let arguments =
             ArgumentSchema::compile(&registration.parameters_schema).map_err(|cause| RegistryError::InvalidSchema {
                 name: name.clone(),

@@ -113,6 +113,11 @@ pub enum RegistryError {
     /// The description is empty. A model cannot choose a tool without one.
     #[error("tool `{0}` has no description: write a doc comment on its arguments or call `.description(…)`")]
     NoDescription(ToolName),
+    /// The tool may run in no call at all.
+    #[error(
+        "`max_concurrency` of tool `{0}` is zero, so no call of it could run: use 1 or more, or `None` for no limit"
+    )]
+    NoConcurrency(ToolName),
     /// The schema cannot be compiled for validating arguments.
     #[error("the parameters schema of tool `{name}` cannot be used: {cause}")]
     InvalidSchema {

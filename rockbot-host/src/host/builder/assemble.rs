@@ -336,7 +336,8 @@ impl AgentHostBuilder {
         let (chat_layers, tool_layers) = (take(&mut self.chat_layers), take(&mut self.tool_layers));
         let chat = GuardedChat::new(chat, chat_layers).capture_content(self.captures_content);
         let tools = ToolDispatcher::with_layers(registry.clone(), self.limits, tool_layers, self.tools_on_demand)
-            .capture_content(self.captures_content);
+            .capture_content(self.captures_content)
+            .traces(self.traces.clone());
         (chat, tools)
     }
 
@@ -385,6 +386,7 @@ impl AgentHostBuilder {
             approvers: take(&mut self.approvers),
             owner: identity.to_string(),
             agent: identity.name().clone(),
+            traces: self.traces.clone(),
         })
     }
 
@@ -405,7 +407,9 @@ impl AgentHostBuilder {
         let turns = TurnService::new(engine.clone());
         let routes = self.messages.host_routes(&turns, &parts, &self.ids);
         let abort = engine.abort.clone();
-        let bus = self.messages.connect(identity, deps.patterns, routes, abort)?;
+        let bus = self
+            .messages
+            .connect(identity, deps.patterns, routes, abort, self.traces)?;
         let agent = Agent::new(turns.clone(), self.ids);
         parts.provide(Arc::new(agent.clone()));
         Ok(AgentHost {

@@ -19,6 +19,7 @@ use crate::host::lifecycle::{BusSide, PendingSubscription};
 use crate::layer::Layers;
 use crate::media::MediaLibrary;
 use crate::pipeline::{HostRoute, Pipeline, ReplyTopics, Router};
+use crate::telemetry::Traces;
 
 /// The settings of the message side.
 #[derive(Default)]
@@ -169,6 +170,7 @@ impl MessageSettings {
         patterns: Patterns,
         more: Vec<HostRoute>,
         abort: CancellationToken,
+        traces: Traces,
     ) -> Result<Option<BusSide>, BuildError> {
         let Some(bus) = self.bus else { return Ok(None) };
         let mut router = Router::new(self.options.handler_time_limit);
@@ -180,10 +182,11 @@ impl MessageSettings {
             return Err(BuildError { problems });
         }
         let contexts = MessageContexts::new(identity, bus.clone());
+        let pipeline = Pipeline::new(contexts, router, self.layers, patterns.replies, abort);
         Ok(Some(BusSide {
             bus,
             is_shared: self.bus_is_shared,
-            handler: Arc::new(Pipeline::new(contexts, router, self.layers, patterns.replies, abort)),
+            handler: Arc::new(pipeline.traces(traces)),
             pending: patterns.pending,
         }))
     }

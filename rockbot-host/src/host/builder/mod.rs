@@ -46,6 +46,7 @@ use crate::media::MEDIA_RETENTION;
 use crate::profile::{AgentProfileOptions, DefaultSystemPromptBuilder, SystemPromptBuilder};
 use crate::routing::RoutingLog;
 use crate::settings::HostSettings;
+use crate::telemetry::{TraceBridge, Traces};
 use crate::tool::ToolLimits;
 use crate::turn::PolicySnapshot;
 
@@ -68,7 +69,7 @@ use crate::turn::PolicySnapshot;
 /// | hooks: async functions of your own that turns ask | [`input_guardrail`](Self::input_guardrail), [`loop_policy`](Self::loop_policy), [`output_validator`](Self::output_validator), [`history_processor`](Self::history_processor) |
 /// | layers: tower middleware of your own | [`layer`](Self::layer), [`turn_layer`](Self::turn_layer), [`chat_layer`](Self::chat_layer), [`tool_layer`](Self::tool_layer) |
 /// | composition: parts from elsewhere | [`settings`](Self::settings), [`add`](Self::add), [`give`](Self::give) |
-/// | environment: what tests replace, what traces contain | [`clock`](Self::clock), [`ids`](Self::ids), [`capture_content`](Self::capture_content) |
+/// | environment: what tests replace, what traces contain | [`clock`](Self::clock), [`ids`](Self::ids), [`capture_content`](Self::capture_content), [`trace_bridge`](Self::trace_bridge) |
 ///
 /// # For users of the original RockBot
 ///
@@ -129,6 +130,7 @@ pub struct AgentHostBuilder {
     hooks: Hooks,
     limits: ToolLimits,
     captures_content: bool,
+    traces: Traces,
     large_results: LargeResultPolicy,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -209,6 +211,7 @@ impl AgentHostBuilder {
             hooks: Hooks::default(),
             limits: ToolLimits::default(),
             captures_content: false,
+            traces: Traces::default(),
             large_results: LargeResultPolicy::default(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
@@ -410,6 +413,13 @@ impl AgentHostBuilder {
     /// [`telemetry`](crate::telemetry) lists the fields.
     pub fn capture_content(mut self, captures_content: bool) -> Self {
         self.captures_content = captures_content;
+        self
+    }
+
+    /// Sets the bridge to a tracing backend that assigns the ids of spans, such as OpenTelemetry's. Default none: the
+    /// host assigns them, and other programs still become part of the trace.
+    pub fn trace_bridge(mut self, bridge: impl TraceBridge) -> Self {
+        self.traces = Traces::of(bridge);
         self
     }
 

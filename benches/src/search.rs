@@ -30,10 +30,11 @@ impl Searched {
         }
     }
 
-    /// Returns what the model reads after it has searched by `query`.
-    pub async fn search(&self, query: &str) -> String {
-        let request = ToolInvokeRequest::new("call", "search_tool_output", json!({ "query": query }).to_string())
-            .with_session_id(self.cx.session().clone());
+    /// Returns what the model reads after it has searched by `query` for page number `page`, from 1.
+    pub async fn search(&self, query: &str, page: usize) -> String {
+        let arguments = json!({ "query": query, "page": page }).to_string();
+        let request =
+            ToolInvokeRequest::new("call", "search_tool_output", arguments).with_session_id(self.cx.session().clone());
         let result = self.tool.execute(request, &self.cx).await;
         result.expect("a search of stored chunks").content.into_words()
     }

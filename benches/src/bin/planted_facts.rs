@@ -1,10 +1,16 @@
 //! Measures whether `search_tool_output` finds facts that were planted in long tool results.
 //!
 //! Usage: `planted_facts [MEGABYTES] [SEED] [tuned | held] [--missed]` (1, 1, `tuned`). Prints for each form of text
-//! how many of 100 questions are answered by the passages that the tool returns, and, where asked for, the others.
+//! how many of 100 questions are answered by the passages that the tool returns, how long the queries took, how long the
+//! answers are, and, where asked for, the questions that were not answered and the page that answers them.
 
-use rockbot_benches::planted::{Form, Questions, plant};
+use std::time::{Duration, Instant};
+
+use rockbot_benches::planted::{Fact, Form, Questions, plant};
 use rockbot_benches::search::Searched;
+
+/// Number of pages that are searched for a fact that the first does not show.
+const MAX_PAGES: usize = 20;
 
 #[tokio::main]
 async fn main() {
@@ -19,18 +25,48 @@ async fn main() {
     for form in Form::ALL {
         let planted = plant(form, number(0) as usize * 1_000_000, number(1), questions);
         let searched = Searched::keep(&planted.text).await;
-        let (mut found, mut missed) = (0, Vec::new());
+        let (mut missed, mut times, mut length) = (Vec::new(), Vec::new(), 0);
         for fact in &planted.facts {
-            match searched.search(&fact.question).await.contains(&fact.written) {
-                true => found += 1,
-                false => missed.push(fact),
+            let started = Instant::now();
+            let shown = searched.search(&fact.question, 1).await;
+            times.push(started.elapsed());
+            length += shown.chars().count();
+            if !shown.contains(&fact.written) {
+                missed.push(fact);
             }
         }
+        let found = planted.facts.len() - missed.len();
         all += found;
-        println!("{form:?}: {found} of {}", planted.facts.len());
+        let (first, later) = times.split_at(1);
+        println!(
+            "{form:?}: {found} of {}; first query {:?}, later mean {:?}, max {:?}; {} characters",
+            planted.facts.len(),
+            first[0],
+            later.iter().sum::<Duration>() / later.len() as u32,
+            later.iter().max().expect("there are more queries"),
+            length / planted.facts.len(),
+        );
         for fact in missed.iter().filter(|_| shows_missed) {
-            println!("  {}\n    {}", fact.question, fact.written.replace('\n', "\n    "));
+            show(fact, &searched).await;
         }
     }
     println!("all: {all} of {}", Form::ALL.len() * rockbot_benches::planted::FACTS);
+}
+
+/// Prints a question that is not answered by the first page, and the page that answers it.
+async fn show(fact: &Fact, searched: &Searched) {
+    let mut page = 2;
+    while page <= MAX_PAGES && !searched.search(&fact.question, page).await.contains(&fact.written) {
+        page += 1;
+    }
+    let page = if page > MAX_PAGES {
+        "no page".to_owned()
+    } else {
+        format!("page {page}")
+    };
+    println!(
+        "  {} ({page})\n    {}",
+        fact.question,
+        fact.written.replace('\n', "\n    ")
+    );
 }

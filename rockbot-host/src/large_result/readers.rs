@@ -12,25 +12,30 @@ use rockbot_core::{CallContext, Principal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::passages;
+use super::passages::{self, IndexCache};
 
 /// Maximum number of characters that one call reads: the default size of a chunk.
 const PAGE_LEN: usize = 64_000;
 
-/// Maximum number of passages that a search returns.
-const PASSAGES: usize = 8;
+/// Maximum size of the indexes that are kept between searches, in bytes: about that of the texts.
+const INDEXES_LEN: usize = 32 * 1024 * 1024;
 
 /// Creates the tools `get_from_working_memory` and `search_tool_output` over `memory`.
 ///
 /// Both are pure, and their results are never split again. An entry of more than 64 000 characters is read in
-/// parts; a search returns at most 5 passages of about 1 500 characters each, which overlap. Models see both once a
-/// conversation has a stored text ([`ToolGroup::STORED_TEXTS`]).
+/// parts. A search returns a page of 14 passages, the first 4 of about 850 characters and the others of about 280; the
+/// model may ask for further pages. The indexes of the texts are kept between searches, 32 MiB at most. Models see both
+/// tools once a conversation has a stored text ([`ToolGroup::STORED_TEXTS`]).
 pub fn result_readers(memory: Arc<dyn WorkingMemory>) -> [Tool; 2] {
+    let searched = Searched {
+        memory: memory.clone(),
+        indexes: Arc::new(IndexCache::new(INDEXES_LEN)),
+    };
     [
-        stateful_tool("get_from_working_memory", memory.clone(), read)
+        stateful_tool("get_from_working_memory", memory, read)
             .pure()
             .keeps_results_whole(),
-        stateful_tool("search_tool_output", memory, search)
+        stateful_tool("search_tool_output", searched, search)
             .pure()
             .keeps_results_whole(),
     ]
@@ -76,15 +81,21 @@ struct Search {
     /// searched.
     #[serde(default)]
     key: Option<String>,
+    /// Number of the page of passages, from 1: only after a search that had more.
+    #[serde(default)]
+    page: usize,
 }
 
-async fn search(
-    memory: State<Arc<dyn WorkingMemory>>,
-    args: Search,
-    cx: CallContext,
-) -> Result<ContentPart, ToolError> {
+/// The state of the search: the texts, and the indexes that are kept of them.
+#[derive(Debug, Clone)]
+struct Searched {
+    memory: Arc<dyn WorkingMemory>,
+    indexes: Arc<IndexCache>,
+}
+
+async fn search(searched: State<Searched>, args: Search, cx: CallContext) -> Result<ContentPart, ToolError> {
     let key = args.key.as_deref().map(|key| resolve(key, &cx)).transpose()?;
-    let chunks = chunks(&**memory, cx.principal(), key.as_ref(), &cx)
+    let chunks = chunks(&*searched.memory, cx.principal(), key.as_ref(), &cx)
         .await
         .map_err(unreadable)?;
     match key {
@@ -93,7 +104,9 @@ async fn search(
         _ => {
             let mut label = Label::HOST;
             chunks.iter().for_each(|chunk| label.join(&chunk.provenance.label()));
-            let found = tokio::task::spawn_blocking(move || passages::best(&chunks, &args.query, PASSAGES)).await;
+            let indexes = searched.indexes.clone();
+            let found = move || passages::best(&chunks, &args.query, args.page.max(1), &indexes);
+            let found = tokio::task::spawn_blocking(found).await;
             let found = found
                 .map_err(|error| ToolError::execution_failed("the search did not end its work").with_source(error))?;
             Ok(ContentPart::text(found).with_provenance(Provenance::labelled("tool", &label)))

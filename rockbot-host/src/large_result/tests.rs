@@ -361,6 +361,71 @@ async fn a_search_stays_in_its_result_or_its_conversation() {
 }
 
 #[tokio::test]
+async fn further_pages_show_what_the_first_does_not() {
+    let line = |number: usize| {
+        format!(
+            "{}The apple of tree {number} is ripe.\n",
+            "Nothing stands here. ".repeat(60)
+        )
+    };
+    let content: String = (0..60).map(line).collect();
+    let conversation = Conversation::new("abc");
+    conversation
+        .keep("dump", "1", &content, &LargeResultPolicy::default())
+        .await;
+    let page = async |page: usize| {
+        let arguments = json!({"query": "ripe apple", "page": page});
+        conversation.call(1, arguments).await.unwrap()
+    };
+    let pages = [
+        page(1).await,
+        page(2).await,
+        page(3).await,
+        page(4).await,
+        page(5).await,
+    ];
+    let (mut trees, mut lengths) = (BTreeSet::new(), Vec::new());
+    for text in &pages {
+        let found = text.split("apple of tree ").skip(1);
+        let found: Vec<_> = found.filter_map(|rest| rest.split(' ').next()).collect();
+        lengths.push(found.len());
+        trees.extend(found);
+    }
+    assert_eq!((lengths, trees.len()), (vec![14, 14, 14, 14, 4], 60));
+    assert!(
+        pages[0].ends_with("[more passages: search again with page 2]"),
+        "{}",
+        pages[0]
+    );
+    assert!(pages[4].trim_end().ends_with("is ripe."), "{}", pages[4]);
+    assert_eq!(page(6).await, "There are no more passages: the last page is 5.");
+}
+
+#[tokio::test]
+async fn a_statement_of_another_kind_is_not_hidden_behind_records_with_the_same_name() {
+    let record = |number: usize| {
+        let filler = "Nothing of interest stands here.\n".repeat(30);
+        format!(
+            "The bridge of town{number} was built in {} by Anna Brandt.\n{filler}",
+            1_800 + number
+        )
+    };
+    let (before, behind): (String, String) = ((0..40).map(record).collect(), (40..60).map(record).collect());
+    let fact = "For Anna Brandt, the night porter, ring +49 47 11.\n";
+    let conversation = Conversation::new("abc");
+    conversation
+        .keep(
+            "dump",
+            "1",
+            &[&before, fact, &behind].concat(),
+            &LargeResultPolicy::default(),
+        )
+        .await;
+    let found = conversation.search("How do I reach Anna Brandt?", None).await.unwrap();
+    assert!(found.contains(fact.trim()), "{found}");
+}
+
+#[tokio::test]
 async fn long_entries_are_read_in_parts() {
     let conversation = Conversation::new("abc");
     let text = "äb".repeat(40_000);

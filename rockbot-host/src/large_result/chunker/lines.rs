@@ -4,7 +4,7 @@ use memchr::memchr;
 
 /// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Line {
+pub(in crate::large_result) enum Line {
     /// A line of white space only, outside of a fence.
     Blank,
     /// A heading of level 1 to 3: one to three `#` in the first column and a blank.
@@ -19,7 +19,7 @@ pub(super) enum Line {
 
 /// A classifier of lines that tracks whether it is inside a code fence. An unclosed fence extends to the end.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(in crate::large_result) struct Lines {
     fence: Option<Fence>,
     position: usize,
 }
@@ -34,7 +34,7 @@ struct Fence {
 impl Lines {
     /// Returns start, end and kind of the next line of `text`, its line end included.
     #[inline]
-    pub(super) fn next(&mut self, text: &[u8]) -> Option<(usize, usize, Line)> {
+    pub(in crate::large_result) fn next(&mut self, text: &[u8]) -> Option<(usize, usize, Line)> {
         let start = self.position;
         let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
         let end = memchr(b'\n', rest).map_or(text.len(), |at| start + at + 1);

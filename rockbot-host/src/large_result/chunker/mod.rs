@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use memchr::memrchr;
 
-use lines::{Line, Lines};
+pub(super) use lines::{Line, Lines};
 
 /// A splitter of Markdown into chunks of bounded length.
 ///

@@ -1,144 +1,117 @@
 //! Full-text search in the chunks of a large result: the passages that a model is shown for its query.
 //!
-//! Windows are ranked by their terms and by those of their best statement, and longer passages around the best are shown:
-//! terms that stand close together say more than the same terms some lines apart, and what answers a question often
-//! stands beside the words that find it.
+//! Statements are ranked, that is sentences, lines and objects: terms that stand in one of them say more than the same terms
+//! some lines apart. The best are shown with their surroundings, since what answers a question often stands beside the
+//! words that find it, and those that follow with little more than themselves. The index of each chunk is kept.
 
+mod cache;
 mod escapes;
+mod index;
+mod matches;
+mod query;
+mod ranking;
+mod shown;
 mod statements;
-mod windows;
+mod variety;
+mod words;
 
-use std::fmt::Write;
-use std::ops::Range;
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use rockbot_core::search::{Bm25Ranker, Bm25Weights, Ranked, normalize};
-use rockbot_core::store::WorkingEntry;
+pub(super) use cache::IndexCache;
+use matches::{Matches, Place};
+use query::Query;
+use rockbot_core::store::{ChunkKeys, WorkingEntry};
+use shown::Passage;
+use statements::MAX_LEN;
+use variety::{Wording, varied};
+use words::word_end;
 
-use super::outline::push_plain;
-use statements::statements_of;
-use windows::{Window, next_of, windows_of, word_end, word_start};
+/// Number of passages on a page that are shown with their surroundings.
+const LONG: usize = 4;
 
-/// Approximate size of a passage, in bytes.
-const PASSAGE_LEN: usize = 850;
+/// Number of passages on a page.
+const PASSAGES: usize = 14;
 
-/// Number of windows whose statements are ranked, too.
-const CANDIDATES: usize = 1_000;
+/// Approximate size of a passage with its surroundings, in bytes.
+const LONG_LEN: usize = 850;
 
-/// Weight of two words that follow each other in the query, and do so in the text, relative to one word: most are parts of
-/// a name.
-const BIGRAM: f64 = 1.0;
+/// Approximate size of the other passages, in bytes.
+const SHORT_LEN: usize = 280;
 
-/// Weight of a window's best statement, relative to the window itself.
-const OF_STATEMENT: f64 = 2.0;
+/// Number of statements that are compared with each other, and shown on all pages.
+const CANDIDATES: usize = 200;
 
-/// Weight of a statement that is read together with its heading, relative to one that says all by itself. In code, what
-/// looks like a heading is a comment, which belongs to the next line alone.
-const OF_HEADING: f64 = 0.85;
-
-/// Returns the `limit` passages of `chunks` that rank best for `query`, each with its key and offset, for a model.
-/// The chunks of one result follow each other.
-pub(super) fn best(chunks: &[Arc<WorkingEntry>], query: &str, limit: usize) -> String {
+/// Returns page number `page`, from 1, of the passages of `chunks` that rank best for `query`, each with its key and
+/// offset, for a model. The chunks of one result follow each other.
+pub(super) fn best(chunks: &[Arc<WorkingEntry>], query: &str, page: usize, indexes: &IndexCache) -> String {
+    let query = Query::read(query);
+    let matches = Matches::of(chunks, &query, indexes);
+    let ranked = ranking::ranked(&matches, &query, CANDIDATES);
+    let ranked = ranked.into_iter().map(|(found, score)| {
+        let wording = Wording::of(&text_at(chunks, &found.place), &query);
+        (found, score, wording)
+    });
     let mut shown: Vec<Passage<'_>> = Vec::new();
-    for Ranked { item: window, .. } in ranked(chunks, query) {
-        if shown.len() == limit {
-            break;
-        }
-        if !shown.iter().any(|passage| passage.shows(&window)) {
-            shown.push(Passage::around(window, chunks));
+    for found in varied(ranked.collect()) {
+        if !shown.iter().any(|passage| passage.shows(&found.place)) {
+            let length = if shown.len() % PASSAGES < LONG {
+                LONG_LEN
+            } else {
+                SHORT_LEN
+            };
+            let heading = found.heading.map(|heading| &matches.headings[heading].place);
+            let passage = Passage::around(&found.place, heading, length, chunks, &shown);
+            shown.push(passage);
         }
     }
-    if shown.is_empty() {
+    page_of(&shown, page)
+}
+
+/// Writes one page of passages.
+fn page_of(passages: &[Passage<'_>], page: usize) -> String {
+    if passages.is_empty() {
         return "No passage has any of these words. Try other words, or read the outline.".to_owned();
     }
+    let mut pages = passages.chunks(PASSAGES);
+    let last = pages.len();
+    let Some(passages) = pages.nth(page.saturating_sub(1)) else {
+        return format!("There are no more passages: the last page is {last}.");
+    };
     let mut text = String::new();
-    shown.iter().for_each(|passage| passage.push_to(&mut text));
+    passages.iter().for_each(|passage| passage.push_to(&mut text));
+    if page < last {
+        text.push_str(&format!("[more passages: search again with page {}]", page.max(1) + 1));
+    }
     text
 }
 
-/// Returns the best windows for `query`, at most [`CANDIDATES`]: their own scores and those of their best statements
-/// decide. Words that stand in one statement belong together, those of two neighbours need not.
-fn ranked<'a>(chunks: &'a [Arc<WorkingEntry>], query: &str) -> Vec<Ranked<Window<'a>>> {
-    let ranker = Bm25Ranker::default().with_weights(Bm25Weights::default().with_bigram(BIGRAM));
-    let mut windows = ranker.rank_with_scores(windows_of(chunks), |window| window.text(), query);
-    windows.truncate(CANDIDATES);
-    normalize(&mut windows);
-    let mut statements = Vec::new();
-    for (number, Ranked { item: window, .. }) in windows.iter().enumerate() {
-        for statement in statements_of(&window.text()) {
-            if !window.heading.is_empty() {
-                statements.push((number, OF_HEADING, [window.heading, "\n", statement].concat()));
-            }
-            statements.push((number, 1.0, statement.to_owned()));
-        }
-    }
-    let mut statements = ranker.rank_with_scores(statements, |(.., statement)| statement.into(), query);
-    normalize(&mut statements);
-    let mut best = vec![0.0_f64; windows.len()];
-    for Ranked {
-        item: (number, factor, _),
-        score,
-        ..
-    } in statements
-    {
-        best[number] = best[number].max(factor * score);
-    }
-    windows
-        .iter_mut()
-        .zip(best)
-        .for_each(|(window, statement)| window.score += OF_STATEMENT * statement);
-    windows.sort_by(|a, b| b.score.total_cmp(&a.score));
-    windows
+/// Returns the text of a chunk with the beginning of the next, in which its last statement may end.
+fn text_beyond(chunks: &[Arc<WorkingEntry>], chunk: usize) -> Cow<'_, str> {
+    let text = chunks[chunk].value.as_str();
+    let Some(next) = next_of(chunks, chunk) else {
+        return text.into();
+    };
+    let end = next.value.ceil_char_boundary(MAX_LEN.min(next.value.len()));
+    [text, &next.value[..word_end(&next.value, end)]].concat().into()
 }
 
-/// The surroundings of a window.
-struct Passage<'a> {
-    window: Window<'a>,
-    range: Range<usize>,
-    /// The beginning of the next chunk, if the passage goes on there.
-    tail: &'a str,
-}
-
-impl<'a> Passage<'a> {
-    fn around(window: Window<'a>, chunks: &'a [Arc<WorkingEntry>]) -> Self {
-        let text = window.value();
-        let more = PASSAGE_LEN.saturating_sub(window.range.len()) / 2;
-        let start = text.floor_char_boundary(window.range.start.saturating_sub(more));
-        let most = window.range.end + more;
-        let end = text.ceil_char_boundary(most.min(text.len()));
-        let beyond = next_of(chunks, window.chunk).map_or("", |next| {
-            let end = next.value.ceil_char_boundary((most - end).min(next.value.len()));
-            &next.value[..word_end(&next.value, end)]
-        });
-        Self {
-            range: word_start(text, start)..word_end(text, end),
-            window,
-            tail: beyond,
-        }
-    }
-
-    /// Returns `true` if the passage shows all of `window`.
-    fn shows(&self, window: &Window<'_>) -> bool {
-        let Range { start, end } = &window.range;
-        self.window.chunk == window.chunk && self.range.start <= *start && *end <= self.range.end
-    }
-
-    fn push_to(&self, text: &mut String) {
-        let value = self.window.value();
-        let offset = value[..self.range.start].chars().count();
-        let shown = &value[self.range.clone()];
-        write!(text, "[from `{}`, offset {offset}", self.window.entry.key).expect(TAKES_ALL);
-        // What a section is about often stands in its heading alone.
-        if !self.window.heading.is_empty() && !shown.contains(self.window.heading) {
-            text.push_str(", under: ");
-            push_plain(text, self.window.heading);
-        }
-        text.push_str("]\n");
-        text.push_str(shown);
-        text.push_str(self.tail);
-        text.truncate(text.trim_end().len());
-        text.push_str("\n\n");
+/// Returns the text at `place`.
+fn text_at<'a>(chunks: &'a [Arc<WorkingEntry>], place: &Place) -> Cow<'a, str> {
+    let text = chunks[place.chunk].value.as_str();
+    let beyond = place.range.end.saturating_sub(text.len());
+    let own = &text[place.range.start..place.range.end - beyond];
+    match next_of(chunks, place.chunk).filter(|_| beyond > 0) {
+        Some(next) => [own, &next.value[..beyond]].concat().into(),
+        None => own.into(),
     }
 }
 
-const TAKES_ALL: &str = "a String takes everything";
+/// Returns the chunk behind number `chunk`, if it belongs to the same result.
+fn next_of(chunks: &[Arc<WorkingEntry>], chunk: usize) -> Option<&WorkingEntry> {
+    let (one, next) = (chunks[chunk].key.as_str(), chunks.get(chunk + 1)?);
+    let other = next.key.as_str();
+    let is_next = ChunkKeys::stem_of(one) == ChunkKeys::stem_of(other)
+        && ChunkKeys::number_of(one).map(|number| number + 1) == ChunkKeys::number_of(other);
+    is_next.then_some(next)
+}

@@ -1,0 +1,172 @@
+//! The index of one chunk: its statements, and the places of their terms.
+
+use std::ops::Range;
+
+use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
+
+use super::escapes::unescaped;
+use super::statements::statements_of;
+
+/// The index of a chunk: for each term the places where it stands, and the statements in order.
+///
+/// It holds numbers alone and takes about as much memory as the text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ChunkIndex {
+    pub(super) statements: Box<[IndexedStatement]>,
+    /// Digests of the distinct terms, ascending, each with the index of its first place.
+    terms: Box<[(u32, u32)]>,
+    /// Places of all terms, ascending for each term.
+    places: Box<[u32]>,
+}
+
+/// A statement that has terms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct IndexedStatement {
+    start: u32,
+    end: u32,
+    /// Place of its first term. A place between two statements is left out, so that no pair of terms spans them.
+    first_place: u32,
+    /// Number of its terms.
+    pub(super) terms: u32,
+    /// Level of the heading that it is, 1 to 3; 0 for all else.
+    pub(super) level: u8,
+}
+
+impl IndexedStatement {
+    /// Returns the byte range in the chunk; the end may be in the next chunk.
+    pub(super) fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+impl ChunkIndex {
+    /// Reads a chunk of `length` bytes, which `text` goes on behind: a statement at the border of two chunks is whole
+    /// in the index of the first.
+    pub(super) fn of(text: &str, length: usize) -> Self {
+        let (mut statements, mut terms) = (Vec::new(), Vec::new());
+        let mut place = 0;
+        let statements_within = statements_of(text).into_iter();
+        for statement in statements_within.take_while(|statement| statement.range.start < length) {
+            let first_place = place;
+            UnicodeAnalyzer.words(&unescaped(text[statement.range.clone()].into()), &mut |term| {
+                terms.push((digest(term), place));
+                place += 1;
+            });
+            if place > first_place || statement.level > 0 {
+                statements.push(IndexedStatement {
+                    start: statement.range.start as u32,
+                    end: statement.range.end as u32,
+                    first_place,
+                    terms: place - first_place,
+                    level: statement.level,
+                });
+                place += 1;
+            }
+        }
+        Self::sorted(statements, terms)
+    }
+
+    fn sorted(statements: Vec<IndexedStatement>, mut terms: Vec<(u32, u32)>) -> Self {
+        terms.sort_unstable();
+        let mut distinct: Vec<(u32, u32)> = Vec::new();
+        for (at, (term, _)) in terms.iter().enumerate() {
+            if distinct.last().is_none_or(|(last, _)| last != term) {
+                distinct.push((*term, at as u32));
+            }
+        }
+        Self {
+            statements: statements.into(),
+            terms: distinct.into(),
+            places: terms.into_iter().map(|(_, place)| place).collect(),
+        }
+    }
+
+    /// Returns the size in memory, in bytes.
+    pub(super) fn size(&self) -> usize {
+        size_of_val(&*self.statements) + size_of_val(&*self.terms) + size_of_val(&*self.places)
+    }
+
+    /// Returns where the term with `digest` stands: indices of statements with places in the chunk, in order.
+    pub(super) fn find(&self, digest: u32) -> impl Iterator<Item = (u32, u32)> {
+        let at = self.terms.binary_search_by_key(&digest, |(term, _)| *term);
+        let places = at.map_or(0..0, |at| {
+            let end = self
+                .terms
+                .get(at + 1)
+                .map_or(self.places.len(), |(_, first)| *first as usize);
+            self.terms[at].1 as usize..end
+        });
+        let mut statement = 0;
+        self.places[places].iter().map(move |place| {
+            let behind = self.statements[statement..].partition_point(|statement| statement.first_place <= *place);
+            statement += behind.saturating_sub(1);
+            (statement as u32, *place)
+        })
+    }
+}
+
+/// Returns a digest of a term (FNV-1a). Two terms rarely share one, and then a passage too many is found.
+pub(super) fn digest(term: &str) -> u32 {
+    term.bytes().fold(0x811c_9dc5, |digest, byte| {
+        (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places_of(index: &ChunkIndex, term: &str) -> Vec<(u32, u32)> {
+        index.find(digest(term)).collect()
+    }
+
+    #[test]
+    fn terms_are_found_by_statement_and_place() {
+        let text = "# Gates\n\nThe iron gate is shut. Iron rusts.\nNo gate, no iron gate!\n";
+        let index = ChunkIndex::of(text, text.len());
+        let shown: Vec<_> = index
+            .statements
+            .iter()
+            .map(|it| (text[it.range()].trim(), it.level))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("# Gates", 1),
+                ("The iron gate is shut.", 0),
+                ("Iron rusts.", 0),
+                ("No gate, no iron gate!", 0),
+            ]
+        );
+        let statements = |term| {
+            places_of(&index, term)
+                .into_iter()
+                .map(|(statement, _)| statement)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(statements("iron"), [1, 2, 3]);
+        assert_eq!(statements("gat"), [0, 1, 3, 3]);
+        assert_eq!(statements("gold"), [0_u32; 0]);
+        let (iron, gate) = (places_of(&index, "iron")[0].1, places_of(&index, "gat")[1].1);
+        assert_eq!(iron + 1, gate);
+    }
+
+    #[test]
+    fn no_pair_of_places_spans_two_statements() {
+        let text = "One is red. Green is two.\n";
+        let index = ChunkIndex::of(text, text.len());
+        let (red, green) = (places_of(&index, "red")[0].1, places_of(&index, "green")[0].1);
+        assert!(green > red + 1);
+    }
+
+    #[test]
+    fn the_last_statement_ends_in_the_next_chunk() {
+        let text = "Here is one. The other goes on. And a third.";
+        let index = ChunkIndex::of(text, 20);
+        let last = index.statements[index.statements.len() - 1];
+        assert_eq!(
+            (index.statements.len(), &text[last.range()]),
+            (2, "The other goes on. ")
+        );
+    }
+}

@@ -404,7 +404,7 @@ async fn further_pages_show_what_the_first_does_not() {
 #[tokio::test]
 async fn a_statement_of_another_kind_is_not_hidden_behind_records_with_the_same_name() {
     let record = |number: usize| {
-        let filler = "Nothing of interest stands here.\n".repeat(30);
+        let filler = "Nothing of interest stands here.\n".repeat(50);
         format!(
             "The bridge of town{number} was built in {} by Anna Brandt.\n{filler}",
             1_800 + number

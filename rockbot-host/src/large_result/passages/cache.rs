@@ -119,7 +119,8 @@ mod tests {
         let cache = IndexCache::new(10);
         let index = cache.index_of(&text(0), text(0).len());
         assert_eq!(*index, ChunkIndex::of(&text(0), text(0).len()));
-        assert_eq!((cache.lock().size, cache.lock().slots.len()), (0, 0));
+        let state = cache.lock();
+        assert_eq!((state.size, state.slots.len()), (0, 0));
     }
 
     #[test]

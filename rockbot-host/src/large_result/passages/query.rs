@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_query_has_distinct_terms_and_the_pairs_of_neighbours() {
         let query = Query::read("iron gate, garden gate, iron gate");
-        assert_eq!(query.terms, ["iron", "gat", "garden"].map(digest));
+        assert_eq!(query.terms, ["iron", "gat", "gard"].map(digest));
         assert_eq!(query.pairs, [(0, 1), (1, 2), (2, 1), (1, 0)]);
     }
 

@@ -54,10 +54,13 @@ impl<'a> Passage<'a> {
             let end = next.value.ceil_char_boundary(beyond.min(next.value.len()));
             &next.value[..word_end(&next.value, end)]
         });
+        // A line break in front would part the passage from its key.
+        let start = word_start(text, start);
+        let breaks = text[start..end].len() - text[start..end].trim_start_matches(['\r', '\n']).len();
         Self {
             entry,
             chunk: place.chunk,
-            range: word_start(text, start)..word_end(text, end),
+            range: start + breaks..word_end(text, end),
             tail,
             heading: heading.map_or("", |heading| heading_of(&chunks[heading.chunk].value, &heading.range)),
         }

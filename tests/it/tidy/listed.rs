@@ -132,7 +132,7 @@ fn sets(line: &str, field: &str) -> bool {
 }
 
 /// Errors against which a repetition never helps, each with the reason.
-const NEVER: [(&str, &str); 28] = [
+const NEVER: [(&str, &str); 30] = [
     ("ArgumentError", "the call is wrong"),
     ("BuildError", "the program is wrong"),
     ("ConfigError", "the configuration is wrong"),

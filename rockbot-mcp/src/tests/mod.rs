@@ -4,6 +4,7 @@ mod faults;
 mod management;
 mod peer;
 mod pins;
+mod real;
 mod reload;
 mod tools;
 mod web;

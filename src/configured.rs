@@ -29,6 +29,9 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | the log of conversations | with `ConversationLog.Enabled` |
 /// | feedback from corrections and failing tools, and a judgement of each ended session | with `Feedback.Enabled`, or any other setting there; a model call a session |
 /// | tools of MCP servers, with the feature `mcp` | with any setting in `Mcp` |
+/// | `web_search` and `web_browse`, in a group that the model activates | with the feature `web`, and `WebTools.Enabled` or any other setting there |
+/// | tools of HTTP interfaces: `RestTools.Endpoints`, `RestTools.OpenApi` | with the feature `rest`, and any setting there |
+/// | text files in the folder `FileTools.BasePath` (`files`) | with the feature `files`, and `FileTools.Enabled` or any other setting there |
 /// | [`SafeLinks`]: only links that the user named | unless `AgentHost.SafeLinks` is `false` |
 ///
 /// The builder takes more: tools, a bus, layers, subsystems. What it is given later takes precedence.
@@ -101,10 +104,11 @@ impl FromConfig for AgentHost {
             true => builder.add(rockbot_mcp::McpTools::default()),
             false => builder,
         };
-        Ok(match settings.agent_host.safe_links {
+        let builder = match settings.agent_host.safe_links {
             true => builder.answer_filter(SafeLinks::new()),
             false => builder,
-        })
+        };
+        tools(builder, config)
     }
 }
 
@@ -117,6 +121,43 @@ fn memory(config: &Config) -> Result<Memory, BoxError> {
         true => memory.with_conversation_log(),
         false => memory,
     })
+}
+
+/// Adds the families of tools that the settings ask for, as far as their features are on.
+fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
+    // The switches are known without the features, too.
+    let wanted = |name: &str| is_enabled(config, name);
+    let (web, rest, files) = (wanted("WebTools")?, wanted("RestTools")?, wanted("FileTools")?);
+    #[cfg(feature = "web")]
+    let builder = if web {
+        builder.add(rockbot_tools::web::WebTools::new())
+    } else {
+        builder
+    };
+    #[cfg(feature = "rest")]
+    let builder = if rest {
+        builder.add(rockbot_tools::rest::RestTools::new())
+    } else {
+        builder
+    };
+    #[cfg(feature = "files")]
+    let builder = if files {
+        builder.add(rockbot_tools::files::FileTools::from_settings())
+    } else {
+        builder
+    };
+    for (name, is_wanted, is_built) in [
+        ("WebTools", web, cfg!(feature = "web")),
+        ("RestTools", rest, cfg!(feature = "rest")),
+        ("FileTools", files, cfg!(feature = "files")),
+    ] {
+        if is_wanted && !is_built {
+            return Err(
+                format!("`{name}` is set, and its tools are not built in: turn the feature of their name on").into(),
+            );
+        }
+    }
+    Ok(builder)
 }
 
 /// Returns whether the part of a section is wanted: `Enabled` says so, else anything that is set there.

@@ -26,6 +26,9 @@ pub mod tool;
 #[cfg(feature = "tool-services")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tool-services")))]
 pub mod tool_services;
+#[cfg(any(feature = "web", feature = "rest", feature = "files"))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "web", feature = "rest", feature = "files"))))]
+pub mod tools;
 pub mod turn;
 
 pub use rockbot_core::{

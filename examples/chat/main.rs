@@ -145,7 +145,8 @@ fn compose(
     let tools = tools::all(std::env::current_dir()?);
     let budget = settings.budget();
     let max_tokens = arguments.max_tokens.or(budget.max_tokens);
-    // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot put into an answer.
+    // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot put into an answer; with
+    // the features `web`, `rest` and `files` the tools that the settings ask for.
     let builder = AgentHost::configured(config, Path::new(DATA_FOLDER))?
         .identity(AgentIdentity::new("chat"))
         .instructions(INSTRUCTIONS)

@@ -111,7 +111,7 @@ fn build(
     let [take_note, read_notes] = notes::tools(&arguments.data);
     // What the settings describe: models behind the gateway, prices, long-term and working memory, skills, rules, the
     // conversation log, feedback, evaluation of sessions, behaviors of models, tools of MCP servers, and links that are
-    // safe to show.
+    // safe to show; with the features `web`, `rest` and `files` also tools for the world.
     let host = AgentHost::configured(config, &arguments.data)?
         .data_dir(&arguments.data)
         .profile(AgentProfileOptions::new(&folder), DefaultSystemPromptBuilder)

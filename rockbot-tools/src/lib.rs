@@ -1,6 +1,33 @@
 //! Tools for agents of the `rockbot` framework, each family behind a feature.
+//!
+//! | feature | what it holds |
+//! |---|---|
+//! | `web` | [`WebTools`](web::WebTools): `web_search` and `web_browse` |
+//! | `rest` | [`RestTools`](rest::RestTools): tools from HTTP interfaces, described in the settings or by OpenAPI documents |
+//! | `files` | [`FileTools`](files::FileTools): a folder of files for an agent |
+//! | `service` | tools that other processes run, by descriptors |
+//! | `tls` | servers behind https |
+//!
+//! Each family is a subsystem, which an agent's builder takes with `add`. What the tools return is text of others: it is
+//! labelled as untrusted, with its source.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "egress")]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "web", feature = "rest"))))]
+pub mod egress;
+#[cfg(feature = "files")]
+#[cfg_attr(docsrs, doc(cfg(feature = "files")))]
+pub mod files;
+#[cfg(feature = "web")]
+mod html;
+#[cfg(feature = "rest")]
+#[cfg_attr(docsrs, doc(cfg(feature = "rest")))]
+pub mod rest;
 #[cfg(feature = "service")]
 #[cfg_attr(docsrs, doc(cfg(feature = "service")))]
 pub mod service;
+#[cfg(all(test, feature = "egress"))]
+mod test_server;
+#[cfg(feature = "web")]
+#[cfg_attr(docsrs, doc(cfg(feature = "web")))]
+pub mod web;

@@ -1,9 +1,13 @@
 //! Results that are too long for the conversation: kept in working memory, or cut, and the model knows which.
 
+use async_trait::async_trait;
 use rockbot::testing::ScriptedModel;
+use rockbot_core::CallContext;
 use rockbot_core::config::Config;
 use rockbot_core::store::InMemoryWorkingMemory;
-use rockbot_core::tool::{Tool, tool};
+use rockbot_core::tool::{
+    ResultChunks, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration, tool,
+};
 use rockbot_host::behavior::ModelBehaviors;
 use rockbot_host::{AgentHost, AgentHostBuilder, Stores, TurnPolicies};
 use serde_json::json;
@@ -93,4 +97,42 @@ async fn a_behavior_sets_the_length_for_its_model() {
         .unwrap();
     host.agent().ask("s", "Where is the gold?").await.unwrap();
     assert!(read(&model).chars().count() < 1_100);
+}
+
+/// A tool whose results are kept under a name of their own.
+#[derive(Debug)]
+struct Page;
+
+#[async_trait]
+impl ToolExecutor for Page {
+    async fn execute(&self, request: ToolInvokeRequest, _: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
+        let section = |number: u32| format!("## Part {number}\n\n{}\n", "Words of a page. ".repeat(150));
+        let text: String = (0..5).map(section).collect();
+        Ok(request
+            .succeed(text)
+            .with_chunks(ResultChunks::new("web-https___example.org").with_max_len(3_000)))
+    }
+}
+
+#[tokio::test]
+async fn a_tool_says_how_its_long_results_are_kept() {
+    let key = "session/s/web-https___example.org-chunk3";
+    let model = ScriptedModel::new()
+        .calls("page", json!({}))
+        .calls("get_from_working_memory", json!({ "key": key }))
+        .says("Read.");
+    let page = ToolRegistration::new("page", "Reads a page.", json!({"type": "object"}));
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(Tool::new(page, Page).pure())
+        .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
+        .build()
+        .unwrap();
+    host.agent().ask("s", "What does it say?").await.unwrap();
+    let index = model.requests()[1].messages.last().unwrap().text().into_owned();
+    assert!(index.contains("`session/s/web-https___example.org-index`"), "{index}");
+    assert!(index.contains(&format!("| 3 | Part 3 | `{key}` |")), "{index}");
+    let chunk = read(&model);
+    assert!(chunk.contains("## Part 3") && !chunk.contains("Part 4"), "{chunk}");
+    assert!(chunk.chars().count() < 3_500, "{}", chunk.chars().count());
 }

@@ -115,6 +115,7 @@ mod two_principals;
 mod users;
 mod whole_host;
 mod working_memory;
+mod world_tools;
 
 #[path = "../../rockbot-llm/src/anthropic/rules.rs"]
 mod anthropic_rules;

@@ -9,6 +9,7 @@
 //!   `Dream__Interval`.
 //! * What comes later wins, setting by setting: the second file over the first, the environment over files, a variable
 //!   with the prefix over one without.
+//! * A list of sections is a section whose names are the positions, `0`, `1`, …, so that a variable can change one item.
 //! * Names are not case-sensitive. `null` and an empty text count as unset.
 //!
 //! Every setting remembers where it was set, and every error names that place. No message and no `Debug` output shows

@@ -9,6 +9,9 @@ use super::{PathError, StorePath, WorkingEntry};
 /// Maximum number of characters of a tool's name, and of a run's id, in a key.
 const MAX_NAME_LEN: usize = 40;
 
+/// Maximum number of characters of a name that a tool gives to its result.
+const MAX_OWN_NAME_LEN: usize = 120;
+
 /// Category of the notes that hold chunks and outlines.
 const CATEGORY: &str = "tool-result";
 
@@ -62,6 +65,30 @@ impl ChunkKeys {
         // The longest key that can occur is validated here, so that `chunk` and `index` cannot fail.
         StorePath::new(&format!("{stem}chunk{}", usize::MAX))?;
         Ok(Self { stem, hidden })
+    }
+
+    /// Creates the keys in `namespace` for a result that its tool has [named](crate::tool::ResultChunks):
+    /// `{namespace}/{name}-chunk{n}` and `{namespace}/{name}-index`.
+    ///
+    /// The first 120 characters of `name` count; every character other than a letter, a digit, `-`, `_` and `.` becomes `_`.
+    ///
+    /// ```
+    /// # use rockbot_core::store::{ChunkKeys, StorePath};
+    /// let keys = ChunkKeys::named(&StorePath::new("session/a")?, "web-https___example.org")?;
+    /// assert_eq!(keys.chunk(2).as_str(), "session/a/web-https___example.org-chunk2");
+    /// # Ok::<(), rockbot_core::store::PathError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `namespace` is so long that the rest of a key does not fit.
+    pub fn named(namespace: &StorePath, name: &str) -> Result<Self, PathError> {
+        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let name = name.chars().take(MAX_OWN_NAME_LEN);
+        let name: String = name.map(|c| if is_plain(c) { c } else { '_' }).collect();
+        let stem = format!("{namespace}/{name}-");
+        StorePath::new(&format!("{stem}chunk{}", usize::MAX))?;
+        Ok(Self { stem, hidden: 0 })
     }
 
     /// Returns the key of chunk number `index`, counted from 0.

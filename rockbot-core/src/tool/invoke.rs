@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{ToolError, ToolErrorCode};
+use super::{ResultChunks, ToolError, ToolErrorCode};
 use crate::content::Content;
 use crate::{CallContext, CallId, SessionId, ToolName};
 
@@ -50,6 +50,9 @@ pub struct ToolInvokeResponse {
     /// never crosses a bus.
     #[serde(skip)]
     pub activates: Vec<ToolName>,
+    /// The form in which the host keeps a long result. It never crosses a bus.
+    #[serde(skip)]
+    chunks: Option<Arc<ResultChunks>>,
 }
 
 impl ToolInvokeRequest {
@@ -85,6 +88,7 @@ impl ToolInvokeRequest {
             code: None,
             retry_helps: None,
             activates: Vec::new(),
+            chunks: None,
         }
     }
 
@@ -105,6 +109,7 @@ impl ToolInvokeResponse {
             code: None,
             retry_helps: None,
             activates: Vec::new(),
+            chunks: None,
         }
     }
 
@@ -119,6 +124,7 @@ impl ToolInvokeResponse {
             code: Some(code),
             retry_helps: (error.retry_helps() != code.retry_helps()).then_some(error.retry_helps()),
             activates: Vec::new(),
+            chunks: None,
         }
     }
 
@@ -126,6 +132,18 @@ impl ToolInvokeResponse {
     pub fn retry_helps(&self) -> bool {
         let of_code = self.code.is_some_and(ToolErrorCode::retry_helps);
         self.is_error && self.retry_helps.unwrap_or(of_code)
+    }
+
+    /// Returns the form in which the host keeps the result if it is long, or `None` for the host's own form.
+    pub fn chunks(&self) -> Option<&ResultChunks> {
+        self.chunks.as_deref()
+    }
+
+    /// Sets the form in which the host keeps the result if it is long. Default: the host's own form.
+    #[must_use]
+    pub fn with_chunks(mut self, chunks: ResultChunks) -> Self {
+        self.chunks = Some(Arc::new(chunks));
+        self
     }
 
     /// Sets whether the call failed. Default `false`.

@@ -28,6 +28,7 @@
 
 mod arguments;
 mod builder;
+mod chunks;
 mod doc_text;
 mod effect;
 mod endorsement;
@@ -47,6 +48,7 @@ mod typed;
 
 pub use arguments::{ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH, SchemaError};
 pub use builder::Tool;
+pub use chunks::ResultChunks;
 pub use effect::Effect;
 pub use error::{ToolError, ToolErrorCode};
 pub use executor::{Recovery, ToolExecutor};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rockbot_core::content::Provenance;
-use rockbot_core::store::{Namespace, WorkingMemory};
+use rockbot_core::store::{ChunkKeys, Namespace, WorkingMemory};
 use rockbot_core::tool::ToolInvokeResponse;
 use rockbot_core::trust::Trust;
 use rockbot_core::{CallContext, Digest};
@@ -51,19 +51,26 @@ impl LargeResults {
         cx: &CallContext,
         threshold: Option<usize>,
     ) -> Shortened {
+        let own = response.chunks().cloned();
         let threshold = threshold.unwrap_or(self.policy.threshold);
+        let threshold = own.as_ref().map_or(threshold, |own| own.threshold.min(threshold));
         let mut is_stored = false;
         // Bytes are compared first, because counting characters takes a pass over the text, and no text has more
         // characters than bytes.
         if response.content.text_len() > threshold && !facts.keeps_result_whole {
             let policy = LargeResultPolicy {
                 threshold,
+                ttl: own.as_ref().map_or(self.policy.ttl, |own| own.ttl),
                 ..self.policy.clone()
             };
             let (text, origin) = (response.content.text(), origin(&response, facts));
             let outline = match LargeResult::of(&response.tool_name, &text, &policy) {
                 // Boxed: every call's future would have room for it otherwise, and few results are so long.
-                Some(large) => Some(Box::pin(self.store(&large.with_origin(&origin), &response, cx)).await),
+                Some(large) => {
+                    let large = large.with_origin(&origin);
+                    let large = own.iter().fold(large, |large, own| large.with_chunk_len(own.max_len));
+                    Some(Box::pin(self.store(&large, &response, cx)).await)
+                }
                 None => None,
             };
             if let Some(outline) = outline {
@@ -79,7 +86,11 @@ impl LargeResults {
         // Keyed by turn and call: the same call after a crash writes the same keys again.
         let run = Digest::of([turn, response.tool_call_id.as_str()]).short();
         // Eight digits: the model copies the key, and a session has few long results at a time.
-        let keys = large.keys(Namespace::of(cx).path(), &run[..8]);
+        let namespace = Namespace::of(cx);
+        let keys = match response.chunks() {
+            Some(own) => ChunkKeys::named(namespace.path(), &own.key),
+            None => large.keys(namespace.path(), &run[..8]),
+        };
         match (&self.memory, keys) {
             (Some(memory), Ok(keys)) => large.keep_in(&**memory, cx.principal(), &keys).await,
             _ => large.truncated(),

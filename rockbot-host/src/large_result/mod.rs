@@ -121,6 +121,8 @@ pub struct LargeResult<'a> {
     policy: &'a LargeResultPolicy,
     /// `None`: the tool's, and untrusted.
     origin: Option<&'a Provenance>,
+    /// Maximum size of a chunk, in characters. `None`: as the policy says.
+    chunk_len: Option<usize>,
 }
 
 /// A large result in chunks.
@@ -144,6 +146,7 @@ impl<'a> LargeResult<'a> {
             chars,
             policy,
             origin: None,
+            chunk_len: None,
         })
     }
 
@@ -151,6 +154,13 @@ impl<'a> LargeResult<'a> {
     #[must_use]
     pub fn with_origin(mut self, origin: &'a Provenance) -> Self {
         self.origin = Some(origin);
+        self
+    }
+
+    /// Sets the maximum size of a chunk, in characters. Default: the threshold of the policy, at least 20 000.
+    #[must_use]
+    pub fn with_chunk_len(mut self, chunk_len: usize) -> Self {
+        self.chunk_len = Some(chunk_len);
         self
     }
 
@@ -166,7 +176,7 @@ impl<'a> LargeResult<'a> {
     /// Splits the result into chunks. Each section becomes one or more chunks; a heading without text joins the
     /// section that follows. Above [`max_sections`](LargeResultPolicy::max_sections) chunks, sections share chunks.
     pub fn split(&self, keys: &ChunkKeys) -> ChunkedResult {
-        let max_len = self.policy.threshold.max(MIN_CHUNK_LEN);
+        let max_len = self.chunk_len.unwrap_or(self.policy.threshold.max(MIN_CHUNK_LEN));
         let chunks = ContentChunker::new(max_len).split(self.content);
         let pages = Pages::of(&chunks, max_len, self.policy.max_sections);
         let shown = keys.shown_prefix();

@@ -132,7 +132,7 @@ fn sets(line: &str, field: &str) -> bool {
 }
 
 /// Errors against which a repetition never helps, each with the reason.
-const NEVER: [(&str, &str); 30] = [
+const NEVER: [(&str, &str); 31] = [
     ("ArgumentError", "the call is wrong"),
     ("BuildError", "the program is wrong"),
     ("ConfigError", "the configuration is wrong"),
@@ -149,6 +149,7 @@ const NEVER: [(&str, &str); 30] = [
     ("ModelSettingsError", "the settings are wrong"),
     ("NotStrict", "the schema has no such form"),
     ("NotAnEmbedding", "the vector is wrong"),
+    ("OpenApiError", "the document is wrong"),
     ("PathError", "the path is wrong"),
     ("PayloadError", "the message is wrong"),
     ("PriceTableError", "the file is wrong"),

@@ -1,0 +1,114 @@
+//! The body of a response, bounded before and after decompression.
+
+use std::io::{self, Write};
+
+use flate2::write::MultiGzDecoder;
+
+/// A body while it is received.
+pub(super) enum Body {
+    Plain(Capped),
+    Gzip {
+        decoder: Box<MultiGzDecoder<Capped>>,
+        received: usize,
+        max: usize,
+    },
+}
+
+/// A buffer that takes `max` bytes and no more.
+#[derive(Debug, Default)]
+pub(super) struct Capped {
+    bytes: Vec<u8>,
+    max: usize,
+    is_full: bool,
+}
+
+/// The state of a body after a piece of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Received {
+    /// More is welcome.
+    More,
+    /// The limit is reached; the rest is dropped.
+    Full,
+    /// The bytes are not in their encoding.
+    Damaged,
+}
+
+impl Body {
+    /// Creates an empty body in this encoding, or returns `None` if the encoding is not known.
+    pub(super) fn new(encoding: &str, max: usize) -> Option<Self> {
+        let buffer = Capped {
+            max,
+            ..Capped::default()
+        };
+        match encoding.trim().to_ascii_lowercase().as_str() {
+            "" | "identity" => Some(Self::Plain(buffer)),
+            "gzip" | "x-gzip" => Some(Self::Gzip {
+                decoder: Box::new(MultiGzDecoder::new(buffer)),
+                received: 0,
+                max,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Takes the next piece.
+    pub(super) fn take(&mut self, piece: &[u8]) -> Received {
+        let taken = match self {
+            Self::Plain(buffer) => buffer.write_all(piece),
+            Self::Gzip { decoder, received, max } => {
+                // A stream that decompresses to nothing must end, too.
+                let allowed = piece.len().min(*max - *received);
+                *received += allowed;
+                let taken = decoder.write_all(&piece[..allowed]);
+                if taken.is_ok() && allowed < piece.len() {
+                    return Received::Full;
+                }
+                taken
+            }
+        };
+        match taken {
+            Ok(()) => Received::More,
+            Err(_) if self.buffer().is_full => Received::Full,
+            Err(_) => Received::Damaged,
+        }
+    }
+
+    /// Returns the bytes of a body of which all pieces were taken, or `None` if it ends too early.
+    pub(super) fn finish(self) -> Option<Vec<u8>> {
+        match self {
+            Self::Plain(buffer) => Some(buffer.bytes),
+            Self::Gzip { decoder, .. } => decoder.finish().ok().map(|buffer| buffer.bytes),
+        }
+    }
+
+    /// Returns the bytes so far of a body of which not all pieces were taken.
+    pub(super) fn cut(mut self) -> Vec<u8> {
+        match &mut self {
+            Self::Plain(buffer) => std::mem::take(&mut buffer.bytes),
+            Self::Gzip { decoder, .. } => std::mem::take(&mut decoder.get_mut().bytes),
+        }
+    }
+
+    fn buffer(&self) -> &Capped {
+        match self {
+            Self::Plain(buffer) => buffer,
+            Self::Gzip { decoder, .. } => decoder.get_ref(),
+        }
+    }
+}
+
+impl Write for Capped {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let taken = piece.len().min(self.max - self.bytes.len());
+        self.bytes.extend_from_slice(&piece[..taken]);
+        self.is_full |= taken < piece.len();
+        match taken {
+            0 if !piece.is_empty() => Err(io::ErrorKind::FileTooLarge.into()),
+            _ => Ok(taken),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

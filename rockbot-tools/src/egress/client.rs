@@ -1,0 +1,307 @@
+//! The client that makes requests under a policy.
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION,
+};
+use reqwest::{Method, Response, StatusCode};
+use rockbot_core::BoxError;
+use url::Url;
+
+use super::body::{Body, Received};
+use super::resolver::{CheckedResolver, Lookup, SystemLookup};
+use super::{EgressError, EgressPolicy};
+
+/// The name of the client in requests.
+pub(crate) const USER_AGENT: &str = "Mozilla/5.0 (compatible; rockbot/0.1)";
+
+/// Time limit for connecting.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Maximum size of the header fields of a response, in bytes.
+const MAX_HEADERS: usize = 64 << 10;
+
+/// Idle connections that are kept for each host.
+const IDLE_CONNECTIONS: usize = 2;
+
+/// A client whose requests obey a policy. Clones share their connections.
+#[derive(Debug, Clone)]
+pub(crate) struct EgressClient {
+    http: reqwest::Client,
+    policy: Arc<EgressPolicy>,
+}
+
+/// A request.
+#[derive(Debug, Clone)]
+pub(crate) struct EgressRequest {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    /// Header fields that go to the origin of `url` alone.
+    pub(crate) credentials: HeaderMap,
+    pub(crate) body: Option<Bytes>,
+}
+
+/// A response, whatever its status.
+#[derive(Debug)]
+pub(crate) struct EgressResponse {
+    /// The URL after all redirects.
+    pub(crate) url: Url,
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// `true` if the body was longer than the policy allows, and is cut.
+    pub(crate) is_cut: bool,
+}
+
+impl EgressRequest {
+    /// Creates a GET request.
+    pub(crate) fn get(url: Url) -> Self {
+        Self {
+            method: Method::GET,
+            url,
+            headers: HeaderMap::new(),
+            credentials: HeaderMap::new(),
+            body: None,
+        }
+    }
+
+    /// Changes the request into the one that a redirect with `status` asks for.
+    pub(super) fn redirect(&mut self, status: StatusCode, target: Url) -> Result<(), EgressError> {
+        let is_same_origin = target.origin() == self.url.origin();
+        if self.url.scheme() == "https" && target.scheme() == "http" {
+            return Err(EgressError::Downgrade);
+        }
+        let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        if !keeps_method && self.method != Method::HEAD {
+            self.method = Method::GET;
+            self.body = None;
+            self.headers.remove(CONTENT_TYPE);
+        }
+        if !is_same_origin {
+            self.credentials.clear();
+            if self.body.is_some() {
+                return Err(EgressError::BodyElsewhere);
+            }
+        }
+        self.url = target;
+        Ok(())
+    }
+}
+
+impl EgressResponse {
+    /// Returns the media type without its parameters, in lower case; empty if there is none.
+    pub(crate) fn media_type(&self) -> String {
+        let value = self.content_type();
+        value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
+    /// Returns the content type with its parameters; empty if there is none.
+    pub(crate) fn content_type(&self) -> &str {
+        text_of(&self.headers, CONTENT_TYPE.as_str())
+    }
+}
+
+/// Returns the value of a header field; empty if it is missing or no text.
+pub(crate) fn text_of<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+impl EgressClient {
+    /// Creates a client.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if TLS cannot be set up.
+    pub(crate) fn new(policy: EgressPolicy) -> Result<Self, BoxError> {
+        Self::with_lookup(policy, Arc::new(SystemLookup))
+    }
+
+    pub(crate) fn with_lookup(policy: EgressPolicy, lookup: Arc<dyn Lookup>) -> Result<Self, BoxError> {
+        let policy = Arc::new(policy);
+        let resolver = CheckedResolver {
+            policy: policy.clone(),
+            lookup,
+        };
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .connect_timeout(CONNECT)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .pool_idle_timeout(Duration::from_secs(30))
+            // Another crate may have built the decoders in, which have no limit.
+            .no_gzip()
+            .no_brotli()
+            .no_deflate()
+            .no_zstd()
+            .dns_resolver(Arc::new(resolver))
+            .build()?;
+        Ok(Self { http, policy })
+    }
+
+    /// Returns the policy.
+    pub(crate) fn policy(&self) -> &EgressPolicy {
+        &self.policy
+    }
+
+    /// Sends a request, follows redirects, and returns the response with its body.
+    pub(crate) async fn fetch(&self, mut request: EgressRequest) -> Result<EgressResponse, EgressError> {
+        let limit = self.policy.limits.timeout;
+        let mut host = String::new();
+        let work = tokio::time::timeout(limit, self.follow(&mut request, &mut host)).await;
+        work.unwrap_or_else(|_| Err(EgressError::Timeout { host, limit }))
+    }
+
+    async fn follow(&self, request: &mut EgressRequest, host: &mut String) -> Result<EgressResponse, EgressError> {
+        let max = self.policy.limits.max_redirects;
+        self.policy.check_url(&mut request.url)?;
+        let mut hop = 0;
+        loop {
+            request.url.host_str().unwrap_or_default().clone_into(host);
+            let response = self
+                .send(request, host)
+                .await
+                .map_err(|error| at_hop(error, hop, &request.url))?;
+            let Some(mut target) = target_of(&response, host)? else {
+                return self.receive(response, &request.url, host).await;
+            };
+            hop += 1;
+            if hop > max {
+                let target = without_query(&target);
+                return Err(EgressError::TooManyRedirects { max, target });
+            }
+            let checked = self.policy.check_url(&mut target);
+            let checked = checked.and_then(|()| request.redirect(response.status(), target.clone()));
+            checked.map_err(|error| at_hop(error, hop, &target))?;
+        }
+    }
+
+    async fn send(&self, request: &EgressRequest, host: &str) -> Result<Response, EgressError> {
+        let mut headers = request.headers.clone();
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        for (name, value) in &request.credentials {
+            let mut value = value.clone();
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        let mut sending = self
+            .http
+            .request(request.method.clone(), request.url.clone())
+            .headers(headers);
+        if let Some(body) = &request.body {
+            sending = sending.body(body.clone());
+        }
+        let response = sending.send().await.map_err(|error| transport(error, host))?;
+        let size = |(name, value): (&reqwest::header::HeaderName, &HeaderValue)| name.as_str().len() + value.len();
+        if response.headers().iter().map(size).sum::<usize>() > MAX_HEADERS {
+            return Err(EgressError::Headers {
+                host: host.to_owned(),
+                max: MAX_HEADERS,
+            });
+        }
+        Ok(response)
+    }
+
+    async fn receive(&self, mut response: Response, url: &Url, host: &str) -> Result<EgressResponse, EgressError> {
+        let max = self.policy.limits.max_bytes;
+        let encodings: Vec<_> = response.headers().get_all(CONTENT_ENCODING).iter().collect();
+        let encodings = encodings.iter().map(|value| value.to_str().unwrap_or("?"));
+        let encoding = encodings.collect::<Vec<_>>().join(", ");
+        let unknown = || EgressError::Encoding {
+            host: host.to_owned(),
+            encoding: encoding.chars().take(40).collect(),
+        };
+        let mut body = Body::new(&encoding, max).ok_or_else(unknown)?;
+        let mut is_cut = false;
+        while let Some(piece) = response.chunk().await.map_err(|error| transport(error, host))? {
+            match body.take(&piece) {
+                Received::More => {}
+                Received::Full => {
+                    is_cut = true;
+                    break;
+                }
+                Received::Damaged => return Err(EgressError::Damaged { host: host.to_owned() }),
+            }
+        }
+        let status = response.status();
+        let mut headers = std::mem::take(response.headers_mut());
+        headers.remove(CONTENT_LENGTH);
+        let damaged = || EgressError::Damaged { host: host.to_owned() };
+        let body = match is_cut {
+            true => body.cut(),
+            false => body.finish().ok_or_else(damaged)?,
+        };
+        Ok(EgressResponse {
+            url: url.clone(),
+            status,
+            headers,
+            body,
+            is_cut,
+        })
+    }
+}
+
+/// Returns the target of a redirect, or `None` if the response is not one.
+fn target_of(response: &Response, host: &str) -> Result<Option<Url>, EgressError> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+    let target = location.and_then(|location| response.url().join(location).ok());
+    let missing = || EgressError::NoTarget { host: host.to_owned() };
+    target.map(Some).ok_or_else(missing)
+}
+
+/// Returns the error of a request that a redirect asked for, or the error as it is at the first request.
+fn at_hop(error: EgressError, hop: usize, target: &Url) -> EgressError {
+    match hop {
+        0 => error,
+        hop => EgressError::Redirect {
+            hop,
+            target: without_query(target),
+            cause: Box::new(error),
+        },
+    }
+}
+
+fn without_query(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // A password in the target of a redirect is the server's, and is not repeated either.
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    let hidden = has_user && url.set_username("").and_then(|()| url.set_password(None)).is_err();
+    let shown = if hidden {
+        url.scheme().to_owned()
+    } else {
+        url.to_string()
+    };
+    shown.chars().take(200).collect()
+}
+
+/// Returns the error of the HTTP client without its URL, or the refusal of the resolver that is behind it.
+fn transport(error: reqwest::Error, host: &str) -> EgressError {
+    let error = error.without_url();
+    let mut innermost = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        next = source.source();
+        match source.downcast_ref::<EgressError>() {
+            Some(EgressError::Forbidden { host }) => return EgressError::Forbidden { host: host.clone() },
+            Some(EgressError::Internal { host }) => return EgressError::Internal { host: host.clone() },
+            _ => innermost = source.to_string(),
+        }
+    }
+    EgressError::Unreachable {
+        host: host.to_owned(),
+        cause: innermost.chars().take(200).collect(),
+    }
+}

@@ -1,0 +1,146 @@
+//! The error of a request that was refused or failed.
+
+use std::time::Duration;
+
+use rockbot_core::tool::{ToolError, ToolErrorCode};
+
+/// The reason why a request was not made, or has no usable response. No text shows a query, a password or a header.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EgressError {
+    /// The text is not a URL.
+    #[error("`{text}` is not a URL: give an absolute one, such as `https://example.org/page`")]
+    NotAUrl {
+        /// The beginning of the text.
+        text: String,
+    },
+    /// The scheme is neither `http` nor `https`.
+    #[error("`{scheme}:` cannot be fetched: only http and https can")]
+    Scheme {
+        /// The scheme.
+        scheme: String,
+    },
+    /// The URL contains a user name or a password.
+    #[error("the URL contains a user name or password: leave them out")]
+    UserInfo,
+    /// The port is not allowed.
+    #[error("port {port} of `{host}` is not allowed: only 80 and 443 are, unless the operator allows `{host}:{port}`")]
+    Port {
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// The host has an address that is not on the internet.
+    #[error("`{host}` is not on the internet: the operator can allow an internal host by its name")]
+    Internal {
+        /// The host.
+        host: String,
+    },
+    /// The host has an address that is never dialled, such as that of a metadata server.
+    #[error("`{host}` has an address that is never allowed, such as a link-local one")]
+    Forbidden {
+        /// The host.
+        host: String,
+    },
+    /// A redirect was refused.
+    #[error("redirect {hop} to `{target}` was refused: {cause}")]
+    Redirect {
+        /// Number of the redirect, from 1.
+        hop: usize,
+        /// The target, without its query.
+        target: String,
+        /// The reason.
+        cause: Box<Self>,
+    },
+    /// There were too many redirects.
+    #[error("more than {max} redirects: the last one was to `{target}`")]
+    TooManyRedirects {
+        /// Maximum number of redirects.
+        max: usize,
+        /// The target, without its query.
+        target: String,
+    },
+    /// A redirect leads from https to http.
+    #[error("it leads from https to http")]
+    Downgrade,
+    /// A redirect would send the body of a request to another origin.
+    #[error("it would send the request's body to another server")]
+    BodyElsewhere,
+    /// The redirect names no target.
+    #[error("`{host}` answered with a redirect without a usable target")]
+    NoTarget {
+        /// The host.
+        host: String,
+    },
+    /// The response's header fields are too large.
+    #[error("`{host}` answered with more than {max} bytes of header fields")]
+    Headers {
+        /// The host.
+        host: String,
+        /// Maximum size, in bytes.
+        max: usize,
+    },
+    /// The response has a content encoding that was not asked for.
+    #[error("`{host}` answered in the content encoding `{encoding}`, which was not asked for")]
+    Encoding {
+        /// The host.
+        host: String,
+        /// The encoding.
+        encoding: String,
+    },
+    /// The response is not what its content encoding says.
+    #[error("the response of `{host}` is damaged: it is not valid gzip")]
+    Damaged {
+        /// The host.
+        host: String,
+    },
+    /// The request took too long.
+    #[error("`{host}` did not answer completely within {} seconds", .limit.as_secs_f32())]
+    Timeout {
+        /// The host.
+        host: String,
+        /// The time limit of the request, with all its redirects.
+        limit: Duration,
+    },
+    /// The server could not be reached, or the connection broke.
+    #[error("`{host}` could not be reached: {cause}")]
+    Unreachable {
+        /// The host.
+        host: String,
+        /// The reason, in the words of the HTTP client.
+        cause: String,
+    },
+}
+
+impl EgressError {
+    /// Returns `true` if the policy refused the request; repeating it does not help.
+    pub fn is_refusal(&self) -> bool {
+        !matches!(
+            self,
+            Self::NotAUrl { .. } | Self::Timeout { .. } | Self::Unreachable { .. } | Self::Damaged { .. }
+        )
+    }
+
+    /// Returns `true` if the same request may succeed a little later.
+    pub fn retry_helps(&self) -> bool {
+        match self {
+            Self::Redirect { cause, .. } => cause.retry_helps(),
+            Self::Timeout { .. } | Self::Unreachable { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<EgressError> for ToolError {
+    fn from(error: EgressError) -> Self {
+        let code = match &error {
+            EgressError::NotAUrl { .. } => ToolErrorCode::InvalidArguments,
+            EgressError::Timeout { .. } => ToolErrorCode::Timeout,
+            error if error.is_refusal() => ToolErrorCode::Denied,
+            _ => ToolErrorCode::ExecutionFailed,
+        };
+        let is_retryable = error.retry_helps();
+        Self::new(code, error.to_string()).with_retryable(is_retryable)
+    }
+}

@@ -1,0 +1,18 @@
+//! One policy for every request that a model or a remote text can influence: [`EgressPolicy`].
+//!
+//! A model that was talked into it by a page asks for `http://169.254.169.254/` as readily as for any other URL (server-side
+//! request forgery). So no tool makes requests itself: all go through one client, which checks each URL, dials only
+//! addresses that it has checked, follows redirects itself, and bounds time and size.
+
+mod address;
+mod body;
+mod client;
+mod error;
+mod policy;
+mod resolver;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use client::{EgressClient, EgressRequest, EgressResponse, USER_AGENT, text_of};
+pub use error::EgressError;
+pub use policy::EgressPolicy;

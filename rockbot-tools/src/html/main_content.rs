@@ -1,0 +1,258 @@
+//! The main content of a page: its articles without what is around them.
+//!
+//! Parts that are hidden or that say what they are (navigation, footers, banners) are dropped first. What is left is
+//! weighed: text in paragraphs, lists, tables and code counts, text of links does not. The root of the content is the
+//! deepest element that still holds most of that weight. Inside of it, blocks that are mostly links are dropped. A page of
+//! which too little would be left keeps everything that is shown.
+
+use super::dom::{DOCUMENT, Dom, NodeData, NodeId, Step};
+use super::markdown::is_block;
+use super::noise::{self, Kind, kind_of};
+
+/// Share of the weight that the root of the content holds.
+const MOST: f64 = 0.85;
+
+/// Share of the weight that an element holds which says that it is the content.
+const MARKED: f64 = 0.5;
+
+/// Share of a page's text that a suspect part may hold. A larger one is the content, whatever it is called.
+const SUSPECT_SHARE: f64 = 0.4;
+
+/// Share of text in links above which a block is navigation.
+const LINKS: f64 = 0.6;
+
+/// Minimum length of the content, in bytes. A page of which less is left keeps everything that is shown.
+const MIN_CONTENT: usize = 140;
+
+/// The texts below each node, in bytes without white space.
+#[derive(Debug, Clone, Copy, Default)]
+struct Weight {
+    text: usize,
+    links: usize,
+    /// Text that counts as content.
+    good: usize,
+}
+
+/// Drops everything that is not the main content, and returns its root.
+pub(super) fn find(dom: &mut Dom) -> NodeId {
+    noise::drop_hidden(dom);
+    let body = dom.find("body").unwrap_or(DOCUMENT);
+    let all = weigh(dom)[body.index()];
+    let dropped = drop_frames(dom, all.text);
+    let weights = weigh(dom);
+    let left = weights[body.index()];
+    if left.text < MIN_CONTENT && left.text < all.text / 2 {
+        restore(dom, &dropped);
+        return body;
+    }
+    let root = root_of(dom, &weights, body);
+    let dropped = drop_link_blocks(dom, &weights, root);
+    let kept = weigh(dom)[root.index()].text;
+    if kept < MIN_CONTENT && kept < left.text / 2 {
+        restore(dom, &dropped);
+        return body;
+    }
+    root
+}
+
+fn restore(dom: &mut Dom, dropped: &[NodeId]) {
+    for id in dropped {
+        dom[*id].is_dropped = false;
+    }
+}
+
+/// Returns the weights of all nodes. Children stand behind their parents, so one pass from the end adds them up.
+fn weigh(dom: &Dom) -> Vec<Weight> {
+    let mut weights = vec![Weight::default(); dom.len()];
+    for id in dom.ids().rev() {
+        if dom[id].is_dropped {
+            weights[id.index()] = Weight::default();
+            continue;
+        }
+        match &dom[id].data {
+            NodeData::Text(text) => {
+                let length = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).count();
+                weights[id.index()] = Weight {
+                    text: length,
+                    links: 0,
+                    good: 0,
+                };
+            }
+            NodeData::Element(element) => {
+                let own = &mut weights[id.index()];
+                match &*element.name {
+                    "a" => own.links = own.text,
+                    "p" | "pre" | "blockquote" | "td" | "dd" | "li" | "h1" | "h2" | "h3" => {
+                        own.good = own.good.max(own.text - own.links.min(own.text));
+                    }
+                    "div" | "section" | "article" | "main" => {
+                        own.good = own.good.max(direct_text(dom, id));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let own = weights[id.index()];
+        if !noise::is_document(id) {
+            let parent = &mut weights[dom[id].parent.index()];
+            parent.text += own.text;
+            parent.links += own.links;
+            parent.good += own.good;
+        }
+    }
+    weights
+}
+
+/// Returns the length of the text that stands in the element itself, or in inline elements of it.
+fn direct_text(dom: &Dom, id: NodeId) -> usize {
+    let own = dom.children(id).filter_map(|child| match &dom[child].data {
+        NodeData::Text(text) => Some(text.trim().len()),
+        NodeData::Element(_) => None,
+    });
+    own.sum()
+}
+
+/// Drops the parts that say that they are no content. Returns them.
+fn drop_frames(dom: &mut Dom, all: usize) -> Vec<NodeId> {
+    let weights = weigh(dom);
+    let mut dropped = Vec::new();
+    for id in dom.ids().collect::<Vec<_>>() {
+        if dom[id].is_dropped || dom.ancestors(id).take(2).any(|parent| dom[parent].is_dropped) {
+            continue;
+        }
+        let share = weights[id.index()].text as f64 / all.max(1) as f64;
+        let good = weights[id.index()].good as f64 / weights[DOCUMENT.index()].good.max(1) as f64;
+        let is_dropped = match kind_of(dom, id) {
+            Kind::Frame => good < 0.8,
+            Kind::Suspect => share < SUSPECT_SHARE && good < SUSPECT_SHARE,
+            Kind::Content | Kind::Plain => false,
+        };
+        if is_dropped {
+            dom[id].is_dropped = true;
+            dropped.push(id);
+        }
+    }
+    dropped
+}
+
+/// Returns the deepest element that holds most of the content.
+fn root_of(dom: &Dom, weights: &[Weight], body: NodeId) -> NodeId {
+    let total = weights[body.index()].good as f64;
+    let marked = dom.ids().filter(|id| is_shown(dom, *id)).filter(|id| {
+        let is_marked = kind_of(dom, *id) == Kind::Content || matches!(dom.name(*id), "article" | "main");
+        is_marked && weights[id.index()].good as f64 >= MARKED * total
+    });
+    // The last one is the innermost. What it holds is its own: an introduction may stand apart from the text.
+    let marked = marked.last();
+    if let Some(root) = marked.filter(|root| dom.name(*root) != "main") {
+        return with_heading(dom, weights, root, body);
+    }
+    let mut root = marked.unwrap_or(body);
+    let enough = weights[root.index()].good as f64 * MOST;
+    loop {
+        let heaviest = dom.children(root).max_by_key(|child| weights[child.index()].good);
+        let Some(child) = heaviest.filter(|child| weights[child.index()].good as f64 >= enough) else {
+            break;
+        };
+        let is_container = matches!(
+            dom.name(child),
+            "div"
+                | "section"
+                | "article"
+                | "main"
+                | "body"
+                | "table"
+                | "tbody"
+                | "tr"
+                | "td"
+                | "center"
+                | "form"
+                | "html"
+                | "font"
+                | "span"
+        );
+        if !is_container || !holds_blocks(dom, child) {
+            break;
+        }
+        root = child;
+    }
+    with_heading(dom, weights, root, body)
+}
+
+fn is_shown(dom: &Dom, id: NodeId) -> bool {
+    !dom[id].is_dropped && !dom.ancestors(id).any(|parent| dom[parent].is_dropped)
+}
+
+fn holds_blocks(dom: &Dom, id: NodeId) -> bool {
+    dom.children(id).any(|child| is_block(dom.name(child)))
+}
+
+/// Returns the nearest element around `root` with the heading of the page, if little else is in it.
+fn with_heading(dom: &Dom, weights: &[Weight], root: NodeId, body: NodeId) -> NodeId {
+    let has_heading = |id: NodeId| {
+        dom.walk(id)
+            .any(|step| matches!(step, Step::Enter(inner) if dom.name(inner) == "h1"))
+    };
+    if root == body || has_heading(root) {
+        return root;
+    }
+    let own = weights[root.index()].text as f64;
+    let around = dom.ancestors(root).take(3).take_while(|parent| *parent != body);
+    let mut around = around.take_while(|parent| weights[parent.index()].text as f64 <= 1.25 * own + 200.0);
+    around.find(|parent| has_heading(*parent)).unwrap_or(root)
+}
+
+/// Drops the blocks below `root` that are mostly links, such as lists of other articles.
+fn drop_link_blocks(dom: &mut Dom, weights: &[Weight], root: NodeId) -> Vec<NodeId> {
+    let total = weights[root.index()].text.max(1);
+    let mut dropped = Vec::new();
+    for id in dom.ids().collect::<Vec<_>>() {
+        let is_candidate = matches!(
+            dom.name(id),
+            "div" | "section" | "ul" | "ol" | "table" | "p" | "dl" | "form"
+        );
+        if !is_candidate || id == root || id.index() < root.index() || dom[id].is_dropped {
+            continue;
+        }
+        let weight = weights[id.index()];
+        let density = weight.links as f64 / weight.text.max(1) as f64;
+        let limit = match dom.name(id) {
+            "p" => 0.95,
+            "table" => 0.85,
+            _ => LINKS,
+        };
+        let is_small = weight.text < total / 3;
+        if weight.text > 0 && density > limit && is_small && !is_of_article(dom, weights, id) {
+            dom[id].is_dropped = true;
+            dropped.push(id);
+            dropped.extend(drop_heading_of(dom, id));
+        }
+    }
+    dropped
+}
+
+/// Drops the heading of a dropped block, unless something else follows under it.
+fn drop_heading_of(dom: &mut Dom, id: NodeId) -> Option<NodeId> {
+    let is_heading = |id: &NodeId| matches!(dom.name(*id), "h2" | "h3" | "h4" | "h5" | "h6");
+    let heading = dom.element_before(id).filter(is_heading)?;
+    let mut after = std::iter::successors(dom[id].next, |id| dom[*id].next).take(16);
+    let follower = after.find(|id| !dom[*id].is_dropped && dom.element(*id).is_some());
+    if follower.is_some_and(|follower| !is_heading(&follower)) {
+        return None;
+    }
+    dom[heading].is_dropped = true;
+    Some(heading)
+}
+
+/// Returns `true` for a list that an article's own text introduces or that is a list of references.
+fn is_of_article(dom: &Dom, weights: &[Weight], id: NodeId) -> bool {
+    let weight = weights[id.index()];
+    // A list in running text: its items are words, not titles.
+    let parent = dom[id].parent;
+    let siblings = weights[parent.index()];
+    let is_in_text = siblings.good > 3 * weight.text && siblings.text > 2 * weight.text;
+    let is_introduced = dom
+        .element_before(id)
+        .is_some_and(|before| matches!(dom.name(before), "p" | "h2" | "h3" | "h4"));
+    is_in_text && is_introduced && matches!(dom.name(id), "ul" | "ol" | "table" | "dl" | "p")
+}

@@ -1,0 +1,186 @@
+//! The text of a block, with links and emphasis.
+
+use std::borrow::Cow;
+
+/// A style of a part of a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// A link to this target; without one it is only text.
+    Link(Option<String>),
+    Strong,
+    Emphasis,
+    Deleted,
+    Code,
+}
+
+/// The text of the block so far.
+#[derive(Debug, Default)]
+pub(super) struct Inline {
+    text: String,
+    /// The open styles, each with the position at which its text begins.
+    open: Vec<(Mark, usize)>,
+    /// White space was read that is not written yet.
+    is_spaced: bool,
+}
+
+impl Inline {
+    /// Appends text of the page; white space is one space.
+    pub(super) fn text(&mut self, text: &str) {
+        let is_code = self.is_code();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let word_at = rest.find(|c: char| !is_space(c)).unwrap_or(rest.len());
+            self.is_spaced |= word_at > 0;
+            rest = &rest[word_at..];
+            let end = rest.find(is_space).unwrap_or(rest.len());
+            if end > 0 {
+                self.space();
+                match is_code {
+                    true => self.text.push_str(&rest[..end]),
+                    false => push_escaped(&mut self.text, &rest[..end]),
+                }
+            }
+            rest = &rest[end..];
+        }
+    }
+
+    /// Ends the line, not the block.
+    pub(super) fn line_break(&mut self) {
+        self.is_spaced = false;
+        let kept = self.text.trim_end_matches(' ').len();
+        // A style that has just begun begins behind the break.
+        let is_empty = self.open.last().map_or(kept == 0, |(_, start)| kept <= *start);
+        if !is_empty {
+            self.text.truncate(kept);
+            self.text.push(if self.is_code() { ' ' } else { '\n' });
+        }
+    }
+
+    /// Appends an image.
+    pub(super) fn image(&mut self, alt: &str, source: &str) {
+        self.space();
+        self.text.push_str("![");
+        self.text.extend(alt.chars().filter(|c| !matches!(c, '[' | ']')));
+        self.text.push_str("](");
+        self.text.push_str(source);
+        self.text.push(')');
+    }
+
+    /// Begins a style.
+    pub(super) fn open(&mut self, mark: Mark) {
+        self.space();
+        self.open.push((mark, self.text.len()));
+    }
+
+    /// Ends the style that began last.
+    pub(super) fn close(&mut self) {
+        if let Some((mark, start)) = self.open.pop() {
+            self.wrap(&mark, start);
+        }
+    }
+
+    /// Returns the text, and begins a new block with the same open styles. A link is written once.
+    pub(super) fn take(&mut self) -> String {
+        let mut open = std::mem::take(&mut self.open);
+        for (mark, start) in open.iter_mut().rev() {
+            let is_written = self.wrap(mark, *start);
+            *start = 0;
+            if is_written && matches!(mark, Mark::Link(_)) {
+                *mark = Mark::Link(None);
+            }
+        }
+        self.open = open;
+        self.is_spaced = false;
+        let text = std::mem::take(&mut self.text);
+        match text.trim_matches([' ', '\n']) {
+            trimmed if trimmed.len() == text.len() => text,
+            trimmed => trimmed.to_owned(),
+        }
+    }
+
+    fn is_code(&self) -> bool {
+        self.open.iter().any(|(mark, _)| *mark == Mark::Code)
+    }
+
+    /// Writes the white space that was read, unless the line begins here.
+    fn space(&mut self) {
+        if std::mem::take(&mut self.is_spaced) && !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
+            self.text.push(' ');
+        }
+    }
+
+    /// Puts the signs of a style around the text from `start`. Returns `false` if there is none.
+    fn wrap(&mut self, mark: &Mark, start: usize) -> bool {
+        let start = start.min(self.text.len());
+        let lead = self.text[start..].len() - self.text[start..].trim_start_matches([' ', '\n']).len();
+        let start = start + lead;
+        let end = self.text.trim_end_matches([' ', '\n']).len();
+        if start >= end {
+            return false;
+        }
+        let inner = &self.text[start..end];
+        let (before, after): (Cow<'_, str>, Cow<'_, str>) = match mark {
+            Mark::Link(None) => return true,
+            Mark::Link(Some(target)) => ("[".into(), format!("]({target})").into()),
+            Mark::Strong if !is_marked(inner, "**") => ("**".into(), "**".into()),
+            Mark::Emphasis if !is_marked(inner, "*") => ("*".into(), "*".into()),
+            Mark::Deleted => ("~~".into(), "~~".into()),
+            Mark::Code if !self.is_code() => code_signs(inner),
+            Mark::Strong | Mark::Emphasis | Mark::Code => return true,
+        };
+        // Emphasis does not span lines in lists and cells.
+        let written = format!("{before}{inner}{after}");
+        self.text.replace_range(start..end, &written);
+        true
+    }
+}
+
+/// Returns the signs around inline code: more backticks than it contains in a row.
+fn code_signs(inner: &str) -> (Cow<'static, str>, Cow<'static, str>) {
+    if !inner.contains('`') {
+        return ("`".into(), "`".into());
+    }
+    let ticks = "`".repeat(longest_run(inner) + 1);
+    (format!("{ticks} ").into(), format!(" {ticks}").into())
+}
+
+/// Returns the length of the longest run of backticks.
+pub(super) fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+fn is_marked(text: &str, sign: &str) -> bool {
+    text.len() >= 2 * sign.len() && text.starts_with(sign) && text.ends_with(sign)
+}
+
+/// White space of a page. A space that does not break is text like any other space, but for its width.
+fn is_space(c: char) -> bool {
+    c.is_ascii_whitespace() || c == '\u{a0}'
+}
+
+/// Appends a word. Signs that would begin a style or code are escaped; the rest reads better as it is.
+fn push_escaped(text: &mut String, word: &str) {
+    for c in word.chars() {
+        match c {
+            '*' | '`' => text.extend(['\\', c]),
+            '\0' => {}
+            c => text.push(c),
+        }
+    }
+}
+
+/// Escapes the beginning of a paragraph that Markdown would take for a heading, a list or a quote.
+pub(super) fn escaped_start(text: &str) -> Cow<'_, str> {
+    let marker = text.split(' ').next().unwrap_or_default();
+    let digits = marker.trim_end_matches(['.', ')']);
+    let is_number = digits.len() + 1 == marker.len() && digits.len() < 10 && digits.bytes().all(|b| b.is_ascii_digit());
+    if is_number && !digits.is_empty() && marker.len() < text.len() {
+        return format!("{digits}\\{}", &text[digits.len()..]).into();
+    }
+    let is_marker =
+        matches!(marker, "-" | "+" | "#" | "##" | "###" | "####" | "#####" | "######") || marker.starts_with('>');
+    match is_marker || text.starts_with("---") || text.starts_with("~~~") {
+        true => format!("\\{text}").into(),
+        false => text.into(),
+    }
+}

@@ -1,0 +1,182 @@
+//! Calls of endpoints.
+
+use async_trait::async_trait;
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use rockbot_core::tool::{
+    Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
+};
+use rockbot_core::{BoxError, CallContext, ExposeSecret};
+use serde_json::{Map, Value};
+
+use super::endpoint::{Auth, Place, RestEndpoint, effect_of};
+use super::template::{Template, text_of};
+use crate::egress::{self, EgressClient, EgressPolicy, EgressRequest, EgressResponse};
+
+/// Maximum number of characters of an error's body that are shown.
+const MAX_ERROR: usize = 2_000;
+
+/// The executor of one endpoint.
+#[derive(Debug)]
+struct RestTool {
+    client: EgressClient,
+    method: Method,
+    effect: Effect,
+    template: Template,
+    credentials: HeaderMap,
+    places: Vec<(String, Place)>,
+}
+
+/// Returns the tool of an endpoint. Its host is one that the operator named, so it may be internal.
+pub(super) fn tool(endpoint: RestEndpoint, policy: &EgressPolicy) -> Result<Tool, BoxError> {
+    let of_endpoint = |error: &dyn std::fmt::Display| format!("REST tool `{}`: {error}", endpoint.name);
+    let template = Template::parse(&endpoint.url_template).map_err(|error| of_endpoint(&error))?;
+    let method = method_of(&endpoint.method).map_err(|error| of_endpoint(&error))?;
+    let policy = policy
+        .clone()
+        .allow_origin(template.origin())
+        .map_err(|error| of_endpoint(&error))?;
+    let mut origin = template.origin().clone();
+    policy.check_url(&mut origin).map_err(|error| of_endpoint(&error))?;
+    let missing = template
+        .path_parameters()
+        .find(|name| endpoint.parameters["properties"].get(name).is_none());
+    if let Some(name) = missing {
+        return Err(of_endpoint(&format!("the schema has no property `{name}`, which the URL needs")).into());
+    }
+    let effect = effect_of(&method);
+    let credentials = credentials(&endpoint.auth).map_err(|error| of_endpoint(&error))?;
+    let client = EgressClient::new(policy)?;
+    let registration = ToolRegistration::new(endpoint.name, endpoint.description, endpoint.parameters);
+    let places = endpoint.places;
+    let executor = RestTool {
+        client,
+        method,
+        effect,
+        template,
+        credentials,
+        places,
+    };
+    let tool = Tool::new(registration.with_source("rest"), executor).effect(effect);
+    Ok(if endpoint.needs_approval {
+        tool.needs_approval()
+    } else {
+        tool
+    })
+}
+
+fn method_of(name: &str) -> Result<Method, String> {
+    let known = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
+    let upper = name.to_ascii_uppercase();
+    let method = upper.parse().ok().filter(|_| known.contains(&&*upper));
+    method.ok_or_else(|| format!("`{name}` is not a method"))
+}
+
+fn credentials(auth: &Auth) -> Result<HeaderMap, BoxError> {
+    let mut headers = HeaderMap::new();
+    let value = |text: &str| HeaderValue::from_str(text).map_err(|_| "the secret is not a header's value");
+    match auth {
+        Auth::None => {}
+        Auth::Bearer(token) => {
+            headers.insert(AUTHORIZATION, value(&format!("Bearer {}", token.expose_secret()))?);
+        }
+        Auth::Header(name, key) => {
+            let name: HeaderName = name
+                .parse()
+                .map_err(|_| format!("`{name}` is not the name of a header"))?;
+            headers.insert(name, value(key.expose_secret())?);
+        }
+    }
+    Ok(headers)
+}
+
+#[async_trait]
+impl ToolExecutor for RestTool {
+    async fn execute(&self, request: ToolInvokeRequest, _: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
+        let sent = self.request(&request.arguments)?;
+        let response = self
+            .client
+            .fetch(sent)
+            .await
+            .map_err(|error| ToolError::from(error).after(self.effect))?;
+        let text = shown(&response);
+        match response.status.is_success() {
+            true => Ok(request.succeed(text)),
+            false => Err(refused(&response, &text)),
+        }
+    }
+}
+
+impl RestTool {
+    fn request(&self, arguments: &str) -> Result<EgressRequest, ToolError> {
+        let invalid = |error: &dyn std::fmt::Display| ToolError::invalid_arguments(error.to_string());
+        let mut arguments: Map<String, Value> = serde_json::from_str(arguments).map_err(|error| invalid(&error))?;
+        let url = self.template.expand(&mut arguments).map_err(|error| invalid(&error))?;
+        let mut request = EgressRequest::get(url);
+        request.method = self.method.clone();
+        request.credentials = self.credentials.clone();
+        request
+            .headers
+            .insert(USER_AGENT, HeaderValue::from_static(egress::USER_AGENT));
+        let mut body = None;
+        for (name, place) in &self.places {
+            let Some(value) = arguments.remove(name) else { continue };
+            match place {
+                Place::Body => body = Some(value),
+                Place::Query => append_query(&mut request, name, &value),
+                Place::Header(header) => {
+                    let header: HeaderName = header
+                        .parse()
+                        .map_err(|_| invalid(&"the API names an invalid header"))?;
+                    let value = text_of(&value).unwrap_or_default();
+                    let unfit = || invalid(&format!("the argument `{name}` does not fit into a header"));
+                    request
+                        .headers
+                        .insert(header, HeaderValue::from_str(&value).map_err(|_| unfit())?);
+                }
+            }
+        }
+        let takes_body = matches!(self.method, Method::POST | Method::PUT | Method::PATCH);
+        if takes_body && body.is_none() && !arguments.is_empty() {
+            body = Some(std::mem::take(&mut arguments).into());
+        }
+        for (name, value) in &arguments {
+            append_query(&mut request, name, value);
+        }
+        if let Some(body) = body {
+            request
+                .headers
+                .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            request.body = Some(body.to_string().into());
+        }
+        Ok(request)
+    }
+}
+
+/// Appends an argument to the query: a list as one pair for each item.
+fn append_query(request: &mut EgressRequest, name: &str, value: &Value) {
+    let values = match value {
+        Value::Array(items) => items.iter().collect(),
+        value => vec![value],
+    };
+    for value in values.into_iter().filter_map(text_of) {
+        request.url.query_pairs_mut().append_pair(name, &value);
+    }
+}
+
+fn shown(response: &EgressResponse) -> String {
+    let text = String::from_utf8_lossy(&response.body);
+    match (text.trim().is_empty(), response.is_cut) {
+        (true, _) => format!("(no content, status {})", response.status.as_u16()),
+        (false, true) => format!("{text}\n[The answer is longer; the rest was not read.]"),
+        (false, false) => text.into_owned(),
+    }
+}
+
+fn refused(response: &EgressResponse, text: &str) -> ToolError {
+    let status = response.status;
+    let body: String = text.chars().take(MAX_ERROR).collect();
+    let is_temporary = matches!(status.as_u16(), 408 | 429 | 502 | 503 | 504);
+    ToolError::execution_failed(format!("the server answered with status {status}: {body}"))
+        .with_retryable(is_temporary)
+}

@@ -1,0 +1,96 @@
+//! Reading of a document from a file or a URL.
+
+use std::fs::File;
+use std::io::Read;
+
+use serde_json::Value;
+use url::Url;
+
+use super::{OpenApi, OpenApiError, Source};
+use crate::egress::{EgressClient, EgressPolicy, EgressRequest};
+
+/// Maximum size of a file, in bytes.
+const MAX_FILE: u64 = 16 << 20;
+
+/// A document that was read.
+#[derive(Debug)]
+pub(in crate::rest) struct Document {
+    /// The file or URL, for errors.
+    pub(super) name: String,
+    /// The URL that the document came from.
+    pub(super) url: Option<Url>,
+    pub(super) json: Value,
+}
+
+impl Document {
+    /// Returns the title of the document.
+    pub(in crate::rest) fn title(&self) -> &str {
+        self.json
+            .pointer("/info/title")
+            .and_then(Value::as_str)
+            .unwrap_or(&self.name)
+    }
+}
+
+impl OpenApi {
+    /// Reads the document. A URL is fetched on a thread of its own, since hosts are built without waiting.
+    pub(in crate::rest) fn load(&self, policy: &EgressPolicy) -> Result<Document, OpenApiError> {
+        let (name, text, url) = match &self.source {
+            Source::Text(text) => ("the given text".to_owned(), text.clone().into_bytes(), None),
+            Source::File(path) => {
+                let name = path.display().to_string();
+                let mut text = Vec::new();
+                let read = File::open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut text));
+                read.map_err(|error| unreadable(&name, &error.to_string()))?;
+                (name, text, None)
+            }
+            Source::Url(url) => {
+                let (text, from) = fetch(url, policy).map_err(|cause| unreadable(url, &cause))?;
+                (url.clone(), text, Some(from))
+            }
+        };
+        let not_openapi = |reason: String| OpenApiError::NotOpenApi {
+            document: name.clone(),
+            reason,
+        };
+        let json: Value = serde_json::from_slice(&text)
+            .map_err(|error| not_openapi(format!("no JSON at line {} column {}", error.line(), error.column())))?;
+        let version = json.get("openapi").and_then(Value::as_str).unwrap_or("none").to_owned();
+        if !version.starts_with("3.0") && !version.starts_with("3.1") {
+            let swagger = json.get("swagger").map_or("", |_| " (it is Swagger 2.0: convert it)");
+            let version: String = version.chars().take(20).collect();
+            return Err(not_openapi(format!("its version is {version}{swagger}")));
+        }
+        Ok(Document { name, url, json })
+    }
+}
+
+fn unreadable(document: &str, cause: &str) -> OpenApiError {
+    OpenApiError::Unreadable {
+        document: document.to_owned(),
+        cause: cause.to_owned(),
+    }
+}
+
+/// Fetches a document whose URL the operator wrote.
+fn fetch(url: &str, policy: &EgressPolicy) -> Result<(Vec<u8>, Url), String> {
+    let (url, policy) = (url.to_owned(), policy.clone());
+    let work = move || -> Result<(Vec<u8>, Url), String> {
+        let parsed = Url::parse(&url).map_err(|error| error.to_string())?;
+        let policy = policy.allow_origin(&parsed).map_err(|error| error.to_string())?;
+        let client = EgressClient::new(policy).map_err(|error| error.to_string())?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let response = runtime
+            .block_on(client.fetch(EgressRequest::get(parsed)))
+            .map_err(|error| error.to_string())?;
+        match (response.status.is_success(), response.is_cut) {
+            (true, false) => Ok((response.body, response.url)),
+            (true, true) => Err("it is longer than `Egress.MaxBytes`".to_owned()),
+            (false, _) => Err(format!("the server answered with status {}", response.status)),
+        }
+    };
+    std::thread::spawn(work)
+        .join()
+        .unwrap_or_else(|_| Err("the client failed".to_owned()))
+}

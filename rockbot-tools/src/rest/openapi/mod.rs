@@ -1,0 +1,226 @@
+//! Tools from OpenAPI documents of the versions 3.0 and 3.1.
+
+mod filter;
+mod load;
+mod operation;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use rockbot_core::Secret;
+use serde_json::Value;
+use url::Url;
+
+use super::endpoint::{Auth, RestEndpoint};
+use filter::Filter;
+pub(super) use load::Document;
+
+/// Maximum number of tools of one document. A model cannot choose among more.
+const MAX_TOOLS: usize = 128;
+
+/// An OpenAPI document whose operations become tools.
+///
+/// Each operation becomes a tool with its `operationId` as name, its parameters as arguments, and its JSON body as the
+/// argument `body`. Operations with a body in another format are left out.
+///
+/// ```
+/// use rockbot_tools::rest::{OpenApi, RestTools};
+///
+/// let shop = OpenApi::file("shop.json").include("tag:orders").include("GET /products*").bearer("secret".into());
+/// let tools = RestTools::new().openapi(shop); // for `AgentHostBuilder::add`
+/// ```
+#[derive(Debug)]
+#[must_use]
+pub struct OpenApi {
+    source: Source,
+    server: Option<String>,
+    include: Vec<String>,
+    auth: Auth,
+    needs_approval: bool,
+}
+
+/// The place of a document.
+#[derive(Debug)]
+enum Source {
+    File(PathBuf),
+    Url(String),
+    Text(String),
+}
+
+/// The reason why a document is not imported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenApiError {
+    /// The document cannot be read.
+    #[error("the OpenAPI document `{document}` cannot be read: {cause}")]
+    Unreadable {
+        /// The file or URL.
+        document: String,
+        /// The reason.
+        cause: String,
+    },
+    /// The document is not JSON, or not OpenAPI of a known version.
+    #[error("`{document}` is not an OpenAPI document of version 3.0 or 3.1 in JSON: {reason}")]
+    NotOpenApi {
+        /// The file or URL.
+        document: String,
+        /// The difference.
+        reason: String,
+    },
+    /// The document names no server with an absolute URL.
+    #[error("`{document}` names no server with an absolute URL: set one")]
+    NoServer {
+        /// The file or URL.
+        document: String,
+    },
+    /// The document has too many operations.
+    #[error("`{document}` has {count} operations, and a model can choose among {max} at most: include fewer")]
+    TooMany {
+        /// The file or URL.
+        document: String,
+        /// Number of included operations.
+        count: usize,
+        /// Maximum number.
+        max: usize,
+    },
+    /// A filter names no operation.
+    #[error("`{pattern}` includes no operation of `{document}`: write an operationId, `GET /path*` or `tag:name`")]
+    NothingIncluded {
+        /// The file or URL.
+        document: String,
+        /// The pattern of the filter.
+        pattern: String,
+    },
+}
+
+impl OpenApi {
+    /// Creates the import of a JSON file, which is read when the host is built.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self::of(Source::File(path.into()))
+    }
+
+    /// Creates the import of a document at a URL, which is fetched when the host is built, under the policy of requests.
+    pub fn url(url: impl Into<String>) -> Self {
+        Self::of(Source::Url(url.into()))
+    }
+
+    /// Creates the import of a document with this text.
+    pub fn text(json: impl Into<String>) -> Self {
+        Self::of(Source::Text(json.into()))
+    }
+
+    fn of(source: Source) -> Self {
+        Self {
+            source,
+            server: None,
+            include: Vec::new(),
+            auth: Auth::None,
+            needs_approval: false,
+        }
+    }
+
+    pub(super) fn configured(settings: super::settings::DocumentSettings) -> Self {
+        let source = match super::settings::file_of(&settings.document) {
+            Some(file) => Source::File(file),
+            None => Source::Url(settings.document),
+        };
+        Self {
+            source,
+            server: settings.server,
+            include: settings.include,
+            auth: settings.auth,
+            needs_approval: settings.needs_approval,
+        }
+    }
+
+    /// Sets the URL of the server. Default: the first one that the document names.
+    pub fn server(mut self, url: impl Into<String>) -> Self {
+        self.server = Some(url.into());
+        self
+    }
+
+    /// Includes the operations that `pattern` names, and only these and those of other calls: an `operationId`, a method with
+    /// a path such as `GET /users/{id}`, or `tag:NAME`. `*` stands for any text. Default: all operations.
+    pub fn include(mut self, pattern: impl Into<String>) -> Self {
+        self.include.push(pattern.into());
+        self
+    }
+
+    /// Sends `Authorization: Bearer …` with each request.
+    pub fn bearer(mut self, token: Secret) -> Self {
+        self.auth = Auth::Bearer(token);
+        self
+    }
+
+    /// Sends the key in this header field with each request.
+    pub fn api_key(mut self, header: impl Into<String>, key: Secret) -> Self {
+        self.auth = Auth::Header(header.into(), key);
+        self
+    }
+
+    /// Requires an approval for each call.
+    pub fn needs_approval(mut self) -> Self {
+        self.needs_approval = true;
+        self
+    }
+
+    /// Returns the endpoints of the included operations, with the title of the document.
+    pub(super) fn endpoints(&self, document: &Document) -> Result<Vec<RestEndpoint>, OpenApiError> {
+        let base = self.base(document)?;
+        let filters: Vec<Filter> = self.include.iter().map(|pattern| Filter::new(pattern)).collect();
+        let operations = operation::all(&document.json);
+        for (filter, pattern) in filters.iter().zip(&self.include) {
+            if !operations.iter().any(|operation| filter.includes(operation)) {
+                let (document, pattern) = (document.name.clone(), pattern.clone());
+                return Err(OpenApiError::NothingIncluded { document, pattern });
+            }
+        }
+        let included = operations
+            .iter()
+            .filter(|operation| filters.is_empty() || filters.iter().any(|filter| filter.includes(operation)));
+        let included: Vec<_> = included.collect();
+        if included.len() > MAX_TOOLS {
+            return Err(OpenApiError::TooMany {
+                document: document.name.clone(),
+                count: included.len(),
+                max: MAX_TOOLS,
+            });
+        }
+        let mut names = BTreeSet::new();
+        let endpoints = included.into_iter().filter_map(|operation| {
+            let mut endpoint = operation.endpoint(&document.json, &base, &mut names)?;
+            endpoint.auth = self.auth.clone();
+            endpoint.needs_approval = self.needs_approval;
+            Some(endpoint)
+        });
+        Ok(endpoints.collect())
+    }
+
+    /// Returns the URL that paths are appended to.
+    fn base(&self, document: &Document) -> Result<String, OpenApiError> {
+        let stated = document.json.pointer("/servers/0");
+        let of_document = || Some(with_variables(stated?, stated?.get("url")?.as_str()?));
+        let text = self.server.clone().or_else(of_document);
+        let text = text.or_else(|| document.url.as_ref().map(|_| "/".to_owned()));
+        let parsed = text.and_then(|text| match &document.url {
+            Some(url) => url.join(&text).ok(),
+            None => Url::parse(&text).ok(),
+        });
+        let url = parsed.filter(Url::has_host).ok_or_else(|| OpenApiError::NoServer {
+            document: document.name.clone(),
+        })?;
+        Ok(url.as_str().trim_end_matches('/').to_owned())
+    }
+}
+
+/// Returns the URL of a server with the defaults of its variables.
+fn with_variables(server: &Value, url: &str) -> String {
+    let variables = server.get("variables").and_then(Value::as_object).into_iter().flatten();
+    variables.fold(url.to_owned(), |url, (name, variable)| {
+        let default = variable.get("default").and_then(Value::as_str).unwrap_or_default();
+        url.replace(&format!("{{{name}}}"), default)
+    })
+}

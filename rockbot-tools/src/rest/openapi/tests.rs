@@ -1,0 +1,139 @@
+use serde_json::json;
+
+use super::*;
+use crate::egress::EgressPolicy;
+use crate::rest::endpoint::Place;
+
+/// A document with what real ones have: references, shared parameters, version 3.0's `nullable`, several methods.
+const SHOP: &str = include_str!("testdata/shop.json");
+
+fn endpoints(import: &OpenApi) -> Result<Vec<RestEndpoint>, OpenApiError> {
+    import.endpoints(&import.load(&EgressPolicy::new())?)
+}
+
+fn names(import: &OpenApi) -> Vec<String> {
+    endpoints(import)
+        .unwrap()
+        .iter()
+        .map(|endpoint| format!("{} {}", endpoint.name, endpoint.url_template))
+        .collect()
+}
+
+#[test]
+fn each_operation_becomes_an_endpoint() {
+    assert_eq!(
+        names(&OpenApi::text(SHOP)),
+        [
+            "listOrders https://shop.example/v1/orders",
+            "createOrder https://shop.example/v1/orders",
+            "get_orders__id https://shop.example/v1/orders/{id}",
+            "deleteOrder https://shop.example/v1/orders/{id}",
+            "listProducts https://shop.example/v1/products",
+        ]
+    );
+    let all = endpoints(&OpenApi::text(SHOP)).unwrap();
+    let list = &all[0];
+    assert_eq!(list.description, "List orders. The newest first.");
+    assert_eq!(
+        list.parameters,
+        json!({"type": "object", "properties": {
+            "X-Tenant": {"type": "string", "description": "The tenant."},
+            "status": {"type": "array", "items": {"$ref": "#/$defs/Status"}},
+        }, "required": ["X-Tenant"], "$defs": {"Status": {"type": "string", "enum": ["open", "done"]}}})
+    );
+    let placed = [("status", Place::Query), ("X-Tenant", Place::Header("X-Tenant".into()))];
+    assert_eq!(list.places, placed.map(|(name, place)| (name.to_owned(), place)));
+    let create = &all[1];
+    assert_eq!(create.parameters["required"], json!(["X-Tenant", "body"]));
+    assert_eq!(
+        create.parameters["properties"]["body"],
+        json!({"$ref": "#/$defs/Order"})
+    );
+    assert_eq!(
+        create.parameters["$defs"]["Order"],
+        json!({"type": "object", "required": ["product"], "properties": {
+            "product": {"type": "string"},
+            "note": {"type": ["string", "null"]},
+            "parent": {"$ref": "#/$defs/Order"},
+        }})
+    );
+}
+
+#[test]
+fn filters_name_operations_paths_and_tags() {
+    let count = |pattern: &str| names(&OpenApi::text(SHOP).include(pattern)).len();
+    assert_eq!(
+        (
+            count("listOrders"),
+            count("list*"),
+            count("tag:orders"),
+            count("GET /orders*"),
+            count("/products")
+        ),
+        (1, 2, 4, 2, 1)
+    );
+    let import = OpenApi::text(SHOP)
+        .include("listOrders")
+        .include("tag:products")
+        .server("https://other.example/");
+    assert_eq!(
+        names(&import),
+        [
+            "listOrders https://other.example/orders",
+            "listProducts https://other.example/products"
+        ]
+    );
+    let error = endpoints(&OpenApi::text(SHOP).include("nothing"))
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "`nothing` includes no operation of `the given text`: write an operationId, `GET /path*` or `tag:name`"
+    );
+}
+
+#[test]
+fn what_is_not_openapi_is_refused_with_the_reason() {
+    let told = |text: &str| endpoints(&OpenApi::text(text)).unwrap_err().to_string();
+    let start = "`the given text` is not an OpenAPI document of version 3.0 or 3.1 in JSON: ";
+    assert_eq!(told("openapi: 3.0.0"), format!("{start}no JSON at line 1 column 1"));
+    assert_eq!(
+        told(r#"{"swagger": "2.0"}"#),
+        format!("{start}its version is none (it is Swagger 2.0: convert it)")
+    );
+    assert_eq!(told(r#"{"openapi": "4.0.0"}"#), format!("{start}its version is 4.0.0"));
+    assert_eq!(
+        told(r#"{"openapi": "3.1.0", "paths": {}}"#),
+        "`the given text` names no server with an absolute URL: set one"
+    );
+    let paths: serde_json::Map<_, _> = (0..200).map(|n| (format!("/{n}"), json!({"get": {}}))).collect();
+    let many = json!({"openapi": "3.1.0", "servers": [{"url": "https://e.org"}], "paths": paths}).to_string();
+    assert_eq!(
+        told(&many),
+        "`the given text` has 200 operations, and a model can choose among 128 at most: include fewer"
+    );
+    let missing = endpoints(&OpenApi::file("/nowhere/shop.json")).unwrap_err().to_string();
+    assert!(
+        missing.starts_with("the OpenAPI document `/nowhere/shop.json` cannot be read: "),
+        "{missing}"
+    );
+}
+
+#[test]
+fn references_in_circles_and_deep_schemas_end() {
+    let deep = (0..60).fold(
+        json!({"type": "string"}),
+        |schema, _| json!({"type": "array", "items": schema}),
+    );
+    let text = json!({"openapi": "3.0.3", "servers": [{"url": "https://e.org"}], "paths": {"/a": {"get": {"parameters": [
+        {"$ref": "#/components/parameters/A"}, {"name": "deep", "in": "query", "schema": deep},
+        {"name": "own", "in": "query", "schema": {"$ref": "#/components/schemas/Own"}}]}}},
+        "components": {"parameters": {"A": {"$ref": "#/components/parameters/A"}},
+            "schemas": {"Own": {"allOf": [{"$ref": "#/components/schemas/Own"}]}}}});
+    let all = endpoints(&OpenApi::text(text.to_string())).unwrap();
+    assert_eq!(
+        all[0].parameters["$defs"]["Own"],
+        json!({"allOf": [{"$ref": "#/$defs/Own"}]})
+    );
+    assert!(all[0].parameters["properties"]["deep"].to_string().len() < 1_000);
+}

@@ -1,0 +1,93 @@
+//! The tool `web_search`, and the engines behind it.
+
+mod brave;
+mod provider;
+mod searxng;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) use brave::Brave;
+pub use provider::{SearchError, SearchProvider, SearchResult};
+pub(super) use searxng::SearXng;
+
+use crate::html::plain_text;
+
+/// Maximum number of results of a call.
+const MAX_COUNT: usize = 20;
+
+/// Maximum length of a title, in characters.
+const MAX_TITLE: usize = 200;
+
+/// Maximum length of a snippet, in characters.
+const MAX_SNIPPET: usize = 600;
+
+/// State of the tool.
+#[derive(Debug)]
+struct WebSearch {
+    provider: Arc<dyn SearchProvider>,
+    /// Number of results unless a call states one.
+    count: usize,
+}
+
+/// Searches the web. It shows titles, URLs and snippets; read a page with web_browse.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Arguments {
+    /// The words to search for.
+    query: String,
+    /// The number of results, 20 at most.
+    #[serde(default)]
+    count: Option<usize>,
+}
+
+/// Returns the tool.
+pub(super) fn tool(provider: Arc<dyn SearchProvider>, count: usize) -> Tool {
+    let source = provider.name().to_owned();
+    stateful_tool("web_search", WebSearch { provider, count }, search)
+        .source(source)
+        .pure()
+}
+
+async fn search(this: State<WebSearch>, arguments: Arguments) -> Result<String, ToolError> {
+    let query = arguments.query.split_whitespace().collect::<Vec<_>>().join(" ");
+    if query.is_empty() {
+        return Err(ToolError::invalid_arguments(
+            "the query is empty: say what to search for",
+        ));
+    }
+    let count = arguments.count.unwrap_or(this.count).clamp(1, MAX_COUNT);
+    let results = this.provider.search(&query, count).await?;
+    if results.is_empty() {
+        return Ok(format!(
+            "No results for `{query}`. Other or fewer words may find something."
+        ));
+    }
+    let mut list = String::new();
+    for (number, result) in results.iter().take(count).enumerate() {
+        let title = cleaned(&result.title, MAX_TITLE).replace(['[', ']'], "");
+        let (url, snippet) = (
+            result.url.replace([' ', '\n', ')'], ""),
+            cleaned(&result.snippet, MAX_SNIPPET),
+        );
+        let dash = if snippet.is_empty() { "" } else { " — " };
+        writeln!(list, "{}. [{title}]({url}){dash}{snippet}", number + 1).expect("a String takes everything");
+    }
+    Ok(list)
+}
+
+/// Returns the text of a fragment of HTML, on one line.
+fn cleaned(html: &str, max: usize) -> String {
+    let text = plain_text(html);
+    let line: String = text.chars().take(max).collect();
+    if line.len() < text.len() {
+        format!("{line}…")
+    } else {
+        line
+    }
+}

@@ -1,0 +1,27 @@
+//! Tools for the world: the web, HTTP interfaces, files.
+//!
+//! Each family is a subsystem behind a feature of its own, and a host from a configuration
+//! (`FromConfig`) has those that its settings name. Every request of theirs obeys one policy,
+//! the [`EgressPolicy`](egress::EgressPolicy).
+//!
+//! | feature | subsystem | tools |
+//! |---|---|---|
+//! | `web` | `web::WebTools` | `web_search`, `web_browse` |
+//! | `rest` | `rest::RestTools` | those that the settings or OpenAPI documents describe |
+//! | `files` | `files::FileTools` | `file_read`, `file_list`, `file_search`, `file_write`, `file_edit`, `file_delete` |
+
+#[cfg(any(feature = "web", feature = "rest"))]
+#[doc(inline)]
+pub use rockbot_tools::egress;
+#[cfg(feature = "files")]
+#[cfg_attr(docsrs, doc(cfg(feature = "files")))]
+#[doc(inline)]
+pub use rockbot_tools::files;
+#[cfg(feature = "rest")]
+#[cfg_attr(docsrs, doc(cfg(feature = "rest")))]
+#[doc(inline)]
+pub use rockbot_tools::rest;
+#[cfg(feature = "web")]
+#[cfg_attr(docsrs, doc(cfg(feature = "web")))]
+#[doc(inline)]
+pub use rockbot_tools::web;

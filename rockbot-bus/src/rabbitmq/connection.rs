@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use lapin::tcp::OwnedTLSConfig;
-use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, Event};
+use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, ConnectionState, ErrorKind, Event};
 use rockbot_core::messaging::BusError;
 use tokio::sync::watch;
 use tokio::time::{self, Instant};
@@ -74,7 +74,12 @@ impl Link {
     /// Returns the open session, or waits for the next one until `deadline`.
     pub(super) async fn session(&self, deadline: Instant) -> Result<Arc<Session>, BusError> {
         let mut states = self.state.subscribe();
-        let up = states.wait_for(|state| !matches!(state, LinkState::Down));
+        // A session that was given up stands there until the supervisor has seen it.
+        let up = states.wait_for(|state| match state {
+            LinkState::Down => false,
+            LinkState::Up(session) => !session.lost.is_cancelled(),
+            LinkState::Closed => true,
+        });
         let state = match time::timeout_at(deadline, up).await {
             Ok(Ok(state)) => state.clone(),
             Ok(Err(_)) => LinkState::Closed,
@@ -187,7 +192,15 @@ impl Session {
 
     /// Opens a channel of its own for each purpose, since a failed operation closes its channel.
     pub(super) async fn channel(&self) -> lapin::Result<Channel> {
-        self.connection.create_channel().await
+        self.run(self.connection.create_channel()).await
+    }
+
+    /// Runs an operation until the connection is lost.
+    ///
+    /// What is handed to the client while its connection ends may stay without an answer for ever, so nothing waits for
+    /// the client alone.
+    pub(super) async fn run<T>(&self, operation: impl Future<Output = lapin::Result<T>>) -> lapin::Result<T> {
+        run(&self.lost, operation).await
     }
 
     /// Publishes a message and waits for the broker's confirm.
@@ -198,12 +211,17 @@ impl Session {
         properties: BasicProperties,
     ) -> lapin::Result<Published> {
         let published = self.publishers.publish(&self.connection, route, body, properties);
-        published.await
+        self.run(published).await
     }
 
     /// Returns the token that is cancelled when the connection is lost or given up.
     pub(super) fn lost(&self) -> &CancellationToken {
         &self.lost
+    }
+
+    /// Returns `true` if nothing succeeds on this session any more: the next one is to be used.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.is_cancelled() || !self.connection.status().connected()
     }
 
     /// Gives the session up, so that the next one recovers what it lacks.
@@ -266,6 +284,15 @@ impl Session {
             let _ = time::timeout(GOODBYE_TIME, closing).await;
         }
     }
+}
+
+/// Runs an operation of a session until `lost` is cancelled.
+pub(super) async fn run<T>(
+    lost: &CancellationToken,
+    operation: impl Future<Output = lapin::Result<T>>,
+) -> lapin::Result<T> {
+    let ended = lost.run_until_cancelled(operation).await;
+    ended.unwrap_or_else(|| Err(ErrorKind::InvalidConnectionState(ConnectionState::Closed).into()))
 }
 
 /// Returns the further trusted certificates.

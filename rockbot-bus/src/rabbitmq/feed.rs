@@ -17,7 +17,7 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::connection::Session;
+use super::connection::{self, Session};
 use super::error::{provider, subscribing};
 use super::job::Job;
 use super::topology;
@@ -93,14 +93,9 @@ impl Feed {
                 lost,
             })
         };
-        match session
-            .lost()
-            .run_until_cancelled(time::timeout(OPEN_TIME, opened))
-            .await
-        {
-            Some(Ok(opened)) => opened.map_err(|error| subscribing(error, &spec.name, settings)),
-            Some(Err(elapsed)) => Err(provider("cannot subscribe on", settings, elapsed)),
-            None => Err(provider("cannot subscribe on", settings, "the connection was lost")),
+        match time::timeout(OPEN_TIME, session.run(opened)).await {
+            Ok(opened) => opened.map_err(|error| subscribing(error, &spec.name, settings)),
+            Err(elapsed) => Err(provider("cannot subscribe on", settings, elapsed)),
         }
     }
 
@@ -137,6 +132,11 @@ impl Feed {
                     Err(error) => {
                         let cause = std::error::Error::source(&error).map(ToString::to_string);
                         tracing::warn!(queue = %self.queue, %error, cause, "a queue cannot be consumed; trying again");
+                        if session.is_lost() {
+                            // The queue is not at fault: the next connection consumes it without a delay.
+                            self.stop.run_until_cancelled(session.lost().cancelled()).await?;
+                            continue;
+                        }
                     }
                 },
                 Err(BusError::Closed) => return None,
@@ -165,7 +165,7 @@ impl Feed {
                     }
                 }
                 delivery = open.consumer.next() => match delivery {
-                    Some(Ok(delivery)) => self.take(delivery, &mut waiting),
+                    Some(Ok(delivery)) => self.take(delivery, &open.lost, &mut waiting),
                     lost => {
                         let reason = lost.map_or_else(|| "the consumer was cancelled".to_owned(), |lost| match lost {
                             Ok(_) => String::new(),
@@ -189,8 +189,8 @@ impl Feed {
     }
 
     /// Takes a message: it waits for a permit, for its partition, or for the queue of its partition.
-    fn take(&self, delivery: lapin::message::Delivery, waiting: &mut VecDeque<Job>) {
-        let job = Job::new(&self.worker, delivery);
+    fn take(&self, delivery: lapin::message::Delivery, lost: &CancellationToken, waiting: &mut VecDeque<Job>) {
+        let job = Job::new(&self.worker, delivery, lost);
         match self.purpose {
             Purpose::Handle => waiting.push_back(job),
             Purpose::HandleInOrder => self.start_in_order(job),
@@ -255,10 +255,11 @@ impl Feed {
             ..QueueDeclareOptions::default()
         };
         let queue = self.queue.as_str().into();
-        let declared = open.channel.queue_declare(queue, options, FieldTable::default()).await;
+        let declared = open.channel.queue_declare(queue, options, FieldTable::default());
+        let declared = connection::run(&open.lost, declared).await;
         // What the broker had sent before its answer has arrived by now.
         while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
-            self.take(delivery, waiting);
+            self.take(delivery, &open.lost, waiting);
         }
         let in_queue = match (declared, self.purpose) {
             (Ok(queue), Purpose::Handle) => usize::try_from(queue.message_count()).unwrap_or(usize::MAX),
@@ -273,17 +274,18 @@ impl Feed {
         // The messages of a partition must not go to another process while an earlier one still runs here.
         if self.purpose == Purpose::Handle {
             let tag = open.consumer.tag();
-            let _ = open.channel.basic_cancel(tag, BasicCancelOptions::default()).await;
+            let cancelled = open.channel.basic_cancel(tag, BasicCancelOptions::default());
+            let _ = connection::run(&open.lost, cancelled).await;
             for job in waiting {
                 job.give_back().await;
             }
             while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
-                Job::new(&self.worker, delivery).give_back().await;
+                Job::new(&self.worker, delivery, &open.lost).give_back().await;
             }
         }
         self.end_jobs().await;
         while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
-            drop(Job::new(&self.worker, delivery));
+            drop(Job::new(&self.worker, delivery, &open.lost));
         }
         if self.worker.spec.options.ephemeral {
             let options = QueueDeleteOptions::default();
@@ -292,7 +294,8 @@ impl Feed {
                 if_unused: true,
                 ..options
             };
-            let _ = open.channel.queue_delete(self.queue.as_str().into(), options).await;
+            let deleted = open.channel.queue_delete(self.queue.as_str().into(), options);
+            let _ = connection::run(&open.lost, deleted).await;
         }
         close(&open.channel).await;
     }

@@ -16,6 +16,7 @@ use tokio::time;
 use tokio_util::sync::CancellationToken;
 
 use super::channels::Published;
+use super::connection;
 use super::dead_letters;
 use super::layout::ExchangeLayout;
 use super::mapping::{self, ATTEMPTS, TOPIC};
@@ -29,6 +30,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct Job {
     worker: Arc<Worker>,
     acker: Acker,
+    /// Cancelled when the connection of the message is lost.
+    lost: CancellationToken,
     properties: BasicProperties,
     pub(super) envelope: Arc<MessageEnvelope>,
     topic: Arc<str>,
@@ -42,8 +45,8 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Takes a message that arrived.
-    pub(super) fn new(worker: &Arc<Worker>, delivery: lapin::message::Delivery) -> Self {
+    /// Takes a message that arrived over the connection that `lost` belongs to.
+    pub(super) fn new(worker: &Arc<Worker>, delivery: lapin::message::Delivery, lost: &CancellationToken) -> Self {
         worker.held.fetch_add(1, Ordering::AcqRel);
         worker.taken.fetch_add(1, Ordering::AcqRel);
         let properties = delivery.properties;
@@ -56,19 +59,20 @@ impl Job {
             ExchangeLayout::Fanout => worker.spec.pattern.as_str().to_owned(),
         });
         let earlier = mapping::header_number(&properties, ATTEMPTS).filter(|_| is_readdressed);
-        let lost = mapping::header_number(&properties, "x-delivery-count").unwrap_or(1);
+        let before = mapping::header_number(&properties, "x-delivery-count").unwrap_or(1);
         let clamp = |number: i64| u32::try_from(number.clamp(0, 1 << 20)).unwrap_or_default();
         let envelope = layout.envelope(&properties, delivery.data);
         let earlier = clamp(earlier.unwrap_or_default());
         Self {
             worker: Arc::clone(worker),
             acker: delivery.acker,
+            lost: lost.clone(),
             key: (envelope.message_id.clone(), earlier),
             envelope: Arc::new(envelope),
             properties,
             topic: topic.into(),
             earlier,
-            unfinished: if delivery.redelivered { clamp(lost) } else { 0 },
+            unfinished: if delivery.redelivered { clamp(before) } else { 0 },
             is_settled: false,
         }
     }
@@ -143,12 +147,16 @@ impl Job {
 
     /// Returns the message to the queue.
     pub(super) async fn give_back(self) {
+        self.requeue().await;
+    }
+
+    async fn requeue(&self) {
         let options = BasicNackOptions {
             requeue: true,
             ..BasicNackOptions::default()
         };
         // On a lost connection the broker returns it by itself.
-        let _ = self.acker.nack(options).await;
+        let _ = connection::run(&self.lost, self.acker.nack(options)).await;
     }
 
     /// Returns `true` if this delivery was settled before, and the broker did not learn of it.
@@ -172,7 +180,8 @@ impl Job {
     async fn ack(&mut self) {
         self.is_settled = true;
         self.worker.settled.insert(self.key.clone());
-        if let Err(error) = self.acker.ack(BasicAckOptions::default()).await {
+        let acknowledged = connection::run(&self.lost, self.acker.ack(BasicAckOptions::default()));
+        if let Err(error) = acknowledged.await {
             tracing::debug!(%error, "an acknowledgement was lost; the broker delivers the message again");
         }
     }
@@ -220,11 +229,7 @@ impl Job {
                     "a message cannot be moved to another queue; it stays in its own"
                 );
                 let _ = time::timeout(PAUSE, self.worker.stop.cancelled()).await;
-                let options = BasicNackOptions {
-                    requeue: true,
-                    ..BasicNackOptions::default()
-                };
-                let _ = self.acker.nack(options).await;
+                self.requeue().await;
             }
         }
     }

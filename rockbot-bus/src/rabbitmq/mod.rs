@@ -150,8 +150,12 @@ impl RabbitMqBus {
             self.delete_subscription(&name).await?;
         }
         let (session, settings) = (self.link().session(self.deadline()).await?, &self.link().settings);
-        let _ = layout::delete_exchanges(session.connection(), session.take_exchanges()).await;
-        let deleted = topology::delete_unused(session.connection(), settings).await;
+        let _ = session
+            .run(layout::delete_exchanges(session.connection(), session.take_exchanges()))
+            .await;
+        let deleted = session
+            .run(topology::delete_unused(session.connection(), settings))
+            .await;
         deleted.map_err(|error| provider("cannot delete the exchanges on", settings, error))
     }
 
@@ -165,10 +169,8 @@ impl RabbitMqBus {
             }
             channel.close(200, "done".into()).await
         };
-        let settings = &self.link().settings;
-        deleted
-            .await
-            .map_err(|error| provider("cannot delete a queue on", settings, error))
+        let (deleted, settings) = (session.run(deleted).await, &self.link().settings);
+        deleted.map_err(|error| provider("cannot delete a queue on", settings, error))
     }
 
     fn link(&self) -> &Arc<Link> {
@@ -285,7 +287,7 @@ impl DeadLetters for RabbitMqBus {
                 channel.close(200, "done".into()).await?;
                 Ok::<_, lapin::Error>(found)
             };
-            match inspected.await {
+            match session.run(inspected).await {
                 Ok(found) => letters.extend(found),
                 Err(error) if error::is_missing(&error) => {}
                 Err(error) => return Err(provider("cannot read dead letters on", settings, error)),
@@ -311,7 +313,7 @@ impl DeadLetters for RabbitMqBus {
                 channel.close(200, "done".into()).await?;
                 Ok::<_, lapin::Error>(found)
             };
-            match inspected.await {
+            match session.run(inspected).await {
                 Ok(None) => {}
                 Ok(found) => return Ok(found),
                 Err(error) if error::is_missing(&error) => {}

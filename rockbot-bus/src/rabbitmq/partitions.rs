@@ -118,7 +118,8 @@ impl Share {
             channel.close(200, "done".into()).await?;
             Ok::<_, lapin::Error>(counts)
         };
-        let mut counts = counted
+        let mut counts = session
+            .run(counted)
             .await
             .map_err(|error| provider("cannot inspect the partitions on", settings, error))?;
         let members = usize::try_from(counts.remove(0)).unwrap_or(usize::MAX);

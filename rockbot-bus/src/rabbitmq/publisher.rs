@@ -124,9 +124,8 @@ impl Publisher {
             topology::declare_retry(&channel, settings, level).await?;
             channel.close(200, "done".into()).await
         };
-        declared
-            .await
-            .map_err(|error| provider("cannot declare a retry queue on", settings, error))?;
+        let declared = session.run(declared).await;
+        declared.map_err(|error| provider("cannot declare a retry queue on", settings, error))?;
         session.know_delay(level);
         Ok(())
     }

@@ -25,7 +25,6 @@ async fn behind_proxy(broker: &TestBroker) -> (Arc<RabbitMqBus>, Proxy) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "waits longer than its patience now and then beside the other tests; passes alone"]
 async fn a_cut_connection_comes_back_with_one_consumer() {
     with_broker(async |broker| {
         let (bus, proxy) = behind_proxy(broker).await;
@@ -64,7 +63,6 @@ async fn what_was_not_confirmed_is_sent_again_under_its_id() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "waits longer than its patience now and then beside the other tests; passes alone"]
 async fn under_load_nothing_that_was_confirmed_is_lost() {
     with_broker(async |broker| {
         let (bus, proxy) = behind_proxy(broker).await;

@@ -4,7 +4,8 @@
 //! the description that the model reads, its fields are the arguments. The effect ([`Tool::pure`],
 //! [`Tool::idempotent`], mutating unless stated) decides whether calls run in parallel, are retried, and run again
 //! after a crash. A [`ToolRegistry`] holds the tools of a host and can change while it runs; a [`ToolExecutor`] is
-//! the trait behind every tool, for tools whose schema is not a Rust type; [`remote_tool`] calls one over a bus.
+//! the trait behind every tool, for tools whose schema is not a Rust type; [`remote_tool`] calls one over a bus, and
+//! [`RemoteTools`] takes in those that workers announce there.
 //! Large results are stored in chunks that the model reads on demand ([`LargeResultPolicy`]).
 //!
 //! ```
@@ -29,3 +30,5 @@ pub use rockbot_core::tool::*;
 pub use rockbot_host::large_result::*;
 #[doc(inline)]
 pub use rockbot_host::tool::*;
+#[doc(inline)]
+pub use rockbot_host::workers::RemoteTools;

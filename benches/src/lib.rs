@@ -1,5 +1,6 @@
 //! Shared parts of the benches and the drivers: the work, its floor, a mock model server, and CPU time.
 
+pub mod amqp_floor;
 pub mod callgrind;
 pub mod chunking;
 pub mod dialogues;

@@ -2,7 +2,8 @@
 //!
 //! `cargo run --example distributed --features rabbitmq -- --bus amqp://127.0.0.1 --ask "What is 6 * 7?"` starts the
 //! worker and the agent as further processes, prints the answer, and ends them. Without `--bus` all three parts run in
-//! this process. No key is needed.
+//! this process. No key is needed. The agent knows nothing of the tool: the worker announces it, and a further worker
+//! (`--part worker --network NAME`) adds its tools to the running agent, or shares the calls of the first.
 
 mod arguments;
 #[path = "../chat/calculator.rs"]
@@ -18,9 +19,8 @@ use std::time::Duration;
 use arguments::{Arguments, HELP, Part};
 use network::Network;
 use processes::Processes;
-use rockbot::message::RequestClient;
 use rockbot::prelude::*;
-use rockbot::tool::{RemoteToolExecutor, remote_tool};
+use rockbot::tool::RemoteTools;
 
 /// Time that running work has when a part ends.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -60,7 +60,7 @@ async fn ask(arguments: &Arguments) -> Result<String, BoxError> {
         None => {
             let hosts = vec![worker(network.bus())?, agent(network.bus())?];
             for host in &hosts {
-                host.start().await?;
+                start(host).await?;
             }
             (None, hosts)
         }
@@ -81,11 +81,27 @@ async fn ask(arguments: &Arguments) -> Result<String, BoxError> {
 async fn serve(arguments: &Arguments, part: fn(Arc<dyn Bus>) -> Result<AgentHost, BoxError>) -> Result<(), BoxError> {
     let network = Network::open(arguments).await?;
     let host = part(network.bus())?;
-    host.start().await?;
+    start(&host).await?;
     print(processes::READY)?;
     processes::until_told_to_end().await;
     host.shutdown(DRAIN).await;
     network.close().await
+}
+
+/// Starts a part, and waits until it is ready: the agent, until the worker has announced its tool.
+async fn start(host: &AgentHost) -> Result<(), BoxError> {
+    host.start().await?;
+    let ready = async {
+        while host.readiness().is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, ready).await;
+    waited.map_err(|_| {
+        host.readiness()
+            .err()
+            .map_or_else(|| "not ready in time".into(), BoxError::from)
+    })
 }
 
 /// Builds the worker: a host without users, whose tool is called over the bus.
@@ -94,19 +110,17 @@ fn worker(bus: Arc<dyn Bus>) -> Result<AgentHost, BoxError> {
         .chat(ChatTiers::from_env_or_offline()?)
         .shared_bus(bus)
         .tool(calculator::calculator())
-        .serve_tools()
+        .announce_tools()
         .build()?;
     Ok(host)
 }
 
-/// Builds the agent, which knows the tool's description and calls the worker for its result.
+/// Builds the agent, which has the tools that workers announce, and waits for those of `worker`.
 fn agent(bus: Arc<dyn Bus>) -> Result<AgentHost, BoxError> {
-    let client = Arc::new(RequestClient::new(bus.clone(), "agent"));
-    let registration = calculator::calculator().registration;
     let host = AgentHost::builder("agent")
         .chat(ChatTiers::from_env_or_offline()?)
         .shared_bus(bus)
-        .tool(remote_tool(registration, RemoteToolExecutor::new(client)))
+        .add(RemoteTools::new().expect("worker"))
         .serve_users()
         .build()?;
     Ok(host)

@@ -38,6 +38,7 @@ use rockbot::config::Config;
 use rockbot::layer::{RateLimitLayer, chat_fn, message_fn, tool_fn};
 use rockbot::message::SubscribeOptions;
 use rockbot::prelude::*;
+use rockbot::tool::RemoteTools;
 use rockbot::tool_services::ToolServices;
 use rockbot::turn::{Briefing, TurnPolicies};
 use status::StatusHandler;
@@ -138,6 +139,8 @@ fn build(
         .history_processor(hooks::short_past())
         .output_validator(hooks::no_secrets())
         .add(Heartbeat::new(Duration::from_secs(5)))
+        // Workers on the bus add their tools while they live; see the example `distributed`.
+        .add(RemoteTools::new())
         // Tools that other processes run: their descriptors are put into this folder while the agent runs.
         .add(
             ToolServices::new()

@@ -49,7 +49,7 @@
 //! | the surface | `host` ([`AgentHost`], its builder and its lifecycle), `agent` ([`Agent`]), [`settings`] |
 //! | turns | [`turn`] (the pure machine and its policies), `driver` (performs steps), `engine` (acceptance, resume, approvals), `live` (running turns and sessions) |
 //! | models | `chat` (guards model calls), [`text_calling`] (tool calls in plain text), [`behavior`] (exceptions for particular models), [`routing`] (tiers), [`profile`] (the system prompt) |
-//! | tools | [`tool`] (guards tool calls, serves them to others), [`large_result`] (offloads long results) |
+//! | tools | [`tool`] (guards tool calls), [`workers`] (tools of other programs that come and go), `effects` (calls of others that must not run twice), [`large_result`] (offloads long results) |
 //! | messages | [`bus`] (the in-process bus), `pipeline` (deduplication, routes, reply topics), `handlers` (of users, and of tool calls), [`answer`] (sanitizes replies) |
 //! | persistence | [`journal`] (turns), [`conversation`] (conversations), [`media`] (images and files) |
 //! | cross-cutting | `layer`, `layer_fn` (tower layers of a user, also from async functions), [`telemetry`] (spans and metrics), `isolate` (panics) |
@@ -65,6 +65,7 @@ pub mod bus;
 mod chat;
 pub mod conversation;
 mod driver;
+mod effects;
 mod engine;
 mod handlers;
 mod host;
@@ -83,6 +84,7 @@ pub mod telemetry;
 pub mod text_calling;
 pub mod tool;
 pub mod turn;
+pub mod workers;
 
 pub use agent::{
     Agent, AgentRequest, AgentTool, AnswerKind, Conversation, ConversationError, OutputProgress, OutputStream, Reply,

@@ -20,6 +20,8 @@ mod crash;
 mod distributed;
 mod doctor;
 mod economy;
+#[cfg(feature = "rabbitmq")]
+mod effects_once;
 mod ends;
 mod error_chains;
 mod evaluate;
@@ -104,6 +106,7 @@ mod told;
 mod tool_groups;
 mod tool_services;
 mod tool_surface;
+mod tool_workers;
 mod tools;
 #[cfg(feature = "otel")]
 mod traces;
@@ -113,6 +116,7 @@ mod trustgraph;
 mod turn_layers;
 mod two_principals;
 mod users;
+mod users_over_buses;
 mod whole_host;
 mod working_memory;
 mod world_tools;

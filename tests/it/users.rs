@@ -14,8 +14,7 @@ use rockbot_core::messaging::{
 };
 use rockbot_core::store::{FeedbackSignal, FeedbackStore, InMemoryFeedbackStore, TimelineStore};
 use rockbot_core::testing::{ManualClock, ScriptedModel, mock_tool};
-use rockbot_core::tool::tool;
-use rockbot_core::turn::{ApprovalRequest, Budget, BusyPolicy, TurnOutcome, TurnProgress};
+use rockbot_core::turn::{Budget, BusyPolicy, TurnOutcome};
 use rockbot_core::user::{
     AgentReply, ConversationHistoryRequest, ConversationHistoryResponse, UserFeedback, UserMessage, UserProxy,
 };
@@ -30,7 +29,7 @@ use tower::util::{MapRequestLayer, MapResponseLayer};
 use tower::{ServiceExt, layer::layer_fn, service_fn};
 
 use crate::support::journal::{Counting, DiskFull};
-use crate::support::{Anything, Notes, noting_tool, settle, transcript};
+use crate::support::{Notes, noting_tool, settle, transcript};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Longer than anything here takes.
@@ -117,13 +116,6 @@ impl Inbox {
 async fn dead_letters(bus: &InProcessBus) -> Vec<String> {
     let letters = bus.dead_letters(100).await.unwrap();
     letters.into_iter().map(|letter| letter.last_error).collect()
-}
-
-#[tokio::test]
-async fn a_message_gets_its_reply() {
-    let (model, bus) = (ScriptedModel::new().says("Hello."), InProcessBus::new());
-    let _host = started(serving(&model, &bus)).await;
-    assert_eq!(proxy(&bus, "test").send("s", "Hi!").await.unwrap(), says("Hello."));
 }
 
 /// The one final reply to a message `Hi!` of a host that is made like this.
@@ -422,89 +414,6 @@ async fn a_reply_goes_to_its_requester_alone_and_to_all_when_none_is_named() {
     assert_eq!(all.replies()[2], "3: c");
     let got = all.got.lock().unwrap();
     assert_eq!(got[2].destination.as_deref(), Some("desk"));
-}
-
-/// Returns a listener, and the reports that it receives.
-fn reporting() -> (impl Fn(AgentReply) + Send + Sync + 'static, Arc<Mutex<Vec<AgentReply>>>) {
-    let reports = Arc::new(Mutex::new(Vec::new()));
-    let taken = reports.clone();
-    (move |reply| taken.lock().unwrap().push(reply), reports)
-}
-
-#[tokio::test(start_paused = true)]
-async fn reports_come_before_the_reply_and_programs_can_read_them() {
-    for _ in 0..20 {
-        let model = ScriptedModel::new().calls("look", json!({"n": 7})).says("Seen.");
-        let bus = InProcessBus::new();
-        let telling = tool("look", |_: Anything, cx: rockbot_core::CallContext| async move {
-            cx.progress().report("I look.");
-            "nothing"
-        });
-        let host = serving(&model, &bus).tool(telling.description("Looks.").pure());
-        let _host = started(host).await;
-        let proxy = proxy(&bus, "test");
-        let (report, reports) = reporting();
-        let reply = proxy.send_message(&UserMessage::new("s", "Hi!"), report).await.unwrap();
-        assert_eq!(reply, says("Seen."));
-        settle().await;
-        assert_eq!(proxy.stray_replies(), 0, "nothing comes after the reply");
-        let reports = reports.lock().unwrap();
-        let words: Vec<_> = reports.iter().map(|report| report.content.text()).collect();
-        assert_eq!(words, ["Using look …", "look: I look."]);
-        let structured = reports[0].structured_data.clone().unwrap();
-        let progress: TurnProgress = serde_json::from_value(structured).unwrap();
-        let TurnProgress::ToolStarted { call: started, .. } = progress else {
-            panic!("got {progress:?}")
-        };
-        let progress = serde_json::from_value(reports[1].structured_data.clone().unwrap()).unwrap();
-        let reported = TurnProgress::ToolProgress {
-            call: started,
-            tool: "look".into(),
-            text: "I look.".to_owned(),
-        };
-        assert_eq!(reported, progress);
-        assert_eq!(reports[0].content_type.as_deref(), Some(AgentReply::PROGRESS));
-    }
-}
-
-/// The question inside a report.
-fn ask_in(reports: &Mutex<Vec<AgentReply>>) -> ApprovalRequest {
-    let reports = reports.lock().unwrap();
-    let last = reports.last().unwrap().structured_data.clone().unwrap();
-    match serde_json::from_value(last).unwrap() {
-        TurnProgress::ApprovalNeeded(ask) => ask,
-        other => panic!("a question should be the last report, got {other:?}"),
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_turn_that_waits_for_a_person_goes_on_when_the_person_decides() {
-    let model = ScriptedModel::new().calls("pay", json!({"n": 7})).says("Paid.");
-    let bus = InProcessBus::new();
-    let (pay, paid) = noting_tool("pay");
-    let host = started(serving(&model, &bus).tool(pay.needs_approval())).await;
-    let proxy = Arc::new(proxy(&bus, "test").with_time_limit(LONG));
-    let (report, reports) = reporting();
-    let asking = proxy.clone();
-    let waiting = tokio::spawn(async move { asking.send_message(&UserMessage::new("s", "Pay!"), report).await });
-    sleep(SECOND).await;
-    let ask = ask_in(&reports);
-    assert_eq!((ask.tool.as_str(), ask.arguments.as_str()), ("pay", r#"{"n":7}"#));
-    let mut wrong = ask.approve();
-    wrong.call = "another".into();
-    proxy.decide(&wrong).await.unwrap();
-    sleep(SECOND).await;
-    assert!(paid.all().is_empty());
-    assert_eq!(dead_letters(&bus).await.len(), 1);
-    proxy.decide(&ask.approve()).await.unwrap();
-    assert_eq!(waiting.await.unwrap().unwrap(), says("Paid."));
-    proxy.decide(&ask.approve()).await.unwrap();
-    sleep(SECOND).await;
-    assert_eq!(paid.all(), ["pay 7"]);
-    assert_eq!(proxy.stray_replies(), 0);
-    let began = Instant::now();
-    host.shutdown(LONG).await;
-    assert!(began.elapsed() < SECOND);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,12 +2,14 @@
 //!
 //! Usage: `bus MODE INFLIGHT SECONDS`; `MODE` is `inproc`, or `amqp` for the RabbitMQ broker of this machine, on
 //! exchanges and queues of its own. A whole host takes each question from the bus, through
-//! three user layers, to a typed handler, whose typed answer is correlated with its question. Prints one JSON line.
+//! three user layers, to a typed handler, whose typed answer is correlated with its question. `amqp-floor` is the client
+//! crate alone with the same guarantees. Prints one JSON line.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rockbot_benches::amqp_floor::AmqpFloor;
 use rockbot_benches::process_usage;
 use rockbot_bus::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 use rockbot_core::messaging::{
@@ -22,6 +24,9 @@ use tower::util::{MapRequestLayer, MapResponseLayer};
 
 /// Size of the body of a question, and of its answer, in bytes.
 const BODY: usize = 256;
+
+/// Number of questions before the measurement begins.
+const WARM_UP: usize = 50;
 
 const TOPIC: &str = "bench.question";
 
@@ -50,17 +55,19 @@ async fn main() {
     let [mode, in_flight, seconds] = arguments.as_slice() else {
         fail("usage: bus MODE INFLIGHT SECONDS");
     };
-    if !["inproc", "amqp"].contains(&mode.as_str()) {
+    if !["inproc", "amqp", "amqp-floor"].contains(&mode.as_str()) {
         fail(&format!(
-            "bus cannot measure `{mode}`: its modes are `inproc` and `amqp`"
+            "bus cannot measure `{mode}`: its modes are `inproc`, `amqp` and `amqp-floor`"
         ));
     }
     let in_flight: usize = in_flight.parse().unwrap_or_else(|_| fail("INFLIGHT is a whole number"));
     let seconds: f64 = seconds.parse().unwrap_or_else(|_| fail("SECONDS is a number"));
 
     let time = Duration::from_secs_f64(seconds);
-    if mode == "inproc" {
-        return run(mode, Arc::new(InProcessBus::new()), in_flight, time).await;
+    match mode.as_str() {
+        "inproc" => return run(mode, Arc::new(InProcessBus::new()), in_flight, time).await,
+        "amqp-floor" => return run_floor(in_flight, time).await,
+        _ => {}
     }
     let bus = broker().await;
     run(mode, Arc::clone(&bus) as Arc<dyn Bus>, in_flight, time).await;
@@ -81,9 +88,27 @@ async fn run(mode: &str, bus: Arc<dyn Bus>, in_flight: usize, time: Duration) {
     let host = host(Arc::clone(&bus), in_flight);
     host.start().await.expect("the host starts");
     let client = Arc::new(RequestClient::new(bus, "bench"));
-    ask(&client, 50).await;
-    measure(mode, &client, in_flight, time).await;
+    let question = Arc::new(question());
+    let ask = move || {
+        let (client, question) = (Arc::clone(&client), Arc::clone(&question));
+        async move { ask_one(&client, &question).await }
+    };
+    measure(&format!("rockbot {mode}"), in_flight, time, ask).await;
     host.shutdown(Duration::from_secs(1)).await;
+}
+
+async fn run_floor(in_flight: usize, time: Duration) {
+    let prefetch = u16::try_from(in_flight.saturating_mul(2)).unwrap_or(u16::MAX).max(10);
+    let name = format!("bench-{}", RandomIds.next_id());
+    let floor = AmqpFloor::open("amqp://127.0.0.1:5672", &name, prefetch).await;
+    let floor = Arc::new(floor.expect("a broker on this machine"));
+    let (asked, body) = (Arc::clone(&floor), Arc::new(vec![b'x'; BODY]));
+    let ask = move || {
+        let (floor, body) = (Arc::clone(&asked), Arc::clone(&body));
+        async move { assert_eq!(floor.ask(&body).await.expect("an answer"), BODY) }
+    };
+    measure("lapin amqp", in_flight, time, ask).await;
+    floor.delete().await.expect("the queue can be deleted");
 }
 
 fn fail(problem: &str) -> ! {
@@ -108,14 +133,6 @@ fn host(bus: Arc<dyn Bus>, concurrency: usize) -> AgentHost {
         .expect("the host can be built")
 }
 
-/// Asks `count` questions, one after the other.
-async fn ask(client: &RequestClient, count: usize) {
-    let question = question();
-    for _ in 0..count {
-        ask_one(client, &question).await;
-    }
-}
-
 async fn ask_one(client: &RequestClient, question: &Question) {
     let answer: Answer = client.request(TOPIC, question).await.expect("an answer");
     assert_eq!(answer.text.len(), question.text.len());
@@ -133,18 +150,25 @@ fn question() -> Question {
 }
 
 /// Asks for `time`, `in_flight` questions at a time, and prints the cost.
-async fn measure(mode: &str, client: &Arc<RequestClient>, in_flight: usize, time: Duration) {
+async fn measure<F, Fut>(mode: &str, in_flight: usize, time: Duration, ask: F)
+where
+    F: Fn() -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    for _ in 0..WARM_UP {
+        ask().await;
+    }
     let stop = Arc::new(AtomicBool::new(false));
     let (cpu, _) = process_usage();
     let started = Instant::now();
     let callers: Vec<_> = (0..in_flight)
         .map(|_| {
-            let (client, stop) = (Arc::clone(client), Arc::clone(&stop));
+            let (ask, stop) = (ask.clone(), Arc::clone(&stop));
             tokio::spawn(async move {
-                let (question, mut latencies) = (question(), Vec::new());
+                let mut latencies = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
                     let asked = Instant::now();
-                    ask_one(&client, &question).await;
+                    ask().await;
                     latencies.push(asked.elapsed().as_nanos() as f64 / 1e3);
                 }
                 latencies
@@ -162,7 +186,7 @@ async fn measure(mode: &str, client: &Arc<RequestClient>, in_flight: usize, time
     let count = latencies.len() as f64;
     let at = |part: f64| round(latencies[((count - 1.0) * part) as usize], 10.0);
     let line = serde_json::json!({
-        "mode": format!("rockbot {mode}"), "in_flight": in_flight, "rpc_per_s": (count / wall).round(),
+        "mode": mode, "in_flight": in_flight, "rpc_per_s": (count / wall).round(),
         "cpu_us_per_rpc": round(cpu / count * 1e6, 100.0), "p50_us": at(0.5), "p99_us": at(0.99),
     });
     println!("{line}");

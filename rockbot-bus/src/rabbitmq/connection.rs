@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::channels::{ConfirmChannels, Published, Route};
 use super::error::provider;
+use super::meters;
 use super::settings::RabbitMqSettings;
 use super::topology;
 
@@ -117,6 +118,7 @@ impl Link {
             let reopened = self.closed.run_until_cancelled(self.reopen()).await;
             let Some(reopened) = reopened else { break };
             tracing::info!(%address, "the connection to the broker is back");
+            meters::reconnected();
             session = reopened;
             self.replace(LinkState::Up(Arc::clone(&session)));
         }

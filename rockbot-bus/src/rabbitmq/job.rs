@@ -20,6 +20,7 @@ use super::connection;
 use super::dead_letters;
 use super::layout::ExchangeLayout;
 use super::mapping::{self, ATTEMPTS, TOPIC};
+use super::meters;
 use super::settled::SettledKey;
 use super::worker::Worker;
 
@@ -50,6 +51,9 @@ impl Job {
         worker.held.fetch_add(1, Ordering::AcqRel);
         worker.taken.fetch_add(1, Ordering::AcqRel);
         let properties = delivery.properties;
+        if delivery.redelivered {
+            meters::redelivered();
+        }
         // Only what came through the default exchange was readdressed by a bus; a publisher's claim counts for nothing.
         let is_readdressed = delivery.exchange.as_str().is_empty();
         let topic = mapping::header_text(&properties, TOPIC).filter(|_| is_readdressed);

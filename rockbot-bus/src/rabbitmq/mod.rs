@@ -21,6 +21,19 @@
 //! * A handler that runs longer than the broker's `consumer_timeout`, 30 minutes by default, loses its channel: raise
 //!   that limit of the broker for such handlers.
 //!
+//! # Metrics
+//!
+//! Counters in the facade `metrics`, without labels:
+//!
+//! | metric | counts |
+//! |---|---|
+//! | `rockbot.messaging.broker.published` | messages that were sent, repetitions included |
+//! | `rockbot.messaging.broker.confirmed` | messages that the broker has confirmed |
+//! | `rockbot.messaging.broker.returned` | messages that came back, since no queue is bound to their topic |
+//! | `rockbot.messaging.broker.refused` | messages that were refused, since a queue is full |
+//! | `rockbot.messaging.broker.redelivered` | deliveries of messages that the broker had delivered before |
+//! | `rockbot.messaging.broker.reconnects` | connections that were opened again |
+//!
 //! The client crate logs returned messages with their content, at level WARN under the target
 //! `lapin::returned_messages`: set that target to ERROR where the content of messages must not be logged.
 
@@ -33,6 +46,7 @@ mod job;
 mod lanes;
 mod layout;
 mod mapping;
+mod meters;
 mod partitions;
 mod publisher;
 mod settings;
@@ -112,6 +126,7 @@ impl RabbitMqBus {
     ///
     /// Returns an error if the broker cannot be reached within 10 seconds, or refuses the user.
     pub async fn connect(settings: RabbitMqSettings) -> Result<Self, BusError> {
+        meters::describe();
         let link = Link::connect(settings).await?;
         let shared = Shared {
             _guard: link.closed.clone().drop_guard(),

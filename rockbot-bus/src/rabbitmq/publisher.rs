@@ -14,6 +14,7 @@ use super::connection::{Link, Session};
 use super::error::{provider, refusal};
 use super::layout::{self, ExchangeLayout};
 use super::mapping;
+use super::meters;
 use super::topology::{self, RETRY_DELAY, RETRY_LEVELS};
 
 /// Delay before a message is sent again after its connection failed.
@@ -134,9 +135,13 @@ impl Publisher {
         let (settings, deadline) = (&self.link.settings, self.deadline());
         loop {
             let session = self.link.session(deadline).await?;
+            meters::sent();
             let sending = session.publish(route, body, properties.clone());
             let error = match time::timeout_at(deadline, sending).await {
-                Ok(Ok(published)) => return Ok(published),
+                Ok(Ok(published)) => {
+                    meters::decided(published);
+                    return Ok(published);
+                }
                 Ok(Err(error)) => error,
                 Err(elapsed) => return Err(provider("a message was not confirmed in time by", settings, elapsed)),
             };

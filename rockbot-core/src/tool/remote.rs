@@ -1,9 +1,11 @@
 //! Tools that run in another program, over a bus.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::mpsc;
 
 use super::{
     Effect, Tool, ToolError, ToolErrorCode, ToolErrorMessage, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse,
@@ -12,7 +14,7 @@ use super::{
 use crate::messaging::{
     BusError, ErrorReply, Headers, Message as _, MessageEnvelope, PayloadError, RequestClient, RequestError, headers,
 };
-use crate::{BoxError, CallContext, CallId};
+use crate::{BoxError, CallContext, CallId, MessageId};
 
 /// Creates a tool that `executor` runs in another program, with the effect and the time limit of `registration`.
 ///
@@ -54,8 +56,8 @@ pub fn remote_tool(registration: ToolRegistration, executor: RemoteToolExecutor)
 /// If a mutating call gets no readable answer, it is not known whether it took effect: it fails with
 /// [`ToolErrorCode::OutcomeUnknown`]. Once sent, it is awaited even if the turn is cancelled, because its outcome
 /// must be known. Calls of other effects fail with [`ToolErrorCode::Timeout`] or [`ToolErrorCode::ExecutionFailed`],
-/// and are abandoned on cancellation; the serving program is not notified. The client counts and drops answers that
-/// come late or twice.
+/// and are abandoned on cancellation. The serving program is notified of a cancellation if the executor was given
+/// [a way](Self::with_abandoned). The client counts and drops answers that come late or twice.
 #[derive(Debug, Clone)]
 pub struct RemoteToolExecutor {
     client: Arc<RequestClient>,
@@ -63,6 +65,28 @@ pub struct RemoteToolExecutor {
     headers: Headers,
     effect: Effect,
     time_limit: Duration,
+    abandoned: Option<mpsc::Sender<MessageId>>,
+}
+
+/// A call that was sent. Dropped before its answer, it reports that the answer is no longer awaited.
+struct SentCall<'a> {
+    abandoned: Option<&'a mpsc::Sender<MessageId>>,
+    message: MessageId,
+}
+
+impl SentCall<'_> {
+    fn report(&mut self) {
+        if let Some(abandoned) = self.abandoned.take() {
+            // A full channel loses the report: the call then runs to its end, or to the caller's time limit.
+            let _ = abandoned.try_send(self.message.clone());
+        }
+    }
+}
+
+impl Drop for SentCall<'_> {
+    fn drop(&mut self) {
+        self.report();
+    }
 }
 
 impl RemoteToolExecutor {
@@ -75,6 +99,7 @@ impl RemoteToolExecutor {
             headers: Headers::new(),
             effect: Effect::default(),
             time_limit: Duration::from_secs(60),
+            abandoned: None,
         }
     }
 
@@ -105,6 +130,14 @@ impl RemoteToolExecutor {
     #[must_use]
     pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
+        self
+    }
+
+    /// Sets a channel that takes the message id of each call that is cancelled, or dropped before its answer, so that the
+    /// program that serves it can be told. Default: none. A full channel drops the id.
+    #[must_use]
+    pub fn with_abandoned(mut self, abandoned: mpsc::Sender<MessageId>) -> Self {
+        self.abandoned = Some(abandoned);
         self
     }
 
@@ -189,17 +222,24 @@ impl RemoteToolExecutor {
 impl ToolExecutor for RemoteToolExecutor {
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
         let question = self.question(&request, cx)?;
-        let asking = self.client.call(&self.topic, question);
-        let asked = match self.effect {
-            Effect::Pure | Effect::Idempotent => cx.cancellation().run_until_cancelled(asking).await,
-            Effect::Mutating => Some(asking.await),
+        let mut sent = SentCall {
+            abandoned: self.abandoned.as_ref(),
+            message: question.message_id.clone(),
         };
-        let Some(asked) = asked else {
-            return Err(ToolError::new(
-                ToolErrorCode::Cancelled,
-                "abandoned: the call was cancelled",
-            ));
+        let mut asking = pin!(self.client.call(&self.topic, question));
+        let asked = match cx.cancellation().run_until_cancelled(asking.as_mut()).await {
+            Some(asked) => asked,
+            None if self.effect == Effect::Mutating => {
+                // The program may still refuse to begin it; if it has begun, the outcome must be known.
+                sent.report();
+                asking.await
+            }
+            None => {
+                let error = ToolError::new(ToolErrorCode::Cancelled, "abandoned: the call was cancelled");
+                return Err(error);
+            }
         };
+        sent.abandoned = None;
         let answer = asked.map_err(|error| self.unanswered(error))?;
         self.read(&request, &answer)
     }

@@ -11,6 +11,7 @@ mod history;
 mod message;
 mod progress;
 mod reply;
+mod running_calls;
 mod tool_call;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use rockbot_core::{Clock, IdSource};
 
 pub(crate) use reply::BusReplySender;
 use reply::publish_with_retries;
+pub(crate) use running_calls::{Cancellations, RunningCalls, cancel_subscription};
 pub(crate) use tool_call::{TOOL_TOPIC, ToolInvokeHandler, tool_subscription};
 
 use crate::engine::{MAX_WAITING, TurnService};

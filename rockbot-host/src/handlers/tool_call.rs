@@ -1,24 +1,34 @@
 //! The handler of tool calls from other agents and programs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use rockbot_core::BoxError;
 use rockbot_core::messaging::{
     BusError, HandlerError, Message, MessageContext, MessageEnvelope, MessageHandler, SubscribeOptions, headers,
 };
-use rockbot_core::tool::{ToolError, ToolErrorMessage, ToolInvokeRequest, ToolInvokeResponse};
+use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolErrorMessage, ToolInvokeRequest, ToolInvokeResponse};
+use rockbot_core::{BoxError, CallContext};
 use serde::Serialize;
 
 use super::publish_with_retries;
+use super::running_calls::RunningCalls;
+use crate::effects::{Admission, EffectKey, EffectLedger};
 use crate::tool::ToolDispatcher;
 
 /// Runs calls of this host's tools and publishes their results. A call that failed is answered with a
 /// [`ToolErrorMessage`] that states the cause; a failure that the tool itself reports is its response.
-pub(crate) struct ToolInvokeHandler(pub(crate) Arc<ToolDispatcher>);
+pub(crate) struct ToolInvokeHandler {
+    pub(crate) tools: Arc<ToolDispatcher>,
+    pub(crate) effects: Arc<EffectLedger>,
+    pub(crate) running: Arc<RunningCalls>,
+}
 
 /// Maximum number of calls that a host handles at once. The limits of its tools apply besides.
 const MAX_CONCURRENCY: usize = 64;
+
+/// Maximum part of the caller's time that is kept for the way of the answer; at most a tenth of it.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
 
 /// Topic of calls that name no host.
 pub(crate) const TOOL_TOPIC: &str = "tool.invoke";
@@ -34,8 +44,7 @@ pub(crate) fn tool_subscription(topic: &str) -> (String, SubscribeOptions) {
 #[async_trait]
 impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
     async fn handle(&self, request: ToolInvokeRequest, cx: &MessageContext) -> Result<(), BoxError> {
-        let call = cx.call_context(request.session_id.as_str());
-        let response = self.0.call(request.clone(), &call).await;
+        let response = self.respond(&request, cx).await;
         let answered = match response.code {
             Some(code) => {
                 let helps = response.retry_helps();
@@ -54,6 +63,71 @@ impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
         // A dead letter, not a retry: the call has run, and must not run twice.
         let lost = |error| HandlerError::dead_letter(format!("the answer to a call could not be sent: {error}"));
         Ok(answered.map_err(lost)?)
+    }
+}
+
+impl ToolInvokeHandler {
+    /// Runs a call, unless its caller has cancelled it, or it must not run again.
+    async fn respond(&self, request: &ToolInvokeRequest, cx: &MessageContext) -> ToolInvokeResponse {
+        let running = self.running.begin(&cx.envelope().message_id);
+        let call = context_of(request, cx).with_cancellation(running.token.clone());
+        if self.tools.facts(request, &call).effect == Effect::Mutating {
+            return self.respond_once(request, &call, cx).await;
+        }
+        // Cancel point: dropping the call ends it. A mutating one is awaited, since its outcome must be known.
+        let calling = self.tools.call(request.clone(), &call);
+        match running.token.run_until_cancelled(calling).await {
+            Some(response) => response,
+            None => {
+                let error = ToolError::new(ToolErrorCode::Cancelled, "abandoned: the caller cancelled the call");
+                request.clone().fail(&error)
+            }
+        }
+    }
+
+    /// Runs a mutating call, or returns its first result.
+    async fn respond_once(
+        &self,
+        request: &ToolInvokeRequest,
+        call: &CallContext,
+        cx: &MessageContext,
+    ) -> ToolInvokeResponse {
+        let key = EffectKey::of(cx.envelope(), request, call);
+        let is_repeated = cx.delivery().attempt > 1;
+        match self.effects.enter(key, is_repeated, call.deadline()).await {
+            Admission::New(guard) => {
+                let response = self.tools.call(request.clone(), call).await;
+                guard.end(&response);
+                response
+            }
+            Admission::Ended(mut response) => {
+                metrics::counter!("rockbot.pipeline.duplicates").increment(1);
+                response.tool_call_id = request.tool_call_id.clone();
+                response
+            }
+            Admission::Unknown(why) => {
+                metrics::counter!("rockbot.pipeline.duplicates").increment(1);
+                request.clone().fail(&ToolError::outcome_unknown(why))
+            }
+            Admission::Unrecorded(error) => {
+                let error = format!("not run: the worker cannot record the call: {error}");
+                request
+                    .clone()
+                    .fail(&ToolError::execution_failed(error).with_retryable(true))
+            }
+        }
+    }
+}
+
+/// Returns the context of a call. It ends a little before the caller's time does, so that the caller learns why.
+fn context_of(request: &ToolInvokeRequest, cx: &MessageContext) -> CallContext {
+    let call = cx.call_context(request.session_id.as_str());
+    match headers::timeout(&cx.envelope().headers) {
+        Some(limit) => {
+            let deadline = cx.received() + (limit - (limit / 10).min(ANSWER_TIME));
+            call.with_deadline(deadline)
+        }
+        None => call,
     }
 }
 

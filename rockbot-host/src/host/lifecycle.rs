@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::engine::{Resumed, TurnError, TurnService};
+use crate::workers::{Announcer, Announcing};
 
 /// Time in which a host that cannot start stops the parts that had started.
 const UNDO: Duration = Duration::from_secs(10);
@@ -165,6 +166,8 @@ pub(super) struct BusSide {
     pub(super) is_shared: bool,
     pub(super) handler: Arc<dyn DeliveryHandler>,
     pub(super) pending: Vec<PendingSubscription>,
+    /// Announces the host's tools while it runs.
+    pub(super) announcer: Option<Announcer>,
 }
 
 /// The parts that have started, in the order of their start.
@@ -172,6 +175,7 @@ pub(super) struct BusSide {
 struct StartedParts {
     subsystems: Vec<(String, Arc<dyn Running>)>,
     subscriptions: Vec<Subscription>,
+    announcing: Option<Announcing>,
 }
 
 impl BusSide {
@@ -182,6 +186,15 @@ impl BusSide {
             .subscribe(pattern, &pending.name, options, Arc::clone(&self.handler));
         subscribed.await.map_err(|cause| StartError::Subscription {
             pattern: pending.pattern.to_string(),
+            cause,
+        })
+    }
+}
+
+impl BusSide {
+    async fn announce(&self, announcer: Announcer) -> Result<Announcing, StartError> {
+        announcer.start().await.map_err(|cause| StartError::Subscription {
+            pattern: Announcer::TOPIC.to_owned(),
             cause,
         })
     }
@@ -258,6 +271,11 @@ impl Lifecycle {
                 let subscription = side.subscribe(pending).await?;
                 lock(&self.started).subscriptions.push(subscription);
             }
+            // Last: an agent that reads the announcement may call at once.
+            if let Some(announcer) = side.announcer.clone() {
+                let announcing = side.announce(announcer).await?;
+                lock(&self.started).announcing = Some(announcing);
+            }
         }
         Ok(resumed)
     }
@@ -290,6 +308,11 @@ impl Lifecycle {
     /// Ends the parts that have started, within `deadline`. A part is taken from them when it has ended, so that a call
     /// that is dropped can be repeated.
     async fn end(&self, deadline: Instant) {
+        // Its tools are withdrawn first, so that agents give its calls to others while it finishes those that it has.
+        let announcing = lock(&self.started).announcing.take();
+        if let Some(announcing) = announcing {
+            let _ = timeout_at(deadline, announcing.end()).await;
+        }
         // A subscription that is dropped ends, too.
         let subscriptions = std::mem::take(&mut lock(&self.started).subscriptions);
         // Three quarters for handlers and turns: a stuck one leaves the subsystems a quarter to flush.

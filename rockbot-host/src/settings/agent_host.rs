@@ -8,9 +8,11 @@ use rockbot_core::chat::MicroUsd;
 use rockbot_core::config::{Config, ConfigError, FromSetting, Section, Value};
 use rockbot_core::turn::Budget;
 
+use crate::effects::EFFECT_WINDOW;
 use crate::handlers::MAX_REPLY_MEDIA_BYTES;
 use crate::live::BacklogLimits;
 use crate::media::MEDIA_RETENTION;
+use crate::workers::TOOL_LEASE;
 
 /// The limits of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +52,12 @@ pub struct AgentHostSettings {
     /// `MaxReplyMediaBytes`: maximum size of the images and files that a reply over a bus carries, in bytes. Default
     /// 512 KiB; see [`UserOptions`](crate::UserOptions::max_reply_media_bytes).
     pub max_reply_media_bytes: u64,
+    /// `ToolLease`: time for which an announcement of tools is valid, see
+    /// [`MessageOptions`](crate::MessageOptions::tool_lease). Default 15 seconds.
+    pub tool_lease: Duration,
+    /// `EffectWindow`: time for which mutating calls of other programs are recorded, so that none of them runs twice.
+    /// Default 24 hours.
+    pub effect_window: Duration,
     /// `TextCallFallback`: whether calls that a model wrote into its text are executed although it was offered native
     /// ones, see [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
     pub text_call_fallback: bool,
@@ -90,6 +98,8 @@ impl Default for AgentHostSettings {
             max_turn_cost: None,
             media_retention: MEDIA_RETENTION,
             max_reply_media_bytes: MAX_REPLY_MEDIA_BYTES,
+            tool_lease: TOOL_LEASE,
+            effect_window: EFFECT_WINDOW,
             text_call_fallback: true,
             safe_links: true,
             tools_on_demand: true,
@@ -123,6 +133,8 @@ impl AgentHostSettings {
             max_turn_cost: cost(&section, "MaxTurnCost")?,
             media_retention: section.interval("MediaRetention", default.media_retention)?,
             max_reply_media_bytes: section.get_or("MaxReplyMediaBytes", default.max_reply_media_bytes)?,
+            tool_lease: section.interval("ToolLease", default.tool_lease)?,
+            effect_window: section.interval("EffectWindow", default.effect_window)?,
             text_call_fallback: section.get_or("TextCallFallback", default.text_call_fallback)?,
             safe_links: section.get_or("SafeLinks", default.safe_links)?,
             tools_on_demand: section.get_or("ToolsOnDemand", default.tools_on_demand)?,

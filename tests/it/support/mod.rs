@@ -8,6 +8,7 @@ pub(crate) mod kill;
 pub(crate) mod log;
 pub(crate) mod metrics;
 pub(crate) mod model_server;
+pub(crate) mod networks;
 pub(crate) mod spans;
 pub(crate) mod weather;
 

@@ -3,7 +3,11 @@
 use super::source::{root, rust_files};
 
 /// Methods of the builder that it leaves out, each with the reason.
-const LEFT_OUT: [(&str, &str); 16] = [
+const LEFT_OUT: [(&str, &str); 17] = [
+    (
+        "announce_tools",
+        "`serve_tools` with announcements, as the worker of `distributed` has it",
+    ),
     ("budget", "the settings have it"),
     ("capture_content", "logs without what people write"),
     ("chat", "the settings have it"),

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use rockbot_core::messaging::{
     Bus as _, BusError, DeadLetterReason, DeadLetters as _, Delivery, Disposition, MessagePublisher as _,
-    MessagePublisherExt as _, MessageSubscriberExt as _, Reach, RequestClient, RetryPolicy, SubscribeOptions,
+    MessagePublisherExt as _, MessageSubscriberExt as _, Reach, RequestClient, RequestError, RetryPolicy,
+    SubscribeOptions, headers,
 };
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::broker::{PATIENCE, inbox, read, text, until, with_broker};
@@ -58,6 +60,77 @@ async fn only_the_first_reply_of_a_request_counts() {
         // Two further copies and one foreign reply of each request.
         until("the strays are counted", async || client.stray_replies() == 150).await;
         assert_eq!(client.open_requests(), 0);
+    })
+    .await;
+}
+
+/// A reply that comes after the time limit of its request is counted, and reaches no later request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_reply_reaches_no_later_request() {
+    with_broker(async |broker| {
+        let (asker, server) = (broker.bus().await, broker.bus().await);
+        let (replier, gate) = (Arc::clone(&server), Arc::new(Semaphore::new(0)));
+        let opened = Arc::clone(&gate);
+        let handler = move |delivery: Delivery| {
+            let (bus, opened) = (Arc::clone(&replier), Arc::clone(&opened));
+            async move {
+                if read(&delivery) == "slow" {
+                    opened.acquire().await.unwrap().forget();
+                }
+                let answer = text(&format!("to {}", read(&delivery)));
+                bus.reply(&delivery.envelope, answer).await.unwrap();
+                Disposition::Ack
+            }
+        };
+        let options = SubscribeOptions::new().with_concurrency(2);
+        let name = broker.name("s");
+        let _subscription = server.on_with("ask", &name, options, handler).await.unwrap();
+        let client = RequestClient::new(asker, "asker").with_time_limit(PATIENCE);
+        let hasty = text("slow").with_header(headers::TIMEOUT_MS, "100");
+        let late = client.call("ask", hasty).await;
+        assert!(matches!(late, Err(RequestError::TimedOut { .. })), "{late:?}");
+        gate.add_permits(1);
+        for number in 0..5 {
+            let answer = client.call("ask", text(&number.to_string())).await.unwrap();
+            assert_eq!(answer.body, format!("to {number}"));
+        }
+        until("the late reply is counted", async || client.stray_replies() == 1).await;
+        assert_eq!(client.open_requests(), 0);
+    })
+    .await;
+}
+
+/// The broker hands a consumer no more messages than its prefetch, so the others stay for further consumers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_is_handed_no_more_than_its_prefetch() {
+    with_broker(async |broker| {
+        broker.change(|settings| settings.prefetch_count = 3);
+        let (bus, other) = (broker.bus().await, broker.bus().await);
+        let gate = Arc::new(Semaphore::new(0));
+        let opened = Arc::clone(&gate);
+        let handler = move |_: Delivery| {
+            let opened = Arc::clone(&opened);
+            async move {
+                opened.acquire().await.unwrap().forget();
+                Disposition::Ack
+            }
+        };
+        let name = broker.name("s");
+        let stuck = bus.on("a", &name, handler).await.unwrap();
+        for number in 0..10 {
+            bus.publish("a", text(&number.to_string()).into()).await.unwrap();
+        }
+        let queue = broker.queue(&name);
+        until("seven messages are left", async || broker.counts(&queue).await.0 == 7).await;
+        let (seen, mut inbox) = inbox();
+        let _other = other.on("a", &name, seen).await.unwrap();
+        let expected: Vec<_> = (3..10).map(|number| number.to_string()).collect();
+        assert_eq!(inbox.texts(7).await, expected);
+        // What was handed over and has not begun goes on with the first consumer.
+        gate.add_permits(3);
+        until("all are handled", async || gate.available_permits() == 0).await;
+        stuck.close().await;
+        assert_eq!((broker.counts(&queue).await, inbox.rest()), ((0, 1), Vec::new()));
     })
     .await;
 }

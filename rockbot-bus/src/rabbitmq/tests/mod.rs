@@ -4,6 +4,7 @@ mod broker;
 mod connection;
 mod fanout;
 mod faults;
+mod meters;
 mod original;
 mod partitions;
 mod proxy;

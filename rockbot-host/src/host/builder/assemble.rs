@@ -1,6 +1,7 @@
 //! Assembly of a host: subsystems declare, all problems are reported at once, and only then are the parts created and
 //! connected.
 
+use std::collections::HashSet;
 use std::mem::take;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use rockbot_core::store::{
 use rockbot_core::subsystem::{Declarations, MergedDeclarations, PartCost, Parts};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolGuides, ToolRegistry};
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal, TurnObserver};
-use rockbot_core::{AgentIdentity, BoxError, IdSource};
+use rockbot_core::{AgentIdentity, BoxError, IdSource, ToolName};
 
 use super::AgentHostBuilder;
 use super::collect::Patterns;
@@ -25,16 +26,18 @@ use crate::behavior::ModelBehaviorClient;
 use crate::chat::{BackgroundClient, GuardedChat};
 use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::driver::{ContextSources, LargeResults};
+use crate::effects::{EffectLedger, EffectLog, EffectLogError};
 use crate::engine::{EngineDeps, ResolvedBriefing, TurnEngine, TurnLayers, TurnService};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
-use crate::journal::{FileTurnJournal, JournalOptions};
+use crate::journal::{Durability, FileTurnJournal, JournalOptions};
 use crate::large_result::result_readers;
 use crate::media::{FileMediaStore, MediaLibrary};
 use crate::profile::{ProfileError, SystemPrompt};
 use crate::routing::{RoutingLog, TierRouter};
 use crate::text_calling::TextCallFallback;
 use crate::tool::ToolDispatcher;
+use crate::workers::Announcer;
 
 /// Returns the instructions of an agent that was given none.
 fn default_instructions(identity: &AgentIdentity) -> String {
@@ -67,6 +70,10 @@ struct HostDeps {
     parts: Parts,
     patterns: Patterns,
     costs: Vec<PartCost>,
+    /// The record of mutating calls of others, of a host that serves its tools.
+    effects: Option<Arc<EffectLedger>>,
+    /// The tools that the host adds for its own models.
+    own_tools: HashSet<ToolName>,
 }
 
 /// The part of it that the engine works with.
@@ -124,7 +131,8 @@ impl AgentHostBuilder {
     ) -> Option<HostDeps> {
         let mut declared = self.declare(identity, registry, problems);
         let costs = self.costs(take(&mut declared.costs));
-        self.register_tools(&mut declared, registry, owner, problems);
+        let own_tools = self.register_tools(&mut declared, registry, owner, problems);
+        let effects = note(self.open_effects(), problems)?;
         let patterns = self.messages.patterns(identity, &mut declared, problems);
         let chat: Option<Arc<dyn ChatClient>> = match self.chat.take() {
             None if self.messages.need_no_model() => Some(Arc::new(NoModel)),
@@ -157,6 +165,8 @@ impl AgentHostBuilder {
             parts: declared.parts,
             patterns,
             costs,
+            effects,
+            own_tools,
         })
     }
 
@@ -170,23 +180,41 @@ impl AgentHostBuilder {
         stated.into_iter().map(|(_, cost)| cost).chain(unknown).collect()
     }
 
-    /// Registers the program's tools first, then those of subsystems, the guides' readers and the result readers.
+    /// Registers the program's tools first, then those of subsystems, the guides' readers and the result readers. Returns
+    /// the names of the last two.
     fn register_tools(
         &mut self,
         declared: &mut MergedDeclarations,
         registry: &Arc<dyn ToolRegistry>,
         owner: &Owner,
         problems: &mut Vec<BoxError>,
-    ) {
+    ) -> HashSet<ToolName> {
         let guide_tools = self.guides(declared, problems);
         let memory = declared.parts.get::<dyn WorkingMemory>();
-        let own = take(&mut self.tools).into_iter().chain(declared.tools.drain(..));
-        for tool in own
-            .chain(guide_tools)
-            .chain(memory.into_iter().flat_map(result_readers))
-        {
+        let readers = memory.into_iter().flat_map(result_readers);
+        let own: Vec<_> = guide_tools.into_iter().chain(readers).collect();
+        let names = own.iter().map(|tool| tool.registration.name.clone()).collect();
+        let tools = take(&mut self.tools).into_iter().chain(declared.tools.drain(..));
+        for tool in tools.chain(own) {
             note(registry.register(owner, tool), problems);
         }
+        names
+    }
+
+    /// Opens the record of mutating calls of others, if the host serves its tools: on disk if it has a data folder.
+    fn open_effects(&self) -> Result<Option<Arc<EffectLedger>>, EffectLogError> {
+        if !self.messages.serves_tools {
+            return Ok(None);
+        }
+        let log = match &self.data_dir {
+            Some(folder) => {
+                let is_synced = self.durability == Durability::Synced;
+                Some(EffectLog::open(folder.join("effects"), is_synced)?)
+            }
+            None => None,
+        };
+        let ledger = EffectLedger::new(log, self.messages.options.effect_window, self.clock.clone())?;
+        Ok(Some(Arc::new(ledger)))
     }
 
     /// Returns the models whose price must be known, because turns have a limit in money, and is not.
@@ -390,6 +418,28 @@ impl AgentHostBuilder {
         })
     }
 
+    /// Returns the announcer of the host's tools, if they are to be announced.
+    fn announcer(
+        &self,
+        identity: &AgentIdentity,
+        hidden: HashSet<ToolName>,
+        registry: &Arc<dyn ToolRegistry>,
+        owner: &Owner,
+        parts: &Parts,
+    ) -> Option<Announcer> {
+        let bus = self.messages.bus.clone().filter(|_| self.messages.announces_tools)?;
+        Some(Announcer {
+            bus,
+            topic: self.messages.tool_topic(identity),
+            lease: self.messages.options.tool_lease,
+            identity: identity.clone(),
+            registry: registry.clone(),
+            owner: owner.clone(),
+            guides: parts.get::<ToolGuides>().unwrap_or_default(),
+            hidden,
+        })
+    }
+
     /// Puts the host together: the engine, the handlers of messages, the agent, and the lifecycle.
     fn assemble(
         mut self,
@@ -405,11 +455,12 @@ impl AgentHostBuilder {
         parts.provide::<dyn ConversationMemory>(engine.memory.clone());
         parts.provide::<dyn MediaStore>(engine.media.store().clone());
         let turns = TurnService::new(engine.clone());
-        let routes = self.messages.host_routes(&turns, &parts, &self.ids);
+        let routes = self.messages.host_routes(&turns, &parts, &self.ids, deps.effects);
+        let announcer = self.announcer(&identity, deps.own_tools, registry, owner, &parts);
         let abort = engine.abort.clone();
         let bus = self
             .messages
-            .connect(identity, deps.patterns, routes, abort, self.traces)?;
+            .connect(identity, deps.patterns, routes, announcer, abort, self.traces)?;
         let agent = Agent::new(turns.clone(), self.ids);
         parts.provide(Arc::new(agent.clone()));
         Ok(AgentHost {

@@ -13,13 +13,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{BuildError, MessageProblem, note};
 use super::messages::MessageOptions;
+use crate::effects::EffectLedger;
 use crate::engine::{ReplySender, TurnService};
-use crate::handlers::{self, BusReplySender, HandlerDeps, ToolInvokeHandler, tool_subscription};
+use crate::handlers::{
+    self, BusReplySender, Cancellations, HandlerDeps, RunningCalls, TOOL_TOPIC, ToolInvokeHandler, cancel_subscription,
+    tool_subscription,
+};
 use crate::host::lifecycle::{BusSide, PendingSubscription};
 use crate::layer::Layers;
 use crate::media::MediaLibrary;
 use crate::pipeline::{HostRoute, Pipeline, ReplyTopics, Router};
 use crate::telemetry::Traces;
+use crate::workers::{Announcer, ToolCallCancelled};
 
 /// The settings of the message side.
 #[derive(Default)]
@@ -31,6 +36,7 @@ pub(super) struct MessageSettings {
     pub(super) subscriptions: Vec<(String, SubscribeOptions)>,
     pub(super) serves_users: bool,
     pub(super) serves_tools: bool,
+    pub(super) announces_tools: bool,
     pub(super) options: MessageOptions,
     pub(super) layers: Layers<MessageContext, Disposition>,
 }
@@ -55,7 +61,9 @@ impl MessageSettings {
             self.subscriptions.extend(handlers::user_subscriptions());
         }
         if self.serves_tools {
-            self.subscriptions.push(tool_subscription(&self.options.tool_topic));
+            let topic = self.tool_topic(identity);
+            self.subscriptions
+                .extend([tool_subscription(&topic), cancel_subscription()]);
         }
         self.subscribe_to_handled_topics(problems);
         problems.extend(self.missing().map(BoxError::from));
@@ -69,7 +77,11 @@ impl MessageSettings {
                 Some(known) if known.options != options => problems.push(MessageProblem::Options(pattern).into()),
                 Some(_) => {}
                 None => {
-                    let name = identity.subscription_name(pattern.as_str());
+                    let mut name = identity.subscription_name(pattern.as_str());
+                    if options.ephemeral {
+                        // It ends with this instance, so no other one can share it.
+                        name = format!("{name}.{}", identity.instance_id());
+                    }
                     pending.push(PendingSubscription { pattern, name, options });
                 }
             }
@@ -87,6 +99,19 @@ impl MessageSettings {
                 .collect(),
         };
         Patterns { pending, replies }
+    }
+
+    /// Returns the topic over which the host takes tool calls. An announced host is called by its name, so that no other
+    /// host on the bus answers its calls, too.
+    pub(super) fn tool_topic(&self, identity: &AgentIdentity) -> String {
+        match self.announces_tools && self.options.tool_topic == TOOL_TOPIC {
+            true => {
+                let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+                let name = identity.name().replace(|letter| !is_plain(letter), "-");
+                format!("{TOOL_TOPIC}.{name}")
+            }
+            false => self.options.tool_topic.clone(),
+        }
     }
 
     /// Subscribes to the topic of each handled message type that no subscription covers, one message at a time.
@@ -121,7 +146,13 @@ impl MessageSettings {
     }
 
     /// Returns the handlers of the host itself: those for users, and the one for tool calls.
-    pub(super) fn host_routes(&self, turns: &TurnService, parts: &Parts, ids: &Arc<dyn IdSource>) -> Vec<HostRoute> {
+    pub(super) fn host_routes(
+        &self,
+        turns: &TurnService,
+        parts: &Parts,
+        ids: &Arc<dyn IdSource>,
+        effects: Option<Arc<EffectLedger>>,
+    ) -> Vec<HostRoute> {
         let mut routes = Vec::new();
         if self.serves_users {
             let feedback = parts.get::<dyn FeedbackStore>();
@@ -135,9 +166,17 @@ impl MessageSettings {
                 clock: parts.clock().clone(),
             }));
         }
-        if self.serves_tools {
-            let tools = MessageRoute::of::<ToolInvokeRequest, _>(ToolInvokeHandler(turns.engine().tools.clone()));
-            routes.push(HostRoute::at_most_once(tools));
+        if let Some(effects) = effects {
+            let running = Arc::<RunningCalls>::default();
+            let handler = ToolInvokeHandler {
+                tools: turns.engine().tools.clone(),
+                effects,
+                running: running.clone(),
+            };
+            routes.push(HostRoute::at_most_once(MessageRoute::of::<ToolInvokeRequest, _>(
+                handler,
+            )));
+            routes.push(MessageRoute::of::<ToolCallCancelled, _>(Cancellations(running)).into());
         }
         routes
     }
@@ -169,6 +208,7 @@ impl MessageSettings {
         identity: AgentIdentity,
         patterns: Patterns,
         more: Vec<HostRoute>,
+        announcer: Option<Announcer>,
         abort: CancellationToken,
         traces: Traces,
     ) -> Result<Option<BusSide>, BuildError> {
@@ -188,6 +228,7 @@ impl MessageSettings {
             is_shared: self.bus_is_shared,
             handler: Arc::new(pipeline.traces(traces)),
             pending: patterns.pending,
+            announcer,
         }))
     }
 }

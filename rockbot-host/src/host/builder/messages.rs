@@ -7,8 +7,10 @@ use rockbot_core::messaging::{Bus, Message, MessageHandler, MessageRoute, Subscr
 use serde::de::DeserializeOwned;
 
 use super::AgentHostBuilder;
+use crate::effects::EFFECT_WINDOW;
 use crate::handlers::{TOOL_TOPIC, UserOptions};
 use crate::pipeline::TIME_LIMIT;
+use crate::workers::TOOL_LEASE;
 
 /// The options of the message side, for [`AgentHostBuilder::message_options`].
 ///
@@ -29,10 +31,17 @@ pub struct MessageOptions {
     /// The patterns of topics under which the host replies. A message that names another reply topic becomes a dead
     /// letter. Empty, the default, allows every topic to which the host itself does not subscribe.
     pub reply_topics: Vec<String>,
-    /// The topic over which [`serve_tools`](AgentHostBuilder::serve_tools) takes calls. Default `tool.invoke`. On a bus
-    /// with several hosts that serve tools each needs a topic of its own: all hosts that share one answer every call,
-    /// also those that do not have the tool.
+    /// The topic over which [`serve_tools`](AgentHostBuilder::serve_tools) takes calls. Default `tool.invoke`, and
+    /// `tool.invoke.NAME` for a host that [announces its tools](AgentHostBuilder::announce_tools). On a bus with several
+    /// hosts that serve tools each needs a topic of its own: all hosts that share one answer every call, also those that
+    /// do not have the tool.
     pub tool_topic: String,
+    /// Time for which an [announcement](AgentHostBuilder::announce_tools) of tools is valid. The host renews it three
+    /// times as often, so tools of a host that was killed are gone after this time. Default 15 s; agents count at least
+    /// 1 s and at most 5 min.
+    pub tool_lease: Duration,
+    /// Time for which mutating calls of other programs are recorded, so that none of them runs twice. Default 24 h.
+    pub effect_window: Duration,
     /// The options of [`serve_users`](AgentHostBuilder::serve_users).
     pub users: UserOptions,
 }
@@ -43,6 +52,8 @@ impl Default for MessageOptions {
             handler_time_limit: TIME_LIMIT,
             reply_topics: Vec::new(),
             tool_topic: TOOL_TOPIC.to_owned(),
+            tool_lease: TOOL_LEASE,
+            effect_window: EFFECT_WINDOW,
             users: UserOptions::default(),
         }
     }
@@ -72,6 +83,20 @@ impl MessageOptions {
     #[must_use]
     pub fn with_tool_topic(mut self, topic: impl Into<String>) -> Self {
         self.tool_topic = topic.into();
+        self
+    }
+
+    /// Sets the time for which an announcement of tools is valid. Default 15 s.
+    #[must_use]
+    pub fn with_tool_lease(mut self, lease: Duration) -> Self {
+        self.tool_lease = lease;
+        self
+    }
+
+    /// Sets the time for which mutating calls of other programs are recorded. Default 24 h.
+    #[must_use]
+    pub fn with_effect_window(mut self, window: Duration) -> Self {
+        self.effect_window = window;
         self
     }
 
@@ -189,10 +214,24 @@ impl AgentHostBuilder {
     /// Serves the agent's tools to other programs, which call them over the topic
     /// [`MessageOptions::tool_topic`]. [`RemoteToolExecutor`](rockbot_core::tool::RemoteToolExecutor) is the client.
     ///
-    /// Every program that can publish there can call every tool that needs no approval.
+    /// Every program that can publish there can call every tool that needs no approval. A mutating call runs at most
+    /// once: it is recorded before it begins, in the [data folder](Self::data_dir) if the host has one, and one that is
+    /// delivered again gets its first result, or the error that its outcome is unknown. A call ends a little before the
+    /// time limit of its caller, who so learns why.
     pub fn serve_tools(mut self) -> Self {
         self.messages.serves_tools = true;
         self
+    }
+
+    /// Serves the agent's tools as [`serve_tools`](Self::serve_tools) does, and announces them on the bus: agents with
+    /// the subsystem [`RemoteTools`](crate::workers::RemoteTools) have them while this host runs. Tools that are added or
+    /// removed meanwhile are announced, too; those that need an approval are not.
+    ///
+    /// Hosts of one name share their calls, so several processes with the same tools are started to work faster. When
+    /// the host stops, it withdraws the tools first, and then finishes the calls that it has.
+    pub fn announce_tools(mut self) -> Self {
+        self.messages.announces_tools = true;
+        self.serve_tools()
     }
 
     /// Sets the options of the message side.

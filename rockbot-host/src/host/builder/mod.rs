@@ -389,7 +389,10 @@ impl AgentHostBuilder {
             idle_timeout: settings.conversation_memory.session_idle_timeout,
         };
         self.media_retention = settings.agent_host.media_retention;
-        self.messages.options.users.max_reply_media_bytes = settings.agent_host.max_reply_media_bytes;
+        let messages = &mut self.messages.options;
+        messages.users.max_reply_media_bytes = settings.agent_host.max_reply_media_bytes;
+        messages.tool_lease = settings.agent_host.tool_lease;
+        messages.effect_window = settings.agent_host.effect_window;
         self.history = settings.conversation_memory.history();
         self.briefing = settings.briefing();
         let policies = TurnPolicies::from(&settings.policies)

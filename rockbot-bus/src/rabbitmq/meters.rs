@@ -1,0 +1,53 @@
+//! The metrics of a bus, in the facade `metrics`: counters without labels, since topics of replies are unbounded.
+
+use metrics::{counter, describe_counter};
+
+use super::channels::Published;
+
+const PUBLISHED: &str = "rockbot.messaging.broker.published";
+const CONFIRMED: &str = "rockbot.messaging.broker.confirmed";
+const RETURNED: &str = "rockbot.messaging.broker.returned";
+const REFUSED: &str = "rockbot.messaging.broker.refused";
+const REDELIVERED: &str = "rockbot.messaging.broker.redelivered";
+const RECONNECTS: &str = "rockbot.messaging.broker.reconnects";
+
+/// Registers the descriptions with the program's recorder, if it has one.
+pub(super) fn describe() {
+    describe_counter!(PUBLISHED, "messages that were sent to the broker, repetitions included");
+    describe_counter!(CONFIRMED, "messages that the broker has confirmed");
+    describe_counter!(
+        RETURNED,
+        "messages that came back, since no queue is bound to their topic"
+    );
+    describe_counter!(REFUSED, "messages that the broker refused, since a queue is full");
+    describe_counter!(
+        REDELIVERED,
+        "deliveries of messages that the broker had delivered before"
+    );
+    describe_counter!(RECONNECTS, "connections that were opened again");
+}
+
+/// Counts a message that is sent.
+pub(super) fn sent() {
+    counter!(PUBLISHED).increment(1);
+}
+
+/// Counts the broker's decision about a message.
+pub(super) fn decided(published: Published) {
+    let name = match published {
+        Published::Routed => CONFIRMED,
+        Published::Unroutable => RETURNED,
+        Published::Refused => REFUSED,
+    };
+    counter!(name).increment(1);
+}
+
+/// Counts a delivery that is not the first of its message.
+pub(super) fn redelivered() {
+    counter!(REDELIVERED).increment(1);
+}
+
+/// Counts a connection that is back.
+pub(super) fn reconnected() {
+    counter!(RECONNECTS).increment(1);
+}

@@ -1,0 +1,156 @@
+//! The ledger on disk: one line for the beginning of a call, one for its end.
+
+use std::path::PathBuf;
+
+use rockbot_core::files::{DataFolder, FileError, FileHandle, LineFile};
+use rockbot_core::{Digest, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The file in the ledger's folder.
+const FILE: &str = "effects.jsonl";
+
+/// Maximum length of a line; longer ones are not read.
+const MAX_LINE: u64 = 1024 * 1024;
+
+/// Growth of the file after which it is written anew with what still counts.
+const MAX_GROWTH: u64 = 32 * 1024 * 1024;
+
+/// The file of a ledger, locked for this process.
+#[derive(Debug)]
+pub(crate) struct EffectLog {
+    folder: DataFolder,
+    file: LineFile,
+    /// The size of the file when it was last written anew.
+    compacted: u64,
+    is_synced: bool,
+}
+
+/// One record of a call.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EffectLine {
+    pub(super) key: Digest,
+    /// The time when the call began, in milliseconds.
+    pub(super) at: u64,
+    /// `true` if the call has ended.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) ended: bool,
+    /// The response, unless it is too large to be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) response: Option<Box<RawValue>>,
+}
+
+/// An error of opening the ledger.
+#[derive(Debug, thiserror::Error)]
+#[error("the record of effects in `{folder}` cannot be opened: {cause}")]
+pub(crate) struct EffectLogError {
+    folder: String,
+    cause: FileError,
+}
+
+impl EffectLogError {
+    fn new(folder: &DataFolder, cause: FileError) -> Self {
+        let folder = folder.path().display().to_string();
+        Self { folder, cause }
+    }
+}
+
+impl EffectLine {
+    /// Creates the line of a call that begins.
+    pub(super) fn began(key: Digest, at: Timestamp) -> Self {
+        Self {
+            key,
+            at: at.as_millis(),
+            ended: false,
+            response: None,
+        }
+    }
+
+    /// Creates the line of a call that has ended with `response`, as JSON.
+    pub(super) fn ended(key: Digest, at: Timestamp, response: Option<&str>) -> Self {
+        let response = response.and_then(|text| RawValue::from_string(text.to_owned()).ok());
+        Self {
+            ended: true,
+            response,
+            ..Self::began(key, at)
+        }
+    }
+
+    fn write_to(&self, lines: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        serde_json::to_writer(&mut *lines, self)?;
+        lines.push(b'\n');
+        Ok(())
+    }
+}
+
+impl EffectLog {
+    /// Opens the ledger in `folder`. With `is_synced` a call begins once its record is on the disk, not only with the
+    /// operating system.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if another process has it open, or the folder cannot be used.
+    pub(crate) fn open(folder: PathBuf, is_synced: bool) -> Result<Self, EffectLogError> {
+        let name = folder.display().to_string();
+        let opened = DataFolder::open(folder).and_then(|folder| {
+            let file = folder.lines(FILE)?;
+            Ok(Self {
+                compacted: file.len(),
+                folder,
+                file,
+                is_synced,
+            })
+        });
+        opened.map_err(|cause| EffectLogError { folder: name, cause })
+    }
+
+    /// Calls `each` with every record, in order. Lines that a crash has torn are skipped.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read.
+    pub(super) fn read(&self, mut each: impl FnMut(EffectLine)) -> Result<(), EffectLogError> {
+        let read = self.folder.read_lines(FILE, MAX_LINE, |line| {
+            if let Ok(line) = serde_json::from_slice(line) {
+                each(line);
+            }
+        });
+        read.map(drop).map_err(|cause| EffectLogError::new(&self.folder, cause))
+    }
+
+    /// Appends a record. Returns a handle if it must be synced before the call begins.
+    pub(super) fn append(&mut self, line: &EffectLine) -> Result<Option<FileHandle>, FileError> {
+        let mut lines = Vec::new();
+        if line.write_to(&mut lines).is_ok() {
+            self.file.append(&lines)?;
+        }
+        match self.is_synced && !line.ended {
+            true => self.file.handle().map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Returns `true` if the file has grown so much that it is worth writing it anew.
+    pub(super) fn is_large(&self) -> bool {
+        self.file.len() > self.compacted.saturating_add(MAX_GROWTH)
+    }
+
+    /// Replaces the file by these records.
+    pub(super) fn rewrite(&mut self, records: impl Iterator<Item = EffectLine>) -> Result<(), FileError> {
+        let mut lines = Vec::new();
+        for record in records {
+            // A digest, numbers and JSON that was read as such can always be written.
+            let _ = record.write_to(&mut lines);
+        }
+        self.folder.replace(FILE, &lines)?;
+        self.file = self.folder.lines(FILE)?;
+        self.compacted = self.file.len();
+        Ok(())
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_false(value: &bool) -> bool {
+    !value
+}

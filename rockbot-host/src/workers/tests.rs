@@ -1,0 +1,135 @@
+//! Leases of workers: who offers what, and for how long.
+
+use std::time::Duration;
+
+use rockbot_core::tool::ToolRegistration;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::directory::{Change, Directory};
+use super::wire::{ToolsAnnounced, ToolsWithdrawn, WorkerHeartbeat};
+
+const LEASE: Duration = Duration::from_secs(15);
+
+fn announced(instance: &str, revision: u64, tools: &[&str]) -> ToolsAnnounced {
+    let registration = |name: &&str| ToolRegistration::new(*name, "Works.", json!({"type": "object"}));
+    ToolsAnnounced {
+        worker: "w".to_owned(),
+        instance: instance.to_owned(),
+        revision,
+        lease_ms: 15_000,
+        topic: "tool.invoke.w".to_owned(),
+        tools: tools.iter().map(registration).collect(),
+        guides: Vec::new(),
+    }
+}
+
+fn heartbeat(instance: &str, revision: u64) -> WorkerHeartbeat {
+    WorkerHeartbeat {
+        worker: "w".to_owned(),
+        instance: instance.to_owned(),
+        revision,
+        lease_ms: 15_000,
+    }
+}
+
+fn withdrawn(instance: &str) -> ToolsWithdrawn {
+    ToolsWithdrawn {
+        worker: "w".to_owned(),
+        instance: instance.to_owned(),
+    }
+}
+
+/// The names of the tools that are offered now, or the other consequence.
+fn outcome(change: &Change) -> String {
+    match change {
+        Change::Offered(offer) => {
+            let names: Vec<_> = offer.tools.iter().map(|tool| tool.name.as_str()).collect();
+            format!("offered {}", names.join(" "))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_lease_is_renewed_by_heartbeats_and_ends_without() {
+    let (mut known, start) = (Directory::default(), Instant::now());
+    assert_eq!(outcome(&known.announced(announced("a", 1, &["t"]), start)), "offered t");
+    assert_eq!(known.next_expiry(), Some(start + LEASE));
+    let later = start + Duration::from_secs(10);
+    assert_eq!(known.heartbeat(&heartbeat("a", 1), later), Change::None);
+    assert_eq!(known.expire(start + LEASE), None);
+    assert_eq!(known.expire(later + LEASE), Some(Change::Gone("w".to_owned())));
+    assert_eq!((known.expire(later + LEASE), known.next_expiry()), (None, None));
+}
+
+#[test]
+fn what_is_known_by_a_heartbeat_alone_is_asked_for() {
+    let (mut known, now) = (Directory::default(), Instant::now());
+    assert_eq!(known.heartbeat(&heartbeat("a", 1), now), Change::Ask);
+    known.announced(announced("a", 2, &["t"]), now);
+    assert_eq!(known.heartbeat(&heartbeat("a", 1), now), Change::None, "an old one");
+    assert_eq!(
+        known.heartbeat(&heartbeat("a", 3), now),
+        Change::Ask,
+        "its announcement was lost"
+    );
+    assert_eq!(known.heartbeat(&heartbeat("b", 1), now), Change::Ask, "another process");
+}
+
+#[test]
+fn announcements_that_change_nothing_or_come_late_have_no_consequence() {
+    let (mut known, now) = (Directory::default(), Instant::now());
+    known.announced(announced("a", 2, &["t"]), now);
+    for (late, expected) in [
+        (announced("a", 2, &["t"]), "None"),
+        (announced("a", 1, &["old"]), "None"),
+        (announced("b", 1, &["t"]), "None"),
+        (announced("b", 2, &["t", "u"]), "offered t u"),
+        (announced("a", 2, &["t"]), "None"),
+    ] {
+        assert_eq!(outcome(&known.announced(late, now)), expected);
+    }
+}
+
+#[test]
+fn the_tools_of_a_name_go_with_its_last_process() {
+    let (mut known, now) = (Directory::default(), Instant::now());
+    known.announced(announced("a", 1, &["t"]), now);
+    known.announced(announced("b", 1, &["u"]), now);
+    assert_eq!(
+        known.withdrawn(&withdrawn("b")),
+        Change::Ask,
+        "the other may have other tools"
+    );
+    assert_eq!(outcome(&known.announced(announced("a", 1, &["t"]), now)), "offered t");
+    assert_eq!(known.withdrawn(&withdrawn("b")), Change::None);
+    assert_eq!(known.withdrawn(&withdrawn("a")), Change::Gone("w".to_owned()));
+    assert_eq!(known.withdrawn(&withdrawn("a")), Change::None);
+}
+
+#[test]
+fn leases_and_numbers_are_bounded() {
+    let (mut known, now) = (Directory::default(), Instant::now());
+    for (lease, expected) in [(0, 1), (u64::MAX, 300)] {
+        let announced = ToolsAnnounced {
+            lease_ms: lease,
+            ..announced("a", 1, &["t"])
+        };
+        known.announced(announced, now);
+        assert_eq!(known.next_expiry(), Some(now + Duration::from_secs(expected)));
+    }
+    for number in 0..1000 {
+        let announced = ToolsAnnounced {
+            worker: format!("w{number}"),
+            ..announced("a", 1, &["t"])
+        };
+        known.announced(announced, now);
+    }
+    let further = ToolsAnnounced {
+        worker: "further".to_owned(),
+        ..announced("a", 1, &["t"])
+    };
+    let refused = Change::Refused("there are too many workers");
+    assert_eq!(known.announced(further, now), refused);
+}

@@ -26,7 +26,8 @@ pub mod rest;
 #[cfg(feature = "service")]
 #[cfg_attr(docsrs, doc(cfg(feature = "service")))]
 pub mod service;
-#[cfg(all(test, feature = "egress"))]
+#[cfg(test)]
+#[cfg(feature = "egress")]
 mod test_server;
 #[cfg(feature = "web")]
 #[cfg_attr(docsrs, doc(cfg(feature = "web")))]

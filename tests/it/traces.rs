@@ -1,5 +1,6 @@
 //! Traces across programs, as a collector of OpenTelemetry gets them from `full_agent`'s exporter.
 
+#[expect(dead_code, reason = "the example's terminal uses the rest")]
 #[path = "../../examples/full_agent/otlp.rs"]
 mod otlp;
 

@@ -132,7 +132,7 @@ async fn tools(size: usize) -> Result<(), BoxError> {
     let tools = (0..size).map(|index| {
         tool(&format!("tool_{index}"), |args: Args| async move { work(&args) })
             .pure()
-            .description(&description(index))
+            .description(description(index))
     });
     let builder = tools.fold(builder(data.path()), |builder, tool| builder.tool(tool));
     row("tools", size, builder, None).await?;

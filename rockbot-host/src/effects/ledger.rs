@@ -1,6 +1,6 @@
 //! The ledger of mutating calls: what has begun, and how it ended.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque, hash_map};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -248,9 +248,9 @@ impl LedgerState {
     /// Takes over a record of an earlier process.
     fn restore(&mut self, line: &EffectLine) {
         let at = Timestamp::from_millis(line.at);
-        if !self.calls.contains_key(&line.key) {
+        if let hash_map::Entry::Vacant(free) = self.calls.entry(line.key) {
             let stage = Stage::Interrupted;
-            self.calls.insert(line.key, RecordedCall { at, stage });
+            free.insert(RecordedCall { at, stage });
             self.order.push_back(line.key);
         }
         if line.ended {

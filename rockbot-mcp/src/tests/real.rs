@@ -10,6 +10,7 @@ use super::Host;
 use crate::{McpServer, McpServerState, McpTools};
 
 /// Returns the folder of the servers, or `None` if the test is to be skipped.
+#[expect(clippy::print_stdout, reason = "a skipped test says so")]
 fn folder() -> Option<PathBuf> {
     if let Ok(folder) = std::env::var("ROCKBOT_TEST_MCP_SERVERS") {
         return Some(folder.into());

@@ -494,6 +494,6 @@ fn no_spelling_of_an_address_passes_that_its_numbers_do_not() {
             _ => format!("[::ffff:{a:02x}{b:02x}:{c:02x}{d:02x}]"),
         };
         let is_public = super::address::class_of(address.into()) == super::address::AddressClass::Public;
-        prop_assert_eq!(EgressPolicy::new().check(&format!("http://{}/", host)).is_ok(), is_public, "{}", host);
+        prop_assert_eq!(EgressPolicy::new().check(&format!("http://{host}/")).is_ok(), is_public, "{}", host);
     });
 }

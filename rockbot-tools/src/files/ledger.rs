@@ -45,12 +45,12 @@ impl Ledger {
             entries.order.push_back(key.clone());
         }
         let seen = entries.seen.entry(key).or_insert_with(|| Seen {
-            version: version.clone(),
+            version: *version,
             parts: Vec::new(),
         });
         if seen.version != *version {
             *seen = Seen {
-                version: version.clone(),
+                version: *version,
                 parts: Vec::new(),
             };
         }

@@ -18,7 +18,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(String, Encoding)> {
     let wide = |rest: &[u8], unit: fn([u8; 2]) -> u16| {
         let units = rest.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
         let text: Result<String, _> = char::decode_utf16(units).collect();
-        text.ok().filter(|_| rest.len() % 2 == 0)
+        text.ok().filter(|_| rest.len().is_multiple_of(2))
     };
     if let Some(rest) = bytes.strip_prefix(b"\xFF\xFE") {
         return Some((wide(rest, u16::from_le_bytes)?, Encoding::Utf16Le));

@@ -138,12 +138,12 @@ fn drop_frames(dom: &mut Dom, all: usize) -> Vec<NodeId> {
 /// Returns the deepest element that holds most of the content.
 fn root_of(dom: &Dom, weights: &[Weight], body: NodeId) -> NodeId {
     let total = weights[body.index()].good as f64;
-    let marked = dom.ids().filter(|id| is_shown(dom, *id)).filter(|id| {
+    let mut marked = dom.ids().filter(|id| is_shown(dom, *id)).filter(|id| {
         let is_marked = kind_of(dom, *id) == Kind::Content || matches!(dom.name(*id), "article" | "main");
         is_marked && weights[id.index()].good as f64 >= MARKED * total
     });
     // The last one is the innermost. What it holds is its own: an introduction may stand apart from the text.
-    let marked = marked.last();
+    let marked = marked.next_back();
     if let Some(root) = marked.filter(|root| dom.name(*root) != "main") {
         return with_heading(dom, weights, root, body);
     }

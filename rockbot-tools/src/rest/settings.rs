@@ -70,7 +70,7 @@ fn endpoint(section: &Section<'_>, config: &Config) -> Result<RestEndpoint, Conf
     };
     let name = required("Name")?;
     let mut endpoint = RestEndpoint::new(name.as_str(), required("UrlTemplate")?)
-        .description(section.get_or("Description", name.clone())?)
+        .description(section.get_or("Description", name)?)
         .method(section.get_or("Method", "GET".to_owned())?);
     if let Some(setting) = section.setting("ParametersSchema") {
         let schema = serde_json::from_str::<Value>(&setting.read::<String>()?)

@@ -70,7 +70,7 @@ impl DescriptorFolder {
             Ok(read) => drop(files.update(read)),
             Err(error) => return vec![DescriptorProblem::new(&self.0.display().to_string(), error.to_string())],
         }
-        catalog::derive(files.layer(), std::iter::empty::<&Layer>()).problems
+        catalog::derive(files.layer(), &std::iter::empty::<&Layer>()).problems
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) enum Network {
     InProcess(InProcessBus),
     /// A broker, with exchanges and queues of this test's own.
     #[cfg(feature = "rabbitmq")]
-    Broker(broker::Exchange),
+    Broker(Box<broker::Exchange>),
 }
 
 impl Network {
@@ -35,7 +35,7 @@ pub(crate) async fn on_each_bus(test: impl AsyncFn(&Network)) {
     test(&Network::InProcess(InProcessBus::new())).await;
     #[cfg(feature = "rabbitmq")]
     if let Some(exchange) = broker::Exchange::open().await {
-        let network = Network::Broker(exchange);
+        let network = Network::Broker(Box::new(exchange));
         test(&network).await;
         if let Network::Broker(exchange) = &network {
             exchange.delete(&[]).await;

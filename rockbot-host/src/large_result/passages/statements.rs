@@ -46,7 +46,7 @@ fn groups_of(text: &str) -> impl Iterator<Item = (Range<usize>, u8)> {
         let (start, mut end, line) = lines.next()?;
         let mut last = Field::of(&text[start..end]);
         while let Some(field) = &last {
-            let joins = |next: Option<Field>| next.filter(|next| !(next.begins_item && !field.begins_item));
+            let joins = |next: Option<Field>| next.filter(|next| !next.begins_item || field.begins_item);
             let Some((_, to, _)) = lines.peek().filter(|(_, to, _)| to - start <= MAX_LEN) else {
                 break;
             };

@@ -23,7 +23,7 @@ pub(super) struct FileWrite {
 }
 
 pub(super) async fn write(this: State<FileState>, arguments: FileWrite, cx: CallContext) -> Result<String, ToolError> {
-    let path = FilePath::of_change(&arguments.path).map_err(invalid)?;
+    let path = FilePath::of_change(&arguments.path).map_err(|error| invalid(&error))?;
     let _changing = this.changing.clone().lock_owned().await;
     let of_file = path.clone();
     let before = this
@@ -63,7 +63,7 @@ pub(super) struct FileEdit {
 }
 
 pub(super) async fn edit(this: State<FileState>, arguments: FileEdit, cx: CallContext) -> Result<String, ToolError> {
-    let path = FilePath::of_change(&arguments.path).map_err(invalid)?;
+    let path = FilePath::of_change(&arguments.path).map_err(|error| invalid(&error))?;
     let _changing = this.changing.clone().lock_owned().await;
     let of_file = path.clone();
     let (before, text, encoding) = this
@@ -91,7 +91,7 @@ pub(super) struct FileDelete {
 }
 
 pub(super) async fn delete(this: State<FileState>, arguments: FileDelete) -> Result<String, ToolError> {
-    let path = FilePath::of_change(&arguments.path).map_err(invalid)?;
+    let path = FilePath::of_change(&arguments.path).map_err(|error| invalid(&error))?;
     let _changing = this.changing.clone().lock_owned().await;
     let of_file = path.clone();
     this.blocking(move |folder| {

@@ -39,7 +39,7 @@ pub(super) struct FileRead {
 }
 
 pub(super) async fn read(this: State<FileState>, arguments: FileRead, cx: CallContext) -> Result<String, ToolError> {
-    let path = FilePath::parse(&arguments.path).map_err(invalid)?;
+    let path = FilePath::parse(&arguments.path).map_err(|error| invalid(&error))?;
     let of_file = path.clone();
     let (version, text) = this
         .blocking(move |folder| {
@@ -102,7 +102,7 @@ pub(super) struct FileList {
 pub(super) async fn list(this: State<FileState>, arguments: FileList) -> Result<String, ToolError> {
     let prefix = arguments.prefix.unwrap_or_default();
     let (files, is_cut) = this
-        .blocking(move |folder| folder.list(&prefix).map_err(listing_failed))
+        .blocking(move |folder| folder.list(&prefix).map_err(|error| listing_failed(&error)))
         .await?;
     if files.is_empty() {
         return Ok("There are no files there.".to_owned());
@@ -140,7 +140,7 @@ pub(super) async fn search(this: State<FileState>, arguments: FileSearch) -> Res
 
 /// Returns the lines that contain `query`, which is in lower case.
 fn hits(folder: &Folder, prefix: &str, query: &str) -> Result<String, ToolError> {
-    let (files, mut is_cut) = folder.list(prefix).map_err(listing_failed)?;
+    let (files, mut is_cut) = folder.list(prefix).map_err(|error| listing_failed(&error))?;
     let (mut shown, mut count) = (String::new(), 0);
     for file in &files {
         // What is no text, too long or just gone has no lines to show.
@@ -177,7 +177,7 @@ fn hits(folder: &Folder, prefix: &str, query: &str) -> Result<String, ToolError>
     })
 }
 
-fn listing_failed(error: std::io::Error) -> ToolError {
+fn listing_failed(error: &std::io::Error) -> ToolError {
     let root = FilePath::parse("files").expect("a name is a path");
-    failed(&root, &error)
+    failed(&root, error)
 }

@@ -78,7 +78,7 @@ fn text_of(path: &FilePath, version: &Version) -> Result<(String, text::Encoding
     text::decode(&version.bytes).ok_or_else(not_text)
 }
 
-fn invalid(error: PathError) -> ToolError {
+fn invalid(error: &PathError) -> ToolError {
     ToolError::invalid_arguments(error.to_string())
 }
 

@@ -72,7 +72,7 @@ pub(super) struct Derived {
 
 /// Joins the tools of all layers with their services. The operator's files go before announcements, and those in the given
 /// order: the first tool of a name is used.
-pub(super) fn derive<'a>(files: &Layer, announced: impl Iterator<Item = &'a Layer> + Clone) -> Derived {
+pub(super) fn derive<'a>(files: &Layer, announced: &(impl Iterator<Item = &'a Layer> + Clone)) -> Derived {
     let mut derived = Derived::default();
     let layers = std::iter::once((files, false)).chain(announced.clone().map(|layer| (layer, true)));
     for (layer, is_announced) in layers {

@@ -34,7 +34,7 @@ fn tool(name: &str, service: &str) -> DescriptorFile {
 
 /// Returns the names of the tools, and the problems.
 fn outcome(files: &DescriptorFiles, announced: &Announcements) -> (Vec<String>, Vec<String>) {
-    let derived = derive(files.layer(), announced.layers());
+    let derived = derive(files.layer(), &announced.layers());
     (
         derived.tools.iter().map(|tool| tool.descriptor.name.clone()).collect(),
         derived.problems.iter().map(ToString::to_string).collect(),
@@ -137,7 +137,7 @@ async fn a_tool_of_the_operator_goes_before_an_announced_one() {
     let (mut files, mut announced) = (DescriptorFiles::default(), Announcements::default());
     files.update(vec![service("calc"), tool("tell", "calc")]);
     announced.take(offer("a", "tell"), Instant::now());
-    let derived = derive(files.layer(), announced.layers());
+    let derived = derive(files.layer(), &announced.layers());
     assert_eq!(derived.tools.len(), 1);
     assert_eq!(
         (derived.tools[0].request.topic(), derived.tools[0].is_announced),

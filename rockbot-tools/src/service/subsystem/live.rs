@@ -88,6 +88,6 @@ impl LiveTools {
 
     /// Returns the tools that follow from all descriptors.
     pub(super) fn derive(&self) -> Derived {
-        catalog::derive(self.files.layer(), self.announcements.layers())
+        catalog::derive(self.files.layer(), &self.announcements.layers())
     }
 }

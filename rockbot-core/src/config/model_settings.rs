@@ -70,6 +70,11 @@ impl Section<'_> {
     /// Returns this section as the members of a JSON object, with the names as they are written.
     fn members(&self) -> Result<BTreeMap<String, Json>, ConfigError> {
         let mut members = BTreeMap::new();
+        let first = self.setting("0");
+        if let Some(item) = first.filter(|item| matches!(item.value, Value::Section)) {
+            // A list of objects is a section of positions by now: a server would get an object in its place.
+            return Err(item.invalid("lists without objects; write `ExtraBody` as JSON text"));
+        }
         for name in self.names() {
             let Some(setting) = self.setting(&name) else {
                 // Only variables set something below this name.

@@ -105,7 +105,9 @@ impl<D: Document> DocumentStore<D> {
         match self.parse(principal, &found) {
             Err(Unreadable::Damaged(error)) => {
                 // A file that just became unreadable may be half-written by an editor; one that stays so is damaged.
-                match owned.write().suspects.insert(file.clone(), version) == Some(version) {
+                // The lock ends with this statement: the quarantine takes it again.
+                let is_known = owned.write().suspects.insert(file.clone(), version) == Some(version);
+                match is_known {
                     true => self.quarantine(owned, file, &error).map(drop),
                     false => Ok(()),
                 }

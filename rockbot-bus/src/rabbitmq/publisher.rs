@@ -108,7 +108,7 @@ impl Publisher {
             layout::declare_exchange(&channel, topic).await?;
             channel.close(200, "done".into()).await
         };
-        let declared = declared.await;
+        let declared = session.run(declared).await;
         declared.map_err(|error| provider("cannot declare an exchange on", &self.link.settings, error))?;
         session.know_exchange(topic);
         Ok(())

@@ -22,7 +22,11 @@
 //! descriptors.put("tool/tell-joke", r#"{
 //!     "type": "tool-service", "name": "tell-joke", "description": "Tell a joke.", "service": "joke-service"
 //! }"#)?;
-//! let host = AgentHost::in_memory().bus(InProcessBus::new()).add(ToolServices::new().folder(folder)).build()?;
+//! let host = AgentHost::in_memory()
+//!     .chat(ChatTiers::from_env_or_offline()?)
+//!     .bus(InProcessBus::new())
+//!     .add(ToolServices::new().folder(folder))
+//!     .build()?;
 //! host.start().await?;
 //! assert!(host.tools().snapshot().find("tell-joke").is_some());
 //! # Ok(())

@@ -58,7 +58,7 @@ use crate::egress::EgressPolicy;
 /// parts.provide(std::sync::Arc::new(config));
 /// let mut declarations = Declarations::new(parts);
 /// RestTools::new().declare(&mut declarations)?;
-/// assert_eq!(declarations.merge().tools[0].registration.name, "get_weather".into());
+/// assert_eq!(declarations.merge().tools[0].registration.name, "get_weather");
 /// # Ok::<(), rockbot_core::BoxError>(())
 /// ```
 #[derive(Debug, Default)]

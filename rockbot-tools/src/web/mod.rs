@@ -45,7 +45,7 @@ use search::{Brave, SearXng};
 /// let mut declarations = Declarations::new(parts);
 /// WebTools::new().declare(&mut declarations)?;
 /// let names: Vec<_> = declarations.merge().tools.into_iter().map(|tool| tool.registration.name).collect();
-/// assert_eq!(names, ["web_search".into(), "web_browse".into()]);
+/// assert_eq!(names, ["web_search", "web_browse"]);
 /// # Ok::<(), rockbot_core::BoxError>(())
 /// ```
 #[derive(Debug, Default)]

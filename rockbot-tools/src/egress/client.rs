@@ -52,6 +52,10 @@ pub(crate) struct EgressResponse {
     /// The URL after all redirects.
     pub(crate) url: Url,
     pub(crate) status: StatusCode,
+    #[cfg_attr(
+        not(feature = "web"),
+        expect(dead_code, reason = "pages alone need their header fields")
+    )]
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
     /// `true` if the body was longer than the policy allows, and is cut.
@@ -93,6 +97,7 @@ impl EgressRequest {
     }
 }
 
+#[cfg(feature = "web")]
 impl EgressResponse {
     /// Returns the media type without its parameters, in lower case; empty if there is none.
     pub(crate) fn media_type(&self) -> String {
@@ -107,6 +112,7 @@ impl EgressResponse {
 }
 
 /// Returns the value of a header field; empty if it is missing or no text.
+#[cfg(feature = "web")]
 pub(crate) fn text_of<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers
         .get(name)
@@ -148,6 +154,7 @@ impl EgressClient {
     }
 
     /// Returns the policy.
+    #[cfg(feature = "web")]
     pub(crate) fn policy(&self) -> &EgressPolicy {
         &self.policy
     }

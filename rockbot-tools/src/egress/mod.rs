@@ -13,6 +13,8 @@ mod resolver;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use client::{EgressClient, EgressRequest, EgressResponse, USER_AGENT, text_of};
+#[cfg(feature = "web")]
+pub(crate) use client::text_of;
+pub(crate) use client::{EgressClient, EgressRequest, EgressResponse, USER_AGENT};
 pub use error::EgressError;
 pub use policy::EgressPolicy;

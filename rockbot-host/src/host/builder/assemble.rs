@@ -9,13 +9,10 @@ use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::messaging::Bus;
 use rockbot_core::recall::ContextSource;
-use rockbot_core::store::{
-    ConversationLog, ConversationMemory, InMemoryConversationMemory, InMemoryMediaStore, MediaStore, RulesStore,
-    StoreError, WorkingMemory,
-};
+use rockbot_core::store::{ConversationLog, ConversationMemory, MediaStore, RulesStore, WorkingMemory};
 use rockbot_core::subsystem::{Declarations, MergedDeclarations, PartCost, Parts};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolGuides, ToolRegistry};
-use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal, TurnObserver};
+use rockbot_core::turn::{TurnJournal, TurnObserver};
 use rockbot_core::{AgentIdentity, BoxError, IdSource, ToolName};
 
 use super::AgentHostBuilder;
@@ -24,30 +21,17 @@ use super::error::{BuildError, NoChat, NoPrice, note};
 use crate::agent::Agent;
 use crate::behavior::ModelBehaviorClient;
 use crate::chat::{BackgroundClient, GuardedChat};
-use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::driver::{ContextSources, LargeResults};
-use crate::effects::{EffectLedger, EffectLog, EffectLogError};
+use crate::effects::EffectLedger;
 use crate::engine::{EngineDeps, ResolvedBriefing, TurnEngine, TurnLayers, TurnService};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
-use crate::journal::{Durability, FileTurnJournal, JournalOptions};
 use crate::large_result::result_readers;
-use crate::media::{FileMediaStore, MediaLibrary};
-use crate::profile::{ProfileError, SystemPrompt};
-use crate::routing::{RoutingLog, TierRouter};
+use crate::media::MediaLibrary;
+use crate::profile::SystemPrompt;
 use crate::text_calling::TextCallFallback;
 use crate::tool::ToolDispatcher;
 use crate::workers::Announcer;
-
-/// Returns the instructions of an agent that was given none.
-fn default_instructions(identity: &AgentIdentity) -> String {
-    format!(
-        "You are {}, an assistant with tools. Answer the user's message briefly and correctly. Call a tool when it gives \
-         you what you need, and say what failed when it fails. Never claim to have done what no tool call did; if you \
-         cannot do something, say so.",
-        identity.name()
-    )
-}
 
 /// The chat client of a host without a model, which only handles messages and serves tools.
 #[derive(Debug)]
@@ -201,22 +185,6 @@ impl AgentHostBuilder {
         names
     }
 
-    /// Opens the record of mutating calls of others, if the host serves its tools: on disk if it has a data folder.
-    fn open_effects(&self) -> Result<Option<Arc<EffectLedger>>, EffectLogError> {
-        if !self.messages.serves_tools {
-            return Ok(None);
-        }
-        let log = match &self.data_dir {
-            Some(folder) => {
-                let is_synced = self.durability == Durability::Synced;
-                Some(EffectLog::open(folder.join("effects"), is_synced)?)
-            }
-            None => None,
-        };
-        let ledger = EffectLedger::new(log, self.messages.options.effect_window, self.clock.clone())?;
-        Ok(Some(Arc::new(ledger)))
-    }
-
     /// Returns the models whose price must be known, because turns have a limit in money, and is not.
     fn unpriced(&self, chat: &dyn ChatClient) -> impl Iterator<Item = NoPrice> {
         let has_limit = self.policy.budget.max_cost.is_some();
@@ -284,67 +252,6 @@ impl AgentHostBuilder {
             true => Vec::new(),
             false => guides.tools().into(),
         }
-    }
-
-    fn prompt(&mut self, identity: &AgentIdentity) -> Result<SystemPrompt, ProfileError> {
-        if let Some((options, builder)) = self.profile.take() {
-            return SystemPrompt::of_profile(options, builder, identity.clone());
-        }
-        let instructions = self.instructions.take();
-        Ok(SystemPrompt::fixed(
-            instructions.unwrap_or_else(|| default_instructions(identity)),
-        ))
-    }
-
-    fn open_journal(&mut self) -> Result<Arc<dyn TurnJournal>, JournalError> {
-        let clock = self.clock.clone();
-        match (self.journal.take(), &self.data_dir) {
-            (Some(journal), _) => Ok(journal),
-            (None, None) => Ok(Arc::new(InMemoryTurnJournal::new(clock))),
-            (None, Some(folder)) => {
-                let options = JournalOptions {
-                    durability: self.durability,
-                    clock,
-                    ..JournalOptions::default()
-                };
-                Ok(Arc::new(FileTurnJournal::open_with(folder.join("turns"), options)?))
-            }
-        }
-    }
-
-    fn open_conversations(&self) -> Result<Arc<dyn ConversationMemory>, StoreError> {
-        let settings = &self.conversations;
-        let Some(data_dir) = &self.data_dir else {
-            return Ok(Arc::new(InMemoryConversationMemory::with_window(settings.window)));
-        };
-        let options = ConversationOptions {
-            window: settings.window,
-            idle_timeout: settings.idle_timeout,
-            durability: self.durability,
-            clock: self.clock.clone(),
-            ..ConversationOptions::default()
-        };
-        let memory = FileConversationMemory::open_with(data_dir.join(&settings.folder), options)?;
-        Ok(Arc::new(memory))
-    }
-
-    fn media(&mut self) -> Arc<MediaLibrary> {
-        let clock = self.clock.clone();
-        let store: Arc<dyn MediaStore> = match (self.media.take(), &self.data_dir) {
-            (Some(store), _) => store,
-            (None, None) => Arc::new(InMemoryMediaStore::new().with_clock(clock.clone())),
-            (None, Some(folder)) => Arc::new(FileMediaStore::new(folder.join("media"))),
-        };
-        Arc::new(MediaLibrary::new(store, clock, self.media_retention))
-    }
-
-    fn router(&mut self) -> Option<TierRouter> {
-        let selector = self.selector.take()?;
-        let log = self.routing_log.take().unwrap_or_else(|| match &self.data_dir {
-            Some(folder) => RoutingLog::new(folder.join("tier-routing-log.jsonl")),
-            None => RoutingLog::in_memory(),
-        });
-        Some(TierRouter::new(selector, log))
     }
 
     /// Builds the entry points to models and tools, each behind the user's layers.

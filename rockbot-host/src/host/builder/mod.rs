@@ -1,7 +1,8 @@
 //! [`AgentHostBuilder`]: the setters of a host, and the way from them to the host.
 //!
-//! Setters only assign. `collect` merges the declarations of subsystems and checks the message side, `assemble`
-//! creates the parts and connects them, `checks` looks at names and limits, and `error` has the problems that all report.
+//! Setters only assign. `collect` merges the declarations of subsystems and checks the message side, `open` opens what is
+//! kept, `assemble` creates the parts and connects them, `checks` looks at names and limits, and `error` has the problems
+//! that all report.
 
 mod assemble;
 mod checks;
@@ -10,6 +11,7 @@ mod error;
 mod hooks;
 mod layers;
 mod messages;
+mod open;
 mod policies;
 mod stores;
 

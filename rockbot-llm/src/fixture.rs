@@ -16,24 +16,24 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// A whole answer with this status and body, and these header lines.
+    /// Creates a whole answer with this status and body, and these header lines.
     pub(crate) fn new(status: u16, headers: &str, body: &str) -> Self {
         let length = body.len();
         let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n");
         Self::Pieces(vec![(head + body).into_bytes()])
     }
 
-    /// A whole JSON answer.
+    /// Creates a whole JSON answer.
     pub(crate) fn json(status: u16, body: &str) -> Self {
         Self::new(status, "content-type: application/json\r\n", body)
     }
 
-    /// A stream that ends where `body` ends.
+    /// Creates a stream that ends where `body` ends.
     pub(crate) fn stream(body: &str) -> Self {
         Self::Pieces(vec![STREAM_HEAD.into(), body.into()])
     }
 
-    /// A stream that stops after `body` without ending.
+    /// Creates a stream that stops after `body` without ending.
     pub(crate) fn stalling_stream(body: &str) -> Self {
         Self::Hang([STREAM_HEAD, body].concat().into_bytes())
     }
@@ -102,12 +102,12 @@ impl Server {
         }
     }
 
-    /// The endpoint to configure.
+    /// Returns the endpoint to configure.
     pub(crate) fn endpoint(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// The requests so far: heads and bodies as they came.
+    /// Returns the requests so far: heads and bodies as they came.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }

@@ -72,7 +72,7 @@ const ANSWERS: &[(&str, Script)] = &[
     ("a call and words that were filtered", Script { calls: &[ADD], finish: FinishReason::ContentFilter, ..WORDS }),
 ];
 
-/// The answer that every dialect makes of `script`.
+/// Returns the answer that every dialect makes of `script`.
 fn expected(script: &Script) -> ChatResponse {
     let was_cut = matches!(script.finish, FinishReason::Length | FinishReason::ContentFilter);
     let mut ids: Vec<String> = Vec::new();

@@ -99,7 +99,7 @@ impl Wire for Anthropic {
     }
 }
 
-/// The blocks of a streamed answer: how each begins, and the pieces that follow.
+/// Returns the blocks of a streamed answer: how each begins, and the pieces that follow.
 fn blocks(script: &Script) -> Vec<(Value, Vec<Value>)> {
     let mut blocks = Vec::new();
     if !script.thought.is_empty() {

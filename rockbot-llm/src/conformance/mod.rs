@@ -118,7 +118,7 @@ struct Heard {
     resets: usize,
 }
 
-/// The request of the scenarios: instructions, an exchange with a call, and a question, with a tool.
+/// Returns the request of the scenarios: instructions, an exchange with a call, and a question, with a tool.
 fn request() -> ChatRequest {
     /// Adds numbers.
     #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -163,7 +163,7 @@ async fn every_dialect_keeps_the_promises_of_a_chat_client() {
     }
 }
 
-/// A call that is streamed, and what its sink heard.
+/// Creates a call that is streamed, and what its sink heard.
 fn streamed() -> (ChatCall, Arc<Mutex<Heard>>) {
     let heard = Arc::new(Mutex::new(Heard::default()));
     let sink = heard.clone();

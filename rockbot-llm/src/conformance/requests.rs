@@ -17,7 +17,7 @@ fn answer(text: &str) -> ChatMessage {
     ChatMessage::assistant(text)
 }
 
-/// An answer with calls of these ids.
+/// Creates an answer with calls of these ids.
 fn calls(text: &str, ids: &[&str]) -> ChatMessage {
     let calls = ids.iter().map(|id| ToolCall::new(*id, "add", r#"{"_x":1}"#));
     ChatMessage::calls(text, calls.collect())

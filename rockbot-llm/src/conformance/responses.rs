@@ -95,7 +95,7 @@ impl Wire for Responses {
     }
 }
 
-/// The items of an answer, each with the pieces that stream it: the kind of their events, and the text.
+/// Returns the items of an answer, each with the pieces that stream it: the kind of their events, and the text.
 fn items(script: &Script) -> Vec<(Value, Vec<(&'static str, &'static str)>)> {
     let pieces = |kind, texts: &[&'static str]| texts.iter().map(|text| (kind, *text)).collect::<Vec<_>>();
     let mut items = Vec::new();
@@ -123,7 +123,7 @@ fn items(script: &Script) -> Vec<(Value, Vec<(&'static str, &'static str)>)> {
     items
 }
 
-/// An item as the event of its beginning has it.
+/// Returns an item as the event of its beginning has it.
 fn beginning(item: &Value) -> Value {
     let mut item = item.clone();
     for (member, empty) in [("arguments", json!("")), ("content", json!([])), ("summary", json!([]))] {
@@ -161,7 +161,7 @@ fn response(script: &Script, output: &[Value], has_ended: bool) -> Value {
     })
 }
 
-/// The reason why an answer is incomplete, if it is.
+/// Returns the reason why an answer is incomplete, if it is.
 fn end(script: &Script) -> Option<&'static str> {
     match script.finish {
         FinishReason::Stop => None,

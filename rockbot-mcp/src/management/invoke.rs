@@ -54,7 +54,7 @@ impl ToolExecutor for Invoke {
         Ok(answer(request, &result).with_activates(names))
     }
 
-    /// The effect is that of the called tool.
+    /// Returns the effect of the called tool.
     fn effect_of(&self, request: &ToolInvokeRequest) -> Option<Effect> {
         let args = parse(&request.arguments).ok()?;
         let service = service(&self.0, &args.server_name).ok()?;

@@ -153,7 +153,7 @@ fn is_marked(text: &str, sign: &str) -> bool {
     text.len() >= 2 * sign.len() && text.starts_with(sign) && text.ends_with(sign)
 }
 
-/// Returns `true` for white space of a page. A space that does not break is text like any other space, but for its width.
+/// Returns `true` for white space of a page. A space that does not break is text like any other, but for its width.
 fn is_space(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\u{a0}'
 }

@@ -19,6 +19,7 @@ pub async fn tool_registry<R: ToolRegistry>(make: impl AsyncFn() -> R) {
     a_name_stands_once(&make().await);
     only_the_owner_removes(&make().await);
     replaces_a_source_in_one_step(&make().await);
+    arranges_sources(&make().await);
     refuses_what_a_model_cannot_use(&make().await);
     tells_of_every_generation(&make().await).await;
 }
@@ -157,6 +158,36 @@ fn replaces_a_source_in_one_step(registry: &impl ToolRegistry) {
             "a refused replacement changes nothing"
         );
     }
+}
+
+fn arranges_sources(registry: &impl ToolRegistry) {
+    let owners = ["first", "second", "third"].map(Owner::new);
+    let own = Owner::new("own");
+    for (owner, name) in [
+        (&own, "a"),
+        (&owners[1], "c"),
+        (&own, "d"),
+        (&owners[0], "b"),
+        (&owners[1], "e"),
+    ] {
+        registry
+            .register(owner, tool(name))
+            .expect("a new name can be registered");
+    }
+    registry.arrange(&owners);
+    assert_eq!(
+        names(registry),
+        ["a", "b", "c", "e", "d"],
+        "the tools of the owners stand together, in their order"
+    );
+    let generation = registry.snapshot().generation();
+    registry.arrange(&owners);
+    registry.arrange(&[]);
+    assert_eq!(
+        registry.snapshot().generation(),
+        generation,
+        "what stands so already is no change"
+    );
 }
 
 fn refuses_what_a_model_cannot_use(registry: &impl ToolRegistry) {

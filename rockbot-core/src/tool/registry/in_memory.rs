@@ -82,6 +82,20 @@ fn replace(tools: &mut Vec<Arc<ToolEntry>>, owner: &Owner, entries: Vec<Arc<Tool
     tools.extend(entries.into_iter().flatten());
 }
 
+/// Moves the tools of `owners` together, in their order. Returns `true` if that changed something.
+fn arrange(tools: &mut Vec<Arc<ToolEntry>>, owners: &[Owner]) -> bool {
+    let place = |entry: &Arc<ToolEntry>| owners.iter().position(|owner| owner == entry.owner());
+    let (mut moved, stay): (Vec<_>, Vec<_>) = tools.iter().cloned().partition(|entry| place(entry).is_some());
+    // Stable, so the tools of one owner keep their order.
+    moved.sort_by_key(place);
+    let first = tools.iter().position(|entry| place(entry).is_some()).unwrap_or(0);
+    let mut arranged = stay;
+    arranged.splice(first..first, moved);
+    let is_same = arranged.iter().zip(&*tools).all(|(new, old)| Arc::ptr_eq(new, old));
+    *tools = arranged;
+    !is_same
+}
+
 impl ToolRegistry for InMemoryToolRegistry {
     fn snapshot(&self) -> Arc<ToolSnapshot> {
         self.current.load_full()
@@ -118,6 +132,11 @@ impl ToolRegistry for InMemoryToolRegistry {
             replace(tools, owner, entries);
             Ok(((), true))
         })
+    }
+
+    fn arrange(&self, owners: &[Owner]) {
+        // Another order of the same tools is always valid.
+        let _ = self.change(|_, tools| Ok(((), arrange(tools, owners))));
     }
 
     fn watch(&self) -> watch::Receiver<u64> {

@@ -74,6 +74,12 @@ pub trait ToolRegistry: fmt::Debug + Send + Sync + 'static {
     /// Returns an error as [`ToolRegistry::register`] does; the registry is then unchanged.
     fn replace_source(&self, owner: &Owner, tools: Vec<Tool>) -> Result<(), RegistryError>;
 
+    /// Moves the tools of `owners` together, in the order of the owners, to where the first of them stands. The tools of one
+    /// owner keep their order. It is no new generation if they stand so already.
+    ///
+    /// Sources that connect in any order call it, so that models are shown the same text after each start.
+    fn arrange(&self, owners: &[Owner]);
+
     /// Returns a receiver that is notified of every new generation.
     fn watch(&self) -> watch::Receiver<u64>;
 }
@@ -93,6 +99,10 @@ impl<Shared: ToolRegistry + ?Sized> ToolRegistry for Arc<Shared> {
 
     fn replace_source(&self, owner: &Owner, tools: Vec<Tool>) -> Result<(), RegistryError> {
         (**self).replace_source(owner, tools)
+    }
+
+    fn arrange(&self, owners: &[Owner]) {
+        (**self).arrange(owners);
     }
 
     fn watch(&self) -> watch::Receiver<u64> {

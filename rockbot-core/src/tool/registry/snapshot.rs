@@ -13,6 +13,10 @@ pub struct ToolSnapshot {
     generation: u64,
     entries: Arc<[Arc<ToolEntry>]>,
     by_name: HashMap<ToolName, Arc<ToolEntry>>,
+    /// The tools of each group. It is computed once, so that a request costs what it shows, however many tools there are.
+    by_group: HashMap<ToolName, Vec<Arc<ToolEntry>>>,
+    /// The tools that are always shown.
+    always: Vec<Arc<ToolEntry>>,
     view: OnceLock<ToolView>,
 }
 
@@ -26,10 +30,21 @@ impl ToolSnapshot {
                 return Err(RegistryError::Duplicate(name.clone()));
             }
         }
+        let (mut by_group, mut always) = (HashMap::<_, Vec<_>>::new(), Vec::new());
+        for entry in &entries {
+            if let Some(group) = entry.exposure().group() {
+                by_group.entry(group.clone()).or_default().push(entry.clone());
+            }
+            if entry.exposure().is_always() {
+                always.push(entry.clone());
+            }
+        }
         Ok(Self {
             generation,
             entries: entries.into(),
             by_name,
+            by_group,
+            always,
             view: OnceLock::new(),
         })
     }
@@ -54,8 +69,7 @@ impl ToolSnapshot {
     ///
     /// In this order the definitions of a conversation only grow at their end, and providers can cache them.
     pub fn exposed<'a>(&'a self, active: &'a [ToolName]) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
-        let always = self.entries.iter().filter(|entry| entry.exposure().is_always());
-        always.chain(self.of_groups(active))
+        self.always.iter().chain(self.of_groups(active))
     }
 
     /// Returns the tools of these groups, in their order. The name of a tool that is shown on demand counts as a group of
@@ -65,7 +79,7 @@ impl ToolSnapshot {
             let is_in = move |entry: &&Arc<ToolEntry>| entry.exposure().group() == Some(group);
             let is_single = |entry: &&Arc<ToolEntry>| !entry.exposure().is_always() && !is_in(entry);
             let itself = self.find(group.as_str()).filter(is_single);
-            itself.into_iter().chain(self.entries.iter().filter(is_in))
+            itself.into_iter().chain(self.by_group.get(group).into_iter().flatten())
         })
     }
 

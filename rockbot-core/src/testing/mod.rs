@@ -4,7 +4,7 @@
 //! replays answers of a model, [`mock_tool`] holds calls of a tool until the test answers them, [`ManualClock`],
 //! [`SequentialIds`] and [`HashedEmbeddings`] make time, ids and vectors deterministic. For authors of stores,
 //! journals, buses and clients: [`conformance`] has a suite for each trait. For authors of parsers: [`Mutations`] breaks
-//! valid documents in many ways.
+//! valid documents in many ways. For tests against parts of others: [`outside_part`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -31,6 +31,7 @@ mod hashed_embeddings;
 mod manual_clock;
 mod mock_tool;
 mod mutations;
+mod outside_part;
 mod scripted_model;
 mod sequential_ids;
 
@@ -40,5 +41,6 @@ pub use hashed_embeddings::HashedEmbeddings;
 pub use manual_clock::ManualClock;
 pub use mock_tool::{MockCall, MockToolHandle, mock_tool};
 pub use mutations::Mutations;
+pub use outside_part::outside_part;
 pub use scripted_model::ScriptedModel;
 pub use sequential_ids::SequentialIds;

@@ -10,7 +10,7 @@ mod limits;
 mod render;
 mod requests;
 
-use std::path::Path;
+use rockbot::testing::outside_part;
 
 use self::limits::LIMITS;
 use self::render::Family;
@@ -82,17 +82,8 @@ async fn every_part_arrives_through_the_templates_of_real_models() {
 
 /// Reads the real templates, if there are any.
 fn real_families() -> Option<Vec<(String, Result<Family, String>)>> {
-    const NAME: &str = "ROCKBOT_TEST_TEMPLATES";
-    let Some(folder) = std::env::var_os(NAME) else {
-        let why = format!("{NAME} names no folder of chat templates; `.ci/templates` fetches them");
-        assert!(
-            !std::env::var("ROCKBOT_TEST_REQUIRE").is_ok_and(|required| required == "all"),
-            "{why}"
-        );
-        println!("SKIPPED: {why}");
-        return None;
-    };
-    let mut families: Vec<_> = std::fs::read_dir(Path::new(&folder))
+    let folder = outside_part("ROCKBOT_TEST_TEMPLATES", "`.ci/templates` fetches the chat templates")?;
+    let mut families: Vec<_> = std::fs::read_dir(folder)
         .expect("the folder of chat templates")
         .map(|entry| entry.expect("an entry of the folder").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "jinja"))

@@ -9,10 +9,12 @@ use rockbot_core::support::one_line;
 use rockbot_core::tool::{Tool, ToolExposure, ToolGroup, ToolHints, ToolRegistration, ToolRegistry};
 use tokio::sync::watch;
 
+use crate::config::Commands;
 use crate::connection::ListedTool;
 use crate::exposure::McpExposure;
 use crate::naming::{group_name, tool_name};
 use crate::pins::Pins;
+use crate::requests::{Answers, PATIENCE};
 use crate::server::McpServer;
 use crate::service::{Service, ServiceState};
 use crate::tool_call::{MAX_WAIT, TypedTool};
@@ -33,6 +35,8 @@ pub(crate) struct Options {
     pub(crate) exposure: McpExposure,
     pub(crate) max_shown: usize,
     pub(crate) connect_limit: Duration,
+    pub(crate) answers: Answers,
+    pub(crate) commands: Commands,
 }
 
 /// The servers and their tools in the registry.
@@ -119,7 +123,8 @@ impl Bridge {
 
     /// Registers the tools of all servers as they are now.
     pub(crate) fn publish(&self) {
-        let services = self.all();
+        let mut services = self.all();
+        services.sort_by_cached_key(|service| service.place());
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = self.options.max_shown;
         for service in &services {
@@ -135,6 +140,8 @@ impl Bridge {
             };
             self.register(service, tools);
         }
+        let owners: Vec<_> = services.iter().map(|service| service.owner.clone()).collect();
+        self.registry.arrange(&owners);
         drop(recent);
         self.changes.send_modify(|changes| *changes += 1);
     }
@@ -155,9 +162,34 @@ impl Bridge {
                 (false, None) => ToolExposure::WhenNeeded(tool_name(service.server.name(), &listed.name)),
             };
             let executor = TypedTool::new(service.clone(), listed);
-            Tool::new(registration(&service.server, listed, exposure), executor)
+            Tool::new(self.registration(&service.server, listed, exposure), executor)
         });
         tools.collect()
+    }
+
+    /// Returns the registration of a tool: its text is the server's, unless the operator vouches for it.
+    fn registration(&self, server: &McpServer, listed: &ListedTool, exposure: ToolExposure) -> ToolRegistration {
+        let name: ToolName = tool_name(server.name(), &listed.name);
+        let description = match listed.description.trim() {
+            "" => format!("[{}] {}", server.name(), listed.name),
+            text => format!("[{}] {text}", server.name()),
+        };
+        // A call of a tool that is not shown shows it from then on, and the others of its group.
+        let activates = exposure.group().cloned().into_iter().collect();
+        // The call's own limit comes first, and its words are those of the server.
+        let mut time_limit = server.time_limit.saturating_add(MAX_WAIT + Duration::from_secs(2));
+        if self.options.answers.are_any() {
+            time_limit = time_limit.saturating_add(PATIENCE);
+        }
+        let hints = ToolHints::default()
+            .with_outside_text(!server.is_trusted)
+            .with_time_limit(time_limit)
+            .with_exposure(exposure)
+            .with_activates(activates);
+        ToolRegistration::new(name, description, listed.schema.clone())
+            .with_source(format!("mcp:{}", server.name()))
+            .with_effect(server.effect(listed.claimed))
+            .with_hints(hints)
     }
 
     /// Replaces the tools of a server in the registry. A tool whose name is taken is left out: none is shadowed.
@@ -192,27 +224,6 @@ impl Bridge {
         // An insertion either happened or did not, so a poisoned map is consistent.
         self.services.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the registration of a tool: its text is the server's, unless the operator vouches for it.
-fn registration(server: &McpServer, listed: &ListedTool, exposure: ToolExposure) -> ToolRegistration {
-    let name: ToolName = tool_name(server.name(), &listed.name);
-    let description = match listed.description.trim() {
-        "" => format!("[{}] {}", server.name(), listed.name),
-        text => format!("[{}] {text}", server.name()),
-    };
-    // A call of a tool that is not shown shows it from then on, and the others of its group.
-    let activates = exposure.group().cloned().into_iter().collect();
-    let hints = ToolHints::default()
-        .with_outside_text(!server.is_trusted)
-        // The call's own limit comes first, and its words are those of the server.
-        .with_time_limit(server.time_limit + MAX_WAIT + Duration::from_secs(2))
-        .with_exposure(exposure)
-        .with_activates(activates);
-    ToolRegistration::new(name, description, listed.schema.clone())
-        .with_source(format!("mcp:{}", server.name()))
-        .with_effect(server.effect(listed.claimed))
-        .with_hints(hints)
 }
 
 /// Returns the group of a server's tools, described by the server's own words or by the names of its tools.

@@ -64,8 +64,13 @@ pub(crate) fn text(content: &mut Content, words: &str) {
     content.push_str(words);
 }
 
+/// Returns the bytes of an image or a file.
+pub(crate) fn decoded(data: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(data).ok()
+}
+
 fn media(content: &mut Content, media_type: &str, data: &str, name: Option<&str>) {
-    let Ok(bytes) = STANDARD.decode(data) else {
+    let Some(bytes) = decoded(data) else {
         return text(content, "[an image or file that cannot be decoded]");
     };
     let media = MediaPart::bytes(media_type, bytes);

@@ -14,6 +14,9 @@
 //! assert_eq!(tools.name(), "mcp");
 //! ```
 //!
+//! While a tool runs, its server may ask for input of the user ([`ElicitationHandler`]) and for answers of the host's model
+//! ([`SamplingLimits`]); a host refuses both unless it is told otherwise.
+//!
 //! What a server sends is data of another program: descriptions are defused before a model reads them, results are
 //! untrusted, annotations grant nothing, and everything is bounded. A definition that changes after it was first seen is
 //! held back until the operator [accepts](McpServers::accept) it. A server that the operator vouches for is marked by
@@ -21,15 +24,18 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod audit;
 mod bridge;
 mod config;
 mod connection;
 mod content;
 mod exposure;
+mod index_event;
 mod management;
 mod naming;
 mod pins;
 mod reload;
+mod requests;
 mod runtime;
 mod server;
 mod servers;
@@ -43,6 +49,11 @@ mod tool_call;
 
 pub use config::{ConfigProblem, McpConfigError};
 pub use exposure::McpExposure;
+pub use index_event::{McpServerSummary, McpServersIndexed};
+pub use requests::{
+    Elicitation, ElicitationAnswer, ElicitationField, ElicitationForm, ElicitationHandler, ElicitationInput,
+    ElicitationKind, SamplingLimits, SamplingOrigin,
+};
 pub use server::McpServer;
-pub use servers::{McpServerState, McpServerStatus, McpServers, UnknownServer};
+pub use servers::{McpHeldTool, McpServerState, McpServerStatus, McpServers, UnknownServer};
 pub use subsystem::McpTools;

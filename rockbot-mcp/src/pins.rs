@@ -11,6 +11,7 @@ use rockbot_core::files::{DataFolder, FileError};
 use rockbot_core::{BoxError, Digest};
 use serde::{Deserialize, Serialize};
 
+use crate::audit;
 use crate::connection::ListedTool;
 use crate::server::McpServer;
 
@@ -20,10 +21,16 @@ const FILE: &str = "pins.json";
 /// Maximum size of the document, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
+/// Maximum number of names that are pinned of a server. A server that names its tools anew all the time could fill the disk:
+/// further names are held.
+const MAX_PINS: usize = 1_000;
+
 /// The pins of all servers, in a document if the host has a data folder.
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
     folder: Option<DataFolder>,
+    /// Held while the document is written, so that it never goes back in time.
+    writing: Mutex<()>,
     pinned: Mutex<BTreeMap<String, PinnedServer>>,
 }
 
@@ -39,18 +46,25 @@ struct PinnedServer {
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
     pub(crate) admitted: Vec<ListedTool>,
-    /// The names of the tools whose definition has changed.
-    pub(crate) held: Vec<String>,
+    /// The tools whose definition has changed, and those beyond the maximum number of names.
+    pub(crate) held: Vec<ListedTool>,
     /// `true` if something was pinned that is not in the document.
     is_new: bool,
+    /// The tools whose definitions are kept for the operator.
+    audited: Vec<ListedTool>,
 }
 
 impl Pins {
     /// Opens the document below `folder`, which is locked for this process.
     pub(crate) fn open(folder: DataFolder) -> Result<Self, BoxError> {
-        let text = folder.read(FILE, MAX_BYTES)?;
-        let pinned = match text.map(|text| serde_json::from_slice(&text)).transpose() {
-            Ok(pinned) => pinned.unwrap_or_default(),
+        let pinned = match folder.read(FILE, MAX_BYTES) {
+            Ok(None) => Ok(BTreeMap::new()),
+            Ok(Some(text)) => serde_json::from_slice(&text).map_err(BoxError::from),
+            Err(error) if error.is_damage() => Err(error.into()),
+            Err(error) => return Err(error.into()),
+        };
+        let pinned = match pinned {
+            Ok(pinned) => pinned,
             Err(error) => {
                 let kept = folder.quarantine(FILE)?;
                 tracing::warn!(%error, kept, "pinned tools of MCP servers cannot be read; all are pinned anew");
@@ -59,23 +73,31 @@ impl Pins {
         };
         Ok(Self {
             folder: Some(folder),
+            writing: Mutex::new(()),
             pinned: Mutex::new(pinned),
         })
     }
 
     /// Compares a server's tools with its pins, and pins those that are new.
     pub(crate) async fn compare(self: &Arc<Self>, server: &McpServer, tools: Vec<ListedTool>) -> Compared {
-        let compared = self.admit(server, tools);
-        if compared.is_new {
-            self.save().await;
+        let mut compared = self.admit(server, tools);
+        let audited = std::mem::take(&mut compared.audited);
+        if compared.is_new || !audited.is_empty() {
+            self.save(server.name().to_owned(), compared.is_new, audited).await;
         }
         compared
     }
 
-    /// Forgets the pins of a server: its present definitions are pinned when its tools are listed again.
-    pub(crate) fn forget(&self, server: &McpServer) {
-        let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        pinned.remove(&server.key());
+    /// Pins exactly these definitions of a server in place of those of the same names, and writes the document.
+    pub(crate) async fn accept(self: &Arc<Self>, server: &McpServer, tools: &[ListedTool]) {
+        {
+            let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(pins) = pinned.get_mut(&server.key()) {
+                let accepted = tools.iter().map(|tool| (tool.name.clone(), tool.fingerprint));
+                pins.tools.extend(accepted);
+            }
+        }
+        self.save(server.name().to_owned(), true, Vec::new()).await;
     }
 
     fn admit(&self, server: &McpServer, tools: Vec<ListedTool>) -> Compared {
@@ -99,12 +121,20 @@ impl Pins {
                         tool = name,
                         "a tool of an MCP server has changed; it is held until it is accepted"
                     );
-                    compared.held.push(tool.name);
+                    compared.audited.push(tool.clone());
+                    compared.held.push(tool);
+                    continue;
+                }
+                None if pins.tools.len() >= MAX_PINS => {
+                    compared.held.push(tool);
                     continue;
                 }
                 Some(_) => {}
                 None => {
                     compared.is_new = true;
+                    if audit::is_shown_otherwise(&tool) {
+                        compared.audited.push(tool.clone());
+                    }
                     pins.tools.insert(tool.name.clone(), tool.fingerprint);
                 }
             }
@@ -113,10 +143,16 @@ impl Pins {
         compared
     }
 
-    /// Writes the document. A failure is logged: the pins hold until the process ends.
-    async fn save(self: &Arc<Self>) {
+    /// Writes the document if it `is_new`, and the copies. A failure is logged: the pins hold until the process ends.
+    async fn save(self: &Arc<Self>, server: String, is_new: bool, audited: Vec<ListedTool>) {
         let pins = self.clone();
-        let saved = tokio::task::spawn_blocking(move || pins.write()).await;
+        let write = move || {
+            if let Some(folder) = &pins.folder {
+                audit::keep(folder, &server, &audited)?;
+            }
+            if is_new { pins.write() } else { Ok(()) }
+        };
+        let saved = tokio::task::spawn_blocking(write).await;
         if let Ok(Err(error)) = saved {
             tracing::warn!(%error, "pinned tools of MCP servers are not saved; after a restart they are pinned anew");
         }
@@ -126,9 +162,10 @@ impl Pins {
         let Some(folder) = &self.folder else {
             return Ok(());
         };
-        // Held while writing, so that the document never goes back in time.
-        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = serde_json::to_vec_pretty(&*pinned).unwrap_or_default();
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        // A copy: tasks wait for this lock, and a disk is slow.
+        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let text = serde_json::to_vec(&pinned).unwrap_or_default();
         folder.replace(FILE, &text)
     }
 }

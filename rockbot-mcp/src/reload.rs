@@ -9,6 +9,7 @@ use tokio::time::sleep;
 
 use crate::config::{self, ServerList};
 use crate::runtime::Runtime;
+use crate::server::McpServer;
 use crate::service::Origin;
 
 /// Interval between two looks at the file. Notifications of the file system are lost on network volumes.
@@ -51,7 +52,9 @@ async fn digest(file: &PathBuf) -> Option<Digest> {
 }
 
 /// Removes the servers of the file that are gone or have changed, and connects those that are new.
-pub(crate) fn apply(runtime: &Runtime, list: ServerList) {
+pub(crate) fn apply(runtime: &Runtime, read: ServerList) {
+    let mut list = ServerList::of(runtime.bridge.options.commands.clone());
+    list.extend(read);
     for problem in &list.problems {
         tracing::warn!("{problem}");
     }
@@ -67,7 +70,31 @@ pub(crate) fn apply(runtime: &Runtime, list: ServerList) {
         runtime.bridge.remove(server);
     }
     for server in list.servers {
-        // One that is connected already keeps its connection.
-        runtime.connect(server, Origin::File);
+        connect(runtime, server);
+    }
+}
+
+/// Connects a server of the file. One that is connected already keeps its connection; one of a model makes room.
+fn connect(runtime: &Runtime, server: McpServer) {
+    let name = server.name().to_owned();
+    match runtime.bridge.find(&name).map(|service| service.origin) {
+        Some(Origin::File) => return,
+        Some(Origin::Model) => {
+            runtime.bridge.remove(&name);
+        }
+        Some(Origin::Program) => {
+            tracing::warn!(
+                server = name,
+                "an MCP server of the file is not used: the program has one of this name"
+            );
+            return;
+        }
+        None => {}
+    }
+    if !runtime.connect(server, Origin::File) {
+        tracing::warn!(
+            server = name,
+            "an MCP server of the file is not used: there are too many servers"
+        );
     }
 }

@@ -21,6 +21,8 @@ const CLOSING: Duration = Duration::from_secs(6);
 pub(crate) struct Runtime {
     pub(crate) bridge: Arc<Bridge>,
     stop: CancellationToken,
+    /// Ends the tasks that have not ended in time. What they own ends with them, such as processes.
+    abort: CancellationToken,
     tasks: TaskTracker,
 }
 
@@ -29,20 +31,24 @@ impl Runtime {
         Self {
             bridge: Arc::new(bridge),
             stop: CancellationToken::new(),
+            abort: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }
     }
 
     /// Connects a server in the background. Returns `false` if one has its name, or there are too many.
     pub(crate) fn connect(&self, server: McpServer, origin: Origin) -> bool {
-        if self.bridge.all().len() >= MAX_SERVERS || self.stop.is_cancelled() {
+        let position = self.bridge.all().len();
+        if position >= MAX_SERVERS || self.stop.is_cancelled() {
             return false;
         }
-        let service = Service::new(server, origin, self.stop.child_token());
+        let service = Service::new(server, origin, position, self.stop.child_token());
         let added = self.bridge.add(service);
         let is_added = added.is_some();
         if let Some(service) = added {
-            self.tasks.spawn(supervise(self.bridge.clone(), service));
+            let (abort, bridge) = (self.abort.clone(), self.bridge.clone());
+            self.tasks
+                .spawn(async move { abort.run_until_cancelled_owned(supervise(bridge, service)).await });
         }
         is_added
     }
@@ -60,6 +66,8 @@ impl Runtime {
         self.tasks.close();
         if timeout(CLOSING, self.tasks.wait()).await.is_err() {
             tracing::warn!("not all MCP servers ended in time; their processes are killed");
+            self.abort.cancel();
+            self.tasks.wait().await;
         }
     }
 }

@@ -235,14 +235,12 @@ impl Endpoint {
     fn identity(&self) -> Vec<String> {
         match self {
             Self::Process(program) => {
-                let secret = |(name, value): (&String, &Secret)| format!("{name}={}", value.expose_secret());
-                let variables: Vec<_> = program.variables.iter().map(secret).collect();
+                let variables: Vec<_> = program.variables.iter().map(exposed).collect();
                 let rest = format!("{:?}", (&program.arguments, &program.folder, variables));
                 vec!["process".to_owned(), program.command.clone(), rest]
             }
             Self::Web(web) => {
-                let secret = |(name, value): (&String, &Secret)| format!("{name}={}", value.expose_secret());
-                let headers: Vec<_> = web.headers.iter().map(secret).collect();
+                let headers: Vec<_> = web.headers.iter().map(exposed).collect();
                 vec![
                     "web".to_owned(),
                     web.url.to_string(),
@@ -264,6 +262,11 @@ impl Endpoint {
             Self::Pipe(_) => "a pipe".to_owned(),
         }
     }
+}
+
+/// Returns a variable or a header with its value, for a digest alone.
+fn exposed((name, value): (&String, &Secret)) -> String {
+    format!("{name}={}", value.expose_secret())
 }
 
 /// Shows the way to the server without its secrets.

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
-use tokio::sync::watch;
+use serde_json::Value;
+use tokio::sync::{broadcast, watch};
 
+use crate::connection::ListedTool;
+use crate::index_event::{MAX_BEHIND, McpServersIndexed};
 use crate::naming::tool_name;
 use crate::runtime::Runtime;
 use crate::service::{Link, Service};
@@ -12,9 +15,19 @@ use crate::service::{Link, Service};
 /// The servers of a host: their state and their tools. Cheap to clone.
 ///
 /// A host with [`McpTools`](crate::McpTools) provides it as a part. It is empty until the host has started.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct McpServers {
     runtime: Arc<OnceLock<Weak<Runtime>>>,
+    pub(crate) events: broadcast::Sender<McpServersIndexed>,
+}
+
+impl Default for McpServers {
+    fn default() -> Self {
+        Self {
+            runtime: Arc::default(),
+            events: broadcast::Sender::new(MAX_BEHIND),
+        }
+    }
 }
 
 /// A server as it is at one moment.
@@ -41,6 +54,28 @@ pub enum McpServerState {
     Connected,
     /// The last attempt failed, for this reason. It is repeated in the background.
     Failed(String),
+}
+
+/// A definition of a tool that is held back, as its server sends it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct McpHeldTool {
+    /// Original name.
+    pub name: String,
+    /// Description, in the words of the server and whole: show it escaped.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub schema: Value,
+}
+
+impl McpHeldTool {
+    fn of(tool: &ListedTool) -> Self {
+        Self {
+            name: tool.name.clone(),
+            description: tool.sent.as_deref().unwrap_or(&tool.description).to_owned(),
+            schema: tool.schema.clone(),
+        }
+    }
 }
 
 /// An error of naming a server that a host does not have.
@@ -71,21 +106,41 @@ impl McpServers {
         Ok(tool_name(service.server.name(), tool))
     }
 
-    /// Accepts the present definitions of a server's tools: those that are held back come into use.
+    /// Returns the definitions of a server's tools that are held back, to look at before they are [accepted](Self::accept).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such server.
+    pub fn held(&self, server: &str) -> Result<Vec<McpHeldTool>, UnknownServer> {
+        let (service, _) = self.service(server)?;
+        let held = service.state.borrow().held.clone();
+        Ok(held.iter().map(McpHeldTool::of).collect())
+    }
+
+    /// Accepts the definitions of a server's tools that are held back now, and no others: they come into use. A tool that
+    /// changes once more meanwhile is held again.
     ///
     /// # Errors
     ///
     /// Returns an error if there is no such server.
     pub fn accept(&self, server: &str) -> Result<(), UnknownServer> {
+        let (service, runtime) = self.service(server)?;
+        let held = service.state.borrow().held.clone();
+        let pins = runtime.bridge.pins.clone();
+        runtime.spawn(async move {
+            pins.accept(&service.server, &held).await;
+            if let Some(live) = service.live() {
+                live.tools_changed.notify_one();
+            }
+        });
+        Ok(())
+    }
+
+    fn service(&self, server: &str) -> Result<(Arc<Service>, Arc<Runtime>), UnknownServer> {
         let found = self
             .runtime()
             .and_then(|runtime| Some((runtime.bridge.find(server)?, runtime)));
-        let (service, runtime) = found.ok_or_else(|| UnknownServer(server.to_owned()))?;
-        runtime.bridge.pins.forget(&service.server);
-        if let Some(live) = service.live() {
-            live.tools_changed.notify_one();
-        }
-        Ok(())
+        found.ok_or_else(|| UnknownServer(server.to_owned()))
     }
 
     /// Waits until no server is being connected for the first time: each is connected or has failed.
@@ -101,6 +156,11 @@ impl McpServers {
                 return;
             }
         }
+    }
+
+    /// Returns a receiver of the changes of the index from now on. One that is more than 64 events behind loses the oldest.
+    pub fn subscribe(&self) -> broadcast::Receiver<McpServersIndexed> {
+        self.events.subscribe()
     }
 
     /// Returns a receiver that is notified of each change of a server or its tools, or `None` before the host starts.
@@ -128,7 +188,7 @@ fn status(service: &Service) -> McpServerStatus {
             Link::Up(_) => McpServerState::Connected,
             Link::Down(reason) => McpServerState::Failed(reason.to_string()),
         },
-        held: state.held.to_vec(),
+        held: state.held.iter().map(|tool| tool.name.clone()).collect(),
         tools: state.tools.iter().map(|tool| tool.name.clone()).collect(),
     }
 }

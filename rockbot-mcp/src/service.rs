@@ -8,7 +8,8 @@ use rockbot_core::context::CancellationToken;
 use rockbot_core::tool::Owner;
 use tokio::sync::{Notify, watch};
 
-use crate::connection::{ListedTool, ProgressRoutes};
+use crate::connection::ListedTool;
+use crate::requests::{Answers, RunningCalls};
 use crate::server::McpServer;
 
 /// A server, and what is known of it.
@@ -16,6 +17,8 @@ use crate::server::McpServer;
 pub(crate) struct Service {
     pub(crate) server: McpServer,
     pub(crate) origin: Origin,
+    /// The position among the servers of the program. Those of other origins have an order by their names.
+    position: usize,
     pub(crate) state: watch::Sender<ServiceState>,
     /// Wakes the supervisor before its back-off is over.
     pub(crate) wake: Notify,
@@ -27,7 +30,7 @@ pub(crate) struct Service {
 }
 
 /// The author of a server's description.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     /// The program, or the section of its configuration.
     Program,
@@ -42,8 +45,8 @@ pub(crate) enum Origin {
 pub(crate) struct ServiceState {
     pub(crate) link: Link,
     pub(crate) tools: Arc<[ListedTool]>,
-    /// The names of the tools whose definition has changed.
-    pub(crate) held: Arc<[String]>,
+    /// The tools that are held back.
+    pub(crate) held: Arc<[ListedTool]>,
     pub(crate) instructions: Option<Arc<str>>,
 }
 
@@ -67,13 +70,15 @@ pub(crate) struct Live {
     pub(crate) tools_changed: Arc<Notify>,
     /// Ends the connection, once a call has found it broken.
     pub(crate) closed: CancellationToken,
-    pub(crate) progress: ProgressRoutes,
+    pub(crate) running: RunningCalls,
+    pub(crate) answers: Answers,
 }
 
 impl Service {
-    pub(crate) fn new(server: McpServer, origin: Origin, stop: CancellationToken) -> Self {
+    pub(crate) fn new(server: McpServer, origin: Origin, position: usize, stop: CancellationToken) -> Self {
         Self {
             owner: Owner::new(&format!("mcp:{}", server.name)),
+            position: if origin == Origin::Program { position } else { 0 },
             origin,
             state: watch::Sender::default(),
             wake: Notify::new(),
@@ -81,6 +86,11 @@ impl Service {
             stop,
             server,
         }
+    }
+
+    /// Returns the place of the server in the order of the configuration. It is the same after each start.
+    pub(crate) fn place(&self) -> (Origin, usize, String) {
+        (self.origin, self.position, self.server.key())
     }
 
     /// Returns the live connection, if there is one.

@@ -20,7 +20,7 @@ use rockbot_core::Secret;
 use rockbot_core::config::{Config, ConfigError, Section};
 
 use crate::McpExposure;
-use crate::config::check_name;
+use crate::config::{Commands, check_name};
 use crate::server::McpServer;
 
 /// Default of `ConnectTimeout`.
@@ -44,8 +44,18 @@ pub struct McpSettings {
     pub max_tools: usize,
     /// `ConnectTimeout`: the time limit of a connection, and of a list of tools. Default one minute.
     pub connect_timeout: Duration,
-    /// `AllowRegistration`: `true` if the model may connect servers by their URL, with an approval. Default `false`.
-    pub allow_registration: bool,
+    /// `RegistrationHosts`: the hosts, such as `mcp.example.com`, at which the model may connect servers by their URL, each with
+    /// an approval. Default: empty, none.
+    pub registration_hosts: Vec<String>,
+    /// `AllowSampling`: `true` if servers may ask the host's model, within the default
+    /// [limits](crate::SamplingLimits). Default `false`.
+    pub allow_sampling: bool,
+    /// `AllowedCommands`: the programs that may be started as servers, each with all its arguments, such as
+    /// `npx -y @modelcontextprotocol/server-filesystem *`. The word `*` stands for any one argument, `**` at the end for any
+    /// number of them. Default: empty, every program that is configured.
+    pub allowed_commands: Vec<String>,
+    /// `DeniedCommands`: the programs that are never started, in the same form; they take precedence. Default: empty.
+    pub denied_commands: Vec<String>,
 }
 
 impl McpSettings {
@@ -62,8 +72,21 @@ impl McpSettings {
             exposure: section.get_or("Exposure", McpExposure::default())?,
             max_tools: section.get_or("MaxTools", MAX_TOOLS)?,
             connect_timeout: section.interval("ConnectTimeout", CONNECT_TIMEOUT)?,
-            allow_registration: section.get_or("AllowRegistration", false)?,
+            registration_hosts: section.get_or("RegistrationHosts", Vec::new())?,
+            allow_sampling: section.get_or("AllowSampling", false)?,
+            allowed_commands: section.get_or("AllowedCommands", Vec::new())?,
+            denied_commands: section.get_or("DeniedCommands", Vec::new())?,
         })
+    }
+}
+
+impl McpSettings {
+    /// Returns the lists of the programs that may be started.
+    pub(crate) fn commands(&self) -> Commands {
+        Commands {
+            allowed: self.allowed_commands.clone(),
+            denied: self.denied_commands.clone(),
+        }
     }
 }
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rockbot_core::chat::ChatClient;
 use rockbot_core::config::Config;
 use rockbot_core::files::DataFolder;
+use rockbot_core::messaging::Bus;
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Stage, Subsystem};
 use rockbot_core::tool::ToolRegistry;
 use rockbot_core::{BoxError, Digest};
@@ -14,9 +16,11 @@ use rockbot_core::{BoxError, Digest};
 use crate::bridge::{Bridge, Options};
 use crate::config::{self, ServerList};
 use crate::exposure::McpExposure;
+use crate::index_event::announce;
 use crate::management;
 use crate::pins::Pins;
 use crate::reload;
+use crate::requests::{Answers, ElicitationHandler, Sampler, SamplingLimits};
 use crate::runtime::Runtime;
 use crate::server::McpServer;
 use crate::servers::McpServers;
@@ -60,7 +64,9 @@ pub struct McpTools {
     exposure: Option<McpExposure>,
     max_tools: Option<usize>,
     connect_timeout: Option<Duration>,
-    may_register: Option<bool>,
+    registration_hosts: Option<Vec<String>>,
+    elicitation: Option<Arc<dyn ElicitationHandler>>,
+    sampling: Option<SamplingLimits>,
     declared: Option<Declared>,
 }
 
@@ -114,24 +120,55 @@ impl McpTools {
         self
     }
 
-    /// Sets whether the model may connect servers at run time, by their URL, and disconnect those again. Default: the
-    /// setting `Mcp.AllowRegistration`, which is off. Each registration waits for an approval; a model can neither start a
-    /// program nor change a server of the operator.
-    pub fn allow_registration(mut self, is_allowed: bool) -> Self {
-        self.may_register = Some(is_allowed);
+    /// Sets the hosts at which the model may connect servers at run time, by their URL, and disconnect those again. Default: the
+    /// setting `Mcp.RegistrationHosts`, which is empty.
+    ///
+    /// Each registration waits for an approval; a model can neither start a program nor change a server of the operator. A
+    /// host is a name or an address, without a port; name none of a network that the model should not reach.
+    pub fn allow_registration<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
+        self.registration_hosts = Some(hosts.into_iter().map(Into::into).collect());
         self
+    }
+
+    /// Sets the handler of servers' requests for input of the user. Default: the part `dyn ElicitationHandler` of the host,
+    /// if it has one; else such requests are refused.
+    pub fn elicitation(mut self, handler: impl ElicitationHandler) -> Self {
+        self.elicitation = Some(Arc::new(handler));
+        self
+    }
+
+    /// Lets servers ask the host's model while one of their tools runs, within limits. Default: the setting
+    /// `Mcp.AllowSampling`, which is off: such requests are refused.
+    ///
+    /// The model sees the server's texts alone, as text of others: no tools, and nothing of the conversation. The calls go
+    /// through the host's chat layers, which tell them by their [`SamplingOrigin`](crate::SamplingOrigin).
+    pub fn sampling(mut self, limits: SamplingLimits) -> Self {
+        self.sampling = Some(limits);
+        self
+    }
+
+    /// Returns the parts that answer requests of servers.
+    fn answers(&mut self, parts: &Parts) -> Result<Answers, BoxError> {
+        let sampler = |limits| {
+            let chat = parts.require::<dyn ChatClient>()?;
+            Ok::<_, BoxError>(Arc::new(Sampler { limits, chat }))
+        };
+        Ok(Answers {
+            elicitation: self
+                .elicitation
+                .take()
+                .or_else(|| parts.get::<dyn ElicitationHandler>()),
+            sampling: self.sampling.take().map(sampler).transpose()?,
+        })
     }
 
     /// Returns the servers of all sources, of two with one name the first, with the digest of the file.
     fn servers(&self, settings: &McpSettings, file: Option<&Path>) -> Result<GatheredServers, BoxError> {
-        let mut list = ServerList::default();
+        let mut list = ServerList::of(settings.commands());
         self.given.iter().cloned().for_each(|server| list.add(server));
         let given = list.servers.len();
         if let Some(file) = file {
-            let read = config::read(file)?;
-            list.digest = read.digest;
-            list.problems.extend(read.problems);
-            read.servers.into_iter().for_each(|server| list.add(server));
+            list.extend(config::read(file)?);
         }
         let of_file = given..list.servers.len();
         settings.servers.iter().cloned().for_each(|server| list.add(server));
@@ -176,13 +213,22 @@ impl Subsystem for McpTools {
             None => Pins::default(),
         };
         let part = McpServers::default();
-        let tools = management::tools(&part, self.may_register.unwrap_or(settings.allow_registration));
+        let hosts = self.registration_hosts.as_ref().unwrap_or(&settings.registration_hosts);
+        let tools = management::tools(&part, hosts);
         let names = tools.iter().map(|tool| tool.registration.name.clone());
-        declarations.cost(
-            PartCost::on("MCP servers")
-                .with_switch("the section `Mcp`")
-                .with_tools(names),
-        );
+        if settings.allow_sampling {
+            self.sampling.get_or_insert_default();
+        }
+        let cost = PartCost::on("MCP servers")
+            .with_switch("the section `Mcp`")
+            .with_tools(names);
+        declarations.cost(match &self.sampling {
+            Some(limits) => cost.with_model_calls(format!(
+                "up to {} in each call of a server's tool, of {} tokens, if the server asks for them",
+                limits.max_requests, limits.max_output_tokens
+            )),
+            None => cost,
+        });
         tools.into_iter().for_each(|tool| declarations.tool(tool));
         declarations.guide(management::guide());
         declarations.provide(Arc::new(part.clone()));
@@ -194,14 +240,17 @@ impl Subsystem for McpTools {
                 exposure: self.exposure.unwrap_or(settings.exposure),
                 max_shown: self.max_tools.unwrap_or(settings.max_tools),
                 connect_limit: self.connect_timeout.unwrap_or(settings.connect_timeout),
+                answers: Answers::default(),
+                commands: settings.commands(),
             },
             part,
         });
         Ok(())
     }
 
-    async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
-        let declared = self.declared.ok_or("the MCP servers are not declared")?;
+    async fn start(mut self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        let mut declared = self.declared.take().ok_or("the MCP servers are not declared")?;
+        declared.options.answers = self.answers(parts)?;
         let bridge = Bridge::new(parts.require::<dyn ToolRegistry>()?, declared.options, declared.pins);
         let runtime = Arc::new(Runtime::new(bridge));
         for (server, origin) in declared.servers {
@@ -210,6 +259,9 @@ impl Subsystem for McpTools {
         if let Some((file, digest)) = declared.file {
             runtime.spawn(reload::watch(Arc::downgrade(&runtime), file, digest));
         }
+        let topic = || format!("tool.meta.mcp.{}", parts.identity().name());
+        let bus = parts.get::<dyn Bus>().map(|bus| (bus, topic()));
+        runtime.spawn(announce(Arc::downgrade(&runtime), declared.part.events.clone(), bus));
         declared.part.fill(&runtime);
         Ok(Box::new(Connected(runtime)))
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::SubscriptionFilter;
-use rmcp::service::Subscription;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::bridge::Bridge;
@@ -30,23 +29,13 @@ const SUBSCRIBE_LIMIT: Duration = Duration::from_secs(10);
 /// Keeps the server connected until it is removed or the host ends.
 pub(crate) async fn supervise(bridge: Arc<Bridge>, service: Arc<Service>) {
     let mut backoff = MIN_BACKOFF;
-    while !service.stop.is_cancelled() {
+    loop {
         let began = Instant::now();
-        let opening = connect(&bridge, &service);
-        let Some(connected) = service.stop.run_until_cancelled(opening).await else {
+        let Some(reason) = service.stop.run_until_cancelled(connect(&bridge, &service)).await else {
             break;
         };
-        let reason = match connected {
-            Ok(connection) => {
-                attend(&bridge, &service, &connection).await;
-                let last = connection.last_errors();
-                // The host waits for the end of the process: nothing of it is left behind.
-                connection.close().await;
-                match last.is_empty() {
-                    true => "the connection was lost".to_owned(),
-                    false => format!("the connection was lost; it wrote: {last}"),
-                }
-            }
+        let reason = match reason {
+            Ok(connection) => serve(&bridge, &service, connection).await,
             Err(error) => error.to_string(),
         };
         if service.stop.is_cancelled() {
@@ -62,18 +51,28 @@ pub(crate) async fn supervise(bridge: Arc<Bridge>, service: Arc<Service>) {
             ?backoff,
             "MCP server not connected; connecting again after a back-off"
         );
-        service
-            .state
-            .send_modify(|state| state.link = Link::Down(reason.into()));
+        let down = Link::Down(reason.into());
+        service.state.send_modify(|state| state.link = down);
         bridge.publish();
         wait(&service, backoff).await;
         backoff = (backoff * 2).min(MAX_BACKOFF);
         service.state.send_modify(|state| state.link = Link::Connecting);
     }
-    service
-        .state
-        .send_modify(|state| state.link = Link::Down("it was removed".into()));
+    let removed = Link::Down("it was removed".into());
+    service.state.send_modify(|state| state.link = removed);
     bridge.retire(&service);
+}
+
+/// Attends to a connection to its end, and returns the reason.
+async fn serve(bridge: &Bridge, service: &Service, connection: Connection) -> String {
+    attend(bridge, service, &connection).await;
+    let last = connection.last_errors();
+    // The host waits for the end of the process: nothing of it is left behind.
+    connection.close().await;
+    match last.is_empty() {
+        true => "the connection was lost".to_owned(),
+        false => format!("the connection was lost; it wrote: {last}"),
+    }
 }
 
 /// Waits for the end of the back-off; a call that needs the server shortens it to a second.
@@ -92,7 +91,7 @@ async fn wait(service: &Service, backoff: Duration) {
 /// Connects and lists the tools, and only then shows the server as connected.
 async fn connect(bridge: &Bridge, service: &Service) -> Result<Connection, ConnectError> {
     let limit = bridge.options.connect_limit;
-    let connection = Connection::open(&service.server, limit).await?;
+    let connection = Connection::open(&service.server, &bridge.options.answers, limit).await?;
     match refresh(bridge, service, &connection, limit).await {
         Ok(()) => Ok(connection),
         Err(error) => {
@@ -118,7 +117,8 @@ async fn refresh(
     let compared = bridge.pins.compare(&service.server, tools).await;
     let live = Arc::new(Live {
         peer: connection.peer().clone(),
-        progress: connection.progress().clone(),
+        running: connection.running().clone(),
+        answers: bridge.options.answers.clone(),
         tools_changed: connection.signals.tools_changed.clone(),
         closed: connection.signals.closed.clone(),
     });
@@ -132,17 +132,22 @@ async fn refresh(
     Ok(())
 }
 
-/// Refreshes the tools when they change, until the connection is over.
+/// Keeps what is known of the server up to date until the connection is over or the server is removed, whatever it waits for.
 async fn attend(bridge: &Bridge, service: &Service, connection: &Connection) {
-    let signals = connection.signals.clone();
-    let mut subscription = subscribe(connection).await;
+    tokio::select! {
+        () = connection.signals.closed.cancelled() => {}
+        () = service.stop.cancelled() => {}
+        () = subscribe(connection) => {}
+        () = follow(bridge, service, connection) => {}
+    }
+}
+
+/// Refreshes the tools when they change, and records calls. It does not end.
+async fn follow(bridge: &Bridge, service: &Service, connection: &Connection) {
     loop {
         tokio::select! {
-            () = signals.closed.cancelled() => return,
-            () = service.stop.cancelled() => return,
             () = service.called.notified() => bridge.record_call(service),
-            () = ended(&mut subscription) => subscription = None,
-            () = signals.tools_changed.notified() => {
+            () = connection.signals.tools_changed.notified() => {
                 if let Err(error) = refresh(bridge, service, connection, bridge.options.connect_limit).await {
                     let server = service.server.name();
                     tracing::warn!(server, %error, "MCP server announced a change; its tools stay as they were");
@@ -154,22 +159,36 @@ async fn attend(bridge: &Bridge, service: &Service, connection: &Connection) {
     }
 }
 
-/// Subscribes to changes of the tools, which servers of the present protocol announce to subscribers alone.
-async fn subscribe(connection: &Connection) -> Option<Subscription> {
-    let info = connection.info()?;
-    let tools = info.capabilities.tools.as_ref()?;
-    if info.protocol_version.has_initialize() || tools.list_changed != Some(true) {
-        return None;
+/// Subscribes to changes of the tools, which servers of the present protocol announce to subscribers alone, and again after a
+/// back-off when the subscription is cut. It does not end; the changes themselves are signals.
+async fn subscribe(connection: &Connection) {
+    if !announces_to_subscribers(connection) {
+        std::future::pending::<()>().await;
     }
-    let filter = SubscriptionFilter::builder().tools_list_changed().build();
-    let subscribed = timeout(SUBSCRIBE_LIMIT, connection.peer().listen(filter)).await;
-    subscribed.ok()?.ok()
+    let (mut backoff, mut was_cut) = (MIN_BACKOFF, false);
+    loop {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        let subscribed = timeout(SUBSCRIBE_LIMIT, connection.peer().listen(filter)).await;
+        if let Ok(Ok(mut subscription)) = subscribed {
+            if was_cut {
+                // A change in between was announced to nothing.
+                connection.signals.tools_changed.notify_one();
+            }
+            let began = Instant::now();
+            while let Ok(Some(_)) = subscription.next().await {}
+            if began.elapsed() > STABLE {
+                backoff = MIN_BACKOFF;
+            }
+            was_cut = true;
+        }
+        sleep(backoff).await;
+        backoff = (backoff * 2).min(MAX_BACKOFF);
+    }
 }
 
-/// Resolves when the subscription ends; stays pending without one. The changes themselves are signals.
-async fn ended(subscription: &mut Option<Subscription>) {
-    match subscription {
-        Some(subscription) => while let Ok(Some(_)) = subscription.next().await {},
-        None => std::future::pending().await,
-    }
+fn announces_to_subscribers(connection: &Connection) -> bool {
+    connection.info().is_some_and(|info| {
+        let tools = info.capabilities.tools.as_ref();
+        !info.protocol_version.has_initialize() && tools.is_some_and(|tools| tools.list_changed == Some(true))
+    })
 }

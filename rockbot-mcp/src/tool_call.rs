@@ -12,14 +12,22 @@ use rmcp::model::{
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 use rockbot_core::CallContext;
 use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::connection::{ListedTool, text_of};
 use crate::content::content_of;
+use crate::requests::RunningCall;
+use crate::server::McpServer;
 use crate::service::{Link, Live, Service};
 
 /// Time that a call waits for a connection that is being made.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(20);
+
+/// Maximum number of requests of one call, to a server that asks the host for something before it answers.
+const MAX_ROUNDS: u32 = 10;
+
+/// Time before a call is sent again to a server that asks for nothing but that; longer each time.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// Time in which a cancellation is sent.
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
@@ -72,10 +80,10 @@ pub(crate) async fn call(
     let may_repeat = effect != Effect::Mutating;
     let live = connected(service).await?;
     service.called.notify_one();
-    match call_once(&live, params.clone(), service.server.time_limit, cx).await {
+    match call_once(&live, params.clone(), &service.server, cx).await {
         Err(error) if may_repeat && is_lost(&error) => {
             let live = connected(service).await?;
-            let again = call_once(&live, params, service.server.time_limit, cx).await;
+            let again = call_once(&live, params, &service.server, cx).await;
             again.map_err(|error| failed(service, error, effect))
         }
         result => result.map_err(|error| failed(service, error, effect)),
@@ -117,29 +125,68 @@ pub(crate) async fn connected(service: &Service) -> Result<Arc<Live>, ToolError>
     .with_retryable(true))
 }
 
+/// Makes a call, with as many requests as the server needs answers of the host.
 async fn call_once(
     live: &Live,
     params: CallToolRequestParams,
-    limit: Duration,
+    server: &McpServer,
     cx: &CallContext,
 ) -> Result<CallToolResult, ServiceError> {
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-    let options = PeerRequestOptions::no_options();
-    let handle = live.peer.send_cancellable_request(request, options).await?;
-    let _route = live.progress.route(handle.progress_token.clone(), cx.progress());
-    let mut abandoned = Abandoned::of(&handle);
-    let answered = timeout(limit, handle.await_response()).await;
-    let result = answered.unwrap_or(Err(ServiceError::Timeout { timeout: limit }));
-    abandoned.disarm_unless_timed_out(&result);
+    let running = RunningCall::new(cx);
+    let _ended = running.end_on_drop();
+    let limit = server.time_limit;
+    let result = tokio::select! {
+        result = rounds(live, params, server.name(), &running) => result,
+        () = running.worked_for(limit) => Err(ServiceError::Timeout { timeout: limit }),
+    };
     if result.as_ref().is_err_and(is_lost) {
         live.closed.cancel();
     }
-    match result? {
-        ServerResult::CallToolResult(result) => Ok(result),
-        // A reply without any member of a result: some servers answer so when a tool returns nothing.
-        ServerResult::EmptyResult(_) => Ok(CallToolResult::default()),
-        _ => Err(ServiceError::UnexpectedResponse),
+    result
+}
+
+/// Sends the call until the server has all answers that it asks for.
+async fn rounds(
+    live: &Live,
+    mut params: CallToolRequestParams,
+    server: &str,
+    running: &Arc<RunningCall>,
+) -> Result<CallToolResult, ServiceError> {
+    for round in 1..=MAX_ROUNDS {
+        let asked = match round_trip(live, params.clone(), running).await? {
+            ServerResult::CallToolResult(result) => return Ok(result),
+            // A reply without any member of a result: some servers answer so when a tool returns nothing.
+            ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_) => return Ok(CallToolResult::default()),
+            ServerResult::InputRequiredResult(asked) => asked,
+            _ => return Err(ServiceError::UnexpectedResponse),
+        };
+        let requests = asked.input_requests.unwrap_or_default();
+        if requests.is_empty() {
+            // The server only wants to be asked again.
+            sleep(AGAIN * round).await;
+        }
+        let responses = live.answers.to_all(server, requests, running).await;
+        let responses = responses.map_err(ServiceError::McpError)?;
+        params.input_responses = (!responses.is_empty()).then_some(responses);
+        params.request_state = asked.request_state;
     }
+    let max_rounds = MAX_ROUNDS as usize;
+    Err(ServiceError::InputRequiredRoundsExceeded { max_rounds })
+}
+
+async fn round_trip(
+    live: &Live,
+    params: CallToolRequestParams,
+    running: &Arc<RunningCall>,
+) -> Result<ServerResult, ServiceError> {
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let options = PeerRequestOptions::no_options();
+    let handle = live.peer.send_cancellable_request(request, options).await?;
+    let _registered = live.running.register(&handle, running);
+    let mut abandoned = Abandoned::of(&handle);
+    let result = handle.await_response().await;
+    abandoned.disarm();
+    result
 }
 
 fn is_lost(error: &ServiceError) -> bool {
@@ -164,6 +211,9 @@ fn failed(service: &Service, error: ServiceError, effect: Effect) -> ToolError {
             format!("the connection to the MCP server `{name}` was lost during the call"),
             effect,
         ),
+        ServiceError::InputRequiredRoundsExceeded { max_rounds } => ToolError::execution_failed(format!(
+            "the MCP server `{name}` asked for input {max_rounds} times without an answer to the call"
+        )),
         ServiceError::UnexpectedResponse => {
             lost(format!("the answer of the MCP server `{name}` cannot be read"), effect)
         }
@@ -192,10 +242,8 @@ impl Abandoned {
         }
     }
 
-    fn disarm_unless_timed_out<T>(&mut self, result: &Result<T, ServiceError>) {
-        if !matches!(result, Err(ServiceError::Timeout { .. })) {
-            self.id = None;
-        }
+    fn disarm(&mut self) {
+        self.id = None;
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! One bad entry does not keep the others from being used: it becomes a [`ConfigProblem`].
 
+mod commands;
 mod document;
 mod entry;
 mod expand;
@@ -9,6 +10,7 @@ mod expand;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub(crate) use commands::Commands;
 pub(crate) use entry::check_name;
 
 use rockbot_core::Digest;
@@ -74,10 +76,11 @@ pub(crate) struct ServerList {
     pub(crate) problems: Vec<ConfigProblem>,
     /// The digest of the file that was read.
     pub(crate) digest: Option<Digest>,
+    commands: Commands,
 }
 
 impl ServerList {
-    /// Adds a server, unless one has its name, which differs in more than case.
+    /// Adds a server, unless one has its name, which differs in more than case, or its program may not be started.
     pub(crate) fn add(&mut self, server: McpServer) {
         let problem = match self.servers.iter().find(|other| other.key() == server.key()) {
             Some(other) => format!(
@@ -85,9 +88,27 @@ impl ServerList {
                 other.name
             ),
             None if self.servers.len() >= MAX_SERVERS => format!("there are {MAX_SERVERS} servers already"),
-            None => return self.servers.push(server),
+            None => match self.commands.refuse(&server) {
+                Some(reason) => reason.to_owned(),
+                None => return self.servers.push(server),
+            },
         };
         self.refuse(&server.name, problem);
+    }
+
+    /// Creates a list that takes only programs of `commands`.
+    pub(crate) fn of(commands: Commands) -> Self {
+        Self {
+            commands,
+            ..Self::default()
+        }
+    }
+
+    /// Adds the servers of another list, and its problems.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.digest = other.digest;
+        self.problems.extend(other.problems);
+        other.servers.into_iter().for_each(|server| self.add(server));
     }
 
     pub(crate) fn refuse(&mut self, server: &str, problem: String) {

@@ -1,66 +1,87 @@
 //! The client's side of a connection: what a server may ask of it, and where reports of progress go.
+#![expect(
+    deprecated,
+    reason = "today's protocol deprecates sampling; servers of both eras use it"
+)]
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use rmcp::ClientHandler;
-use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken};
-use rmcp::service::{NotificationContext, RoleClient};
-use rockbot_core::context::ProgressReporter;
+use rmcp::model::{
+    ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult, Implementation,
+    ProgressNotificationParam, ProtocolVersion,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
+use rmcp::{ClientHandler, ErrorData};
 use rockbot_core::support::loggable;
 
-/// The client of one connection. It offers a server nothing: requests for models, input and folders are refused.
-#[derive(Debug, Clone, Default)]
+use crate::requests::{Answers, RunningCalls, declined};
+
+/// The client of one connection. It offers a server what the host answers, and no folders.
+#[derive(Debug, Clone)]
 pub(crate) struct Client {
-    progress: ProgressRoutes,
-}
-
-/// The reporters of the running calls, by the token of their request.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ProgressRoutes(Arc<Mutex<HashMap<ProgressToken, ProgressReporter>>>);
-
-/// The route of one call, which ends when it is dropped.
-#[derive(Debug)]
-pub(crate) struct ProgressRoute {
-    routes: ProgressRoutes,
-    token: ProgressToken,
-}
-
-impl ProgressRoutes {
-    /// Routes the reports on a request to a reporter. Returns `None` if nothing listens to it.
-    pub(crate) fn route(&self, token: ProgressToken, reporter: &ProgressReporter) -> Option<ProgressRoute> {
-        if !reporter.is_open() {
-            return None;
-        }
-        self.lock().insert(token.clone(), reporter.clone());
-        Some(ProgressRoute {
-            routes: self.clone(),
-            token,
-        })
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, ProgressReporter>> {
-        // An insertion either happened or did not, so a poisoned map is consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for ProgressRoute {
-    fn drop(&mut self) {
-        self.routes.lock().remove(&self.token);
-    }
+    server: Arc<str>,
+    answers: Answers,
+    running: RunningCalls,
+    knows_sessions_only: bool,
 }
 
 impl Client {
-    pub(crate) fn progress(&self) -> &ProgressRoutes {
-        &self.progress
+    pub(super) fn new(server: &str, answers: &Answers) -> Self {
+        Self {
+            server: server.into(),
+            answers: answers.clone(),
+            running: RunningCalls::default(),
+            knows_sessions_only: false,
+        }
+    }
+
+    /// Returns a client that speaks the older versions alone.
+    pub(super) fn of_sessions(mut self) -> Self {
+        self.knows_sessions_only = true;
+        self
+    }
+
+    pub(super) fn knows_sessions_only(&self) -> bool {
+        self.knows_sessions_only
+    }
+
+    pub(super) fn server(&self) -> &Arc<str> {
+        &self.server
+    }
+
+    pub(crate) fn running(&self) -> &RunningCalls {
+        &self.running
     }
 }
 
 impl ClientHandler for Client {
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let unknown = || ErrorData::invalid_request("no call is known that the request belongs to", None);
+        let call = self.running.of_request(&context.extensions).ok_or_else(unknown)?;
+        let answering = self.answers.sample(&self.server, params, &call);
+        let answered = context.ct.run_until_cancelled(answering).await;
+        answered.unwrap_or_else(|| Err(ErrorData::invalid_request("the request was cancelled", None)))
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let Some(call) = self.running.of_request(&context.extensions) else {
+            return Ok(declined());
+        };
+        let answering = self.answers.elicit(&self.server, params, &call);
+        let answered = context.ct.run_until_cancelled(answering).await;
+        Ok(answered.unwrap_or_else(declined))
+    }
+
     async fn on_progress(&self, report: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let reporter = self.progress.lock().get(&report.progress_token).cloned();
-        let Some(reporter) = reporter else {
+        let Some(call) = self.running.of_token(&report.progress_token) else {
             return;
         };
         let text = report.message.as_deref().map(loggable);
@@ -68,7 +89,7 @@ impl ClientHandler for Client {
             Some(total) => format!("{} of {total}", report.progress),
             None => report.progress.to_string(),
         };
-        reporter.report(match text {
+        call.cx.progress().report(match text {
             Some(text) => format!("{text} ({done})"),
             None => done,
         });
@@ -76,6 +97,10 @@ impl ClientHandler for Client {
 
     fn get_info(&self) -> ClientConfig {
         let implementation = Implementation::new("rockbot", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), implementation)
+        let mut config = ClientConfig::new(self.answers.capabilities(), implementation);
+        if self.knows_sessions_only {
+            config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        }
+        config
     }
 }

@@ -22,13 +22,13 @@ const DIAL: Duration = Duration::from_secs(10);
 type Opened = (RunningService<RoleClient, Client>, Signals);
 
 /// Opens a connection by the transport that the server knows, each within `limit`.
-pub(super) async fn open(web: &Web, limit: Duration, server: &str) -> Result<Opened, ConnectError> {
-    let http = client(headers(web)?)?;
-    let first = attempt(web, &http, limit, server, web.is_event_stream).await;
+pub(super) async fn open(web: &Web, client: &Client, limit: Duration) -> Result<Opened, ConnectError> {
+    let http = http_client(headers(web)?)?;
+    let first = attempt(web, &http, client, limit, web.is_event_stream).await;
     let Err(ConnectError::Refused { cause, errors }) = first else {
         return first;
     };
-    let second = attempt(web, &http, limit, server, !web.is_event_stream).await;
+    let second = attempt(web, &http, client, limit, !web.is_event_stream).await;
     // The error of the transport that was asked for tells more.
     second.map_err(|_| ConnectError::Refused { cause, errors })
 }
@@ -37,23 +37,23 @@ pub(super) async fn open(web: &Web, limit: Duration, server: &str) -> Result<Ope
 async fn attempt(
     web: &Web,
     http: &reqwest::Client,
+    client: &Client,
     limit: Duration,
-    server: &str,
     is_event_stream: bool,
 ) -> Result<Opened, ConnectError> {
     let bounds = Bounds {
-        server: server.into(),
+        server: client.server().clone(),
         signals: Signals::default(),
     };
     let service = match is_event_stream {
-        true => event_stream(web, http, limit, &bounds).await?,
-        false => streamable(web, http, limit, &bounds).await?,
+        true => event_stream(web, http, client.clone(), limit, &bounds).await?,
+        false => streamable(web, http, client.clone(), limit, &bounds).await?,
     };
     Ok((service, bounds.signals))
 }
 
 /// Creates the HTTP client: no redirects and no proxy of the environment, so that keys reach this server alone.
-fn client(headers: HeaderMap) -> Result<reqwest::Client, ConnectError> {
+fn http_client(headers: HeaderMap) -> Result<reqwest::Client, ConnectError> {
     let builder = reqwest::Client::builder()
         .no_proxy()
         .redirect(Policy::none())
@@ -85,6 +85,7 @@ fn headers(web: &Web) -> Result<HeaderMap, ConnectError> {
 async fn streamable(
     web: &Web,
     http: &reqwest::Client,
+    client: Client,
     limit: Duration,
     bounds: &Bounds,
 ) -> Result<RunningService<RoleClient, Client>, ConnectError> {
@@ -94,12 +95,13 @@ async fn streamable(
     // A call would be sent twice; the supervisor makes a new session instead.
     config.reinit_on_expired_session = false;
     let transport = StreamableHttpClientTransport::with_client(http.clone(), config);
-    handshake(bounds.around(transport), limit).await
+    handshake(bounds.around(transport), client, limit).await
 }
 
 async fn event_stream(
     web: &Web,
     http: &reqwest::Client,
+    client: Client,
     limit: Duration,
     bounds: &Bounds,
 ) -> Result<RunningService<RoleClient, Client>, ConnectError> {
@@ -111,5 +113,5 @@ async fn event_stream(
         })?,
         Err(_) => return Err(ConnectError::TimedOut(limit, String::new())),
     };
-    handshake(bounds.around(transport), limit).await
+    handshake(bounds.around(transport), client, limit).await
 }

@@ -1,5 +1,6 @@
 //! The list of a server's tools: all pages, within bounds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleClient;
@@ -32,6 +33,8 @@ pub(crate) struct ListedTool {
     /// The name on the wire.
     pub(crate) name: String,
     pub(crate) description: String,
+    /// The description as the server sent it, if it is longer.
+    pub(crate) sent: Option<Arc<str>>,
     pub(crate) schema: Value,
     /// The effect that the server claims.
     pub(crate) claimed: Effect,
@@ -89,6 +92,7 @@ fn listed(tool: &Tool, server: &McpServer) -> Option<ListedTool> {
         Err(error) => error.to_string(),
         Ok(_) => {
             return Some(ListedTool {
+                sent: (text_of_tool(tool).len() > MAX_DESCRIPTION).then(|| text_of_tool(tool).into()),
                 description: description(tool),
                 claimed: claimed_effect(tool),
                 fingerprint: Digest::of([serde_json::to_vec(tool).unwrap_or_default()]),
@@ -102,12 +106,13 @@ fn listed(tool: &Tool, server: &McpServer) -> Option<ListedTool> {
     None
 }
 
+fn text_of_tool(tool: &Tool) -> &str {
+    let text = tool.description.as_deref().or(tool.title.as_deref());
+    text.unwrap_or_default()
+}
+
 fn description(tool: &Tool) -> String {
-    let text = tool
-        .description
-        .as_deref()
-        .or(tool.title.as_deref())
-        .unwrap_or_default();
+    let text = text_of_tool(tool);
     match text.len() > MAX_DESCRIPTION {
         true => format!("{}… (cut)", &text[..text.floor_char_boundary(MAX_DESCRIPTION)]),
         false => text.to_owned(),
@@ -130,6 +135,7 @@ impl ListedTool {
         Self {
             name: name.to_owned(),
             description: description.to_owned(),
+            sent: None,
             schema: serde_json::json!({"type": "object"}),
             claimed: Effect::Mutating,
             fingerprint: Digest::of([name, description]),

@@ -24,10 +24,10 @@ use tokio::time::timeout;
 use bounded::Bounds;
 pub(crate) use bounded::Signals;
 use client::Client;
-pub(crate) use client::ProgressRoutes;
 pub(crate) use list::{ListedTool, list_tools};
 use process::ServerProcess;
 
+use crate::requests::{Answers, RunningCalls};
 use crate::server::{Endpoint, McpServer};
 
 /// Maximum length of one message of a server, in bytes. A longer one is dropped.
@@ -55,13 +55,24 @@ pub(crate) enum ConnectError {
     Refused { cause: String, errors: String },
     #[error("{0}")]
     Address(&'static str),
+    #[error("its answer to the first message cannot be understood")]
+    NoEra,
     #[error("its tools cannot be listed: {0}")]
     NoTools(String),
 }
 
 impl Connection {
     /// Connects within `limit`. A server of any version of the protocol is understood.
-    pub(crate) async fn open(server: &McpServer, limit: Duration) -> Result<Self, ConnectError> {
+    pub(crate) async fn open(server: &McpServer, answers: &Answers, limit: Duration) -> Result<Self, ConnectError> {
+        let client = Client::new(server.name(), answers);
+        match Self::open_as(server, client.clone(), limit).await {
+            // A server that answers what it does not know with nothing is one of an older version.
+            Err(ConnectError::NoEra) => Self::open_as(server, client.of_sessions(), limit).await,
+            opened => opened,
+        }
+    }
+
+    async fn open_as(server: &McpServer, client: Client, limit: Duration) -> Result<Self, ConnectError> {
         let signals = Signals::default();
         let bounds = Bounds {
             server: server.name().into(),
@@ -70,12 +81,12 @@ impl Connection {
         let (process, service) = match &server.endpoint {
             Endpoint::Process(program) => {
                 let (process, stdout, stdin) = ServerProcess::start(program).map_err(ConnectError::NotStarted)?;
-                let service = handshake(bounds.around(pipes(stdout, stdin)), limit).await;
+                let service = handshake(bounds.around(pipes(stdout, stdin)), client, limit).await;
                 let service = service.map_err(|error| error.with_errors(&process))?;
                 (Some(process), service)
             }
             Endpoint::Web(web) => {
-                let (service, signals) = http::open(web, limit, server.name()).await?;
+                let (service, signals) = http::open(web, &client, limit).await?;
                 return Ok(Self {
                     service,
                     process: None,
@@ -85,7 +96,7 @@ impl Connection {
             #[cfg(test)]
             Endpoint::Pipe(open) => {
                 let (read, write) = tokio::io::split(open());
-                (None, handshake(bounds.around(pipes(read, write)), limit).await?)
+                (None, handshake(bounds.around(pipes(read, write)), client, limit).await?)
             }
         };
         Ok(Self {
@@ -99,8 +110,8 @@ impl Connection {
         self.service.peer()
     }
 
-    pub(crate) fn progress(&self) -> &ProgressRoutes {
-        self.service.service().progress()
+    pub(crate) fn running(&self) -> &RunningCalls {
+        self.service.service().running()
     }
 
     /// Returns what the server told of itself.
@@ -135,15 +146,22 @@ where
 }
 
 /// Speaks the handshake: of the present protocol, and with a server that does not know it, of an older one.
-async fn handshake<T>(transport: T, limit: Duration) -> Result<RunningService<RoleClient, Client>, ConnectError>
+async fn handshake<T>(
+    transport: T,
+    client: Client,
+    limit: Duration,
+) -> Result<RunningService<RoleClient, Client>, ConnectError>
 where
     T: Transport<RoleClient> + 'static,
 {
-    let lifecycle = ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::LATEST],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    let lifecycle = match client.knows_sessions_only() {
+        true => ClientLifecycleMode::Initialize,
+        false => ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        },
     };
-    let opening = Client::default().serve_with_lifecycle(transport, lifecycle);
+    let opening = client.serve_with_lifecycle(transport, lifecycle);
     let service = match timeout(limit, opening).await {
         Ok(opened) => opened.map_err(|error| ConnectError::refused(&error))?,
         Err(_) => return Err(ConnectError::TimedOut(limit, String::new())),
@@ -164,9 +182,10 @@ impl ConnectError {
             }
             // The older handshake is the last that was tried.
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return Self::refused(fallback),
-            ClientInitializeError::TransportError { error, .. } => loggable(&error.error.to_string()).to_string(),
+            ClientInitializeError::ExpectedInitResult(_) => return Self::NoEra,
+            ClientInitializeError::TransportError { error, .. } => without_paths(&error.error.to_string()),
             ClientInitializeError::ConnectionClosed(_) => "the server ended during the handshake".to_owned(),
-            error => loggable(&error.to_string()).to_string(),
+            error => without_paths(&error.to_string()),
         };
         Self::Refused {
             cause,
@@ -192,6 +211,36 @@ impl ConnectError {
 pub(crate) fn text_of(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => loggable(&error.message).to_string(),
-        error => loggable(&error.to_string()).to_string(),
+        error => without_paths(&error.to_string()),
+    }
+}
+
+/// Returns the text of a transport's error, safe to show: of URLs the scheme and the host alone, since the rest may hold a
+/// key.
+fn without_paths(text: &str) -> String {
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once("://") {
+        shown.push_str(before);
+        shown.push_str("://");
+        let end = after.find(|c: char| c.is_whitespace() || "()<>\"'`".contains(c));
+        let (url, behind) = after.split_at(end.unwrap_or(after.len()));
+        let authority = url.split(['/', '?', '#']).next().unwrap_or_default();
+        // Without a user's name and password.
+        shown.push_str(authority.rsplit('@').next().unwrap_or_default());
+        rest = behind;
+    }
+    shown.push_str(rest);
+    loggable(&shown).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_paths;
+
+    #[test]
+    fn of_urls_only_the_host_is_shown() {
+        let text = "error sending request for url (http://u:pw@127.0.0.1:9/mcp/sesame?key=sesame#sesame), twice: https://a.b/sesame";
+        let shown = "error sending request for url (http://127.0.0.1:9), twice: https://a.b";
+        assert_eq!(without_paths(text), shown);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rockbot_core::ExposeSecret;
+use rockbot_core::context::CancellationToken;
 use rockbot_core::support::loggable;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -38,12 +39,17 @@ const GRACE: Duration = Duration::from_secs(2);
 /// A running process, with everything that it started. Dropping it kills all of them.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
-    child: Child,
-    /// The id of the process group, which is that of the process.
-    group: Option<u32>,
+    group: Group,
     errors: KeptErrors,
     reader: JoinHandle<()>,
+    /// The task that owns the process: dropping that kills it.
+    watcher: JoinHandle<()>,
+    exited: CancellationToken,
 }
+
+/// A process group, named by the id of its first process.
+#[derive(Debug, Clone, Copy)]
+struct Group(Option<u32>);
 
 /// The last bytes that a process wrote to its standard error.
 #[derive(Debug, Clone, Default)]
@@ -81,11 +87,12 @@ impl ServerProcess {
         let (Some(stdout), Some(stdin), Some(stderr)) = (stdout, stdin, child.stderr.take()) else {
             return Err(std::io::Error::other("the process has no pipes"));
         };
-        let errors = KeptErrors::default();
+        let (errors, exited, group) = (KeptErrors::default(), CancellationToken::new(), Group(child.id()));
         let process = Self {
-            group: child.id(),
-            child,
+            group,
+            watcher: tokio::spawn(watch(child, group, exited.clone())),
             reader: tokio::spawn(errors.clone().read(stderr)),
+            exited,
             errors,
         };
         Ok((process, stdout, stdin))
@@ -98,35 +105,46 @@ impl ServerProcess {
 
     /// Waits until the process has ended, whose input is closed, and kills what is left of its group. It takes
     /// [`GRACE`] twice at most.
-    pub(crate) async fn end(mut self) {
-        if timeout(GRACE, self.child.wait()).await.is_err() {
-            self.signal(false);
-            if timeout(GRACE, self.child.wait()).await.is_err() {
+    pub(crate) async fn end(self) {
+        if timeout(GRACE, self.exited.cancelled()).await.is_err() {
+            self.group.signal(false);
+            if timeout(GRACE, self.exited.cancelled()).await.is_err() {
                 tracing::debug!("an MCP server did not end when told to: it is killed");
             }
         }
     }
+}
 
+/// Waits for the end of a process, and kills what is left of its group then: a program that it started may hold its output
+/// open, and calls would wait for a server that is gone.
+async fn watch(mut child: Child, group: Group, exited: CancellationToken) {
+    let _ = child.wait().await;
+    group.signal(true);
+    exited.cancel();
+}
+
+impl Group {
     /// Sends the whole group a signal: to terminate, or to be killed.
-    fn signal(&self, kill: bool) {
+    fn signal(self, kill: bool) {
         #[cfg(unix)]
         {
             use rustix::process::{Pid, Signal, kill_process_group};
-            let group = self.group.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+            let group = self.0.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
             let signal = if kill { Signal::KILL } else { Signal::TERM };
             // An error means that the group is empty.
             let _ = group.map(|group| kill_process_group(group, signal));
         }
         #[cfg(not(unix))]
-        let _ = (kill, self.group);
+        let _ = (kill, self.0);
     }
 }
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         // The direct child is killed and reaped by tokio; on Unix this reaches its children, too.
-        self.signal(true);
+        self.group.signal(true);
         self.reader.abort();
+        self.watcher.abort();
     }
 }
 

@@ -53,7 +53,12 @@ fn summary(service: &Service) -> Summary {
             .as_deref()
             .map(|text| text.chars().take(300).collect()),
         tool_count: state.tools.len(),
-        held_tools: state.held.iter().take(MAX_NAMES).cloned().collect(),
+        held_tools: state
+            .held
+            .iter()
+            .take(MAX_NAMES)
+            .map(|tool| tool.name.clone())
+            .collect(),
         tool_names: state
             .tools
             .iter()

@@ -21,8 +21,8 @@ const SOURCE: &str = "mcp:management";
 /// The guide to these tools.
 const GUIDE: &str = include_str!("guide.md");
 
-/// Returns the tools; those of registration only if it is allowed.
-pub(crate) fn tools(servers: &McpServers, may_register: bool) -> Vec<Tool> {
+/// Returns the tools; those of registration only if servers of some hosts may be registered.
+pub(crate) fn tools(servers: &McpServers, registration_hosts: &[String]) -> Vec<Tool> {
     let group = ToolGroup::new(
         GROUP,
         "find and call the tools of connected services, read their resources",
@@ -34,8 +34,8 @@ pub(crate) fn tools(servers: &McpServers, may_register: bool) -> Vec<Tool> {
         find::tool(servers),
     ];
     tools.extend(resources::tools(servers));
-    if may_register {
-        tools.extend(register::tools(servers));
+    if !registration_hosts.is_empty() {
+        tools.extend(register::tools(servers, registration_hosts));
     }
     let tools = tools.into_iter().map(|tool| tool.source(SOURCE).on_demand(&group));
     tools.collect()

@@ -1,5 +1,8 @@
 //! `mcp_register_server` and `mcp_unregister_server`: servers that a model adds, where the operator allows it.
 
+use std::sync::Arc;
+
+use rockbot_core::support::one_line;
 use rockbot_core::tool::{State, Tool, ToolError, ToolErrorCode, stateful_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,7 +10,7 @@ use serde_json::Value;
 
 use super::errors::{running, service};
 use crate::config::check_name;
-use crate::server::McpServer;
+use crate::server::{McpServer, parse_url};
 use crate::servers::McpServers;
 use crate::service::Origin;
 
@@ -31,26 +34,55 @@ struct UnregisterServer {
     server_name: String,
 }
 
-pub(super) fn tools(servers: &McpServers) -> [Tool; 2] {
+/// The servers, and the hosts of those that may be registered.
+#[derive(Debug, Clone)]
+struct Registrar {
+    servers: McpServers,
+    hosts: Arc<[String]>,
+}
+
+pub(super) fn tools(servers: &McpServers, hosts: &[String]) -> [Tool; 2] {
+    let registrar = Registrar {
+        servers: servers.clone(),
+        hosts: hosts.into(),
+    };
     [
-        stateful_tool("mcp_register_server", servers.clone(), register).needs_approval(),
+        stateful_tool("mcp_register_server", registrar, register).needs_approval(),
         stateful_tool("mcp_unregister_server", servers.clone(), unregister).idempotent(),
     ]
 }
 
-async fn register(servers: State<McpServers>, args: RegisterServer) -> Result<String, ToolError> {
+async fn register(registrar: State<Registrar>, args: RegisterServer) -> Result<String, ToolError> {
     if args.command.is_some() {
         let refused = "programs cannot be started by a tool: ask the user to add the server to the configuration";
         return Err(ToolError::new(ToolErrorCode::Denied, refused));
     }
     check_name(&args.name).map_err(ToolError::invalid_arguments)?;
     let server = McpServer::http(&args.name, &args.url).map_err(ToolError::invalid_arguments)?;
-    match running(&servers)?.connect(server, Origin::Model) {
+    registrar.admit(&args.url)?;
+    match running(&registrar.servers)?.connect(server, Origin::Model) {
         true => Ok(format!("`{}` is being connected: see mcp_list_services.", args.name)),
         false => Err(ToolError::invalid_arguments(format!(
             "`{}` is not added: a server has this name, or there are too many; a server cannot be replaced",
             args.name
         ))),
+    }
+}
+
+impl Registrar {
+    /// Refuses hosts that the operator has not named: any other name may lead into the operator's own network.
+    fn admit(&self, url: &str) -> Result<(), ToolError> {
+        let url = parse_url(url).map_err(ToolError::invalid_arguments)?;
+        let host = url.host_str().unwrap_or_default();
+        if self.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host)) {
+            return Ok(());
+        }
+        let refused = format!(
+            "servers at `{}` cannot be registered: the operator allows these hosts: {}",
+            one_line(host),
+            self.hosts.join(", ")
+        );
+        Err(ToolError::new(ToolErrorCode::Denied, refused))
     }
 }
 

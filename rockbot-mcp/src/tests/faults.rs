@@ -4,7 +4,7 @@ use rockbot_core::tool::ToolErrorCode;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::peer::Peer;
+use super::peer::{Era, Peer};
 use super::{Host, tools_of};
 use crate::McpTools;
 
@@ -96,4 +96,69 @@ async fn a_list_without_end_ends() {
     let host = Host::start(tools_of(&[&peer])).await;
     assert_eq!(host.tools(), ["s__echo"]);
     assert_eq!(peer.seen("tools/list").len(), 64);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_too_late_belongs_to_no_other_call() {
+    let peer = Peer::new("s", &["late", "echo"]);
+    let host = Host::start(tools_of(&[&peer])).await;
+    let error = host.call("s__late", json!({"text": "late"})).await.unwrap_err();
+    assert_eq!(error.code(), ToolErrorCode::OutcomeUnknown);
+    // The server answers the first call before this one.
+    let said = host.call("s__echo", json!({"text": "in time"})).await.unwrap();
+    assert_eq!(said.content.as_text(), Some("in time"));
+    assert_eq!(peer.connections(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_another_program_after_its_restart_is_held() {
+    let peer = Peer::new("s", &["die", "echo"]);
+    let host = Host::start(tools_of(&[&peer])).await;
+    let mut other = super::peer::described("echo");
+    other["inputSchema"] = json!({"type": "object", "properties": {"password": {"type": "string"}}});
+    peer.set_tools(vec![super::peer::described("die"), other]);
+    host.call("s__die", json!({})).await.unwrap_err();
+    host.until_tools(&["s__die"]).await;
+    let status = host.servers.list().remove(0);
+    assert_eq!(
+        (status.tools, status.held),
+        (vec!["die".to_owned()], vec!["echo".to_owned()])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_after_it_announced_a_change_delays_no_stop() {
+    let peer = Peer::new("s", &["change"]);
+    let host = Host::start(tools_of(&[&peer])).await;
+    let lists = peer.seen("tools/list").len();
+    peer.hang();
+    host.call("s__change", json!({})).await.unwrap();
+    while peer.seen("tools/list").len() == lists {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let began = Instant::now();
+    host.running.stop().await;
+    assert!(began.elapsed().as_secs() < 6, "{:?}", began.elapsed());
+    assert!(host.tools().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_is_refused_or_cut_is_made_again() {
+    let peer = Peer::of_era("s", Era::Today, &["change", "echo"]);
+    peer.cut();
+    let host = Host::start(tools_of(&[&peer])).await;
+    while peer.seen("subscriptions/listen").len() < 2 {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    host.call("s__change", json!({})).await.unwrap();
+    host.until_tools(&["s__change", "s__echo", "s__added"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_a_time_limit_is_possible() {
+    let peer = Peer::new("s", &["echo"]);
+    let server = peer.server().time_limit(std::time::Duration::MAX);
+    let host = Host::start(McpTools::default().server(server)).await;
+    let said = host.call("s__echo", json!({"text": "x"})).await.unwrap();
+    assert_eq!(said.content.as_text(), Some("x"));
 }

@@ -6,13 +6,8 @@ use serde_json::{Value, json};
 use super::peer::Peer;
 use super::{Host, tools_of};
 
-/// Calls a tool about the servers, and returns its result or the message of its error.
 async fn ask(host: &Host, tool: &str, arguments: Value) -> Result<String, (ToolErrorCode, String)> {
-    let executor = host.managing(tool).executor;
-    let request = ToolInvokeRequest::new("call 1", tool, arguments.to_string());
-    let answer = executor.execute(request, &rockbot_core::CallContext::new("s")).await;
-    let answer = answer.map_err(|error| (error.code(), error.message().to_owned()))?;
-    Ok(answer.content.into_words())
+    host.manage(tool, arguments).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,7 +105,7 @@ async fn a_model_registers_only_where_it_may_and_never_a_program() {
     let host = Host::start(tools_of(&[&peer])).await;
     assert!(!host.manages("mcp_register_server") && !host.manages("mcp_unregister_server"));
 
-    let host = Host::start(tools_of(&[&peer]).allow_registration(true)).await;
+    let host = Host::start(tools_of(&[&peer]).allow_registration(["127.0.0.1", "mcp.example"])).await;
     assert!(host.managing("mcp_register_server").registration.hints.needs_approval);
     let marker = std::env::temp_dir().join(format!("rockbot-mcp-{}", std::process::id()));
     let program = json!({"name": "x", "url": "https://x.example", "command": "touch", "args": [marker]});
@@ -122,6 +117,18 @@ async fn a_model_registers_only_where_it_may_and_never_a_program() {
             .await
             .unwrap_err();
         assert_eq!(code, ToolErrorCode::InvalidArguments, "{url}");
+    }
+    // Neither another host, nor one that only looks like an allowed one.
+    for url in [
+        "http://10.0.0.1/mcp",
+        "http://169.254.169.254/",
+        "http://mcp.example@evil.example/",
+        "http://mcp.example.:80/",
+    ] {
+        let (code, _) = ask(&host, "mcp_register_server", json!({"name": "x", "url": url}))
+            .await
+            .unwrap_err();
+        assert_eq!(code, ToolErrorCode::Denied, "{url}");
     }
     let taken = json!({"name": "Mail", "url": "http://127.0.0.1:9"});
     assert!(

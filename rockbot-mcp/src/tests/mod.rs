@@ -1,11 +1,16 @@
 //! Tests of the bridge against servers in this process, which keep to the protocol or do not.
 
+mod conformance;
+mod eras;
 mod faults;
+mod index;
+mod leaks;
 mod management;
 mod peer;
 mod pins;
 mod real;
 mod reload;
+mod requests;
 mod tools;
 mod web;
 
@@ -13,8 +18,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use peer::Peer;
+use rockbot_core::chat::ChatClient;
+use rockbot_core::config::Config;
 use rockbot_core::subsystem::{Declarations, Parts, Running, Subsystem};
-use rockbot_core::tool::{InMemoryToolRegistry, Tool, ToolError, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry};
+use rockbot_core::testing::ScriptedModel;
+use rockbot_core::tool::{
+    InMemoryToolRegistry, Tool, ToolError, ToolErrorCode, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry,
+};
 use rockbot_core::{AgentIdentity, CallContext, SystemClock};
 use serde_json::Value;
 
@@ -37,10 +47,29 @@ impl Host {
         host
     }
 
-    async fn begin(mut tools: McpTools) -> Self {
+    async fn begin(tools: McpTools) -> Self {
+        Self::begin_with(tools, ScriptedModel::new()).await
+    }
+
+    /// Starts the subsystem in a host with this model.
+    async fn begin_with(tools: McpTools, model: ScriptedModel) -> Self {
+        Self::build(tools, model, Config::new()).await
+    }
+
+    /// Starts the subsystem in a host with this configuration.
+    async fn configured(tools: McpTools, config: &str) -> Self {
+        let config = Config::new().with_text("agent.json", config).unwrap();
+        let host = Self::build(tools, ScriptedModel::new(), config).await;
+        host.servers.settled().await;
+        host
+    }
+
+    async fn build(mut tools: McpTools, model: ScriptedModel, config: Config) -> Self {
         let registry = Arc::new(InMemoryToolRegistry::new());
         let mut parts = Parts::new(AgentIdentity::new("clerk"), Arc::new(SystemClock), None);
         parts.provide::<dyn ToolRegistry>(registry.clone());
+        parts.provide(Arc::new(config));
+        parts.provide::<dyn ChatClient>(Arc::new(model));
         let mut declarations = Declarations::new(parts);
         tools.declare(&mut declarations).unwrap();
         let declared = declarations.merge();
@@ -74,7 +103,24 @@ impl Host {
         own.unwrap_or_else(|| panic!("no tool {tool}")).clone()
     }
 
+    /// Calls a tool about the servers, and returns its result or its error.
+    async fn manage(&self, tool: &str, arguments: Value) -> Result<String, (ToolErrorCode, String)> {
+        let request = ToolInvokeRequest::new("call 1", tool, arguments.to_string());
+        let answer = self
+            .managing(tool)
+            .executor
+            .execute(request, &CallContext::new("s"))
+            .await;
+        let answer = answer.map_err(|error| (error.code(), error.message().to_owned()))?;
+        Ok(answer.content.into_words())
+    }
+
     async fn call(&self, tool: &str, arguments: Value) -> Result<ToolInvokeResponse, ToolError> {
+        self.call_in("s", tool, arguments).await
+    }
+
+    /// Calls a tool in a conversation.
+    async fn call_in(&self, session: &str, tool: &str, arguments: Value) -> Result<ToolInvokeResponse, ToolError> {
         let snapshot = self.registry.snapshot();
         let executor = snapshot
             .find(tool)
@@ -82,7 +128,7 @@ impl Host {
             .executor()
             .clone();
         let request = ToolInvokeRequest::new("call 1", tool, arguments.to_string());
-        executor.execute(request, &CallContext::new("s")).await
+        executor.execute(request, &CallContext::new(session)).await
     }
 
     /// Waits until the registered tools are these.

@@ -1,6 +1,6 @@
 //! A server in this process, in raw JSON-RPC, so that it can break every rule.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -16,21 +16,55 @@ pub(super) struct Peer {
     state: Arc<State>,
 }
 
+/// The form of the protocol that a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Era {
+    /// The one of 2026, without sessions.
+    Today,
+    /// An older one with a handshake, in this version.
+    Session(&'static str),
+    /// An older one whose server does not answer what it does not know.
+    SilentSession,
+    /// An older one whose server answers what it does not know with nothing.
+    EmptySession,
+    /// One that is newer than any that this client knows.
+    Newer,
+}
+
+impl Default for Era {
+    fn default() -> Self {
+        Self::Session("2025-06-18")
+    }
+}
+
 #[derive(Default)]
 struct State {
+    era: Era,
+    /// The call that waits for the client's answer to a request.
+    waiting: Mutex<Option<Value>>,
     tools: Mutex<Vec<Value>>,
     /// The requests and notifications that came, by method.
     seen: Mutex<Vec<Value>>,
     connections: AtomicU32,
     is_silent: bool,
     pages: u32,
+    /// The number of subscriptions that are refused.
+    cuts: AtomicU32,
+    /// `true` if lists are not answered any more.
+    hangs: AtomicBool,
 }
 
 impl Peer {
     pub(super) fn new(name: &'static str, tools: &[&str]) -> Self {
+        Self::of_era(name, Era::default(), tools)
+    }
+
+    /// Creates a server that speaks one form of the protocol.
+    pub(super) fn of_era(name: &'static str, era: Era, tools: &[&str]) -> Self {
         let state = State {
             tools: Mutex::new(tools.iter().map(|tool| described(tool)).collect()),
             pages: 1,
+            era,
             ..State::default()
         };
         Self {
@@ -73,6 +107,16 @@ impl Peer {
             ours
         };
         McpServer::of(self.name.to_owned(), Endpoint::Pipe(Arc::new(open)))
+    }
+
+    /// Refuses the next subscription.
+    pub(super) fn cut(&self) {
+        self.state.cuts.store(1, Ordering::SeqCst);
+    }
+
+    /// Answers no further list.
+    pub(super) fn hang(&self) {
+        self.state.hangs.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn connections(&self) -> u32 {
@@ -125,13 +169,21 @@ async fn answer(message: &Value, state: &State, write: &mut Writer) -> Option<()
     let result = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
     // An answer to a message of this server has no method.
     let reply = match message["method"].as_str().unwrap_or_default() {
-        "server/discover" => {
-            json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "method not found"}})
+        "server/discover" | "initialize" => match begin(message, state.era) {
+            Some(reply) => reply,
+            None => return Some(()),
+        },
+        "subscriptions/listen" if state.cuts.load(Ordering::SeqCst) > 0 => {
+            state.cuts.fetch_sub(1, Ordering::SeqCst);
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": "cut"}})
         }
-        "initialize" => result(json!({
-            "protocolVersion": "2025-06-18", "capabilities": {"tools": {"listChanged": true}},
-            "serverInfo": {"name": "peer", "version": "1"}, "instructions": "Echoes texts.",
-        })),
+        "tools/list" if state.hangs.load(Ordering::SeqCst) => return Some(()),
+        "subscriptions/listen" => {
+            let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
+            let params = json!({"notifications": {"toolsListChanged": true}, "_meta": meta});
+            json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params})
+        }
+        "" => return answered(message, state, write).await,
         "tools/list" => {
             let page: u32 = message["params"]["cursor"]
                 .as_str()
@@ -139,6 +191,10 @@ async fn answer(message: &Value, state: &State, write: &mut Writer) -> Option<()
             let mut list = json!({"tools": *state.tools.lock().unwrap()});
             if page + 1 < state.pages {
                 list["nextCursor"] = json!((page + 1).to_string());
+            }
+            if state.era == Era::Today {
+                (list["ttlMs"], list["cacheScope"], list["resultType"]) =
+                    (json!(0), json!("private"), json!("complete"));
             }
             result(list)
         }
@@ -149,6 +205,68 @@ async fn answer(message: &Value, state: &State, write: &mut Writer) -> Option<()
     Some(())
 }
 
+/// Returns the answer to the first message of a client, or `None` if it is ignored.
+fn begin(message: &Value, era: Era) -> Option<Value> {
+    let id = &message["id"];
+    let error = |code: i32, data: Value| json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "not this way", "data": data}});
+    let capabilities = json!({"tools": {"listChanged": true}});
+    let info = json!({"name": "peer", "version": "1"});
+    let result = match (message["method"].as_str()?, era) {
+        (_, Era::Newer) => {
+            let data = json!({"supported": ["2099-01-01"], "requested": "2026-07-28"});
+            return Some(error(-32022, data));
+        }
+        ("server/discover", Era::Today) => json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities, "ttlMs": 0,
+            "cacheScope": "private", "instructions": "Echoes texts.", "_meta": {"io.modelcontextprotocol/serverInfo": info},
+        }),
+        ("server/discover", Era::SilentSession) => return None,
+        ("server/discover", Era::EmptySession) => json!({}),
+        ("server/discover", Era::Session(_)) | (_, Era::Today) => return Some(error(-32601, Value::Null)),
+        (_, Era::Session(_) | Era::SilentSession | Era::EmptySession) => {
+            let version = if let Era::Session(version) = era {
+                version
+            } else {
+                "2025-11-25"
+            };
+            json!({"protocolVersion": version, "capabilities": capabilities, "serverInfo": info,
+                "instructions": "Echoes texts."})
+        }
+    };
+    Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+/// Ends the call that waited for the answer of the client, with this answer as its text.
+async fn answered(message: &Value, state: &State, write: &mut Writer) -> Option<()> {
+    let id = state.waiting.lock().unwrap().take();
+    if let Some(id) = id {
+        let answer = message.get("result").unwrap_or(&message["error"]);
+        let result = json!({"content": [{"type": "text", "text": answer.to_string()}]});
+        send(write, &json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
+    }
+    Some(())
+}
+
+/// Asks the client for something, in the way of the era, and ends the call with its answer.
+async fn ask(message: &Value, method: &str, state: &State, write: &mut Writer) {
+    let (id, params) = (&message["id"], &message["params"]);
+    let request = json!({"method": method, "params": params["arguments"]["params"]});
+    if state.era != Era::Today {
+        *state.waiting.lock().unwrap() = Some(id.clone());
+        let mut request = request;
+        (request["jsonrpc"], request["id"]) = (json!("2.0"), json!("ask"));
+        return send(write, &request).await;
+    }
+    let result = match params.get("inputResponses") {
+        Some(answers) => {
+            assert_eq!(params["requestState"], "opaque");
+            json!({"resultType": "complete", "content": [{"type": "text", "text": answers["ask"].to_string()}]})
+        }
+        None => json!({"resultType": "input_required", "inputRequests": {"ask": request}, "requestState": "opaque"}),
+    };
+    send(write, &json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
+}
+
 /// Does what the tool's name says.
 async fn call(message: &Value, state: &State, write: &mut Writer) -> Option<()> {
     let (id, params) = (&message["id"], &message["params"]);
@@ -157,8 +275,22 @@ async fn call(message: &Value, state: &State, write: &mut Writer) -> Option<()> 
     let reply = json!({"jsonrpc": "2.0", "id": id, "result": result});
     match params["name"].as_str()? {
         "hang" => {}
+        "elicit" => ask(message, "elicitation/create", state, write).await,
+        "sample" => ask(message, "sampling/createMessage", state, write).await,
+        "roots" => ask(message, "roots/list", state, write).await,
+        "again" => {
+            let result = json!({"resultType": "input_required", "requestState": "opaque"});
+            send(write, &json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
+        }
         "die" => return None,
         "die_once" if state.connections.load(Ordering::SeqCst) == 1 => return None,
+        // Answered after the next call, which comes when this one is given up.
+        "late" => *state.waiting.lock().unwrap() = Some(reply),
+        "echo" if state.waiting.lock().unwrap().is_some() => {
+            let late = state.waiting.lock().unwrap().take();
+            send(write, &late.unwrap_or_default()).await;
+            send(write, &reply).await;
+        }
         "twice" => {
             send(write, &reply).await;
             send(write, &reply).await;

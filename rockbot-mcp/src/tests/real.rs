@@ -4,22 +4,19 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use rockbot_core::testing::{ScriptedModel, outside_part};
 use serde_json::{Value, json};
 
 use super::Host;
-use crate::{McpServer, McpServerState, McpTools};
+use super::requests::User;
+use crate::{McpServer, McpServerState, McpTools, SamplingLimits};
 
 /// Returns the folder of the servers, or `None` if the test is to be skipped.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
-fn folder() -> Option<PathBuf> {
-    if let Ok(folder) = std::env::var("ROCKBOT_TEST_MCP_SERVERS") {
-        return Some(folder.into());
-    }
-    let why = "ROCKBOT_TEST_MCP_SERVERS names no folder with MCP servers: `.ci/mcp-servers` installs them";
-    let is_required = std::env::var("ROCKBOT_TEST_REQUIRE").is_ok_and(|required| required == "all");
-    assert!(!is_required, "{why}");
-    println!("SKIPPED: {why}");
-    None
+pub(super) fn folder() -> Option<PathBuf> {
+    outside_part(
+        "ROCKBOT_TEST_MCP_SERVERS",
+        "`.ci/mcp-servers` installs the servers and names their folder",
+    )
 }
 
 fn script(folder: &Path, name: &str) -> String {
@@ -124,4 +121,47 @@ async fn both_transports_over_http_answer() {
         "Echo: streamableHttp"
     );
     assert_eq!(over_http(&folder, "sse", "/sse").await, "Echo: sse");
+}
+
+/// The requests of a real server reach the user and the model, and their answers the server.
+#[tokio::test]
+async fn a_server_of_npm_asks_the_user_and_the_model() {
+    let Some(folder) = folder() else { return };
+    let everything = McpServer::process("everything", "node").args([script(&folder, "everything")]);
+    let user = User::accepting(json!({"name": "Miso", "check": true, "email": "miso@example.com",
+        "homepage": "https://example.com", "birthdate": "2020-02-02"}));
+    let model = ScriptedModel::new().says("Meow.");
+    let tools = McpTools::default()
+        .server(everything)
+        .elicitation(user.clone())
+        .sampling(SamplingLimits::default());
+    let host = Host::begin_with(tools, model.clone()).await;
+    host.servers.settled().await;
+    let filled = host
+        .call("everything__trigger-elicitation-request", json!({}))
+        .await
+        .unwrap();
+    let filled = filled.content.into_words();
+    assert!(
+        filled.contains("Miso") && filled.contains("It was a dark and stormy night."),
+        "{filled}"
+    );
+    assert_eq!(user.asked().len(), 1);
+    let asked = json!({"prompt": "Say something.", "maxTokens": 20});
+    let said = host
+        .call("everything__trigger-sampling-request", asked)
+        .await
+        .unwrap()
+        .content
+        .into_words();
+    assert!(said.contains("Meow."), "{said}");
+    assert!(
+        model.requests()[0]
+            .messages
+            .last()
+            .unwrap()
+            .text()
+            .contains("Say something.")
+    );
+    host.running.stop().await;
 }

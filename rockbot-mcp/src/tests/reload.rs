@@ -54,3 +54,54 @@ async fn changes_are_applied_by_difference_and_a_bad_edit_changes_nothing() {
     std::fs::write(&file, document(&["d", "code"])).unwrap();
     until_servers(&host, &["code", "d"]).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_bad_entry_among_good_ones_and_a_file_that_changes_all_the_time_do_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mcp.json");
+    std::fs::write(&file, document(&["a"])).unwrap();
+    let host = Host::start(McpTools::from_file(&file)).await;
+    let bad = document(&["a", "b", "c", "d"]).replacen(r#"{"command": "/nowhere/b"}"#, r#"{"command": ["b"]}"#, 1);
+    std::fs::write(&file, bad).unwrap();
+    until_servers(&host, &["a", "c", "d"]).await;
+    for change in 0..500 {
+        std::fs::write(&file, document(&[&format!("s{change}")])).unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    until_servers(&host, &["s499"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_a_server_that_is_removed_ends_with_an_error() {
+    let peer = super::peer::Peer::new("s", &["hang"]);
+    let host = Host::start(super::tools_of(&[&peer])).await;
+    let runtime = host.servers.runtime().unwrap();
+    let removing = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        runtime.bridge.remove("s");
+    };
+    let began = tokio::time::Instant::now();
+    let (result, ()) = tokio::join!(host.call("s__hang", serde_json::json!({})), removing);
+    let error = result.unwrap_err();
+    assert!(error.message().contains("was lost during the call"), "{error}");
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "it does not wait for the time limit"
+    );
+    assert!(host.tools().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_of_the_file_takes_the_place_of_one_that_a_model_registered() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mcp.json");
+    std::fs::write(&file, document(&["a"])).unwrap();
+    let host = Host::start(McpTools::from_file(&file)).await;
+    let model_s = crate::McpServer::process("github", "/nowhere/else");
+    let runtime = host.servers.runtime().unwrap();
+    assert!(runtime.connect(model_s, crate::service::Origin::Model));
+    std::fs::write(&file, document(&["a", "GitHub"])).unwrap();
+    until_servers(&host, &["a", "GitHub"]).await;
+    let service = runtime.bridge.find("github").unwrap();
+    assert_eq!(service.origin, crate::service::Origin::File);
+}

@@ -87,3 +87,22 @@ async fn keys_go_to_no_other_origin() {
     let expected = "the server names an address at another origin for requests";
     assert_eq!(state, McpServerState::Failed(expected.to_owned()));
 }
+
+#[tokio::test]
+async fn a_key_in_the_url_is_shown_nowhere() {
+    // Nothing listens there.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let server = McpServer::http("web", &format!("http://{address}/sesame/mcp?key=sesame")).unwrap();
+    let host = Host::start(McpTools::default().server(server)).await;
+    let McpServerState::Failed(reason) = host.servers.list()[0].state.clone() else {
+        panic!("{:?}", host.servers);
+    };
+    assert!(
+        reason.contains(&address.to_string()) && !reason.contains("sesame"),
+        "{reason}"
+    );
+    let listed = host.manage("mcp_list_services", serde_json::json!({})).await.unwrap();
+    assert!(!listed.contains("sesame"), "{listed}");
+}

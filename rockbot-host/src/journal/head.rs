@@ -1,15 +1,18 @@
 //! The heads of lines: as much of a line as the index needs.
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::io;
 
 use rockbot_core::{Digest, Timestamp, TurnId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::ended_run::EndedRun;
 use super::run_hash::RunHash;
+use super::segment::{self, RecordLocation};
 
-/// The head of a line.
+/// The head of a line, or of all lines of a run.
 #[derive(Debug)]
 pub(super) enum LineHead {
     /// The acceptance of a run.
@@ -18,6 +21,30 @@ pub(super) enum LineHead {
     Record { run: RunHash },
     /// The end of a run.
     Finished { run: RunHash, at: Timestamp },
+    /// A run that began and ended in one segment, by the index of that.
+    Ended { run: RunHash, ended: EndedRun },
+}
+
+/// The heads of the lines of one segment, in order.
+#[derive(Debug, Default)]
+pub(super) struct SegmentHeads {
+    pub(super) heads: Vec<(RecordLocation, LineHead)>,
+    pub(super) unreadable: u64,
+}
+
+impl SegmentHeads {
+    /// Reads the heads of all lines of a segment.
+    pub(super) fn read(file: &File, number: u32) -> io::Result<Self> {
+        let mut segment = Self::default();
+        segment::read_file(file, number, 0, |location, line| {
+            match parse(line) {
+                Ok(head) => segment.heads.push((location, head)),
+                Err(_) => segment.unreadable += u64::from(!line.trim_ascii().is_empty()),
+            }
+            true
+        })?;
+        Ok(segment)
+    }
 }
 
 /// A line of a segment as it stands in the buffer: the same members as [`JournalLine`](super::line::JournalLine), of which

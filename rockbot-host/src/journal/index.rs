@@ -68,6 +68,7 @@ impl RunIndex {
             LineHead::Accepted { run, digest } => self.accept(&run, digest, location),
             LineHead::Record { run } => self.append(run, [location]),
             LineHead::Finished { run, at } => self.end(run, at, location),
+            LineHead::Ended { run, ended } => self.add_ended(run, ended),
         }
     }
 
@@ -106,6 +107,14 @@ impl RunIndex {
         }
         self.ended
             .insert(run, EndedRun::new(first.unwrap_or(finished), finished, at));
+    }
+
+    fn add_ended(&mut self, run: RunHash, ended: EndedRun) {
+        match self.open.contains_key(&run) {
+            // An earlier segment has its beginning.
+            true => self.end(run, ended.at(), ended.last()),
+            false => drop(self.ended.insert(run, ended)),
+        }
     }
 
     /// Returns the locations of a run's lines.

@@ -7,31 +7,31 @@ use std::thread;
 
 use rockbot_core::files::DataFolder;
 
-use super::head::{self, LineHead};
+use super::head::SegmentHeads;
 use super::index::RunIndex;
-use super::segment::{self, RecordLocation, SegmentWriter};
+use super::segment::{self, SegmentWriter};
+use super::segment_index;
 
 /// Maximum number of segments that are read at once. Of each, the heads of all lines are in memory meanwhile.
 const MAX_READERS: usize = 8;
-
-/// The heads of the lines of one segment, in order.
-#[derive(Debug, Default)]
-struct SegmentHeads {
-    heads: Vec<(RecordLocation, LineHead)>,
-    unreadable: u64,
-}
 
 /// Reads all segments in order and opens the last one for appending.
 ///
 /// An unreadable line is skipped with a warning and stays in its file. It may be a torn write, or the work of another
 /// program; in both cases removing it could only lose what an operator might still recover.
 pub(super) fn load(folder: &DataFolder) -> io::Result<(SegmentWriter, RunIndex)> {
-    folder.remove_drafts(|_| false, |name| segment::number(name).is_some());
+    let is_ours = |name: &str| {
+        segment::number(name)
+            .or_else(|| segment::number_of_index(name))
+            .is_some()
+    };
+    folder.remove_drafts(|_| false, is_ours);
     let numbers = segment::numbers(folder)?;
+    remove_lone_indexes(folder, &numbers)?;
     let (mut index, mut unreadable) = (RunIndex::default(), 0_u64);
     let readers = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_READERS);
     for group in numbers.chunks(readers) {
-        for segment in heads_of(folder, group)? {
+        for segment in heads_of(folder, group, numbers.last().copied())? {
             unreadable += segment.unreadable;
             for (location, head) in segment.heads {
                 index.apply(location, head);
@@ -51,12 +51,26 @@ pub(super) fn load(folder: &DataFolder) -> io::Result<(SegmentWriter, RunIndex)>
     ))
 }
 
-/// Reads the heads of several segments, each on a thread of its own: most of the time goes into checking the JSON.
-fn heads_of(folder: &DataFolder, numbers: &[u32]) -> io::Result<Vec<SegmentHeads>> {
+/// Removes indexes whose segment is gone: one may have been written while its segment was removed.
+fn remove_lone_indexes(folder: &DataFolder, numbers: &[u32]) -> io::Result<()> {
+    let files = folder.list("")?;
+    let indexes = files.iter().filter_map(|file| segment::number_of_index(&file.name));
+    for number in indexes.filter(|number| numbers.binary_search(number).is_err()) {
+        folder.remove(&segment::index_name(number))?;
+    }
+    Ok(())
+}
+
+/// Reads the heads of several segments, each on a thread of its own: most of the time goes into checking the JSON of those
+/// without an index, as the last one always is.
+fn heads_of(folder: &DataFolder, numbers: &[u32], last: Option<u32>) -> io::Result<Vec<SegmentHeads>> {
     thread::scope(|scope| {
         let read = |number: &u32| {
             let number = *number;
-            scope.spawn(move || heads(folder, number))
+            scope.spawn(move || match Some(number) == last {
+                true => SegmentHeads::read(&segment::open(folder, number)?, number),
+                false => heads_of_closed(folder, number),
+            })
         };
         let readers: Vec<_> = numbers.iter().map(read).collect();
         let heads = readers.into_iter().map(|reader| reader.join());
@@ -66,14 +80,14 @@ fn heads_of(folder: &DataFolder, numbers: &[u32]) -> io::Result<Vec<SegmentHeads
     })
 }
 
-fn heads(folder: &DataFolder, number: u32) -> io::Result<SegmentHeads> {
-    let mut segment = SegmentHeads::default();
-    segment::read(folder, number, 0, |location, line| {
-        match head::parse(line) {
-            Ok(head) => segment.heads.push((location, head)),
-            Err(_) => segment.unreadable += u64::from(!line.trim_ascii().is_empty()),
+/// Returns the heads of a closed segment by its index, or by its lines if it has none.
+fn heads_of_closed(folder: &DataFolder, number: u32) -> io::Result<SegmentHeads> {
+    match segment_index::read(folder, number) {
+        Ok(Some(heads)) => return Ok(heads),
+        Ok(None) => {}
+        Err(error) => {
+            tracing::warn!(%error, segment = number, "index of a turn journal's segment unreadable; reading all of its lines");
         }
-        true
-    })?;
-    Ok(segment)
+    }
+    SegmentHeads::read(&segment::open(folder, number)?, number)
 }

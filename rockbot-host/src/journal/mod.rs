@@ -3,7 +3,8 @@
 //! A record is one line of JSON, written with one system call before the act that it announces. Lines of different
 //! turns follow each other in the order in which they happened. An in-memory index (`index`), rebuilt from the
 //! heads of all lines at the start (`load`, `head`), knows the locations of each unfinished turn's lines; `read` gets them back. A
-//! segment is replaced by the next one when it is full, and removed once it only tells of turns whose outcome has
+//! segment is replaced by the next one when it is full, gets an index by which the next start need not check its lines
+//! (`segment_index`), and removed once it only tells of turns whose outcome has
 //! expired (`retention`).
 //!
 //! A crash can leave a torn last line. Opening the segment for appending terminates it with a newline, and loading
@@ -23,6 +24,7 @@ mod read;
 mod retention;
 mod run_hash;
 mod segment;
+mod segment_index;
 
 pub(crate) use group_commit::GroupCommit;
 

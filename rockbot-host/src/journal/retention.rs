@@ -3,9 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
+use rockbot_core::files::DataFolder;
+use tokio::runtime::Handle;
+
 use super::Durability;
 use super::file::{FileTurnJournal, JournalState};
 use super::segment::{self, SegmentWriter};
+use super::segment_index;
 
 impl FileTurnJournal {
     /// Begins the next segment if the current one is full, and compacts the old ones.
@@ -28,13 +32,30 @@ impl FileTurnJournal {
                     self.commit.fail_waiting(&Arc::new(error));
                     return;
                 }
-                state.writer = writer;
+                let full = std::mem::replace(&mut state.writer, writer);
                 self.compact(state);
+                self.index(&full);
             }
             Err(error) => {
                 tracing::warn!(%error, "the turn journal cannot begin a new segment; the current one keeps growing");
             }
         }
+    }
+
+    /// Writes the index of a full segment, away from the turn that filled it. Where that fails, or is not possible without a
+    /// runtime, the next start reads the segment's lines.
+    fn index(&self, full: &SegmentWriter) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if full.len() < segment_index::MIN_INDEXED {
+            return;
+        }
+        // Without the lock of the folder, which must not outlast the journal.
+        let (folder, number) = (DataFolder::unheld(self.folder.path()), full.number());
+        runtime.spawn_blocking(move || {
+            if let Err(error) = segment_index::write(&folder, number) {
+                tracing::warn!(%error, segment = number, "the index of a segment of the turn journal cannot be written");
+            }
+        });
     }
 
     /// Removes lines of expired runs, up to the first segment with a line of a run that ended within the retention period.
@@ -60,6 +81,8 @@ impl FileTurnJournal {
             return Ok(segment::remove(&self.folder, number)?);
         }
         if segment::count(&self.folder, number)? > locations.len() {
+            // It would not fit any more.
+            self.folder.remove(&segment::index_name(number))?;
             let moved = segment::rewrite(&self.folder, number, &locations)?;
             state.index.relocate(&locations, &moved);
         }

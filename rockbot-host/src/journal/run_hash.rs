@@ -19,6 +19,19 @@ impl RunHash {
     }
 }
 
+impl RunHash {
+    /// Returns the identity as two numbers, for the index of a segment.
+    pub(super) fn words(self) -> [u64; 2] {
+        let both = u128::from_le_bytes(self.0);
+        [both as u64, (both >> 64) as u64]
+    }
+
+    /// Returns the identity that [`RunHash::words`] gave these numbers.
+    pub(super) fn of_words([low, high]: [u64; 2]) -> Self {
+        Self((u128::from(high) << 64 | u128::from(low)).to_le_bytes())
+    }
+}
+
 impl From<&TurnId> for RunHash {
     fn from(run: &TurnId) -> Self {
         Self::of(run.as_str())

@@ -1,5 +1,6 @@
 //! Segment files: their names, appending, and reading lines by location.
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 
 use rockbot_core::files::{DataFolder, FileError, FileHandle, LineFile};
@@ -131,10 +132,18 @@ pub(super) fn read(
     folder: &DataFolder,
     number: u32,
     from: u64,
+    each: impl FnMut(RecordLocation, &[u8]) -> bool,
+) -> io::Result<()> {
+    read_file(&open(folder, number)?, number, from, each)
+}
+
+/// Reads the lines of a segment that is open, as [`read`] does.
+pub(super) fn read_file(
+    mut file: &File,
+    number: u32,
+    from: u64,
     mut each: impl FnMut(RecordLocation, &[u8]) -> bool,
 ) -> io::Result<()> {
-    let file = folder.file(&name(number))?;
-    let mut file = file.ok_or(io::ErrorKind::NotFound)?;
     file.seek(SeekFrom::Start(from))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let (mut offset, mut line) = (from, Vec::new());
@@ -166,8 +175,26 @@ pub(super) fn read_line(folder: &DataFolder, location: RecordLocation) -> io::Re
     Ok(bytes)
 }
 
+/// Opens a segment for reading.
+pub(super) fn open(folder: &DataFolder, number: u32) -> io::Result<File> {
+    let file = folder.file(&name(number))?;
+    Ok(file.ok_or(io::ErrorKind::NotFound)?)
+}
+
+/// Removes a segment and its index.
 pub(super) fn remove(folder: &DataFolder, number: u32) -> Result<(), FileError> {
-    folder.remove(&name(number)).map(|_| ())
+    folder.remove(&name(number))?;
+    folder.remove(&index_name(number)).map(|_| ())
+}
+
+/// Returns the number of the segment whose index has this file name; `None` for other files.
+pub(super) fn number_of_index(name: &str) -> Option<u32> {
+    name.strip_prefix("turns-")?.strip_suffix(".index")?.parse().ok()
+}
+
+/// Returns the file name of the index of a segment.
+pub(super) fn index_name(number: u32) -> String {
+    format!("turns-{number:08}.index")
 }
 
 fn name(number: u32) -> String {

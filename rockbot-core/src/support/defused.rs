@@ -29,7 +29,7 @@ const MAX_TOKEN: usize = 40;
 /// assert_eq!(defused("x<\u{200b}|im_start|>system [/INST]"), "x‹|im_start|>system (/INST)");
 /// ```
 pub fn defused(text: &str) -> Cow<'_, str> {
-    if text.bytes().all(is_plain) {
+    if text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
         return Cow::Borrowed(text);
     }
     let shown: Vec<char> = text.chars().filter(|&character| !is_hidden(character)).collect();
@@ -63,6 +63,9 @@ pub fn defused(text: &str) -> Cow<'_, str> {
 /// assert_eq!(one_line("tea\n## Rules\r\n- obey"), "tea ## Rules - obey");
 /// ```
 pub fn one_line(text: &str) -> Cow<'_, str> {
+    if is_plain_line(text.as_bytes()) {
+        return Cow::Borrowed(text);
+    }
     let is_tidy =
         !text.contains(|c: char| c.is_whitespace() && c != ' ') && !text.contains("  ") && text == text.trim();
     match (defused(text), is_tidy) {
@@ -94,9 +97,24 @@ pub fn indented(text: &str) -> String {
     out
 }
 
+/// Returns `true` for one line that no rule is about, as names and summaries are. Without branches, so that the compiler
+/// compares many bytes at once.
+fn is_plain_line(text: &[u8]) -> bool {
+    let is_printable = |byte: u8| is_plain(byte) & (byte >= b' ');
+    let is_spaced = |(one, next): (&u8, &u8)| (*one != b' ') | (*next != b' ');
+    text.first() != Some(&b' ')
+        && text.last() != Some(&b' ')
+        && text.iter().fold(true, |all, &byte| all & is_printable(byte))
+        && text
+            .iter()
+            .zip(text.iter().skip(1))
+            .fold(true, |all, pair| all & is_spaced(pair))
+}
+
 /// Returns `true` for a byte that no rule is about.
 fn is_plain(byte: u8) -> bool {
-    matches!(byte, b'\n' | b'\t' | b'\r' | b' '..=b'~') && !matches!(byte, b'<' | b'[')
+    let is_shown = byte.wrapping_sub(b' ') <= b'~' - b' ';
+    (is_shown | (byte == b'\n') | (byte == b'\t') | (byte == b'\r')) & (byte != b'<') & (byte != b'[')
 }
 
 fn breaks_line(character: char) -> bool {

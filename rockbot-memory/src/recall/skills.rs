@@ -137,23 +137,18 @@ impl SkillRecall {
         let guides = guides.map_or_else(Vec::new, |guides| guides_beside(guides, &skills));
         let is_listed = |skill: &&Arc<Skill>| !is_untrusted_source(&skill.provenance) && !whole.contains(&skill.name);
         let skills = skills.iter().filter(is_listed);
-        let skills = skills.map(|skill| {
-            (
-                line(skill.name.as_str(), &skill.summary),
-                shown_origin(&skill.provenance),
-            )
-        });
-        let guides = guides
-            .iter()
-            .map(|(name, summary)| (line(name.as_str(), summary), Provenance::HOST));
-        let mut lines: Vec<_> = skills.chain(guides).collect();
-        lines.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let item = |(text, from)| {
-            ContextItem::new(LIST, text, "all skills are listed", from)
+        let skills = skills.map(|skill| (skill.name.as_str(), &*skill.summary, Some(&skill.provenance)));
+        let guides = guides.iter().map(|(name, summary)| (name.as_str(), &**summary, None));
+        let mut all: Vec<_> = skills.chain(guides).collect();
+        all.sort_unstable_by_key(|(name, ..)| *name);
+        // Lines are made only of those that are shown: a store may have thousands.
+        let item = |(name, summary, author): (&str, &str, Option<&Provenance>)| {
+            let from = author.map_or(Provenance::HOST, shown_origin);
+            ContextItem::new(LIST, line(name, summary), "all skills are listed", from)
                 .as_guidance()
                 .activating(KNOWN_SKILLS)
         };
-        Ok(lines.into_iter().take(self.max_listed).map(item).collect())
+        Ok(all.into_iter().take(self.max_listed).map(item).collect())
     }
 }
 
@@ -180,8 +175,8 @@ fn words(text: &str) -> BTreeSet<String> {
 fn line(name: &str, summary: &str) -> String {
     let (name, summary) = (one_line(name), one_line(summary));
     match summary.is_empty() {
-        true => format!("- {name}"),
-        false => format!("- {name}: {}", shortened(&summary, SUMMARY)),
+        true => ["- ", &name].concat(),
+        false => ["- ", &name, ": ", &shortened(&summary, SUMMARY)].concat(),
     }
 }
 

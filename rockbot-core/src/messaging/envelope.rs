@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::json_error::describe_json_error;
 use super::{Headers, headers};
 use crate::id::random_id;
+use crate::support::json;
 use crate::{CallContext, Clock as _, MessageId, SystemClock, Timestamp};
 
 /// Initial capacity of the buffer for a body, in bytes. Most bodies fit without reallocating.
@@ -119,7 +120,7 @@ impl MessageEnvelope {
     /// Returns an error if the payload cannot be serialized.
     pub fn of<M: Message + Serialize>(payload: &M) -> Result<Self, PayloadError> {
         let mut body = Vec::with_capacity(BODY_CAPACITY);
-        serde_json::to_writer(&mut body, payload).map_err(|cause| PayloadError::Unwritable {
+        json::write(&mut body, payload).map_err(|cause| PayloadError::Unwritable {
             message_type: M::TYPE,
             cause,
         })?;

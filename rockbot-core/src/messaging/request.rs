@@ -1,6 +1,5 @@
 //! Request and reply over a bus.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +15,7 @@ use super::{
     Bus, BusError, Delivery, DeliveryHandler, Disposition, ErrorReply, Message, MessageEnvelope, PayloadError, Reach,
     SubscribeOptions, Subscription, TopicPattern, headers,
 };
+use crate::support::FoldMap;
 use crate::{IdSource, RandomIds};
 
 /// A client that sends requests over a bus and waits for their replies.
@@ -250,7 +250,7 @@ struct PendingRequests {
     stray: AtomicU64,
 }
 
-type Questions = HashMap<Arc<str>, PendingRequest>;
+type Questions = FoldMap<Arc<str>, PendingRequest>;
 
 type IsAnswer = Arc<dyn Fn(&MessageEnvelope) -> bool + Send + Sync>;
 

@@ -1,11 +1,10 @@
 //! Routing of messages to handlers by message type.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::messaging::{Disposition, ErrorReply, HandlerError, MessageContext, MessageRoute};
-use rockbot_core::support::loggable;
+use rockbot_core::support::{FoldMap, loggable};
 use tokio::time::Instant;
 
 use super::meters::DispatchMeters;
@@ -14,7 +13,7 @@ use crate::isolate::{Isolate, Isolated};
 /// The handlers of a host by message type.
 #[derive(Debug)]
 pub(crate) struct Router {
-    routes: HashMap<Arc<str>, Route>,
+    routes: FoldMap<Arc<str>, Route>,
     /// The route of all types without a handler. They share one, since senders choose the names.
     unknown: Route,
     time_limit: Duration,
@@ -87,7 +86,7 @@ impl Router {
             meters: DispatchMeters::new("_unknown".into()),
         };
         Self {
-            routes: HashMap::new(),
+            routes: FoldMap::default(),
             unknown,
             time_limit,
         }

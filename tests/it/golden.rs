@@ -16,6 +16,7 @@ use rockbot_host::{AgentHost, Briefing, TurnPolicies};
 use rockbot_llm::{ModelGateway, Retry};
 use serde_json::json;
 
+use crate::support::journal::json;
 use crate::support::{Notes, host_of, noting_tool};
 
 /// Lists the requests to the model and the tool calls, in order.
@@ -119,8 +120,8 @@ async fn a_recorded_run_played_again_asks_and_calls_the_same() {
 }
 
 /// Returns the records as the journal has them.
-fn bodies(trace: &TurnTrace) -> Vec<&str> {
-    trace.run().records.iter().map(|record| record.body.get()).collect()
+fn bodies(trace: &TurnTrace) -> Vec<String> {
+    trace.run().records.iter().map(|record| json(&record.body)).collect()
 }
 
 /// Checks that the machine decides the same again, and returns the requests with tools, and the calls.

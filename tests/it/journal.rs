@@ -15,7 +15,7 @@ use rockbot_host::{AgentHost, Resumed, Stores, TurnError};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::journal::{Counting, DiskFull, SlowDisk, raw, record, run};
+use crate::support::journal::{Counting, DiskFull, SlowDisk, json, raw, record, run};
 use crate::support::{host_of, settle};
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -56,10 +56,10 @@ async fn told(journal: &FileTurnJournal, runs: &[&str]) -> Vec<String> {
         let Some(stored) = journal.read(&TurnId::from(*name)).await.unwrap() else {
             continue;
         };
-        let records: Vec<_> = stored.records.iter().map(|record| record.body.get()).collect();
+        let records: Vec<_> = stored.records.iter().map(|record| json(&record.body)).collect();
         let state = match &stored.state {
-            RunState::Finished(outcome) => outcome.get(),
-            _ => "unfinished",
+            RunState::Finished(outcome) => json(outcome),
+            _ => "unfinished".to_owned(),
         };
         told.push(format!("{name} {} {state}", records.join(",")));
     }
@@ -91,7 +91,7 @@ fn segments(folder: &Path) -> Vec<String> {
     let names = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<_> = names.filter(|name| name.starts_with("turns-")).collect();
+    let mut names: Vec<_> = names.filter(|name| name.ends_with(".jsonl")).collect();
     names.sort();
     names
 }
@@ -265,6 +265,48 @@ async fn a_journal_forgets_what_ended_a_day_ago_and_nothing_else() {
     assert_eq!(told(&journal, &["old", "young", "third"]).await, expected);
     assert_eq!(journal.unfinished().await.unwrap(), ["old", "young", "third"]);
     assert_eq!(told(&journal, &["second 0"]).await, ["second 0 0 1"]);
+}
+
+#[tokio::test]
+async fn a_start_by_the_indexes_of_segments_knows_what_their_lines_say() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let options = JournalOptions::default()
+        .with_segment_bytes(1 << 20)
+        .with_clock(Arc::new(clock.clone()));
+    let open = || FileTurnJournal::open_with(folder.path(), options.clone()).unwrap();
+    let journal = open();
+    let waiting = accept(&journal, "waiting", &clock).await;
+    let long = format!("\"{}\"", "x".repeat(100_000));
+    for index in 0..30 {
+        let claim = accept(&journal, &index.to_string(), &clock).await;
+        journal.append(&claim, &[record(&clock, &long)]).await.unwrap();
+        journal.append(&waiting, &[record(&clock, "0")]).await.unwrap();
+        journal.finish(&claim, &raw("1")).await.unwrap();
+    }
+    let runs = ["waiting", "0", "15", "29"];
+    let known = told(&journal, &runs).await;
+    drop(journal);
+    let indexes = || {
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let names = files.map(|file| file.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().ends_with(".index")).count()
+    };
+    let full = segments(folder.path()).len() - 1;
+    assert_eq!(full, 2);
+    // They are written on threads of their own.
+    while indexes() < full {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let journal = open();
+    assert_eq!(told(&journal, &runs).await, known);
+    assert_eq!(journal.unfinished().await.unwrap(), ["waiting"]);
+    drop(journal);
+    std::fs::write(folder.path().join("turns-00000001.index"), "not an index").unwrap();
+    assert_eq!(told(&open(), &runs).await, known);
+
+    clock.advance(25 * HOUR);
+    drop(open());
+    assert_eq!(indexes(), 0, "none fits what is left of its segment");
 }
 
 #[tokio::test]

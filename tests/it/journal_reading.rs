@@ -9,7 +9,7 @@ use rockbot_core::turn::{Acceptance, Claim, RunState, StoredRun, TurnJournal};
 use rockbot_host::journal::{FileTurnJournal, JournalOptions};
 use tempfile::TempDir;
 
-use crate::support::journal::{raw, record, run};
+use crate::support::journal::{json, raw, record, run};
 
 const LEASE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -41,8 +41,8 @@ async fn finish_some(journal: &FileTurnJournal, day: usize, clock: &ManualClock)
     }
 }
 
-fn bodies(stored: &StoredRun) -> Vec<&str> {
-    stored.records.iter().map(|record| record.body.get()).collect()
+fn bodies(stored: &StoredRun) -> Vec<String> {
+    stored.records.iter().map(|record| json(&record.body)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -96,7 +96,7 @@ async fn a_message_delivered_again_is_known_or_new_while_old_outcomes_are_forgot
                     }
                     Acceptance::Known(RunState::Finished(outcome)) => {
                         known += 1;
-                        assert_eq!(outcome.get(), "7");
+                        assert_eq!(json(&outcome), "7");
                     }
                     other => panic!("{other:?}"),
                 }

@@ -33,13 +33,13 @@ impl Digest {
 
     /// Returns the first 128 bits as 32 hexadecimal digits, for names of files and keys that must not be forgeable.
     pub fn short(&self) -> String {
-        hex(&self.0[..16])
+        text(&digits(&self.0)[..32]).to_owned()
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
+        f.write_str(text(&digits(&self.0)))
     }
 }
 
@@ -51,7 +51,7 @@ impl fmt::Debug for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&hex(&self.0))
+        serializer.serialize_str(text(&digits(&self.0)))
     }
 }
 
@@ -64,15 +64,19 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+/// Returns the lower-case hexadecimal digits of all bytes.
+fn digits(bytes: &[u8; 32]) -> [u8; 64] {
+    let mut digits = [0; 64];
+    // By arithmetic and without branches, which the compiler turns into a few vector instructions.
+    for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(bytes) {
+        *pair = [byte >> 4, byte & 15].map(|digit| digit + b'0' + u8::from(digit > 9) * (b'a' - b'0' - 10));
     }
-    text
+    digits
+}
+
+/// Returns digits as a text.
+fn text(digits: &[u8]) -> &str {
+    str::from_utf8(digits).expect("hexadecimal digits are ASCII")
 }
 
 fn unhex(text: &str) -> Option<[u8; 32]> {

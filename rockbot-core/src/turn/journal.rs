@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
+use super::RunBody;
 #[cfg(feature = "files")]
 use crate::files::FileError;
 use crate::shared::share;
@@ -52,7 +52,7 @@ pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error as [`TurnJournal::append`] does. The caller then still holds the claim, and
     /// [releases](TurnJournal::release) it.
-    async fn finish(&self, claim: &Claim, outcome: &RawValue) -> Result<(), JournalError>;
+    async fn finish(&self, claim: &Claim, outcome: &RunBody) -> Result<(), JournalError>;
 
     /// Claims an unfinished run that has no holder, or whose holder's lease has expired. Returns `None` if the
     /// run is held, finished or unknown.
@@ -85,7 +85,7 @@ share! {
     TurnJournal {
         async accept<'a, 'b>(accepted: &'a RunAccepted, owner: &'b str, lease: Duration) -> Result<Acceptance, JournalError>;
         async append<'a, 'b>(claim: &'a Claim, records: &'b [RunRecord]) -> Result<(), JournalError>;
-        async finish<'a, 'b>(claim: &'a Claim, outcome: &'b RawValue) -> Result<(), JournalError>;
+        async finish<'a, 'b>(claim: &'a Claim, outcome: &'b RunBody) -> Result<(), JournalError>;
         async claim<'a, 'b>(run: &'a TurnId, owner: &'b str, lease: Duration) -> Result<Option<Claim>, JournalError>;
         async release(claim: Claim);
         async read<'a>(run: &'a TurnId) -> Result<Option<StoredRun>, JournalError>;
@@ -141,19 +141,19 @@ pub struct RunAccepted {
     pub digest: Digest,
     /// Time of the acceptance.
     pub at: Timestamp,
-    /// Request and everything else that a resume needs, as JSON text.
-    pub body: Box<RawValue>,
+    /// Request and everything else that a resume needs.
+    pub body: RunBody,
 }
 
 impl RunAccepted {
     /// Creates the acceptance of a run.
-    pub fn new(run: impl Into<TurnId>, key: RunKey, digest: Digest, at: Timestamp, body: Box<RawValue>) -> Self {
+    pub fn new(run: impl Into<TurnId>, key: RunKey, digest: Digest, at: Timestamp, body: impl Into<RunBody>) -> Self {
         Self {
             run: run.into(),
             key,
             digest,
             at,
-            body,
+            body: body.into(),
         }
     }
 }
@@ -169,17 +169,17 @@ pub struct RunRecord {
     /// first. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub critical: bool,
-    /// Event, as JSON text.
-    pub body: Box<RawValue>,
+    /// Event.
+    pub body: RunBody,
 }
 
 impl RunRecord {
     /// Creates a record that need not be durable at once.
-    pub fn new(at: Timestamp, body: Box<RawValue>) -> Self {
+    pub fn new(at: Timestamp, body: impl Into<RunBody>) -> Self {
         Self {
             at,
             critical: false,
-            body,
+            body: body.into(),
         }
     }
 
@@ -207,8 +207,8 @@ pub enum Acceptance {
 pub enum RunState {
     /// Accepted and not finished.
     Unfinished,
-    /// Finished, with this outcome as JSON text.
-    Finished(Box<RawValue>),
+    /// Finished, with this outcome.
+    Finished(RunBody),
 }
 
 /// A run with its records, as the journal stores it.

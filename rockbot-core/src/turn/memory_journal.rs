@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::value::RawValue;
 
-use super::{Acceptance, Claim, ClaimTable, JournalError, RunAccepted, RunRecord, RunState, StoredRun, TurnJournal};
+use super::{
+    Acceptance, Claim, ClaimTable, JournalError, RunAccepted, RunBody, RunRecord, RunState, StoredRun, TurnJournal,
+};
 use crate::support::FoldMap;
 use crate::{Clock, SystemClock, Timestamp, TurnId};
 
@@ -17,10 +19,11 @@ const OUTCOMES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// A [`TurnJournal`] in memory.
 ///
 /// Redeliveries, claims and leases work as in every journal; a crash loses all runs. Of a finished run only
-/// identity, digest and outcome are kept, for 24 hours.
+/// identity, digest and outcome are kept, for 24 hours; [`InMemoryTurnJournal::with_max_outcomes`] bounds their number.
 #[derive(Debug)]
 pub struct InMemoryTurnJournal {
     clock: Arc<dyn Clock>,
+    max_outcomes: usize,
     state: Mutex<JournalState>,
 }
 
@@ -53,8 +56,17 @@ impl InMemoryTurnJournal {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
+            max_outcomes: usize::MAX,
             state: Mutex::default(),
         }
+    }
+
+    /// Sets the maximum number of outcomes that are kept; beyond it the oldest is evicted, and its message is a new run
+    /// when it comes again. Default: all of the last 24 hours.
+    #[must_use]
+    pub fn with_max_outcomes(mut self, max_outcomes: usize) -> Self {
+        self.max_outcomes = max_outcomes;
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, JournalState> {
@@ -64,10 +76,10 @@ impl InMemoryTurnJournal {
 }
 
 impl JournalState {
-    fn evict_expired_outcomes(&mut self, now: Timestamp) {
+    fn evict_outcomes(&mut self, now: Timestamp, max: usize) {
         // Ends are queued in order, so the first outcome that is young enough ends the scan.
         while let Some((finished, run)) = self.finished.front()
-            && now.since(*finished) >= OUTCOMES_KEPT
+            && (self.finished.len() > max || now.since(*finished) >= OUTCOMES_KEPT)
         {
             self.runs.remove(run);
             self.finished.pop_front();
@@ -95,7 +107,7 @@ impl TurnJournal for InMemoryTurnJournal {
         let now = self.clock.now();
         let mut state = self.lock();
         // Before the lookup: a redelivery after the retention period is a new run, as in a journal on disk.
-        state.evict_expired_outcomes(now);
+        state.evict_outcomes(now, self.max_outcomes);
         if let Some(JournalRun { stored, .. }) = state.runs.get(&accepted.run) {
             // The same id with another text is not a redelivery: answering it from the first run would give the sender
             // an answer to a question that it did not ask.
@@ -126,7 +138,7 @@ impl TurnJournal for InMemoryTurnJournal {
         Ok(())
     }
 
-    async fn finish(&self, claim: &Claim, outcome: &RawValue) -> Result<(), JournalError> {
+    async fn finish(&self, claim: &Claim, outcome: &RunBody) -> Result<(), JournalError> {
         let now = self.clock.now();
         let mut state = self.lock();
         // The fence is checked under the same lock as the write, so that a superseded claim cannot finish the run.
@@ -136,10 +148,11 @@ impl TurnJournal for InMemoryTurnJournal {
             let number = *number;
             // An outcome is kept for a day, but its records and request are not needed to answer a redelivery.
             stored.records = Vec::new();
-            stored.accepted.body = RawValue::NULL.to_owned();
-            stored.state = RunState::Finished(outcome.to_owned());
+            stored.accepted.body = RawValue::NULL.to_owned().into();
+            stored.state = RunState::Finished(outcome.clone());
             state.unfinished.remove(&number);
             state.finished.push_back((now, claim.run().clone()));
+            state.evict_outcomes(now, self.max_outcomes);
         }
         Ok(())
     }
@@ -174,26 +187,37 @@ mod tests {
         conformance::turn_journal(async |clock| InMemoryTurnJournal::new(Arc::new(clock))).await;
     }
 
+    fn run(name: &str) -> RunAccepted {
+        let key = RunKey::new("local".into(), "session", name);
+        let body = RawValue::NULL.to_owned();
+        RunAccepted::new(name, key, Digest::of([name]), Timestamp::default(), body)
+    }
+
+    #[tokio::test]
+    async fn the_oldest_outcomes_make_room_for_later_ones() {
+        let journal = InMemoryTurnJournal::default().with_max_outcomes(2);
+        for name in ["a", "b", "c"] {
+            let Acceptance::New(claim) = journal.accept(&run(name), "me", OUTCOMES_KEPT).await.unwrap() else {
+                panic!("the run is new")
+            };
+            journal.finish(&claim, &RawValue::TRUE.to_owned().into()).await.unwrap();
+        }
+        let mut known = Vec::new();
+        for name in ["a", "b", "c"] {
+            known.push(journal.read(&name.into()).await.unwrap().is_some());
+        }
+        assert_eq!(known, [false, true, true]);
+    }
+
     #[tokio::test]
     async fn an_outcome_is_forgotten_after_a_day() {
         let clock = ManualClock::default();
         let journal = InMemoryTurnJournal::new(Arc::new(clock.clone()));
-        let run = RunAccepted {
-            run: "run".into(),
-            key: RunKey {
-                principal: "local".into(),
-                source: String::new(),
-                session: "session".into(),
-                message: "message".into(),
-            },
-            digest: Digest::of(["text"]),
-            at: clock.now(),
-            body: RawValue::NULL.to_owned(),
-        };
+        let run = run("message");
         let Acceptance::New(claim) = journal.accept(&run, "me", OUTCOMES_KEPT).await.unwrap() else {
             panic!("the run is new")
         };
-        journal.finish(&claim, RawValue::TRUE).await.unwrap();
+        journal.finish(&claim, &RawValue::TRUE.to_owned().into()).await.unwrap();
         clock.advance(OUTCOMES_KEPT);
         let again = journal.accept(&run, "me", OUTCOMES_KEPT).await.unwrap();
         assert!(matches!(again, Acceptance::New(_)));

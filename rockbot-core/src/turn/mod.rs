@@ -18,6 +18,7 @@ mod observer;
 mod outcome;
 mod progress;
 mod request;
+mod run_body;
 
 pub use approval::{Approval, ApprovalRequest};
 pub use budget::{Budget, BudgetLimit};
@@ -36,3 +37,4 @@ pub use observer::{EndedTurn, TurnObserver};
 pub use outcome::{FinishedCall, TurnFailure, TurnOutcome, TurnStatus};
 pub use progress::{ProgressSink, TurnProgress};
 pub use request::{BusyPolicy, TurnRequest};
+pub use run_body::RunBody;

@@ -82,19 +82,20 @@ impl Drive<'_> {
             Err(Some(event)) => event,
             Err(None) => return Ok(()),
         };
-        self.feed(&event)
+        self.feed(event);
+        Ok(())
     }
 
     /// Does what comes before a question: escalation, history processors, the record. Returns `false` if the turn ends
     /// instead.
     async fn may_ask(&mut self, purpose: &Purpose) -> Result<bool, JournalError> {
-        self.escalate(purpose)?;
+        self.escalate(purpose);
         // Boxed: every turn's future would have room for it otherwise, and few hosts have processors.
         if !self.driver.hooks.history.is_empty() && !Box::pin(self.process_history(purpose)).await? {
             return Ok(false);
         }
         if purpose.has_tools() {
-            self.read_tools()?;
+            self.read_tools();
         }
         // Write-ahead: the decision to ask is durable before a provider is paid for the answer.
         self.flush().await?;
@@ -104,7 +105,8 @@ impl Drive<'_> {
         }
         // Checked before the call as well: a model that answers at once would win against a deadline that has passed.
         if let Some(event) = self.stop_event() {
-            return self.feed(&event).map(|()| false);
+            self.feed(event);
+            return Ok(false);
         }
         if purpose.retracts() {
             self.live.progress().send(|| TurnProgress::Retract);
@@ -115,20 +117,20 @@ impl Drive<'_> {
 
     /// Escalates to a more capable model where the turn turned out to be hard. The decision is recorded, so a replay
     /// asks the same model without asking the selector.
-    fn escalate(&mut self, purpose: &Purpose) -> Result<(), JournalError> {
+    fn escalate(&mut self, purpose: &Purpose) {
         let Some((from, so_far)) = self.turn.may_escalate(purpose) else {
-            return Ok(());
+            return;
         };
         let router = self.driver.router.as_ref();
         let wanted = router.and_then(|router| router.escalate(self.turn.id(), from, so_far));
         let Some(tier) = higher(from, wanted) else {
-            return Ok(());
+            return;
         };
         let (from, to) = (from.name(), tier.name());
         metrics::counter!("rockbot.agent.tier_escalations", "from" => from, "to" => to).increment(1);
         let (turn, mutating, failed) = (self.turn.id(), so_far.mutating_calls, so_far.failed_calls);
         tracing::info!(%turn, mutating, failed, "Tier escalated {from}→{to} mid-turn");
-        self.note(&TurnEvent::Escalated { tier }, false)
+        self.note(TurnEvent::Escalated { tier }, false);
     }
 
     /// Returns the deadline of a call to the model, and the event that it causes when it passes.
@@ -191,16 +193,15 @@ impl Drive<'_> {
     }
 
     /// Labels the turn by the descriptions of the tools that were registered since it began.
-    fn read_tools(&mut self) -> Result<(), JournalError> {
+    fn read_tools(&mut self) {
         let text = self.driver.tools.text_label();
         if !text.is_untrusted() {
-            return Ok(());
+            return;
         }
         let mut label = self.turn.label().clone();
         label.join(&text);
-        match label == *self.turn.label() {
-            true => Ok(()),
-            false => self.note(&TurnEvent::ToolsTold { label: text }, false),
+        if label != *self.turn.label() {
+            self.note(TurnEvent::ToolsTold { label: text }, false);
         }
     }
 

@@ -20,7 +20,8 @@ impl Drive<'_> {
     /// changes nothing, and most of them end at once, so start and result share one write.
     pub(super) async fn call(&mut self, group: &[CallId]) -> Result<(), JournalError> {
         if let Some(stop) = self.stop_event() {
-            return self.feed(&stop);
+            self.feed(stop);
+            return Ok(());
         }
         let in_group = |call: &&CallState| group.contains(&call.call.id);
         let calls: Vec<_> = self.turn.calls().iter().filter(in_group).cloned().collect();
@@ -87,7 +88,7 @@ impl Drive<'_> {
             if let Some(begin) = begin {
                 begin.cancel();
             }
-            self.feed(&stop)?;
+            self.feed(stop);
             self.flush().await?;
             // Cancel point: without a mutating call, dropping `running` drops the calls.
             if begin.is_none() {
@@ -99,12 +100,8 @@ impl Drive<'_> {
     async fn start(&mut self, calls: &[CallState]) -> Result<(), JournalError> {
         for call in calls {
             let is_critical = call.facts.effect == Effect::Mutating;
-            self.note(
-                &TurnEvent::ToolStarted {
-                    call: call.call.id.clone(),
-                },
-                is_critical,
-            )?;
+            let call = call.call.id.clone();
+            self.note(TurnEvent::ToolStarted { call }, is_critical);
         }
         // Write-ahead: a resume must know that a call with an effect may have run.
         if calls.iter().any(|call| call.facts.effect != Effect::Pure) {
@@ -122,7 +119,7 @@ impl Drive<'_> {
 
     async fn returned(&mut self, batch: Vec<Shortened>) -> Result<(), JournalError> {
         for Shortened { response, is_stored } in batch {
-            if self.is_left_to_resume(&response.tool_call_id)? {
+            if self.is_left_to_resume(&response.tool_call_id) {
                 continue;
             }
             self.live.progress().send(|| TurnProgress::ToolFinished {
@@ -131,8 +128,8 @@ impl Drive<'_> {
                 is_error: response.is_error,
                 content: response.content.words().into_owned(),
             });
-            self.activate(&response, is_stored)?;
-            self.feed(&TurnEvent::ToolReturned(response))?;
+            self.activate(&response, is_stored);
+            self.feed(TurnEvent::ToolReturned(response));
         }
         // With a next step at hand, that step flushes before it acts, and both share one write.
         if self.steps.is_empty() {
@@ -142,7 +139,7 @@ impl Drive<'_> {
     }
 
     /// Records the groups of tools that a call activated, before its result.
-    fn activate(&mut self, response: &ToolInvokeResponse, is_stored: bool) -> Result<(), JournalError> {
+    fn activate(&mut self, response: &ToolInvokeResponse, is_stored: bool) {
         let mut calls = self.turn.calls().iter();
         let call = calls.find(|state| state.call.id == response.tool_call_id);
         let arguments = call.map_or("", |state| &*state.call.arguments);
@@ -153,11 +150,11 @@ impl Drive<'_> {
         let active = self.turn.active_tools();
         activated.groups.retain(|group| !active.contains(group));
         if !activated.is_own && activated.groups.is_empty() {
-            return Ok(());
+            return;
         }
         let own = activated.is_own.then(|| response.tool_call_id.clone());
         let groups = activated.groups;
-        self.note(&TurnEvent::Activated { own, groups }, false)
+        self.note(TurnEvent::Activated { own, groups }, false);
     }
 
     /// Opens an account for each call that runs a turn of another agent.
@@ -173,14 +170,14 @@ impl Drive<'_> {
 
     /// Enters what the turn of another agent cost, if `call` ran one. Returns `true` if that turn was interrupted because
     /// both hosts stop: the call has no result yet, and a resume asks for it.
-    fn is_left_to_resume(&mut self, call: &CallId) -> Result<bool, JournalError> {
+    fn is_left_to_resume(&mut self, call: &CallId) -> bool {
         let Some(account) = self.account_of(call).cloned() else {
-            return Ok(false);
+            return false;
         };
         if let Some(work) = account.take_work() {
-            self.note(&TurnEvent::Delegated(work), false)?;
+            self.note(TurnEvent::Delegated(work), false);
         }
-        Ok(account.is_interrupted() && self.driver.halt.is_cancelled())
+        account.is_interrupted() && self.driver.halt.is_cancelled()
     }
 
     fn account_of(&self, call: &CallId) -> Option<&Delegation> {

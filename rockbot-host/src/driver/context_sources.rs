@@ -12,7 +12,6 @@ use futures_util::future::join_all;
 use rockbot_core::chat::{ChatMessage, Content, ContentPart, ContextReason, Provenance, Role};
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::support::{caught, loggable};
-use rockbot_core::turn::JournalError;
 use rockbot_core::{Digest, ToolName};
 use tokio::time::timeout;
 
@@ -99,7 +98,7 @@ struct RankedItem {
 impl Drive<'_> {
     /// Feeds the turn with what the agent knows about `about`, the message and the answer so far, without what the
     /// conversation shows already.
-    pub(super) async fn recall(&mut self, about: String) -> Result<(), JournalError> {
+    pub(super) async fn recall(&mut self, about: String) {
         let (sources, turn) = (&self.driver.sources, &self.turn);
         let gathered = match sources.is_empty() {
             true => GatheredContext::default(),
@@ -111,11 +110,11 @@ impl Drive<'_> {
                 sources.gather_beyond(&query, turn.messages()).await
             }
         };
-        self.feed(&TurnEvent::Gathered {
+        self.feed(TurnEvent::Gathered {
             message: gathered.data,
             recalled: gathered.recalled,
             active_tools: gathered.needs,
-        })
+        });
     }
 }
 
@@ -190,6 +189,14 @@ impl ContextSources {
 
 /// Returns the first 60 characters of a text, which is enough to recognize it in a record.
 fn beginning(text: &str) -> &str {
+    // Most begin with ASCII, of which no character has to be counted.
+    if text
+        .as_bytes()
+        .first_chunk::<60>()
+        .is_some_and(|first| first.is_ascii())
+    {
+        return &text[..60];
+    }
     let end = text.char_indices().nth(60).map_or(text.len(), |(end, _)| end);
     &text[..end]
 }

@@ -93,7 +93,7 @@ impl TurnDriver {
     ) -> Result<(), JournalError> {
         let mut drive = Drive::new(self, turn, claim, live);
         match start {
-            DriveStart::Event(event) => drive.feed(&event)?,
+            DriveStart::Event(event) => drive.feed(event),
             DriveStart::Steps(steps) => drive.steps.extend(steps),
         }
         while let Some(step) = drive.steps.pop_front() {
@@ -104,7 +104,7 @@ impl TurnDriver {
         }
         if self.halt.is_cancelled() && drive.turn.outcome().is_none() {
             // An orderly stop: the next resume does not count as an interruption.
-            drive.note(&TurnEvent::Halted, false)?;
+            drive.note(TurnEvent::Halted, false);
         }
         drive.flush().await
     }
@@ -193,7 +193,10 @@ impl<'a> Drive<'a> {
             TurnStep::Consult(about) => Box::pin(self.consult(&about)).await,
             TurnStep::Validate { text, .. } => Box::pin(self.validate(text)).await,
             TurnStep::Compact(_) => self.compact().await,
-            TurnStep::Gather(about) => self.recall(about).await,
+            TurnStep::Gather(about) => {
+                self.recall(about).await;
+                Ok(())
+            }
             TurnStep::CallTools(group) => self.call(&group).await,
             TurnStep::Count(counter) => {
                 metrics::counter!(counter.name()).increment(1);
@@ -225,33 +228,27 @@ impl<'a> Drive<'a> {
     ///
     /// When the turn will not ask the model again after the event, the mailbox is closed first, and messages that
     /// still wait become turns of their own.
-    fn feed(&mut self, event: &TurnEvent) -> Result<(), JournalError> {
-        if !self.turn.can_join_before(event) {
+    fn feed(&mut self, event: TurnEvent) {
+        if !self.turn.can_join_before(&event) {
             self.live.mailbox().close();
         }
         for message in self.live.mailbox().take() {
-            self.note(
-                &TurnEvent::UserSaid {
-                    turn: message.turn,
-                    text: message.content,
-                },
-                false,
-            )?;
+            let (turn, text) = (message.turn, message.content);
+            self.note(TurnEvent::UserSaid { turn, text }, false);
             // Fails when the sender was dropped since; its message counts all the same.
             let _ = message.joined.send(());
         }
-        self.note(event, false)
+        self.note(event, false);
     }
 
     /// Feeds one event and keeps its record for the next flush. `is_critical` marks a mutating call that is about to
     /// start: a journal that syncs waits for the disk then.
-    fn note(&mut self, event: &TurnEvent, is_critical: bool) -> Result<(), JournalError> {
+    fn note(&mut self, event: TurnEvent, is_critical: bool) {
         let (began, started) = self.began;
         let at = began.after(started.elapsed());
-        let steps = self.turn.on(event, at);
-        self.unwritten.push(record(event, &steps, at, is_critical)?);
-        self.steps.extend(steps);
-        Ok(())
+        let steps = self.turn.on(&event, at);
+        self.steps.extend(steps.iter().cloned());
+        self.unwritten.push(record(event, steps, at, is_critical));
     }
 
     /// Writes the open records to the journal, all in one write. Does nothing when there are none.

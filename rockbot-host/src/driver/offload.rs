@@ -21,7 +21,8 @@ impl Drive<'_> {
             Some(memory) if !candidates.is_empty() => self.store(&**memory, &candidates).await,
             _ => Vec::new(),
         };
-        self.feed(&TurnEvent::Compacted { kept })
+        self.feed(TurnEvent::Compacted { kept });
+        Ok(())
     }
 
     async fn store(&self, memory: &dyn WorkingMemory, candidates: &[OffloadCandidate]) -> Vec<OffloadedMessage> {

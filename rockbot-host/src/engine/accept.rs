@@ -8,8 +8,7 @@ use std::time::Duration;
 use rockbot_core::TurnId;
 use rockbot_core::chat::{ModelTier, OutputMode};
 use rockbot_core::support::FoldSet;
-use rockbot_core::turn::{Acceptance, BusyPolicy, JournalError, RunState, TurnOutcome, TurnRequest};
-use serde_json::value::RawValue;
+use rockbot_core::turn::{Acceptance, BusyPolicy, RunBody, RunState, TurnOutcome, TurnRequest};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -74,7 +73,7 @@ impl TurnEngine {
         let tier = decision.as_ref().map(|decision| decision.tier);
         let accepted = self.accepted(call.request, tier, call.validators.len());
         let (request, policy) = (accepted.request.clone(), accepted.policy);
-        let run = accepted.to_run(self.clock.now()).map_err(unserializable)?;
+        let run = accepted.into_run(self.clock.now());
         let _accepting = AcceptanceGuard::enter(&self.accepting, run.run.clone()).await;
         let permit = match self.sessions.reserve(&request) {
             Ok(permit) => Some(permit),
@@ -244,7 +243,7 @@ impl TurnEngine {
 }
 
 /// Publishes the end of a turn that the journal knows as finished, and returns its outcome.
-fn end_known(live: &LiveTurn, outcome: &RawValue) -> Arc<TurnOutcome> {
+fn end_known(live: &LiveTurn, outcome: &RunBody) -> Arc<TurnOutcome> {
     let outcome = Arc::new(read_outcome(live.id(), outcome));
     live.publish(TurnState::Ended(outcome.clone()));
     outcome
@@ -288,12 +287,4 @@ pub(super) fn check(request: &TurnRequest) -> Result<(), TurnError> {
 fn has_media(request: &TurnRequest) -> bool {
     let mut given = request.history.iter().flat_map(|messages| messages.iter());
     request.content.has_media() || given.any(|message| message.content.has_media())
-}
-
-fn unserializable(error: serde_json::Error) -> TurnError {
-    JournalError::Io {
-        context: "the request cannot be serialized as JSON".to_owned(),
-        cause: error.into(),
-    }
-    .into()
 }

@@ -119,7 +119,7 @@ impl TurnEngine {
         let (sender, applied) = oneshot::channel();
         self.spawn(async move {
             // The caller may be gone.
-            let _ = sender.send(engine.apply_to_parked(&id, &event, applies).await);
+            let _ = sender.send(engine.apply_to_parked(&id, event, applies).await);
         });
         applied.await.unwrap_or(Err(TurnError::Halted))
     }
@@ -127,7 +127,7 @@ impl TurnEngine {
     async fn apply_to_parked(
         self: &Arc<Self>,
         id: &TurnId,
-        event: &TurnEvent,
+        event: TurnEvent,
         applies: impl FnOnce(&Turn) -> bool,
     ) -> Result<bool, TurnError> {
         // Held across journal writes: of two decisions at once, the second sees the turn with the first one recorded.
@@ -180,10 +180,10 @@ impl TurnEngine {
         self.spawn_in(span, task);
     }
 
-    async fn write(&self, claim: &Claim, turn: &mut Turn, event: &TurnEvent) -> Result<Vec<TurnStep>, JournalError> {
+    async fn write(&self, claim: &Claim, turn: &mut Turn, event: TurnEvent) -> Result<Vec<TurnStep>, JournalError> {
         let at = self.clock.now();
-        let steps = turn.on(event, at);
-        let record = record(event, &steps, at, false)?;
+        let steps = turn.on(&event, at);
+        let record = record(event, steps.clone(), at, false);
         self.journal.append(claim, &[record]).await?;
         Ok(steps)
     }
@@ -202,7 +202,7 @@ impl TurnEngine {
             let event = TurnEvent::ApprovalExpired;
             // The turn may have continued and parked again with a later expiry since.
             let is_expired = move |turn: &Turn| turn.parked_until().is_some_and(|waits| waits <= until);
-            if let Err(error) = engine.apply_to_parked(live.id(), &event, is_expired).await {
+            if let Err(error) = engine.apply_to_parked(live.id(), event, is_expired).await {
                 tracing::error!(turn = %live.id(), %error, "journal write failed; the expired approval is not recorded and the turn stays parked");
             }
         });

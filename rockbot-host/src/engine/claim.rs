@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use rockbot_core::support::caught;
-use rockbot_core::turn::{Claim, JournalError};
-use serde_json::value::RawValue;
+use rockbot_core::turn::{Claim, JournalError, RunBody};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -42,7 +41,7 @@ impl HeldClaim {
     }
 
     /// Writes the end of the turn, which releases it. It is released as well when the write fails.
-    pub(super) async fn finish(mut self, outcome: &RawValue) -> Result<(), JournalError> {
+    pub(super) async fn finish(mut self, outcome: &RunBody) -> Result<(), JournalError> {
         let finished = self.engine.journal.finish(&self.claim, outcome).await;
         match finished {
             Ok(()) => self.is_held = false,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use rockbot_core::chat::Role;
 use rockbot_core::store::{ConversationTurn, LogEntry};
-use rockbot_core::support::{caught, json, loggable};
-use rockbot_core::turn::{Claim, JournalError, TurnOutcome, TurnStatus};
+use rockbot_core::support::{caught, loggable};
+use rockbot_core::turn::{Claim, JournalError, RunBody, TurnOutcome, TurnStatus};
 use rockbot_core::{BoxError, SessionId};
 use tokio::time::timeout;
 
@@ -69,7 +69,7 @@ impl TurnEngine {
         let (failure, text) = (failure.clone(), outcome.text.clone());
         let (event, at) = (TurnEvent::Failed { failure, text }, self.clock.now());
         let steps = turn.on(&event, at);
-        self.journal.append(claim, &[record(&event, &steps, at, true)?]).await
+        self.journal.append(claim, &[record(event, steps, at, true)]).await
     }
 
     /// Leaves a turn unfinished whose failure the journal did not take: what was told would not stay told. It is resumed
@@ -102,7 +102,7 @@ impl TurnEngine {
         self.meters.record(&outcome, turn.worked());
         let Some(replies) = self.reply_sender(live) else {
             // Without a reply to send, the end is in the journal before any caller sees it.
-            self.finish(claim, &outcome).await;
+            self.finish(claim, Arc::clone(&outcome)).await;
             self.deregister(live);
             return live.publish(TurnState::Ended(outcome));
         };
@@ -111,7 +111,7 @@ impl TurnEngine {
         // order the crash would lose it.
         live.publish(TurnState::Ended(Arc::clone(&outcome)));
         match reply(&**replies, live, &outcome).await {
-            true => self.finish(claim, &outcome).await,
+            true => self.finish(claim, outcome).await,
             // Unfinished, the turn ends once more at the next start, with the same outcome, and tries to send again.
             false => claim.release().await,
         }
@@ -120,13 +120,9 @@ impl TurnEngine {
 
     /// Writes the end of a turn to the journal. A failure is logged: the turn then ends once more when its message comes
     /// again, or at the next start.
-    pub(super) async fn finish(&self, claim: HeldClaim, outcome: &TurnOutcome) {
+    pub(super) async fn finish(&self, claim: HeldClaim, outcome: Arc<TurnOutcome>) {
         let turn = claim.run().clone();
-        let finished = match json::to_raw_value(outcome) {
-            Ok(raw) => claim.finish(&raw).await.map_err(BoxError::from),
-            Err(error) => Err(error.into()),
-        };
-        if let Err(error) = finished {
+        if let Err(error) = claim.finish(&RunBody::new(outcome)).await {
             tracing::error!(%turn, %error, "journal write failed; the turn ends again when the host restarts");
         }
     }

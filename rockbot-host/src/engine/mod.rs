@@ -45,9 +45,8 @@ use std::time::Duration;
 
 use rockbot_core::chat::Ledger;
 use rockbot_core::store::{ConversationLog, ConversationMemory};
-use rockbot_core::turn::{JournalError, RunState, TurnJournal, TurnObserver, TurnOutcome};
+use rockbot_core::turn::{JournalError, RunBody, RunState, TurnJournal, TurnObserver, TurnOutcome};
 use rockbot_core::{Clock, Principal, TurnId};
-use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -375,6 +374,8 @@ impl BackgroundHost for TurnEngine {
 
 /// Deserializes an outcome from the journal. An outcome that a newer version wrote in an unknown form becomes a
 /// failure that states it.
-fn read_outcome(turn: &TurnId, outcome: &RawValue) -> TurnOutcome {
-    serde_json::from_str(outcome.get()).unwrap_or_else(|_| crate::turn::Turn::unreadable(turn.clone()))
+fn read_outcome(turn: &TurnId, outcome: &RunBody) -> TurnOutcome {
+    outcome
+        .parse()
+        .unwrap_or_else(|_| crate::turn::Turn::unreadable(turn.clone()))
 }

@@ -175,14 +175,14 @@ impl TurnEngine {
             request: TurnRequest,
         }
         let outcome = Turn::unreadable(run.accepted.run.clone());
-        let accepted = serde_json::from_str::<Accepted>(run.accepted.body.get());
+        let accepted = run.accepted.body.parse::<Accepted>();
         if let (Some(replies), Ok(accepted)) = (&self.replies, accepted)
             && replies.send(&accepted.request, &outcome).await.is_err()
         {
             // Unfinished, it ends and tries to reply once more at the next start.
             return claim.release().await;
         }
-        self.finish(claim, &outcome).await;
+        self.finish(claim, Arc::new(outcome)).await;
     }
 
     /// Returns where a resumed turn starts: from its beginning when it had none, at its end when it had reached that,

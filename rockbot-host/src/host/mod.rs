@@ -137,7 +137,7 @@ impl AgentHost {
     pub async fn trace(&self, turn: &TurnId) -> Result<Option<TurnTrace>, JournalError> {
         let run = self.journal.read(turn).await?;
         // A journal keeps only the outcome of a finished run, and not always what was accepted.
-        let kept = run.filter(|run| run.accepted.body.get() != "null");
+        let kept = run.filter(|run| run.accepted.body.to_json().is_ok_and(|body| body.get() != "null"));
         let trace = kept.map(TurnTrace::from_run).transpose();
         trace.map_err(|error| JournalError::Io {
             context: format!("the records of turn {turn} cannot be read"),

@@ -8,10 +8,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot_core::files::DataFolder;
 use rockbot_core::turn::{
-    Acceptance, Claim, ClaimTable, Fence, JournalError, RunAccepted, RunRecord, RunState, StoredRun, TurnJournal,
+    Acceptance, Claim, ClaimTable, Fence, JournalError, RunAccepted, RunBody, RunRecord, RunState, StoredRun,
+    TurnJournal,
 };
 use rockbot_core::{Digest, TurnId};
-use serde_json::value::RawValue;
 
 use super::error::{cannot_open, conflict, failed};
 use super::group_commit::GroupCommit;
@@ -254,7 +254,7 @@ impl TurnJournal for FileTurnJournal {
         self.settle(records.iter().any(|record| record.critical)).await
     }
 
-    async fn finish(&self, claim: &Claim, outcome: &RawValue) -> Result<(), JournalError> {
+    async fn finish(&self, claim: &Claim, outcome: &RunBody) -> Result<(), JournalError> {
         let (run, at) = (claim.run(), self.options.clock.now());
         let mut state = self.lock();
         state.claims.check(claim, at)?;

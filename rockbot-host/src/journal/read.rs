@@ -2,9 +2,8 @@
 
 use std::io;
 
-use rockbot_core::turn::{JournalError, RunState, StoredRun};
+use rockbot_core::turn::{JournalError, RunBody, RunState, StoredRun};
 use rockbot_core::{Digest, TurnId};
-use serde_json::value::RawValue;
 
 use super::ended_run::EndedRun;
 use super::error::failed;
@@ -27,12 +26,12 @@ impl FileTurnJournal {
 
     /// Reads the outcome of a finished run, with the digest of its message; `None` if the run has not finished or its
     /// outcome has expired.
-    pub(super) fn outcome_of(&self, run: &TurnId) -> Result<Option<(Digest, Box<RawValue>)>, JournalError> {
+    pub(super) fn outcome_of(&self, run: &TurnId) -> Result<Option<(Digest, RunBody)>, JournalError> {
         let outcome = self.look_up(|index| index.ended(run), |ended| self.outcome(run, *ended));
         outcome.map_err(|error| failed("an outcome cannot be read", &self.folder, error))
     }
 
-    fn outcome(&self, run: &TurnId, ended: EndedRun) -> io::Result<(Digest, Box<RawValue>)> {
+    fn outcome(&self, run: &TurnId, ended: EndedRun) -> io::Result<(Digest, RunBody)> {
         match line::parse(&segment::read_line(&self.folder, ended.last())?)? {
             JournalLine::Finished {
                 run: of,

@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use rockbot_core::Timestamp;
-use rockbot_core::support::json;
-use rockbot_core::turn::{JournalError, RunAccepted, RunKey, RunRecord, StoredRun, TurnRequest};
+use rockbot_core::turn::{RunAccepted, RunBody, RunKey, RunRecord, StoredRun, TurnRequest};
 use serde::{Deserialize, Serialize};
 
 use super::event::TurnEvent;
@@ -47,11 +46,7 @@ pub struct UnknownVersion(#[source] Option<serde_json::Error>);
 
 impl AcceptedTurn {
     /// Converts the record to the form in which a journal stores it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the request cannot be serialized as JSON.
-    pub(crate) fn to_run(&self, at: Timestamp) -> Result<RunAccepted, serde_json::Error> {
+    pub(crate) fn into_run(self, at: Timestamp) -> RunAccepted {
         let request = &self.request;
         let key = RunKey::new(
             request.principal.clone(),
@@ -59,41 +54,21 @@ impl AcceptedTurn {
             request.message.clone(),
         )
         .with_source(request.source.clone());
-        Ok(RunAccepted::new(
-            request.turn_id(),
-            key,
-            request.body_digest(),
-            at,
-            json::to_raw_value(self)?,
-        ))
+        let (run, digest) = (request.turn_id(), request.body_digest());
+        RunAccepted::new(run, key, digest, at, RunBody::new(Arc::new(self)))
     }
 }
 
 /// Creates the record of an event and the steps decided then. `critical` is `true` when a mutating call is about to
 /// start: then a journal with synced durability waits for the disk.
-pub(crate) fn record(
-    event: &TurnEvent,
-    steps: &[TurnStep],
-    at: Timestamp,
-    critical: bool,
-) -> Result<RunRecord, JournalError> {
-    // Serializes as `RecordedEvent` does, without a clone of the event: an answer or a result may be long.
-    #[derive(Serialize)]
-    struct Borrowed<'a> {
-        event: &'a TurnEvent,
-        #[serde(skip_serializing_if = "<[_]>::is_empty")]
-        steps: &'a [TurnStep],
-    }
-    let body = json::to_raw_value(&Borrowed { event, steps }).map_err(|error| JournalError::Io {
-        context: "an event cannot be written as JSON".to_owned(),
-        cause: error.into(),
-    })?;
-    Ok(RunRecord::new(at, body).with_critical(critical))
+pub(crate) fn record(event: TurnEvent, steps: Vec<TurnStep>, at: Timestamp, critical: bool) -> RunRecord {
+    let body = RunBody::new(Arc::new(RecordedEvent { event, steps }));
+    RunRecord::new(at, body).with_critical(critical)
 }
 
 /// Reads the accepted record of `run`.
 pub(super) fn parse_accepted(run: &StoredRun) -> Result<AcceptedTurn, UnknownVersion> {
-    let accepted: AcceptedTurn = serde_json::from_str(run.accepted.body.get()).map_err(unknown)?;
+    let accepted: AcceptedTurn = run.accepted.body.parse().map_err(unknown)?;
     match accepted.version {
         FORMAT_VERSION => Ok(accepted),
         _ => Err(UnknownVersion(None)),
@@ -102,7 +77,7 @@ pub(super) fn parse_accepted(run: &StoredRun) -> Result<AcceptedTurn, UnknownVer
 
 /// Reads one record of an event.
 pub(super) fn parse_record(record: &RunRecord) -> Result<RecordedEvent, UnknownVersion> {
-    serde_json::from_str(record.body.get()).map_err(unknown)
+    record.body.parse().map_err(unknown)
 }
 
 fn unknown(error: serde_json::Error) -> UnknownVersion {

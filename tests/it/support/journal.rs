@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::testing::ManualClock;
-use rockbot_core::turn::{Acceptance, Claim, JournalError, RunAccepted, RunKey, RunRecord, StoredRun, TurnJournal};
+use rockbot_core::turn::{
+    Acceptance, Claim, JournalError, RunAccepted, RunBody, RunKey, RunRecord, StoredRun, TurnJournal,
+};
 use rockbot_core::{Clock, Digest, TurnId};
 use serde_json::value::RawValue;
 
@@ -74,7 +76,7 @@ impl<J: TurnJournal, A: Around> TurnJournal for Counting<J, A> {
         self.write(self.inner.append(claim, records)).await
     }
 
-    async fn finish(&self, claim: &Claim, outcome: &RawValue) -> Result<(), JournalError> {
+    async fn finish(&self, claim: &Claim, outcome: &RunBody) -> Result<(), JournalError> {
         self.write(self.inner.finish(claim, outcome)).await
     }
 
@@ -149,9 +151,14 @@ impl Around for SlowDisk {
     }
 }
 
-/// JSON text as a journal takes it.
-pub(crate) fn raw(json: &str) -> Box<RawValue> {
-    RawValue::from_string(json.to_owned()).unwrap()
+/// Returns a body of this JSON.
+pub(crate) fn raw(json: &str) -> RunBody {
+    RawValue::from_string(json.to_owned()).unwrap().into()
+}
+
+/// Returns the JSON of a body.
+pub(crate) fn json(body: &RunBody) -> String {
+    body.to_json().unwrap().get().to_owned()
 }
 
 /// A run as it is accepted, named after its message.

@@ -1,7 +1,7 @@
 //! Texts as JSON strings.
 
 /// Number of bytes of a long text that are examined together: the compiler vectorizes the comparison.
-const BLOCK: usize = 64;
+const BLOCK: usize = 32;
 
 /// A number whose bytes are all one.
 const ONES: u64 = u64::MAX / 0xff;
@@ -16,35 +16,64 @@ const ONES: u64 = u64::MAX / 0xff;
 /// ```
 pub fn push_text<'a>(json: &mut Vec<u8>, parts: impl IntoIterator<Item = &'a str>) {
     json.push(b'"');
-    for part in parts {
-        match is_plain(part.as_bytes()) {
-            true => json.extend_from_slice(part.as_bytes()),
-            false => push_escaped(json, part.as_bytes()),
-        }
-    }
+    parts.into_iter().for_each(|part| push_part(json, part.as_bytes()));
     json.push(b'"');
 }
 
-/// Returns `true` if nothing has to be escaped. Names are short, and so is the way through this function with one.
+/// Appends `before`, which ends with a quote, the name of a member or of a variant, a quote and a colon.
+pub(super) fn push_name<const LEN: usize>(json: &mut Vec<u8>, before: &[u8; LEN], name: &str) {
+    json.extend_from_slice(before);
+    push_part(json, name.as_bytes());
+    json.extend_from_slice(b"\":");
+}
+
+/// Appends one text, escaped. Names are short, and so is the way through this function with one.
 #[inline]
-fn is_plain(text: &[u8]) -> bool {
-    match (text.first_chunk(), text.last_chunk()) {
-        // By two words that overlap.
-        (Some(first), Some(last)) if text.len() <= 16 => (special_in(*first) | special_in(*last)) == 0,
-        (Some(_), _) => is_plain_long(text),
-        _ => !text.iter().any(|&byte| is_special(byte)),
+fn push_part(json: &mut Vec<u8>, text: &[u8]) {
+    let ends = (text.first_chunk(), text.last_chunk());
+    let small_ends = (text.first_chunk::<4>(), text.last_chunk::<4>());
+    match (text.len(), ends, small_ends) {
+        (..=16, (Some(first), Some(last)), _) if special_in(*first) | special_in(*last) == 0 => {
+            push_ends(json, text.len(), first, last);
+        }
+        (..8, _, (Some(first), Some(last))) if special_in(joined(*first, *last)) == 0 => {
+            push_ends(json, text.len(), first, last);
+        }
+        _ if is_plain(text) => json.extend_from_slice(text),
+        _ => push_escaped(json, text),
     }
 }
 
-#[inline(never)]
-fn is_plain_long(text: &[u8]) -> bool {
+/// Appends a text of `len` bytes of which `first` and `last` are the ends, which overlap. Copying a number of bytes that is
+/// known at compile time takes no call.
+#[inline]
+fn push_ends<const N: usize>(json: &mut Vec<u8>, len: usize, first: &[u8; N], last: &[u8; N]) {
+    json.extend_from_slice(first);
+    json.truncate(json.len() + len - 2 * N);
+    json.extend_from_slice(last);
+}
+
+fn joined(first: [u8; 4], last: [u8; 4]) -> [u8; 8] {
+    let [first, last] = [first, last].map(u32::from_le_bytes);
+    (u64::from(last) << 32 | u64::from(first)).to_le_bytes()
+}
+
+fn is_plain_block(block: &[u8; BLOCK]) -> bool {
     // No short cut within a block: without branches it is a few comparisons.
-    let is_plain_block = |block: &[u8; BLOCK]| !block.iter().fold(false, |any, &byte| any | is_special(byte));
+    !block.iter().fold(false, |any, &byte| any | is_special(byte))
+}
+
+/// Returns `true` if nothing has to be escaped.
+#[inline(never)]
+fn is_plain(text: &[u8]) -> bool {
     let (blocks, rest) = text.as_chunks();
-    let (words, _) = rest.as_chunks();
+    let (words, end) = rest.as_chunks();
     blocks.iter().all(is_plain_block)
         && words.iter().all(|word| special_in(*word) == 0)
-        && text.last_chunk().is_none_or(|last| special_in(*last) == 0)
+        && match text.last_chunk() {
+            Some(last) => special_in(*last) == 0,
+            None => !end.iter().any(|&byte| is_special(byte)),
+        }
 }
 
 fn push_escaped(json: &mut Vec<u8>, mut text: &[u8]) {
@@ -61,6 +90,17 @@ fn push_escaped(json: &mut Vec<u8>, mut text: &[u8]) {
 
 /// Returns the length of the beginning of `text` in which nothing has to be escaped.
 fn plain_len(text: &[u8]) -> usize {
+    // In JSON that is itself a text, runs are short; only in a long one are blocks worth it.
+    let near = plain_words_len(&text[..text.len().min(BLOCK)]);
+    if near < BLOCK {
+        return near;
+    }
+    let blocks = text[BLOCK..].as_chunks().0.iter();
+    let skipped = BLOCK * (1 + blocks.take_while(|block| is_plain_block(block)).count());
+    skipped + plain_words_len(&text[skipped..])
+}
+
+fn plain_words_len(text: &[u8]) -> usize {
     let (words, rest) = text.as_chunks();
     for (index, word) in words.iter().enumerate() {
         let special = special_in(*word);

@@ -6,7 +6,7 @@ use serde::ser::{
 };
 use serde_json::Error;
 
-use super::push_text;
+use super::text::{push_name, push_text};
 
 /// The name by which `serde_json` recognizes a struct whose one field is JSON text.
 pub(super) const RAW_VALUE: &str = "$serde_json::private::RawValue";
@@ -28,21 +28,20 @@ impl<'a> JsonWriter<'a> {
         Self { json, is_raw: false }
     }
 
-    fn begin(self, begin: u8, end: &'static [u8]) -> Members<'a> {
+    fn begin(self, begin: u8, end: u8) -> Members<'a> {
         self.json.push(begin);
         Members {
             json: self.json,
             is_first: true,
             is_raw: false,
+            is_variant: false,
             end,
         }
     }
 
     /// Begins the value of a variant that has one: an object with the variant's name as its only member.
     fn begin_variant(&mut self, variant: &str) {
-        self.json.push(b'{');
-        push_text(self.json, [variant]);
-        self.json.push(b':');
+        push_name(self.json, b"{\"", variant);
     }
 }
 
@@ -119,15 +118,15 @@ impl<'a> Serializer for JsonWriter<'a> {
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Members<'a>, Error> {
-        Ok(self.begin(b'[', b"]"))
+        Ok(self.begin(b'[', b']'))
     }
 
     fn serialize_tuple(self, _: usize) -> Result<Members<'a>, Error> {
-        Ok(self.begin(b'[', b"]"))
+        Ok(self.begin(b'[', b']'))
     }
 
     fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Members<'a>, Error> {
-        Ok(self.begin(b'[', b"]"))
+        Ok(self.begin(b'[', b']'))
     }
 
     fn serialize_tuple_variant(
@@ -138,11 +137,11 @@ impl<'a> Serializer for JsonWriter<'a> {
         _: usize,
     ) -> Result<Members<'a>, Error> {
         self.begin_variant(variant);
-        Ok(self.begin(b'[', b"]}"))
+        Ok(self.begin(b'[', b']').of_variant())
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Members<'a>, Error> {
-        Ok(self.begin(b'{', b"}"))
+        Ok(self.begin(b'{', b'}'))
     }
 
     fn serialize_struct(self, name: &'static str, _: usize) -> Result<Members<'a>, Error> {
@@ -151,10 +150,11 @@ impl<'a> Serializer for JsonWriter<'a> {
                 json: self.json,
                 is_first: true,
                 is_raw: true,
-                end: b"",
+                is_variant: false,
+                end: 0,
             });
         }
-        Ok(self.begin(b'{', b"}"))
+        Ok(self.begin(b'{', b'}'))
     }
 
     fn serialize_struct_variant(
@@ -165,7 +165,7 @@ impl<'a> Serializer for JsonWriter<'a> {
         _: usize,
     ) -> Result<Members<'a>, Error> {
         self.begin_variant(variant);
-        Ok(self.begin(b'{', b"}}"))
+        Ok(self.begin(b'{', b'}').of_variant())
     }
 }
 
@@ -175,10 +175,17 @@ pub(super) struct Members<'a> {
     is_first: bool,
     /// `true` if the one member is JSON text, which stands for the whole.
     is_raw: bool,
-    end: &'static [u8],
+    /// `true` if the value is that of a variant, whose object ends with it.
+    is_variant: bool,
+    end: u8,
 }
 
 impl Members<'_> {
+    fn of_variant(mut self) -> Self {
+        self.is_variant = true;
+        self
+    }
+
     #[inline]
     fn separate(&mut self) {
         if !std::mem::take(&mut self.is_first) {
@@ -196,10 +203,11 @@ impl Members<'_> {
         if is_raw {
             return value.serialize(JsonWriter { json, is_raw });
         }
-        self.separate();
-        push_text(self.json, [name]);
-        self.json.push(b':');
-        value.serialize(JsonWriter::new(self.json))
+        match std::mem::take(&mut self.is_first) {
+            true => push_name(json, b"\"", name),
+            false => push_name(json, b",\"", name),
+        }
+        value.serialize(JsonWriter::new(json))
     }
 
     /// Writes the key of a map, which becomes a text if it is a number or a truth value.
@@ -220,7 +228,13 @@ impl Members<'_> {
     }
 
     fn close(self) {
-        self.json.extend_from_slice(self.end);
+        // An object that stands for JSON text has no end.
+        if !self.is_raw {
+            self.json.push(self.end);
+        }
+        if self.is_variant {
+            self.json.push(b'}');
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! The conformance suite of [`TurnJournal`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
 use crate::testing::ManualClock;
-use crate::turn::{Acceptance, Claim, JournalError, RunAccepted, RunKey, RunRecord, RunState, StoredRun, TurnJournal};
+use crate::turn::{
+    Acceptance, Claim, JournalError, RunAccepted, RunBody, RunKey, RunRecord, RunState, StoredRun, TurnJournal,
+};
 use crate::{Clock, Digest, Timestamp, TurnId};
 
 /// Checks that the values that `make` creates keep the contract of [`TurnJournal`].
@@ -84,7 +87,8 @@ async fn conflict(journal: &impl TurnJournal, other: &RunAccepted) {
 async fn returns_records_in_order(journal: &impl TurnJournal) {
     let run = run("a");
     let claim = accept(journal, &run).await;
-    let records = ["1", r#"{"b":[2, "\n"]}"#, "3"].map(record);
+    let mut records = ["1", r#"{"b":[2, "\n"]}"#, "3"].map(record);
+    records[2].body = RunBody::new(Arc::new(("a value", 3)));
     append(journal, &claim, &records[..2]).await;
     append(journal, &claim, &[]).await;
     append(journal, &claim, &records[2..]).await;
@@ -126,15 +130,15 @@ async fn keeps_an_outcome(journal: &impl TurnJournal, clock: &ManualClock) {
         .await
         .expect("the journal can be written");
     let outcome = match &again {
-        Acceptance::Known(RunState::Finished(outcome)) => outcome.get(),
-        _ => "",
+        Acceptance::Known(RunState::Finished(outcome)) => json(outcome),
+        _ => String::new(),
     };
     assert_eq!(
         outcome, r#"{"text":"done"}"#,
         "a redelivery within 24 hours gets the outcome, got {again:?}"
     );
     let stored = read(journal, &run.run).await;
-    assert!(matches!(stored.state, RunState::Finished(outcome) if outcome.get() == r#"{"text":"done"}"#));
+    assert!(matches!(stored.state, RunState::Finished(outcome) if json(&outcome) == r#"{"text":"done"}"#));
     assert!(
         claim_of(journal, &run.run, "me").await.is_none(),
         "a finished run cannot be claimed"
@@ -236,7 +240,7 @@ async fn fenced(journal: &impl TurnJournal, old: Claim) {
         matches!(&appended, Err(JournalError::Fenced(fenced)) if *fenced == run),
         "got {appended:?}"
     );
-    let finished = journal.finish(&old, raw("0").as_ref()).await;
+    let finished = journal.finish(&old, &raw("0")).await;
     assert!(
         matches!(&finished, Err(JournalError::Fenced(fenced)) if *fenced == run),
         "got {finished:?}"
@@ -271,8 +275,9 @@ fn record(body: &str) -> RunRecord {
     }
 }
 
-fn raw(json: &str) -> Box<RawValue> {
-    RawValue::from_string(json.to_owned()).expect("the suite writes valid JSON")
+fn raw(json: &str) -> RunBody {
+    let json = RawValue::from_string(json.to_owned());
+    json.expect("the suite writes valid JSON").into()
 }
 
 fn json(value: &impl serde::Serialize) -> String {

@@ -35,7 +35,7 @@ impl Drive<'_> {
             match self.run_hook(processor.process(messages.clone(), &view)).await {
                 HookEnd::Decided(processed) => take(&mut messages, &**processor, processed, &view),
                 HookEnd::Cancelled(event) => {
-                    self.feed(&event)?;
+                    self.feed(event);
                     return Ok(false);
                 }
                 HookEnd::Halted => return Ok(false),
@@ -44,7 +44,7 @@ impl Drive<'_> {
         // Nothing is recorded when nothing changed: most requests are left alone.
         if let Some(mut edits) = edits(self.turn.messages(), messages) {
             self.keep_media(&mut edits).await;
-            self.note(&TurnEvent::HistoryEdited { edits }, false)?;
+            self.note(TurnEvent::HistoryEdited { edits }, false);
         }
         Ok(true)
     }

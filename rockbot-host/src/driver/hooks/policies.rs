@@ -27,7 +27,10 @@ impl Drive<'_> {
         for policy in &driver.hooks.policies {
             match self.run_hook(policy.decide(&point, &view)).await {
                 HookEnd::Decided(decided) => all.apply(&**policy, decided, &view),
-                HookEnd::Cancelled(event) => return self.feed(&event),
+                HookEnd::Cancelled(event) => {
+                    self.feed(event);
+                    return Ok(());
+                }
                 HookEnd::Halted => return Ok(()),
             }
             if all.decision != LoopDecision::Continue {
@@ -40,12 +43,13 @@ impl Drive<'_> {
             self.live.progress().send(|| TurnProgress::Retract);
         }
         self.keep_added(&mut all).await;
-        self.feed(&TurnEvent::Consulted {
+        self.feed(TurnEvent::Consulted {
             added: all.added,
             decision: all.decision,
             by: all.by,
             failed: all.failed,
-        })
+        });
+        Ok(())
     }
 
     /// Stores the images and files of the policies' messages and of their answer, so that the journal refers to them.

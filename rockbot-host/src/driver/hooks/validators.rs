@@ -22,25 +22,31 @@ impl Drive<'_> {
         if live.validators().len() < self.turn.policy().hooks.request_validators {
             let (verdict, by) = (Validation::Failed(LOST.to_owned()), None);
             tracing::error!(turn = %self.turn.id(), "{LOST}; the answer is withheld");
-            return self.feed(&TurnEvent::Validated { verdict, by });
+            self.feed(TurnEvent::Validated { verdict, by });
+            return Ok(());
         }
         let has_validators = !driver.hooks.validators.is_empty() || !live.validators().is_empty();
         for validator in driver.hooks.validators.iter().chain(live.validators()) {
             let verdict = match self.run_hook(validator.validate(&answer, &view)).await {
                 HookEnd::Decided(decided) => verdict(&**validator, decided, &view),
-                HookEnd::Cancelled(event) => return self.feed(&event),
+                HookEnd::Cancelled(event) => {
+                    self.feed(event);
+                    return Ok(());
+                }
                 HookEnd::Halted => return Ok(()),
             };
             if verdict != Validation::Accepted {
                 let by = Some(validator.name().to_owned());
-                return self.feed(&TurnEvent::Validated { verdict, by });
+                self.feed(TurnEvent::Validated { verdict, by });
+                return Ok(());
             }
         }
         let verdict = match has_validators {
             true => Validation::Accepted,
             false => Validation::Unasked,
         };
-        self.feed(&TurnEvent::Validated { verdict, by: None })
+        self.feed(TurnEvent::Validated { verdict, by: None });
+        Ok(())
     }
 }
 

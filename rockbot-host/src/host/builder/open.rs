@@ -14,6 +14,9 @@ use crate::media::{FileMediaStore, MediaLibrary};
 use crate::profile::{ProfileError, SystemPrompt};
 use crate::routing::{RoutingLog, TierRouter};
 
+/// Number of outcomes of finished turns that a host without a data folder keeps, to answer messages that come twice.
+const MAX_OUTCOMES: usize = 1_000;
+
 impl AgentHostBuilder {
     /// Reads the profile, or takes the instructions of an agent without one.
     pub(super) fn prompt(&mut self, identity: &AgentIdentity) -> Result<SystemPrompt, ProfileError> {
@@ -31,7 +34,9 @@ impl AgentHostBuilder {
         let clock = self.clock.clone();
         match (self.journal.take(), &self.data_dir) {
             (Some(journal), _) => Ok(journal),
-            (None, None) => Ok(Arc::new(InMemoryTurnJournal::new(clock))),
+            (None, None) => Ok(Arc::new(
+                InMemoryTurnJournal::new(clock).with_max_outcomes(MAX_OUTCOMES),
+            )),
             (None, Some(folder)) => {
                 let options = JournalOptions {
                     durability: self.durability,

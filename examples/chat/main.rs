@@ -11,6 +11,7 @@ mod conversations;
 mod doctor;
 mod mcp;
 mod media;
+mod questions;
 mod remote;
 #[path = "../full_agent/service_bus.rs"]
 mod service_bus;
@@ -24,6 +25,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use arguments::{Arguments, HELP, Trace};
+use questions::{Question, Questions, questions};
 use rockbot::agent::{AgentHostBuilder, Conversation};
 use rockbot::config::{Config, HostSettings};
 use rockbot::prelude::*;
@@ -31,6 +33,7 @@ use rockbot::tool_services::ToolServices;
 use rockbot::turn::ApprovalRequest;
 use rockbot::{AgentIdentity, TurnId};
 use terminal::Terminal;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 const INSTRUCTIONS: &str = "You are a helpful assistant in a terminal. Use your tools when they help. Answer briefly.";
@@ -68,7 +71,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
             Config::load(file)
                 .map_err(Into::into)
                 .and_then(|config| mcp::configured(config, arguments.mcp.as_deref()))
-                .and_then(|config| compose(&arguments, &config, services::unconnected(&arguments))),
+                .and_then(|config| compose(&arguments, &config, services::unconnected(&arguments), questions().0)),
         );
         terminal::print(&report.to_string());
         return Ok(!report.has_problem());
@@ -78,7 +81,8 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     }
     let config = mcp::configured(Config::load(arguments.config.as_deref())?, arguments.mcp.as_deref())?;
     let services = services::open(&arguments, &config).await?;
-    let host = build(&arguments, &config, services)?;
+    let (asking, questions) = questions();
+    let host = build(&arguments, &config, services, asking)?;
     if let Trace::Only(turn) = &arguments.trace {
         trace::print(&host, &TurnId::from(turn.as_str())).await?;
         return Ok(true);
@@ -90,6 +94,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         images,
         pictures: pictures(&arguments),
         terminal,
+        questions,
         session: arguments.session.as_str().into(),
         arguments,
     };
@@ -125,8 +130,13 @@ fn pictures(arguments: &Arguments) -> PathBuf {
 /// Maximum number of tokens of a turn, unless `AgentHost.MaxTurnTokens` is set: a model that goes in circles costs money.
 const MAX_TURN_TOKENS: u64 = 200_000;
 
-fn build(arguments: &Arguments, config: &Config, services: Option<ToolServices>) -> Result<AgentHost, BoxError> {
-    let host = compose(arguments, config, services)?.build()?;
+fn build(
+    arguments: &Arguments,
+    config: &Config,
+    services: Option<ToolServices>,
+    questions: Questions,
+) -> Result<AgentHost, BoxError> {
+    let host = compose(arguments, config, services, questions)?.build()?;
     // All parts have read their settings by now, so what is left is unknown.
     for unknown in config.check_unknown()? {
         eprintln!("warning: {unknown}");
@@ -139,6 +149,7 @@ fn compose(
     arguments: &Arguments,
     config: &Config,
     services: Option<ToolServices>,
+    questions: Questions,
 ) -> Result<AgentHostBuilder, BoxError> {
     let settings = HostSettings::read(config, Path::new(DATA_FOLDER))?;
     let data = arguments.data.as_deref().unwrap_or(settings.agent_profile.base_path());
@@ -152,6 +163,7 @@ fn compose(
         .instructions(INSTRUCTIONS)
         .budget(budget.with_max_tokens(max_tokens.unwrap_or(MAX_TURN_TOKENS)))
         .data_dir(data);
+    let builder = mcp::answered(builder, questions);
     let builder = tools.into_iter().fold(builder, AgentHostBuilder::tool);
     Ok(services.into_iter().fold(builder, AgentHostBuilder::add))
 }
@@ -179,6 +191,8 @@ struct Chat {
     /// The folder for images and files of answers.
     pictures: PathBuf,
     terminal: Terminal,
+    /// What parts of the agent ask while an answer is made.
+    questions: mpsc::Receiver<Question>,
     session: SessionId,
     arguments: Arguments,
 }
@@ -269,6 +283,10 @@ impl Chat {
         loop {
             let progress = tokio::select! {
                 progress = turn.next() => progress,
+                Some(question) = self.questions.recv() => {
+                    self.terminal.answer(question).await;
+                    continue;
+                }
                 () = ctrl_c() => {
                     eprintln!("\nstopped");
                     return Ok(false);

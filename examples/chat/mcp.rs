@@ -1,13 +1,26 @@
-//! The MCP servers of the chat: those of a file, and what is said of them.
+//! The MCP servers of the chat: those of a file, what is said of them, and what they ask the person at the terminal.
 
 use std::path::Path;
 
-use rockbot::agent::AgentHost;
+use rockbot::agent::{AgentHost, AgentHostBuilder};
 use rockbot::config::Config;
 use rockbot::prelude::*;
 
+use crate::questions::Questions;
 #[cfg(feature = "mcp")]
 use crate::terminal;
+
+/// Adds the answers of the person at the terminal to servers that ask for input.
+#[cfg(feature = "mcp")]
+pub(crate) fn answered(builder: AgentHostBuilder, questions: Questions) -> AgentHostBuilder {
+    builder.add(at_terminal::AtTerminal(questions))
+}
+
+/// Adds nothing: the program was built without MCP.
+#[cfg(not(feature = "mcp"))]
+pub(crate) fn answered(builder: AgentHostBuilder, _: Questions) -> AgentHostBuilder {
+    builder
+}
 
 /// Adds the servers of `file` to the settings.
 #[cfg(feature = "mcp")]
@@ -45,11 +58,14 @@ pub(crate) async fn connected(host: &AgentHost) {
             _ => eprintln!("MCP server `{}`: {} tools", server.name, server.tools.len()),
         }
         if !server.held.is_empty() {
-            let held = terminal::clean(&server.held.join(", "));
             eprintln!(
-                "tools of `{}` have changed: {held}; `/accept {}` accepts them",
+                "tools of `{}` have changed; `/accept {}` accepts them as they are here:",
                 server.name, server.name
             );
+            for tool in servers.held(&server.name).unwrap_or_default() {
+                let (name, text) = (terminal::cut(&tool.name), terminal::clean(&tool.description));
+                eprintln!("  {name}: {text}\n  {}", terminal::clean(&tool.schema.to_string()));
+            }
         }
     }
 }
@@ -72,4 +88,106 @@ pub(crate) fn accept(host: &AgentHost, server: &str) {
 #[cfg(not(feature = "mcp"))]
 pub(crate) fn accept(_: &AgentHost, _: &str) {
     eprintln!("MCP servers need a build with `--features mcp`");
+}
+
+/// The person at the terminal, who answers servers that ask for input.
+#[cfg(feature = "mcp")]
+mod at_terminal {
+    use std::sync::Arc;
+
+    use async_trait::async_trait;
+    use rockbot::CallContext;
+    use rockbot::agent::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
+    use rockbot::mcp::{
+        Elicitation, ElicitationAnswer, ElicitationField, ElicitationForm, ElicitationHandler, ElicitationInput,
+    };
+    use rockbot::prelude::*;
+    use serde_json::{Map, Value};
+
+    use crate::questions::Questions;
+    use crate::terminal::clean;
+
+    #[derive(Debug, Clone)]
+    pub(super) struct AtTerminal(pub(super) Questions);
+
+    #[async_trait]
+    impl Subsystem for AtTerminal {
+        fn name(&self) -> &str {
+            "terminal"
+        }
+
+        fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
+            declarations.cost(PartCost::on("answers to MCP servers"));
+            declarations.provide::<dyn ElicitationHandler>(Arc::new(self.clone()));
+            Ok(())
+        }
+
+        async fn start(self: Box<Self>, _: &Parts) -> Result<Box<dyn Running>, BoxError> {
+            Ok(Box::new(Idle))
+        }
+    }
+
+    #[async_trait]
+    impl ElicitationHandler for AtTerminal {
+        async fn elicit(&self, elicitation: Elicitation, _: &CallContext) -> ElicitationAnswer {
+            let asks = format!(
+                "\n? The MCP server `{}` asks: {}\n",
+                elicitation.server,
+                clean(&elicitation.message)
+            );
+            match elicitation.input {
+                ElicitationInput::Form(form) => {
+                    if !self.0.confirm(&format!("{asks}  Answer it?")).await {
+                        return ElicitationAnswer::Decline;
+                    }
+                    self.fill(&form)
+                        .await
+                        .map_or(ElicitationAnswer::Cancel, ElicitationAnswer::Accept)
+                }
+                ElicitationInput::Url(url) => match self.0.confirm(&format!("{asks}  Do you open {url} ?")).await {
+                    true => ElicitationAnswer::Accept(Map::new()),
+                    false => ElicitationAnswer::Decline,
+                },
+                _ => ElicitationAnswer::Decline,
+            }
+        }
+
+        fn takes_urls(&self) -> bool {
+            true
+        }
+    }
+
+    impl AtTerminal {
+        /// Asks for the fields, again if the answers do not fit. Returns `None` if the person stops.
+        async fn fill(&self, form: &ElicitationForm) -> Option<Map<String, Value>> {
+            loop {
+                let mut values = Map::new();
+                for field in &form.fields {
+                    if let Some(value) = self.value(field).await? {
+                        values.insert(field.name.clone(), value);
+                    }
+                }
+                match form.complete(values) {
+                    Ok(values) => return Some(values),
+                    Err(problem) => eprintln!("  {problem}"),
+                }
+            }
+        }
+
+        /// Asks for the value of a field; an empty line leaves it out, or takes the default.
+        async fn value(&self, field: &ElicitationField) -> Option<Option<Value>> {
+            let default = field.default.as_ref().map(|value| format!(" [{value}]"));
+            let prompt = format!("  {}{}: ", clean(&field.label), clean(&default.unwrap_or_default()));
+            loop {
+                let line = self.0.ask(prompt.clone()).await?;
+                if line.trim().is_empty() {
+                    return Some(None);
+                }
+                match field.read(&line) {
+                    Ok(value) => return Some(Some(value)),
+                    Err(expected) => eprintln!("  possible: {}", clean(&expected)),
+                }
+            }
+        }
+    }
 }

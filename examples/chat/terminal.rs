@@ -7,6 +7,9 @@ use rockbot::prelude::*;
 use rockbot::turn::ApprovalRequest;
 use tokio::sync::mpsc;
 
+use crate::ctrl_c;
+use crate::questions::Question;
+
 /// Maximum number of characters shown of a tool's arguments or result.
 const SHOWN: usize = 120;
 
@@ -66,6 +69,24 @@ impl Terminal {
         while self.lines.try_recv().is_ok() {}
         let answer = self.prompt("  Run it? [y/N] ").await.unwrap_or_default();
         matches!(answer.trim(), "y" | "Y" | "yes")
+    }
+
+    /// Puts a question of a part to the person. It ends without an answer where there is no person, at Ctrl-C, and when the
+    /// part no longer waits.
+    pub(crate) async fn answer(&mut self, mut question: Question) {
+        let mut line = None;
+        if self.interactive {
+            // Discard what was typed before the question: it does not answer it.
+            while self.lines.try_recv().is_ok() {}
+            self.begin_line();
+            tokio::select! {
+                typed = self.prompt(&question.text) => line = typed,
+                () = question.answer.closed() => eprintln!("\n  the question is over"),
+                () = ctrl_c() => eprintln!(),
+            }
+        }
+        // An error means that the part no longer waits.
+        let _ = question.answer.send(line);
     }
 
     /// Shows a progress report of the turn.

@@ -8,6 +8,7 @@ pub mod dispatch;
 pub mod floor;
 pub mod function_suite;
 pub mod load;
+pub mod mcp;
 pub mod mock;
 pub mod ours;
 pub mod planted;

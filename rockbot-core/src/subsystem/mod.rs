@@ -8,6 +8,7 @@
 mod cost;
 mod declarations;
 mod parts;
+mod running_task;
 
 use std::fmt;
 
@@ -16,6 +17,7 @@ use async_trait::async_trait;
 pub use cost::PartCost;
 pub use declarations::{Declarations, MergedDeclarations, MissingPart};
 pub use parts::Parts;
+pub use running_task::RunningTask;
 
 use crate::BoxError;
 

@@ -8,11 +8,9 @@ use async_trait::async_trait;
 use rockbot_core::BoxError;
 use rockbot_core::config::Config;
 use rockbot_core::messaging::{Bus, RequestClient};
-use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Stage, Subsystem};
+use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTask, Stage, Subsystem};
 use rockbot_core::tool::ToolRegistry;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use super::directory::Directory;
 use super::options::Options;
@@ -138,11 +136,10 @@ impl Subsystem for RemoteTools {
             owners: BTreeMap::new(),
             present: present.clone(),
         };
-        let stop = CancellationToken::new();
-        let task = tokio::spawn(taking.run(announcements, messages, given_up, stop.clone()));
+        let (running, task) = RunningTask::new(|stop| taking.run(announcements, messages, given_up, stop));
+        tokio::spawn(task);
         Ok(Box::new(RunningTools {
-            stop,
-            task: Mutex::new(Some(task)),
+            task: running,
             expected,
             present,
         }))
@@ -151,8 +148,7 @@ impl Subsystem for RemoteTools {
 
 /// The handle of the running subsystem.
 struct RunningTools {
-    stop: CancellationToken,
-    task: Mutex<Option<JoinHandle<()>>>,
+    task: RunningTask,
     expected: BTreeSet<String>,
     present: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -160,25 +156,16 @@ struct RunningTools {
 #[async_trait]
 impl Running for RunningTools {
     async fn stop(&self) {
-        self.stop.cancel();
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(task) = task {
-            let _ = task.await;
-        }
+        self.task.stop().await;
     }
 
     fn check(&self) -> Result<(), String> {
+        self.task.check()?;
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         let missing: Vec<_> = self.expected.difference(&present).map(String::as_str).collect();
         match missing.is_empty() {
             true => Ok(()),
             false => Err(format!("no worker has announced its tools as {}", missing.join(", "))),
         }
-    }
-}
-
-impl Drop for RunningTools {
-    fn drop(&mut self) {
-        self.stop.cancel();
     }
 }

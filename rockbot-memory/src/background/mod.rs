@@ -6,7 +6,6 @@
 mod expansion;
 mod retention_purge;
 mod summary;
-mod task;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use expansion::{Expander, Expansion, new_memory_id};
 pub(crate) use retention_purge::RetentionPurge;
 pub(crate) use summary::{Summarizer, Summary};
-pub(crate) use task::BackgroundTask;
 
 /// Capacity of the queue; further jobs are dropped, and their entries stay as they were saved.
 const QUEUE_LEN: usize = 64;

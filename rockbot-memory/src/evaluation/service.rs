@@ -9,7 +9,7 @@ use rockbot_core::BoxError;
 use rockbot_core::chat::ChatClient;
 use rockbot_core::config::Config;
 use rockbot_core::store::{ConversationMemory, FeedbackStore};
-use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Stage, Subsystem};
+use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTask, Stage, Subsystem};
 use rockbot_core::turn::{EndedTurn, TurnObserver};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ use super::evaluator::{EvaluationOutcome, Evaluator};
 use super::queue::{DueSession, EvaluationQueue, SessionKey};
 use super::queue_file::QueueFile;
 use crate::Retention;
-use crate::background::{BackgroundTask, RetentionPurge};
+use crate::background::RetentionPurge;
 use crate::file::open_feedback;
 use crate::settings::FeedbackSettings;
 use crate::subsystem::below;
@@ -153,10 +153,12 @@ impl Subsystem for SessionEvaluation {
             queue: self.queue,
             file: self.file,
         };
-        Ok(Box::new(BackgroundTask::spawn(async move |stop| {
+        let (running, task) = RunningTask::new(async move |stop| {
             let purge = OptionFuture::from(purge.map(|purge| purge.run(&stop)));
             tokio::join!(service.run(stop.clone()), purge);
-        })))
+        });
+        tokio::spawn(task);
+        Ok(Box::new(running))
     }
 }
 

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::store::{FeedbackEntry, FeedbackStore};
-use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Stage, Subsystem};
+use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTask, Stage, Subsystem};
 use rockbot_core::turn::{EndedTurn, TurnObserver};
 use rockbot_core::{BoxError, Principal};
 use tokio::sync::mpsc;
 
 use super::entries::entries;
-use crate::background::BackgroundTask;
 
 /// Capacity of the queue to a slow store. Further entries are dropped and logged.
 const QUEUE: usize = 1_000;
@@ -62,14 +61,16 @@ impl Subsystem for FeedbackSignals {
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
         let store = parts.require::<dyn FeedbackStore>()?;
         let mut queued = self.queued;
-        Ok(Box::new(BackgroundTask::spawn(async move |stop| {
+        let (running, task) = RunningTask::new(async move |stop| {
             while let Some(Some((principal, entry))) = stop.run_until_cancelled(queued.recv()).await {
                 write(&store, &principal, entry).await;
             }
             while let Ok((principal, entry)) = queued.try_recv() {
                 write(&store, &principal, entry).await;
             }
-        })))
+        });
+        tokio::spawn(task);
+        Ok(Box::new(running))
     }
 }
 

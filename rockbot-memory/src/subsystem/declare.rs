@@ -12,13 +12,13 @@ use rockbot_core::store::{
     InMemorySkillUsageStore, InMemoryWorkingMemory, LongTermMemory, RulesStore, SkillStore, SkillUsageStore,
     WorkingLimits, WorkingMemory,
 };
-use rockbot_core::subsystem::{Declarations, Parts, Running, Stage, Subsystem};
+use rockbot_core::subsystem::{Declarations, Parts, Running, RunningTask, Stage, Subsystem};
 use rockbot_core::tool::ToolGuides;
 use rockbot_core::{BoxError, IdSource, RandomIds};
 
 use super::seeding::SkillSeeding;
 use super::{BackgroundWork, Memory};
-use crate::background::{BackgroundQueue, BackgroundTask, BackgroundWorker, Expander, RetentionPurge, Summarizer};
+use crate::background::{BackgroundQueue, BackgroundWorker, Expander, RetentionPurge, Summarizer};
 use crate::file::open_feedback;
 use crate::recall::{MemoryRecall, NoteRecall, RuleRecall, SkillRecall};
 use crate::skill_service::SkillService;
@@ -99,11 +99,13 @@ impl Subsystem for Memory {
             jobs: work.jobs,
         });
         let embedder = work.embedder;
-        Ok(Box::new(BackgroundTask::spawn(async move |stop| {
+        let (running, task) = RunningTask::new(async move |stop| {
             let worker = OptionFuture::from(worker.map(|worker| worker.run(&stop)));
             let embedding = OptionFuture::from(embedder.map(|embedder| embedder.run(stop.clone())));
             tokio::join!(purge.run(&stop), worker, embedding);
-        })))
+        });
+        tokio::spawn(task);
+        Ok(Box::new(running))
     }
 }
 

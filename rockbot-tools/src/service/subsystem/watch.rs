@@ -1,20 +1,19 @@
 //! The task that watches descriptors and keeps the registry of tools up to date.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::messaging::{
     Bus, Delivery, DeliveryHandler, Disposition, SubscribeOptions, Subscription, TopicPattern,
 };
-use rockbot_core::subsystem::Running;
+use rockbot_core::subsystem::RunningTask;
 use rockbot_core::tool::{Owner, RegistryError, Tool, ToolRegistry};
 use rockbot_core::{BoxError, IdSource as _, RandomIds, ToolName};
 use tokio::sync::mpsc;
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::live::LiveTools;
 use crate::service::announcement::{self, Announcement};
@@ -36,7 +35,7 @@ pub(super) struct Watching {
 
 impl Watching {
     /// Registers the tools and watches their descriptors; announcements are taken from `announced_on`.
-    pub(super) async fn start(mut self, announced_on: Option<Arc<dyn Bus>>) -> Result<RunningTools, BoxError> {
+    pub(super) async fn start(mut self, announced_on: Option<Arc<dyn Bus>>) -> Result<RunningTask, BoxError> {
         let (sender, announcements) = mpsc::channel(MAX_WAITING);
         let subscription = match announced_on {
             Some(bus) => Some(listen(&*bus, sender).await?),
@@ -49,13 +48,12 @@ impl Watching {
             reported: BTreeSet::new(),
         };
         state.apply();
-        let stop = CancellationToken::new();
-        let task = tokio::spawn(state.watch(announcements, stop.clone()));
-        Ok(RunningTools {
-            stop,
-            task: Mutex::new(Some(AbortOnDropHandle::new(task))),
-            _announcements: subscription,
-        })
+        let (running, task) = RunningTask::new(async move |stop| {
+            let _announcements = subscription;
+            state.watch(announcements, stop).await;
+        });
+        tokio::spawn(task);
+        Ok(running)
     }
 }
 
@@ -199,32 +197,5 @@ fn culprit(error: &RegistryError) -> Option<&ToolName> {
         }
         RegistryError::InvalidSchema { name, .. } | RegistryError::NotOwner { name, .. } => Some(name),
         _ => None,
-    }
-}
-
-/// The running subsystem: its task ends when it is stopped or dropped.
-pub(super) struct RunningTools {
-    stop: CancellationToken,
-    task: Mutex<Option<AbortOnDropHandle<()>>>,
-    _announcements: Option<Subscription>,
-}
-
-#[async_trait]
-impl Running for RunningTools {
-    async fn stop(&self) {
-        self.stop.cancel();
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(task) = task {
-            // A task that panicked has ended as well.
-            let _ = task.await;
-        }
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
-        match task.as_ref().is_some_and(|task| task.is_finished()) {
-            true => Err("it no longer watches its descriptors; the log says why".to_owned()),
-            false => Ok(()),
-        }
     }
 }

@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rockbot_core::CallContext;
-use rockbot_core::messaging::{Bus, MessageEnvelope, MessagePublisher as _};
+use rockbot_core::messaging::{
+    Bus, Delivery, Disposition, MessageEnvelope, MessagePublisher as _, MessageSubscriberExt as _, headers,
+};
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::tool;
 use rockbot_core::turn::{ApprovalRequest, TurnProgress};
 use rockbot_core::user::{AgentReply, UserMessage, UserProxy};
+use rockbot_core::{CallContext, TraceContext};
 use rockbot_host::{AgentHost, AgentHostBuilder};
 use serde_json::json;
 use tokio::time::timeout;
@@ -67,6 +69,44 @@ async fn a_message_gets_its_reply() {
         let host = started(serving(&model, network).await).await;
         let reply = proxy(network, "test").await.send("s", "Hi!").await.unwrap();
         assert_eq!(reply, says("Hello."));
+        host.shutdown(PATIENCE).await;
+    })
+    .await;
+}
+
+/// The reply and the reports before it belong to the trace of the message.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replies_and_reports_are_in_the_trace_of_their_message() {
+    on_each_bus(async |network: &Network| {
+        let look = tool("look", |_: Anything, cx: CallContext| async move {
+            cx.progress().report("I look.");
+            "seen"
+        });
+        let model = ScriptedModel::new().calls("look", json!({})).says("Hello.");
+        let host = serving(&model, network).await.tool(look.description("Looks."));
+        let host = started(host).await;
+        let bus = network.bus().await;
+        let traces = Arc::new(Mutex::new(Vec::new()));
+        let taken = traces.clone();
+        let listener = move |delivery: Delivery| {
+            let reply: AgentReply = delivery.envelope.payload().unwrap();
+            let trace = headers::trace(&delivery.envelope.headers).map(|trace| trace.trace_id());
+            taken.lock().unwrap().push((reply.is_final, trace));
+            async { Disposition::Ack }
+        };
+        let _listening = bus.on("user.response.desk", "desk", listener).await.unwrap();
+        let trace = TraceContext::begin();
+        let mut message = MessageEnvelope::of(&UserMessage::new("s", "Hi!")).unwrap();
+        headers::set_trace(&trace, &mut message.headers);
+        let message = message.with_reply_to("user.response.desk");
+        bus.publish("user.message", Arc::new(message)).await.unwrap();
+        until("the reply is there", async || {
+            traces.lock().unwrap().iter().any(|(is_final, _)| *is_final)
+        })
+        .await;
+        let traces = traces.lock().unwrap().clone();
+        let expected = Some(trace.trace_id());
+        assert_eq!(traces, [(false, expected), (false, expected), (true, expected)]);
         host.shutdown(PATIENCE).await;
     })
     .await;

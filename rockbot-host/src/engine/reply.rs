@@ -12,8 +12,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::BoxError;
 use rockbot_core::turn::{TurnOutcome, TurnRequest};
+use rockbot_core::{BoxError, TraceContext};
 
 use super::TurnEngine;
 use crate::live::LiveTurn;
@@ -21,13 +21,18 @@ use crate::live::LiveTurn;
 /// A sender of final replies, such as to the topics of a bus.
 #[async_trait]
 pub(crate) trait ReplySender: fmt::Debug + Send + Sync + 'static {
-    /// Sends the final reply to `request`.
+    /// Sends the final reply to `request`, with the position of its turn in a trace.
     ///
     /// # Errors
     ///
     /// Returns an error if the reply was not sent and a later attempt may succeed. A reply that can never be sent, for
     /// example because it is too large, is not an error: it is logged.
-    async fn send(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<(), BoxError>;
+    async fn send(
+        &self,
+        request: &TurnRequest,
+        outcome: &TurnOutcome,
+        trace: Option<&TraceContext>,
+    ) -> Result<(), BoxError>;
 }
 
 impl TurnEngine {
@@ -50,5 +55,12 @@ impl TurnEngine {
 /// Sends the reply of a turn, after its progress reports. Returns `true` if it is out.
 pub(super) async fn reply(replies: &dyn ReplySender, live: &LiveTurn, outcome: &TurnOutcome) -> bool {
     live.reports_sent().await;
-    replies.send(live.request(), outcome).await.is_ok()
+    // A turn that did not work here has no span of its own: its reply is below the sender's.
+    let trace = live.trace().or_else(|| sender_trace(live.request()));
+    replies.send(live.request(), outcome, trace.as_ref()).await.is_ok()
+}
+
+/// Returns the position of the sender of a request in its trace, if it gave a valid one.
+pub(super) fn sender_trace(request: &TurnRequest) -> Option<TraceContext> {
+    request.trace.as_deref().and_then(TraceContext::parse)
 }

@@ -13,6 +13,7 @@ use rockbot_core::turn::{BusyPolicy, StoredRun, TurnRequest};
 use tokio::time::timeout;
 
 use super::claim::HeldClaim;
+use super::reply::sender_trace;
 use super::run::HaltOnDrop;
 use super::{LEASE, TurnEngine, TurnError};
 use crate::driver::DriveStart;
@@ -177,7 +178,10 @@ impl TurnEngine {
         let outcome = Turn::unreadable(run.accepted.run.clone());
         let accepted = run.accepted.body.parse::<Accepted>();
         if let (Some(replies), Ok(accepted)) = (&self.replies, accepted)
-            && replies.send(&accepted.request, &outcome).await.is_err()
+            && replies
+                .send(&accepted.request, &outcome, sender_trace(&accepted.request).as_ref())
+                .await
+                .is_err()
         {
             // Unfinished, it ends and tries to reply once more at the next start.
             return claim.release().await;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rockbot_core::messaging::{MessageContext, MessageEnvelope, MessagePublisherExt as _};
+use rockbot_core::messaging::MessageContext;
 use rockbot_core::turn::{ProgressSink, TurnProgress};
 use rockbot_core::user::{AgentReply, UserMessage};
 use tokio::sync::mpsc;
@@ -36,7 +36,7 @@ pub(super) fn progress_of(
                 .with_final(false)
                 .with_structured_data(serde_json::to_value(&progress).ok())
                 .with_content_type(AgentReply::PROGRESS);
-            if let Err(error) = send(&report, &cx).await {
+            if let Err(error) = cx.reply(&report).await {
                 tracing::debug!(%error, "progress report not sent; the turn continues");
             }
         }
@@ -54,11 +54,6 @@ pub(super) fn progress_of(
         }
     });
     (sink, out)
-}
-
-async fn send(report: &AgentReply, cx: &MessageContext) -> Result<(), rockbot_core::messaging::BusError> {
-    let envelope = MessageEnvelope::of(report)?.with_source(Arc::clone(cx.identity().name()));
-    cx.publisher().reply(cx.envelope(), envelope).await.map(drop)
 }
 
 /// Returns the text that users read, or `None` for a report that is not worth a message of its own.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::content::Content;
-use rockbot_core::messaging::{BusError, MessageEnvelope, MessagePublisher, Reach};
+use rockbot_core::messaging::{BusError, MessageEnvelope, MessagePublisher, Reach, headers};
 use rockbot_core::turn::{TurnOutcome, TurnRequest};
 use rockbot_core::user::AgentReply;
-use rockbot_core::{AgentIdentity, BoxError};
+use rockbot_core::{AgentIdentity, BoxError, TraceContext};
 use serde_json::json;
 
 use crate::engine::ReplySender;
@@ -29,9 +29,14 @@ pub(crate) struct BusReplySender {
 
 #[async_trait]
 impl ReplySender for BusReplySender {
-    async fn send(&self, request: &TurnRequest, outcome: &TurnOutcome) -> Result<(), BoxError> {
+    async fn send(
+        &self,
+        request: &TurnRequest,
+        outcome: &TurnOutcome,
+        trace: Option<&TraceContext>,
+    ) -> Result<(), BoxError> {
         let Some(topic) = &request.reply_to else { return Ok(()) };
-        let error = match self.publish(topic, request, outcome).await {
+        let error = match self.publish(topic, request, outcome, trace).await {
             Ok(reach) => {
                 tracing::debug!(turn = %outcome.turn, no_subscribers = reach == Reach::NoSubscribers, "reply sent");
                 return Ok(());
@@ -63,17 +68,23 @@ pub(crate) async fn publish_with_retries(
 }
 
 impl BusReplySender {
-    async fn publish(&self, topic: &str, request: &TurnRequest, outcome: &TurnOutcome) -> Result<Reach, BusError> {
+    async fn publish(
+        &self,
+        topic: &str,
+        request: &TurnRequest,
+        outcome: &TurnOutcome,
+        trace: Option<&TraceContext>,
+    ) -> Result<Reach, BusError> {
         let mut content = outcome.content();
         if content.has_stored_media() {
             let max = self.max_media_bytes;
             self.media.load_within(&request.principal, &mut content, max).await;
         }
-        let envelope = self.envelope(request, outcome, content)?;
+        let envelope = self.envelope(request, outcome, content, trace)?;
         match publish_with_retries(&*self.publisher, topic, &envelope).await {
             // The bus takes smaller messages than the limit of media says: references fit.
             Err(BusError::TooLarge { .. }) if outcome.content().has_stored_media() => {
-                let envelope = self.envelope(request, outcome, outcome.content())?;
+                let envelope = self.envelope(request, outcome, outcome.content(), trace)?;
                 publish_with_retries(&*self.publisher, topic, &envelope).await
             }
             published => published,
@@ -87,6 +98,7 @@ impl BusReplySender {
         request: &TurnRequest,
         outcome: &TurnOutcome,
         content: Content,
+        trace: Option<&TraceContext>,
     ) -> Result<Arc<MessageEnvelope>, BusError> {
         // Programs need the status of a reply that is no answer; an answer needs none.
         let status = (!outcome.is_answer()).then_some(&outcome.status);
@@ -101,6 +113,9 @@ impl BusReplySender {
             .with_source(Arc::clone(self.identity.name()));
         envelope.correlation_id = request.correlation_id.as_deref().map(Arc::from);
         envelope.destination = (!request.source.is_empty()).then(|| request.source.as_str().into());
+        if let Some(trace) = trace {
+            headers::set_trace(trace, &mut envelope.headers);
+        }
         Ok(Arc::new(envelope))
     }
 }

@@ -201,11 +201,17 @@ async fn edit(this: State<SkillTools>, args: EditSkill, cx: CallContext) -> Resu
             let left = "nothing would be left of it: use delete_skill";
             return Err(ChangeError::Rejected(ToolError::invalid_arguments(left)));
         }
+        // The user who endorses an edit reads its words alone: what is left of an untrusted text stays untrusted.
+        let is_seen = !is_untrusted_source(&before.provenance) || content == args.new_string;
+        let provenance = match cx.is_endorsed() && is_seen {
+            true => origin,
+            false => least(before.provenance.clone(), origin),
+        };
         Ok(Some(
             ((*before).clone())
                 .with_content(content)
                 .with_updated_at(now)
-                .with_provenance(least(before.provenance.clone(), origin)),
+                .with_provenance(provenance),
         ))
     };
     let edited = this.service.write(cx.principal(), &name, change).await;

@@ -39,7 +39,13 @@ async fn call_off(host: &AgentHost, request: TurnRequest, way: Way, ready: impl 
             let (agent, request) = (agent.clone(), request.clone());
             tokio::spawn(async move { agent.run(request).await });
             ready.await;
-            host.agent().cancel(&turn).await.unwrap();
+            let agent = host.agent().clone();
+            let cancelling = tokio::spawn(async move { agent.cancel(&turn).await });
+            settle().await;
+            // It waits for a journal that takes its time.
+            if cancelling.is_finished() {
+                cancelling.await.unwrap().unwrap();
+            }
         }
         Way::AskDropped => tokio::select! {
             biased;

@@ -2,24 +2,20 @@
 //! was full; and the conversation has what was told.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rockbot_core::chat::{ChatError, ChatErrorKind, Provenance, Role};
 use rockbot_core::context::Trust;
-use rockbot_core::store::{
-    ConversationMemory, ConversationTurn, InMemoryConversationMemory, StoreError, StoreErrorKind,
-};
+use rockbot_core::store::{ConversationMemory as _, InMemoryConversationMemory};
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::{Tool, ToolInvokeRequest, tool};
 use rockbot_core::turn::{InMemoryTurnJournal, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
-use rockbot_core::{BoxError, Principal, SessionId};
+use rockbot_core::{BoxError, Principal};
 use rockbot_host::{AgentHost, Stores, TurnCall, TurnError, turn_fn};
 use serde_json::json;
 
 use crate::support::journal::{Counting, DiskFull};
-use crate::support::{Anything, Notes, host_of, noting_tool};
+use crate::support::{Anything, Notes, host_of, noting_tool, settle};
 
 /// A tool that changes something, and the notes of its calls.
 fn send() -> (Tool, Notes) {
@@ -176,50 +172,55 @@ async fn a_failed_turn_says_what_was_done_and_quotes_a_server_as_text_of_others(
     assert!(provenance.source.contains("model server"), "{provenance:?}");
 }
 
-/// A memory whose first write fails.
-#[derive(Debug, Default)]
-struct FailsOnce(InMemoryConversationMemory, AtomicUsize);
+/// A turn that is cancelled at any write: what was told is what the next process says.
+#[tokio::test]
+async fn a_cancellation_that_was_told_stays_told_whatever_write_failed() {
+    for full_from in 2..=7 {
+        for writes in [1, 2, 100] {
+            let at = format!("{writes} writes from {full_from} on");
+            let kept = Kept::default();
+            let model = ScriptedModel::new().calls("send", json!({})).hangs();
+            let (first, _) = kept.host(&model, DiskFull(full_from, writes));
+            let agent = first.agent().clone();
+            let running = tokio::spawn(async move { agent.run(message()).await });
+            settle().await;
+            let cancelled = first.agent().cancel(&message().turn_id()).await;
+            let before = told(running.await.unwrap());
+            first.shutdown(Duration::from_secs(5)).await;
 
-#[async_trait]
-impl ConversationMemory for FailsOnce {
-    async fn append(
-        &self,
-        me: &Principal,
-        session: &SessionId,
-        turns: Vec<ConversationTurn>,
-    ) -> Result<(), StoreError> {
-        match self.1.fetch_add(1, Ordering::SeqCst) {
-            0 => Err(StoreError::new(StoreErrorKind::Io, "no space left")),
-            _ => self.0.append(me, session, turns).await,
+            let (second, sent) = kept.host(&ScriptedModel::new().says("another answer"), NEVER);
+            second.resume().await.unwrap();
+            let mut after = Vec::new();
+            for _ in 0..2 {
+                after.push(told(second.agent().run(message()).await).unwrap());
+            }
+            assert_eq!(after[0], after[1], "{at}");
+            if let Some(before) = before {
+                assert_eq!(after[0], before, "{at}");
+            }
+            if cancelled.is_ok() {
+                assert_ne!(after[0].0, TurnStatus::Answered, "{at}");
+            }
+            assert_eq!(sent.all(), [] as [&str; 0], "{at}: nothing is done twice");
         }
-    }
-
-    async fn recent(
-        &self,
-        me: &Principal,
-        session: &SessionId,
-        max: usize,
-    ) -> Result<Vec<ConversationTurn>, StoreError> {
-        self.0.recent(me, session, max).await
-    }
-
-    async fn clear(&self, me: &Principal, session: &SessionId) -> Result<(), StoreError> {
-        self.0.clear(me, session).await
-    }
-
-    async fn sessions(&self, me: &Principal) -> Result<Vec<SessionId>, StoreError> {
-        self.0.sessions(me).await
     }
 }
 
-#[tokio::test]
-async fn a_memory_that_fails_once_has_the_turn_all_the_same() {
-    let model = ScriptedModel::new().says("one");
-    let stores = Stores::new().with_conversation_memory(FailsOnce::default());
-    let host = host_of(&model).stores(stores).build().unwrap();
-    assert_eq!(host.agent().ask("s", "hi").await.unwrap().text, "one");
-    let history = host.agent().history("s").await.unwrap();
-    assert_eq!(history.len(), 2);
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_was_cancelled_is_not_worked_on_once_there_is_room() {
+    let kept = Kept::default();
+    let model = ScriptedModel::new().hangs().says("too late");
+    let (host, _) = kept.host(&model, DiskFull(3, 4));
+    let agent = host.agent().clone();
+    let running = tokio::spawn(async move { agent.run(message()).await });
+    settle().await;
+    let error = host.agent().cancel(&message().turn_id()).await.unwrap_err();
+    assert!(error.to_string().contains("is not recorded"), "{error}");
+    assert_eq!(told(running.await.unwrap()), None);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let outcome = host.agent().outcome(&message().turn_id()).await.unwrap();
+    assert_eq!(outcome.status, TurnStatus::Cancelled);
+    assert_eq!(model.requests().len(), 1);
 }
 
 /// A value whose destructor panics.

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use rockbot_core::CallContext;
 use rockbot_core::content::{Content, Provenance};
 use rockbot_core::context::{Origin, Priority};
+use rockbot_core::store::ConversationMemory as _;
 use rockbot_core::tool::{
     Recovery, Tool, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };

@@ -1,7 +1,5 @@
 //! A conversation as a whole: read, moved, copied.
 
-use std::sync::Arc;
-
 use rockbot_core::chat::Role;
 use rockbot_core::content::ContentError;
 use rockbot_core::store::{ConversationDocument, ConversationMemory, ConversationTurn, StoreError};
@@ -172,7 +170,7 @@ impl Conversation {
         Ok(fork)
     }
 
-    fn memory(&self) -> &Arc<dyn ConversationMemory> {
+    fn memory(&self) -> &dyn ConversationMemory {
         self.agent.memory()
     }
 }

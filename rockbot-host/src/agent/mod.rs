@@ -236,11 +236,13 @@ impl Agent {
     }
 
     /// Cancels a turn that works or waits for a person. The result of a mutating call that is running is still awaited
-    /// and recorded. Once this returns, the turn will not continue, even when the host stops at once and restarts.
+    /// and recorded. Once this returns, the cancellation is in the journal: the turn will not continue, even when the
+    /// process is killed at once and the host restarts.
     ///
     /// # Errors
     ///
-    /// Returns an error if this process does not work on the turn, or no longer does because the host stops.
+    /// Returns an error if this process does not work on the turn, or no longer does because the host stops, and if the
+    /// journal does not take the cancellation: then the turn is stopped, and stays so while this process lives.
     pub async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError> {
         let engine = self.shared.turns.engine();
         engine.check_access(turn, &self.principal).await?;
@@ -289,8 +291,8 @@ impl Agent {
         self.shared.turns.engine().is_idle()
     }
 
-    fn memory(&self) -> &Arc<dyn ConversationMemory> {
-        &self.shared.turns.engine().memory
+    fn memory(&self) -> &dyn ConversationMemory {
+        &*self.shared.turns.engine().memory
     }
 }
 

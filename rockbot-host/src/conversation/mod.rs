@@ -1,4 +1,4 @@
-//! Conversation memory on disk: [`FileConversationMemory`].
+//! Conversation memory on disk: [`FileConversationMemory`]; and the outbox in front of any conversation memory.
 //!
 //! A session is two files: a document and its log. `{session}.json` is a JSON array of messages, `{role, content,
 //! timestamp, turn}`, oldest first; `{session}.jsonl` beside it has the later ones, one such array per append. When the
@@ -25,9 +25,11 @@ mod layout;
 mod memory;
 mod open_logs;
 mod options;
+mod outbox;
 mod preload;
 mod session;
 mod session_cache;
 
 pub use memory::FileConversationMemory;
 pub use options::ConversationOptions;
+pub(crate) use outbox::{ConversationOutbox, Kept};

@@ -140,6 +140,8 @@ struct Drive<'a> {
     /// The records of events that are not in the journal yet. They are written before the driver acts on them; until
     /// then a crash loses nothing but pure work.
     unwritten: Vec<RunRecord>,
+    /// `true` once an event of the drive is the turn's cancellation.
+    is_cancelled: bool,
 }
 
 impl<'a> Drive<'a> {
@@ -166,6 +168,7 @@ impl<'a> Drive<'a> {
             began: (driver.clock.now(), Instant::now()),
             delegations: Vec::new(),
             unwritten: Vec::new(),
+            is_cancelled: false,
         }
     }
 
@@ -247,6 +250,7 @@ impl<'a> Drive<'a> {
         let (began, started) = self.began;
         let at = began.after(started.elapsed());
         let steps = self.turn.on(&event, at);
+        self.is_cancelled |= matches!(event, TurnEvent::Cancelled(_));
         self.steps.extend(steps.iter().cloned());
         self.unwritten.push(record(event, steps, at, is_critical));
     }
@@ -256,6 +260,9 @@ impl<'a> Drive<'a> {
         if !self.unwritten.is_empty() {
             self.driver.journal.append(self.claim, &self.unwritten).await?;
             self.unwritten.clear();
+            if self.is_cancelled {
+                self.live.set_cancellation_recorded();
+            }
         }
         Ok(())
     }

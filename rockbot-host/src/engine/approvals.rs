@@ -1,10 +1,10 @@
-//! Parked turns: decisions about their calls, their cancellation, and the expiry of their wait.
+//! Parked turns: decisions about their calls, and the expiry of their wait.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::support::loggable;
-use rockbot_core::turn::{Approval, ApprovalRequest, BusyPolicy, Claim, JournalError, TurnRequest, TurnStatus};
+use rockbot_core::turn::{Approval, ApprovalRequest, BusyPolicy, Claim, JournalError, TurnStatus};
 use rockbot_core::{Principal, Timestamp, TurnId};
 use tokio::sync::oneshot;
 
@@ -12,7 +12,7 @@ use super::claim::HeldClaim;
 use super::{TurnEngine, TurnError};
 use crate::driver::DriveStart;
 use crate::live::{LiveTurn, TurnState};
-use crate::turn::{CancelReason, Turn, TurnEvent, TurnStep, record};
+use crate::turn::{Turn, TurnEvent, TurnStep, record};
 
 /// Maximum interval between two looks at the clock while a turn waits. It bounds how late an expiry is noticed after
 /// the system clock was set or the machine slept, which timers do not see.
@@ -47,41 +47,6 @@ impl TurnEngine {
         }
     }
 
-    /// Cancels a turn, whether it works or is parked.
-    pub(crate) async fn cancel(self: &Arc<Self>, id: &TurnId) -> Result<(), TurnError> {
-        let live = self.find(id).ok_or_else(|| TurnError::NotFound(id.clone()))?;
-        self.cancel_live(&live, CancelReason::Caller).await
-    }
-
-    /// Cancels the parked turns of the session that `request` supersedes.
-    pub(super) async fn supersede_parked(self: &Arc<Self>, request: &TurnRequest) {
-        let is_superseded = |live: &Arc<LiveTurn>| {
-            let parked = live.request();
-            (&parked.principal, &parked.session) == (&request.principal, &request.session)
-                && matches!(live.state(), TurnState::Parked(_))
-        };
-        for live in self.live.all().into_iter().filter(is_superseded) {
-            if let Err(error) = self.cancel_live(&live, CancelReason::Superseded).await {
-                tracing::error!(turn = %live.id(), %error, "journal write failed; the parked turn was not superseded");
-            }
-        }
-    }
-
-    async fn cancel_live(self: &Arc<Self>, live: &LiveTurn, reason: CancelReason) -> Result<(), TurnError> {
-        // Both are needed: a working turn hears the token, a parked one has no task that could. A turn that is just
-        // being parked sees the token in `LiveTurn::suspend`, or is unparked here.
-        live.cancel(reason);
-        let event = TurnEvent::Cancelled(reason);
-        let is_parked = |turn: &Turn| turn.parked_until().is_some();
-        let is_unparked = self.unpark(live.id(), event, is_parked).await?;
-        match live.state() {
-            TurnState::Halted => Err(TurnError::Halted),
-            // Its claim is held elsewhere, so the cancellation is in no journal.
-            TurnState::Parked(_) if !is_unparked => Err(TurnError::Elsewhere(live.id().clone())),
-            TurnState::Working | TurnState::Parked(_) | TurnState::Ended(_) => Ok(()),
-        }
-    }
-
     /// Reports whether `by` decides about calls of turns of `principal`.
     pub(crate) fn may_decide(&self, by: &Principal, principal: &Principal) -> bool {
         by == principal || self.approvers.contains(by)
@@ -109,7 +74,7 @@ impl TurnEngine {
     ///
     /// A task of the host does it: a caller that goes away after the write must not leave a turn that is decided and does
     /// not run.
-    async fn unpark(
+    pub(super) async fn unpark(
         self: &Arc<Self>,
         id: &TurnId,
         event: TurnEvent,

@@ -3,7 +3,7 @@
 use rockbot_core::chat::{ChatMessage, ContextReason, OutputMode, OutputSchema, Provenance, Role};
 use rockbot_core::context::Origin;
 use rockbot_core::recall::ContextQuery;
-use rockbot_core::store::StoreError;
+use rockbot_core::store::{ConversationMemory as _, StoreError};
 use rockbot_core::tool::ToolView;
 use rockbot_core::turn::TurnRequest;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use rockbot_core::chat::Role;
-use rockbot_core::store::{ConversationTurn, LogEntry};
+use rockbot_core::store::{ConversationLog, ConversationTurn, LogEntry};
 use rockbot_core::support::{caught, loggable};
 use rockbot_core::turn::{Claim, JournalError, RunBody, TurnOutcome, TurnStatus};
 use rockbot_core::{BoxError, SessionId};
@@ -16,6 +16,7 @@ use super::claim::HeldClaim;
 use super::history::rounds_of;
 use super::reply::reply;
 use super::{TurnEngine, TurnError, span};
+use crate::conversation::Kept;
 use crate::live::{LiveTurn, TurnState};
 use crate::turn::{Turn, TurnEvent, from_sender, record};
 
@@ -39,9 +40,7 @@ impl TurnEngine {
             return self.leave_unfinished(live, claim, error).await;
         }
         let turn = &*turn;
-        if let Err(error) = self.remember(turn, &outcome).await {
-            tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "conversation memory unavailable; the turn is missing from its conversation");
-        }
+        let is_remembered = self.remember(turn, &outcome).await;
         self.note_tier(live, turn, &outcome);
         let outcome = Arc::new(outcome);
         live.announce_outcome(&outcome);
@@ -52,7 +51,7 @@ impl TurnEngine {
                 joined.ended().await;
             }
         }
-        self.conclude(live, claim, turn, outcome.clone()).await;
+        self.conclude(live, claim, turn, outcome.clone(), is_remembered).await;
         self.observe(turn, &outcome);
     }
 
@@ -77,6 +76,7 @@ impl TurnEngine {
     async fn leave_unfinished(self: &Arc<Self>, live: &LiveTurn, claim: HeldClaim, error: JournalError) {
         tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "journal write failed; the turn is resumed later, and gets its reply then");
         live.set_error(TurnError::from(error).into());
+        self.note_called_off(live);
         claim.release().await;
         self.deregister(live);
         live.publish(TurnState::Halted);
@@ -96,13 +96,21 @@ impl TurnEngine {
         }
     }
 
-    /// Sends the reply, writes the end of the turn to the journal, and publishes it to those who wait.
-    pub(super) async fn conclude(&self, live: &LiveTurn, claim: HeldClaim, turn: &Turn, outcome: Arc<TurnOutcome>) {
+    /// Sends the reply, writes the end of the turn to the journal, and publishes it to those who wait. A turn that is
+    /// neither in its conversation nor waits for it stays unfinished, and ends once more later.
+    pub(super) async fn conclude(
+        self: &Arc<Self>,
+        live: &LiveTurn,
+        claim: HeldClaim,
+        turn: &Turn,
+        outcome: Arc<TurnOutcome>,
+        is_remembered: bool,
+    ) {
         span::ended(&outcome);
         self.meters.record(&outcome, turn.worked());
         let Some(replies) = self.reply_sender(live) else {
             // Without a reply to send, the end is in the journal before any caller sees it.
-            self.finish(claim, Arc::clone(&outcome)).await;
+            self.finish_if(is_remembered, claim, Arc::clone(&outcome)).await;
             self.deregister(live);
             return live.publish(TurnState::Ended(outcome));
         };
@@ -111,11 +119,21 @@ impl TurnEngine {
         // order the crash would lose it.
         live.publish(TurnState::Ended(Arc::clone(&outcome)));
         match reply(&**replies, live, &outcome).await {
-            true => self.finish(claim, outcome).await,
+            true => self.finish_if(is_remembered, claim, outcome).await,
             // Unfinished, the turn ends once more at the next start, with the same outcome, and tries to send again.
             false => claim.release().await,
         }
         self.deregister(live);
+    }
+
+    async fn finish_if(self: &Arc<Self>, is_remembered: bool, claim: HeldClaim, outcome: Arc<TurnOutcome>) {
+        match is_remembered {
+            true => self.finish(claim, outcome).await,
+            false => {
+                claim.release().await;
+                self.resume_later();
+            }
+        }
     }
 
     /// Writes the end of a turn to the journal. A failure is logged: the turn then ends once more when its message comes
@@ -127,43 +145,49 @@ impl TurnEngine {
         }
     }
 
-    /// Appends a turn to its conversation, and to the conversation log if there is one.
+    /// Appends a turn to its conversation, and to the conversation log if there is one. Returns `false` if the turn neither
+    /// is in its conversation nor waits for it.
     ///
     /// A turn that failed before it called a tool leaves nothing behind: the user can send the message again, and the
     /// model does not need to know of the failure. Neither does a refused message, which no model is to read.
-    async fn remember(&self, turn: &Turn, outcome: &TurnOutcome) -> Result<(), BoxError> {
+    async fn remember(self: &Arc<Self>, turn: &Turn, outcome: &TurnOutcome) -> bool {
         let is_without_trace = match outcome.status {
             TurnStatus::Failed(_) => outcome.calls.is_empty(),
             TurnStatus::Refused => true,
             _ => false,
         };
         if is_without_trace {
-            return Ok(());
+            return true;
         }
         let request = turn.request();
-        let logged = self.log.as_ref().map(|_| self.entries_of(turn, outcome));
-        let remember = || {
-            let entries = self.entries_of(turn, outcome);
-            self.memory.append(&request.principal, &request.session, entries)
-        };
-        let remembering = async {
-            // Tried twice: the conversation must know what its user was told. It deduplicates by the id of the turn.
-            let remembered = match remember().await {
-                Ok(()) => Ok(()),
-                Err(_) => remember().await,
-            };
-            // The log is written even when the memory failed: one of the two still has the turn.
-            if let (Some(log), Some(entries)) = (&self.log, logged) {
-                let entries = log_entries(&request.session, entries);
-                log.append(&request.principal, entries).await?;
+        let conversation = (&request.principal, &request.session);
+        let entries = || self.entries_of(turn, outcome);
+        let kept = self.memory.append_turn(conversation, turn.id(), entries).await;
+        match &kept {
+            Ok(Kept::InMemory) => {}
+            Ok(Kept::InJournal) => self.resume_later(),
+            Err(error) => {
+                tracing::error!(turn = %turn.id(), error = %loggable(&error.to_string()), "neither the conversation memory nor the journal takes the turn; it ends once more later");
             }
-            remembered
-        };
-        // A panic of a store is caught, because the reply must go out in any case.
-        match caught(AssertUnwindSafe(remembering).catch_unwind().await) {
-            Ok(remembered) => Ok(remembered?),
-            Err(_) => Err("the conversation memory panicked".into()),
         }
+        // The log is written even when the memory failed: one of the two still has the turn.
+        if let Some(log) = &self.log {
+            self.log_to(&**log, turn, outcome).await;
+        }
+        kept.is_ok()
+    }
+
+    async fn log_to(&self, log: &dyn ConversationLog, turn: &Turn, outcome: &TurnOutcome) {
+        let request = turn.request();
+        let entries = log_entries(&request.session, self.entries_of(turn, outcome));
+        let logging = AssertUnwindSafe(log.append(&request.principal, entries)).catch_unwind();
+        // A panic of a store is caught, because the reply must go out in any case.
+        let error = match caught(logging.await) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => panic,
+        };
+        tracing::error!(turn = %turn.id(), error = %loggable(&error), "conversation log unavailable; the turn is missing from it");
     }
 
     /// Returns what the conversation keeps of a turn: its messages and its reply.

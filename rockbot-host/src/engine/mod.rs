@@ -11,6 +11,7 @@
 //! | `service.rs` | Runs turns as a tower service. |
 //! | `layers.rs` | Passes the work of a turn through the user's layers. |
 //! | `resume.rs`, `approvals.rs` | Resume interrupted turns, and turns that waited for a person. |
+//! | `cancel.rs` | Cancels turns that work or wait. |
 //!
 //! The engine owns the journal, the clock, the halt signal and the tier router, and shares them with the
 //! [`TurnDriver`], which performs the steps of one turn. A turn that a caller waits for outlives its process: it stops
@@ -20,6 +21,7 @@
 mod accept;
 mod approvals;
 mod briefing;
+mod cancel;
 mod claim;
 mod context;
 mod costs;
@@ -67,6 +69,7 @@ pub use service::{TurnCall, TurnService};
 use crate::answer::AnswerFilter;
 use crate::behavior::ModelBehaviors;
 use crate::chat::{BackgroundHost, GuardedChat};
+use crate::conversation::ConversationOutbox;
 use crate::driver::{ContextSources, ContextWindows, Hooks, LargeResults, OutputFilter, TurnDriver};
 use crate::live::{BacklogLimits, LiveTurn, LiveTurns, Sessions, TurnState};
 use crate::media::MediaLibrary;
@@ -76,6 +79,7 @@ use crate::telemetry::Traces;
 use crate::tool::ToolDispatcher;
 use crate::turn::PolicySnapshot;
 use accept::AcceptingTurns;
+use cancel::CalledOff;
 use history::HistoryWindow;
 use meters::TurnMeters;
 use prompt_cache::PrefixWatch;
@@ -104,7 +108,8 @@ pub(crate) struct TurnEngine {
     output: OutputFilter,
     driver: TurnDriver,
     layers: Option<TurnLayers>,
-    pub(crate) memory: Arc<dyn ConversationMemory>,
+    /// The conversation memory, with an outbox for what it refuses.
+    pub(crate) memory: Arc<ConversationOutbox>,
     prompt: Arc<SystemPrompt>,
     briefing: ResolvedBriefing,
     history: HistoryOptions,
@@ -132,10 +137,14 @@ pub(crate) struct TurnEngine {
     resuming: tokio::sync::Mutex<()>,
     /// `true` while turns that could not end here wait to be resumed.
     resumes_later: AtomicBool,
+    /// The cancelled turns among them.
+    called_off: CalledOff,
     /// Held while a parked turn changes, so that of several decisions at once each finds the turn parked or running,
     /// never in between. A tokio mutex, because the journal is written under it.
     unparking: tokio::sync::Mutex<()>,
     pub(crate) tasks: TaskTracker,
+    /// Fires when calls of other programs that did not end within the shutdown deadline are answered with an error.
+    pub(crate) cut_off: CancellationToken,
     /// Fires when tasks that did not end within the shutdown deadline are aborted.
     pub(crate) abort: CancellationToken,
 }
@@ -217,6 +226,7 @@ impl TurnEngine {
         let output = OutputFilter::new(deps.filter.take());
         let halt = CancellationToken::new();
         let driver = deps.driver(&windows, &output, &halt);
+        let memory = ConversationOutbox::new(deps.memory, deps.journal.clone(), deps.owner.clone());
         Self {
             journal: deps.journal,
             clock: deps.clock,
@@ -230,7 +240,7 @@ impl TurnEngine {
             output,
             driver,
             layers: deps.layers,
-            memory: deps.memory,
+            memory: Arc::new(memory),
             media: deps.media,
             log: deps.log,
             observers: deps.observers,
@@ -253,8 +263,10 @@ impl TurnEngine {
             waiting: Semaphore::new(MAX_WAITING),
             resuming: tokio::sync::Mutex::default(),
             resumes_later: AtomicBool::default(),
+            called_off: CalledOff::default(),
             unparking: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
+            cut_off: CancellationToken::new(),
             abort: CancellationToken::new(),
         }
     }

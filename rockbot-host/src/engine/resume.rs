@@ -16,6 +16,7 @@ use super::claim::HeldClaim;
 use super::reply::sender_trace;
 use super::run::HaltOnDrop;
 use super::{LEASE, TurnEngine, TurnError};
+use crate::conversation::ConversationOutbox;
 use crate::driver::DriveStart;
 use crate::live::{Admission, LiveTurn};
 use crate::turn::policy::uncertain;
@@ -45,7 +46,11 @@ impl TurnEngine {
             // The others must not wait for this one. It is tried again when its message comes, or at the next start.
             tracing::error!(turn = %id, error = %loggable(&error.to_string()), "journal unreadable; the turn is not resumed");
         };
-        for id in self.journal.unfinished().await? {
+        let unfinished = self.journal.unfinished().await?;
+        let (waiting, turns): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(ConversationOutbox::holds);
+        // Before the turns, which read the conversations.
+        self.memory.resume(waiting).await;
+        for id in turns {
             if self.find(&id).is_some() {
                 continue;
             }
@@ -73,8 +78,8 @@ impl TurnEngine {
         Ok(resumed)
     }
 
-    /// Resumes turns after a pause whose failure the journal did not take. One attempt is planned at a time, and none costs
-    /// more than a write that fails.
+    /// Resumes turns after a pause whose failure the journal did not take, and writes entries that their conversations did
+    /// not take. One attempt is planned at a time, and none costs more than a write that fails.
     pub(super) fn resume_later(self: &Arc<Self>) {
         if self.resumes_later.swap(true, Ordering::Relaxed) {
             return;
@@ -86,8 +91,11 @@ impl TurnEngine {
             if stopped {
                 return;
             }
-            if let Err(error) = engine.resume_all(None).await {
+            let resumed = engine.resume_all(None).await;
+            if let Err(error) = &resumed {
                 tracing::warn!(error = %loggable(&error.to_string()), "journal unreadable; unfinished turns are resumed later");
+            }
+            if resumed.is_err() || engine.memory.waiting() > 0 {
                 engine.resume_later();
             }
         });
@@ -104,6 +112,7 @@ impl TurnEngine {
             return Ok(None);
         };
         let live = LiveTurn::resumed(turn.request().clone(), asked);
+        self.call_off_again(&live);
         live.set_permit(Some(self.sessions.count(live.request())));
         self.register(&live);
         let replayed = turn.clone();

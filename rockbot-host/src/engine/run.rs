@@ -241,7 +241,7 @@ impl TurnEngine {
         };
         let mut outcome = TurnOutcome::new(live.id().clone(), status, &*theirs.text);
         outcome.media.clone_from(&theirs.media);
-        self.conclude(live, claim, &turn, Arc::new(outcome)).await;
+        self.conclude(live, claim, &turn, Arc::new(outcome), true).await;
     }
 
     /// Parks a turn, which then waits for a person without a task. Returns the claim when the turn was cancelled and

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use rockbot_core::BoxError;
 use rockbot_core::messaging::{Bus, BusError, DeliveryHandler, SubscribeOptions, Subscription, TopicPattern};
-use rockbot_core::store::StoreError;
+use rockbot_core::store::{ConversationMemory as _, StoreError};
 use rockbot_core::subsystem::{Parts, Running, Subsystem};
 use rockbot_core::support::caught;
 use rockbot_core::turn::JournalError;
@@ -23,6 +23,9 @@ use crate::workers::{Announcer, Announcing};
 
 /// Time in which a host that cannot start stops the parts that had started.
 const UNDO: Duration = Duration::from_secs(10);
+
+/// Time in which calls of other programs that are cut off answer with an error.
+const ANSWER_GRACE: Duration = Duration::from_millis(500);
 
 /// Time in which cancelled handlers are polled once more, so that they can end.
 const CANCEL_GRACE: Duration = Duration::from_millis(100);
@@ -356,6 +359,10 @@ impl Lifecycle {
         if !ended {
             ended = timeout_at(deadline, &mut handlers).await.is_ok();
         }
+        if !ended {
+            engine.cut_off.cancel();
+            ended = timeout(ANSWER_GRACE, &mut handlers).await.is_ok();
+        }
         engine.abort_all();
         if !ended {
             let _ = timeout(CANCEL_GRACE, handlers).await;
@@ -393,6 +400,7 @@ impl Lifecycle {
             Some(format!("`{name}`: {problem}"))
         };
         reasons.extend(started.subsystems.iter().filter_map(wrong));
+        reasons.extend(self.turns.engine().memory.problem());
         let ended = started
             .subscriptions
             .iter()

@@ -44,6 +44,8 @@ pub(crate) struct LiveTurn {
     layered: OnceLock<(ProgressSink, Vec<Arc<dyn OutputValidator>>)>,
     cancellation: CancellationToken,
     cancel_reason: OnceLock<CancelReason>,
+    /// Set once the cancellation is in the journal.
+    cancel_recorded: SetOnce<()>,
     /// Number of callers that wait for the turn.
     callers: AtomicUsize,
     mailbox: Mailbox,
@@ -87,6 +89,7 @@ impl LiveTurn {
             layered: OnceLock::new(),
             cancellation: CancellationToken::new(),
             cancel_reason: OnceLock::new(),
+            cancel_recorded: SetOnce::new(),
             callers: AtomicUsize::new(0),
             mailbox: Mailbox::default(),
             permit: PermitSlot::default(),
@@ -190,6 +193,17 @@ impl LiveTurn {
         // The reason is set before the token fires, so a task that sees the cancellation also sees its reason.
         let _ = self.cancel_reason.set(reason);
         self.cancellation.cancel();
+    }
+
+    /// Notes that the cancellation is in the journal.
+    pub(crate) fn set_cancellation_recorded(&self) {
+        // Recorded once: a turn that was cancelled ends.
+        let _ = self.cancel_recorded.set(());
+    }
+
+    /// Waits until the cancellation is in the journal.
+    pub(crate) async fn cancellation_recorded(&self) {
+        self.cancel_recorded.wait().await;
     }
 
     /// Returns the queue of messages that are to join the turn.

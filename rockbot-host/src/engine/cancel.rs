@@ -1,0 +1,88 @@
+//! Cancellation of turns: a cancellation that was told is in the journal, and stays so.
+//!
+//! A working turn hears its token, and its task records the cancellation; a parked one has no task, and is unparked. While
+//! the journal takes no records the caller gets an error instead; the turn then stays cancelled as long as this process
+//! lives, and is not worked on when it is resumed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rockbot_core::TurnId;
+use rockbot_core::turn::{JournalError, TurnRequest};
+
+use super::{TurnEngine, TurnError};
+use crate::live::{LiveTurn, TurnState};
+use crate::turn::{CancelReason, Turn, TurnEvent};
+
+/// The cancelled turns whose cancellation the journal did not take. Each is an unfinished turn of the journal, and leaves
+/// when it is resumed.
+pub(super) type CalledOff = Mutex<BTreeMap<TurnId, CancelReason>>;
+
+impl TurnEngine {
+    /// Cancels a turn, whether it works or is parked. Once this returns, the cancellation is in the journal.
+    pub(crate) async fn cancel(self: &Arc<Self>, id: &TurnId) -> Result<(), TurnError> {
+        let live = self.find(id).ok_or_else(|| TurnError::NotFound(id.clone()))?;
+        self.cancel_live(&live, CancelReason::Caller).await
+    }
+
+    /// Cancels the parked turns of the session that `request` supersedes.
+    pub(super) async fn supersede_parked(self: &Arc<Self>, request: &TurnRequest) {
+        let is_superseded = |live: &Arc<LiveTurn>| {
+            let parked = live.request();
+            (&parked.principal, &parked.session) == (&request.principal, &request.session)
+                && matches!(live.state(), TurnState::Parked(_))
+        };
+        for live in self.live.all().into_iter().filter(is_superseded) {
+            if let Err(error) = self.cancel_live(&live, CancelReason::Superseded).await {
+                tracing::error!(turn = %live.id(), %error, "journal write failed; the parked turn was not superseded");
+            }
+        }
+    }
+
+    async fn cancel_live(self: &Arc<Self>, live: &LiveTurn, reason: CancelReason) -> Result<(), TurnError> {
+        // Both are needed: a working turn hears the token, a parked one has no task that could. A turn that is just
+        // being parked sees the token in `LiveTurn::suspend`, or is unparked here.
+        live.cancel(reason);
+        let event = TurnEvent::Cancelled(reason);
+        let is_parked = |turn: &Turn| turn.parked_until().is_some();
+        if self.unpark(live.id(), event, is_parked).await? {
+            return Ok(());
+        }
+        // Cancel point: the turn stays cancelled.
+        let state = tokio::select! {
+            // In order: a turn that recorded its cancellation may have stopped since.
+            biased;
+            () = live.cancellation_recorded() => return Ok(()),
+            state = live.settled() => state,
+        };
+        match state {
+            TurnState::Halted if !self.halt.is_cancelled() => Err(unrecorded(live.id())),
+            TurnState::Halted => Err(TurnError::Halted),
+            // Its claim is held elsewhere, so the cancellation is in no journal.
+            TurnState::Parked(_) => Err(TurnError::Elsewhere(live.id().clone())),
+            TurnState::Working | TurnState::Ended(_) => Ok(()),
+        }
+    }
+
+    /// Notes a turn that is left unfinished, if it was cancelled.
+    pub(super) fn note_called_off(&self, live: &LiveTurn) {
+        if live.cancellation().is_cancelled() {
+            let mut called_off = self.called_off.lock().unwrap_or_else(PoisonError::into_inner);
+            called_off.insert(live.id().clone(), live.cancel_reason());
+        }
+    }
+
+    /// Cancels a turn that is resumed, if it was cancelled before.
+    pub(super) fn call_off_again(&self, live: &LiveTurn) {
+        let mut called_off = self.called_off.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reason) = called_off.remove(live.id()) {
+            live.cancel(reason);
+        }
+    }
+}
+
+fn unrecorded(turn: &TurnId) -> TurnError {
+    let context = format!("the cancellation of turn {turn} is not recorded, so a restart would resume it");
+    let cause = "cancel it again once the journal can be written".into();
+    JournalError::Io { context, cause }.into()
+}

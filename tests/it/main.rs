@@ -60,6 +60,7 @@ mod model_servers;
 mod model_settings;
 mod nudges;
 mod one_call;
+mod outbox;
 mod output_modes;
 mod output_validators;
 mod outside_text;
@@ -118,6 +119,7 @@ mod two_principals;
 mod users;
 mod users_over_buses;
 mod whole_host;
+mod worker_faults;
 mod working_memory;
 mod world_tools;
 

@@ -368,25 +368,27 @@ async fn a_call_whose_answer_cannot_be_sent_is_not_run_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_a_stopping_host_cuts_off_is_kept_and_not_given_to_another_one() {
-    let bus = InProcessBus::new();
-    let answers = Answers::of(&bus, "answers").await;
-    let (work, mut handle) = mock_tool("work");
-    let (other, other_handle) = mock_tool("work");
-    let one = started(workshop(&bus).tool(work.time_limit(LONG))).await;
-    answers.ask("m", &request("1", "work", "{}")).await;
-    let call = handle.next_call().await;
-    let _two = started(workshop(&bus).tool(other)).await;
-    one.shutdown(SECOND).await;
-    sleep(LONG).await;
-    drop(call);
-    assert_eq!((handle.cancelled(), other_handle.started()), (1, 0));
-    let letters = bus.dead_letters(10).await.unwrap();
-    let errors: Vec<_> = letters.iter().map(|letter| letter.last_error.as_str()).collect();
-    assert_eq!(
-        errors,
-        ["the host stopped while it was handled: it may have taken effect"]
-    );
+async fn a_call_that_a_stopping_host_cuts_off_is_answered_and_not_given_to_another_one() {
+    for (effect, code) in [(Effect::Mutating, "OutcomeUnknown"), (Effect::Pure, "ExecutionFailed")] {
+        let bus = InProcessBus::new();
+        let answers = Answers::of(&bus, "answers").await;
+        let (work, mut handle) = mock_tool("work");
+        let (other, other_handle) = mock_tool("work");
+        let mut work = work.time_limit(LONG);
+        work.registration.effect = effect;
+        let one = started(workshop(&bus).tool(work)).await;
+        answers.ask("m", &request("1", "work", "{}")).await;
+        let call = handle.next_call().await;
+        let _two = started(workshop(&bus).tool(other)).await;
+        one.shutdown(SECOND).await;
+        sleep(LONG).await;
+        drop(call);
+        assert_eq!((handle.cancelled(), other_handle.started()), (1, 0));
+        let told = answers.all();
+        let expected = format!("1 failed: {code}: the worker stopped before the call had ended");
+        assert!(told.len() == 1 && told[0].starts_with(&expected), "{told:?}");
+        assert_eq!(bus.dead_letters(10).await.unwrap(), []);
+    }
 }
 
 #[tokio::test(start_paused = true)]

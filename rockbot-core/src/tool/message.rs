@@ -23,6 +23,31 @@ impl Message for ToolErrorMessage {
     const TOPIC: Option<&'static str> = Some("tool.result");
 }
 
+impl Message for ToolOutcomeRequest {
+    const TYPE: &'static str = "rockbot.ToolOutcomeRequest";
+    const TOPIC: Option<&'static str> = Some("tool.outcome");
+}
+
+/// A question for what became of a mutating call, from a program that has restarted since it asked for the call.
+///
+/// All workers get it, and the one that has recorded the call answers as it would have answered the call: with its
+/// [`ToolInvokeResponse`], or with a [`ToolErrorMessage`] that its outcome is unknown, which is retryable as long as the
+/// call runs. The call itself is not run. [`RemoteToolExecutor`](super::RemoteToolExecutor) asks when a turn resumes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolOutcomeRequest {
+    /// Call in question.
+    pub call: ToolInvokeRequest,
+}
+
+impl ToolOutcomeRequest {
+    /// Creates a question about `call`.
+    pub fn new(call: ToolInvokeRequest) -> Self {
+        Self { call }
+    }
+}
+
 /// A [`ToolError`] on the wire: the answer to a call that failed without a response.
 ///
 /// ```

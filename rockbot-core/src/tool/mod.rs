@@ -56,7 +56,7 @@ pub use exposure::{ToolExposure, ToolGroup};
 pub use guide::{StaticGuide, ToolGuide};
 pub use guides::{GuideError, GuideSnapshot, ToolGuides};
 pub use invoke::{ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
-pub use message::ToolErrorMessage;
+pub use message::{ToolErrorMessage, ToolOutcomeRequest};
 pub(crate) use model_schema::schema_text;
 pub use model_schema::{NotStrict, StrictSchema};
 pub use registration::{ToolHints, ToolRegistration};

@@ -5,16 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::{
-    Effect, Tool, ToolError, ToolErrorCode, ToolErrorMessage, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse,
-    ToolRegistration,
+    Effect, Recovery, Tool, ToolError, ToolErrorCode, ToolErrorMessage, ToolExecutor, ToolInvokeRequest,
+    ToolInvokeResponse, ToolOutcomeRequest, ToolRegistration,
 };
 use crate::messaging::{
-    BusError, ErrorReply, Headers, Message as _, MessageEnvelope, PayloadError, RequestClient, RequestError, headers,
+    BusError, ErrorReply, Headers, Message, MessageEnvelope, PayloadError, RequestClient, RequestError, headers,
 };
 use crate::{BoxError, CallContext, CallId, MessageId};
+
+/// Maximum time for the answer to the question what became of a call. Workers without a record of it do not answer.
+const RECOVERY_TIME: Duration = Duration::from_secs(5);
 
 /// Creates a tool that `executor` runs in another program, with the effect and the time limit of `registration`.
 ///
@@ -58,6 +62,9 @@ pub fn remote_tool(registration: ToolRegistration, executor: RemoteToolExecutor)
 /// must be known. Calls of other effects fail with [`ToolErrorCode::Timeout`] or [`ToolErrorCode::ExecutionFailed`],
 /// and are abandoned on cancellation. The serving program is notified of a cancellation if the executor was given
 /// [a way](Self::with_abandoned). The client counts and drops answers that come late or twice.
+///
+/// When a turn resumes whose mutating call was interrupted, the executor asks the workers what became of it
+/// ([`ToolOutcomeRequest`]): a call that a worker has recorded as ended has its result, any other an unknown outcome.
 #[derive(Debug, Clone)]
 pub struct RemoteToolExecutor {
     client: Arc<RequestClient>,
@@ -141,8 +148,14 @@ impl RemoteToolExecutor {
         self
     }
 
-    /// Builds the request, with the remaining time and the idempotency key in its headers.
-    fn question(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Result<MessageEnvelope, ToolError> {
+    /// Builds a message about a call, with the remaining time, at most `limit`, and the idempotency key in its headers.
+    fn question<M: Message + Serialize>(
+        &self,
+        message: &M,
+        call: &CallId,
+        cx: &CallContext,
+        limit: Duration,
+    ) -> Result<MessageEnvelope, ToolError> {
         if cx.cancellation().is_cancelled() {
             return Err(ToolError::new(
                 ToolErrorCode::Cancelled,
@@ -150,16 +163,16 @@ impl RemoteToolExecutor {
             ));
         }
         let left = cx.time_left().unwrap_or(Duration::MAX);
-        let limit = left.min(self.time_limit).min(self.client.time_limit()).as_millis();
+        let limit = left.min(limit).min(self.client.time_limit()).as_millis();
         if limit == 0 {
             return Err(ToolError::execution_failed("not run: no time was left for it"));
         }
-        let mut envelope = MessageEnvelope::of(request).map_err(|error| ToolError::from(BoxError::from(error)))?;
+        let mut envelope = MessageEnvelope::of(message).map_err(|error| ToolError::from(BoxError::from(error)))?;
         envelope.headers = self.headers.clone();
         Ok(envelope
             .with_context(cx)
             .with_header(headers::TIMEOUT_MS, limit.to_string())
-            .with_header(headers::IDEMPOTENCY_KEY, cx.idempotency_key(&request.tool_call_id)))
+            .with_header(headers::IDEMPOTENCY_KEY, cx.idempotency_key(call)))
     }
 
     /// Converts the answer into the response or the error of the call.
@@ -221,7 +234,7 @@ impl RemoteToolExecutor {
 #[async_trait]
 impl ToolExecutor for RemoteToolExecutor {
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
-        let question = self.question(&request, cx)?;
+        let question = self.question(&request, &request.tool_call_id, cx, self.time_limit)?;
         let mut sent = SentCall {
             abandoned: self.abandoned.as_ref(),
             message: question.message_id.clone(),
@@ -242,6 +255,25 @@ impl ToolExecutor for RemoteToolExecutor {
         sent.abandoned = None;
         let answer = asked.map_err(|error| self.unanswered(error))?;
         self.read(&request, &answer)
+    }
+
+    async fn recover(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Recovery {
+        let asked = ToolOutcomeRequest::new(request.clone());
+        let topic = ToolOutcomeRequest::TOPIC.unwrap_or_default();
+        let Ok(question) = self.question(&asked, &request.tool_call_id, cx, RECOVERY_TIME) else {
+            return Recovery::Unknown;
+        };
+        let Ok(answer) = self.client.call(topic, question).await else {
+            return Recovery::Unknown;
+        };
+        match self.read(request, &answer) {
+            Ok(response) => Recovery::Finished(response),
+            Err(error) if error.code() != ToolErrorCode::OutcomeUnknown => {
+                Recovery::Finished(request.clone().fail(&error))
+            }
+            Err(error) if error.retry_helps() => Recovery::Running,
+            Err(_) => Recovery::Unknown,
+        }
     }
 }
 

@@ -24,7 +24,8 @@ impl TurnDriver {
         let cx = context(turn, live);
         for _ in 0..MAX_POLLS {
             match self.tools.recover(&request, &cx).await {
-                Recovery::Finished(mut response) => {
+                Recovery::Finished(response) => {
+                    let mut response = self.tools.labelled(response, Some(call.facts), &cx);
                     let keeping = self.media.keep_or_describe(cx.principal(), &mut response.content);
                     keeping.await;
                     let threshold = turn.policy().result_threshold;

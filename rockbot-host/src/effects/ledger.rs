@@ -23,6 +23,9 @@ const MAX_RESPONSE: usize = 256 * 1024;
 /// calls have run.
 const MAX_RESPONSES: usize = 16 * 1024 * 1024;
 
+/// The reason why the outcome of a call is unknown that had begun when its process or its handler ended.
+const INTERRUPTED: &str = "the call was interrupted after it had begun";
+
 /// Maximum time to wait for the end of the same call when the caller states no deadline.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
@@ -95,6 +98,16 @@ pub(crate) enum Admission<'a> {
     Unrecorded(String),
 }
 
+/// The state of a recorded call, for a caller that asks after it.
+pub(crate) enum Recorded {
+    /// The call has ended with this response.
+    Ended(ToolInvokeResponse),
+    /// The call still runs.
+    Running,
+    /// The call may have taken effect, for this reason.
+    Unknown(&'static str),
+}
+
 /// A guard of a call that runs. Dropped without [`EffectGuard::end`] it leaves a call with an unknown outcome.
 #[derive(Debug)]
 pub(crate) struct EffectGuard<'a> {
@@ -144,14 +157,33 @@ impl EffectLedger {
         }
     }
 
+    /// Returns what is known of a call, which does not begin by this, after waiting for its end; `None` if it is not recorded.
+    pub(crate) async fn recall(&self, key: EffectKey, deadline: Option<Instant>) -> Option<Recorded> {
+        let deadline = deadline.unwrap_or_else(|| Instant::now() + MAX_WAIT);
+        loop {
+            let mut running = match &self.lock().calls.get(&key.0)?.stage {
+                Stage::Running(ended) => ended.subscribe(),
+                Stage::Interrupted => return Some(Recorded::Unknown(INTERRUPTED)),
+                Stage::Ended(response) => {
+                    return Some(ended_with(response.as_deref()).map_or_else(Recorded::Unknown, Recorded::Ended));
+                }
+            };
+            if timeout_at(deadline, running.changed()).await.is_err() {
+                return Some(Recorded::Running);
+            }
+        }
+    }
+
     fn try_enter(&self, key: Digest, is_repeated: bool) -> Result<Entry<'_>, watch::Receiver<()>> {
         let now = self.clock.now();
         let mut state = self.lock();
         state.expire(cutoff(now, self.window));
         let decided = match state.calls.get(&key).map(|call| &call.stage) {
             Some(Stage::Running(ended)) => return Err(ended.subscribe()),
-            Some(Stage::Interrupted) => Admission::Unknown("the call was interrupted after it had begun"),
-            Some(Stage::Ended(response)) => ended(response.as_deref()),
+            Some(Stage::Interrupted) => Admission::Unknown(INTERRUPTED),
+            Some(Stage::Ended(response)) => {
+                ended_with(response.as_deref()).map_or_else(Admission::Unknown, Admission::Ended)
+            }
             None if is_repeated => {
                 Admission::Unknown("the call was delivered before, and this worker does not know what became of it")
             }
@@ -201,11 +233,11 @@ async fn synced(guard: EffectGuard<'_>, handle: Option<FileHandle>) -> Admission
     }
 }
 
-/// Returns the decision about a call that has ended.
-fn ended(response: Option<&str>) -> Admission<'static> {
+/// Returns the response of a call that has ended, or the reason why it is unknown.
+fn ended_with(response: Option<&str>) -> Result<ToolInvokeResponse, &'static str> {
     match response.map(serde_json::from_str) {
-        Some(Ok(response)) => Admission::Ended(response),
-        _ => Admission::Unknown("the call has run, and its result is not kept any more"),
+        Some(Ok(response)) => Ok(response),
+        _ => Err("the call has run, and its result is not kept any more"),
     }
 }
 

@@ -10,7 +10,7 @@ mod log;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use ledger::{Admission, EffectKey, EffectLedger};
+pub(crate) use ledger::{Admission, EffectKey, EffectLedger, Recorded};
 pub(crate) use log::{EffectLog, EffectLogError};
 
 use std::time::Duration;

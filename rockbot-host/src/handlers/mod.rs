@@ -13,6 +13,7 @@ mod progress;
 mod reply;
 mod running_calls;
 mod tool_call;
+mod tool_outcome;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub(crate) use reply::BusReplySender;
 use reply::publish_with_retries;
 pub(crate) use running_calls::{Cancellations, RunningCalls, cancel_subscription};
 pub(crate) use tool_call::{TOOL_TOPIC, ToolInvokeHandler, tool_subscription};
+pub(crate) use tool_outcome::{Outcomes, outcome_subscription};
 
 use crate::engine::{MAX_WAITING, TurnService};
 use crate::pipeline::HostRoute;

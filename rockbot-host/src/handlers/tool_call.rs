@@ -10,6 +10,7 @@ use rockbot_core::messaging::{
 use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolErrorMessage, ToolInvokeRequest, ToolInvokeResponse};
 use rockbot_core::{BoxError, CallContext};
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use super::publish_with_retries;
 use super::running_calls::RunningCalls;
@@ -22,6 +23,8 @@ pub(crate) struct ToolInvokeHandler {
     pub(crate) tools: Arc<ToolDispatcher>,
     pub(crate) effects: Arc<EffectLedger>,
     pub(crate) running: Arc<RunningCalls>,
+    /// Fires when the host stops and waits for its calls no longer.
+    pub(crate) cut_off: CancellationToken,
 }
 
 /// Maximum number of calls that a host handles at once. The limits of its tools apply besides.
@@ -44,7 +47,9 @@ pub(crate) fn tool_subscription(topic: &str) -> (String, SubscribeOptions) {
 #[async_trait]
 impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
     async fn handle(&self, request: ToolInvokeRequest, cx: &MessageContext) -> Result<(), BoxError> {
-        let response = self.respond(&request, cx).await;
+        // Cancel point: a call that the end of the host cuts off is dropped, and its caller learns so.
+        let response = self.cut_off.run_until_cancelled(self.respond(&request, cx)).await;
+        let response = response.unwrap_or_else(|| self.stopped(&request, cx));
         let answered = match response.code {
             Some(code) => {
                 let helps = response.retry_helps();
@@ -85,6 +90,17 @@ impl ToolInvokeHandler {
         }
     }
 
+    /// Returns the response to a call that was cut off.
+    fn stopped(&self, request: &ToolInvokeRequest, cx: &MessageContext) -> ToolInvokeResponse {
+        let effect = self.tools.facts(request, &context_of(request, cx)).effect;
+        let stopped = "the worker stopped before the call had ended";
+        let error = match effect {
+            Effect::Mutating => ToolError::outcome_unknown(stopped),
+            Effect::Pure | Effect::Idempotent => ToolError::execution_failed(stopped).with_retryable(true),
+        };
+        request.clone().fail(&error)
+    }
+
     /// Runs a mutating call, or returns its first result.
     async fn respond_once(
         &self,
@@ -120,7 +136,7 @@ impl ToolInvokeHandler {
 }
 
 /// Returns the context of a call. It ends a little before the caller's time does, so that the caller learns why.
-fn context_of(request: &ToolInvokeRequest, cx: &MessageContext) -> CallContext {
+pub(super) fn context_of(request: &ToolInvokeRequest, cx: &MessageContext) -> CallContext {
     let call = cx.call_context(request.session_id.as_str());
     match headers::timeout(&cx.envelope().headers) {
         Some(limit) => {
@@ -131,12 +147,12 @@ fn context_of(request: &ToolInvokeRequest, cx: &MessageContext) -> CallContext {
     }
 }
 
-async fn fail(request: &ToolInvokeRequest, error: &ToolError, cx: &MessageContext) -> Result<(), BusError> {
+pub(super) async fn fail(request: &ToolInvokeRequest, error: &ToolError, cx: &MessageContext) -> Result<(), BusError> {
     answer(&ToolErrorMessage::new(request, error), cx).await
 }
 
 /// Publishes the answer to the caller's reply topic, or to the common topic of tool results.
-async fn answer<M: Message + Serialize>(payload: &M, cx: &MessageContext) -> Result<(), BusError> {
+pub(super) async fn answer<M: Message + Serialize>(payload: &M, cx: &MessageContext) -> Result<(), BusError> {
     let topic = cx.envelope().reply_to.as_deref().or(ToolInvokeResponse::TOPIC);
     let topic = topic.ok_or(BusError::NoTopic(ToolInvokeResponse::TYPE))?;
     let answer = MessageEnvelope::of(payload)?

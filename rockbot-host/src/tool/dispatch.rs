@@ -12,12 +12,12 @@ use rockbot_core::tool::{
 };
 use rockbot_core::trust::{Label, Trust};
 use rockbot_core::{BoxError, CallContext, ToolName};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{Instrument as _, Span};
 
 use super::ToolLimits;
 use super::activation::Activated;
-use super::guard::{Guard, panicked};
+use super::guard::{Guard, GuardedTool, panicked};
 use super::span::{CallSpan, span};
 use crate::isolate::{Isolate, Isolated};
 use crate::layer::{Layers, Stack, call};
@@ -27,6 +27,9 @@ use crate::turn::CallFacts;
 /// Maximum time of the layers around a call without a deadline, besides the time limit of its tool. A rate limit may make
 /// a call wait long.
 const MAX_LAYER_TIME: Duration = Duration::from_secs(60 * 60);
+
+/// Maximum time to wait for the tool of an interrupted call.
+const ARRIVAL_TIME: Duration = Duration::from_secs(5);
 
 /// Time that layers have to pass on the end of a call.
 const LAYER_GRACE: Duration = Duration::from_secs(1);
@@ -194,7 +197,7 @@ impl ToolDispatcher {
 
     /// Labels the output of another tool than the one that the facts were asked of: a layer may have rewritten the call,
     /// and the registry may have changed. The turn takes it for what the facts state otherwise.
-    fn labelled(
+    pub(crate) fn labelled(
         &self,
         mut response: ToolInvokeResponse,
         facts: Option<CallFacts>,
@@ -262,16 +265,31 @@ impl ToolDispatcher {
         self.guard.needs_endorsement(request, cx).await
     }
 
-    /// Asks the tool for the result of an interrupted call, within the time limit of a call. A tool that panics, takes
-    /// longer or no longer exists answers [`Recovery::Unknown`].
+    /// Asks the tool for the result of an interrupted call, within the time limit of a call. A tool that panics or takes
+    /// longer answers [`Recovery::Unknown`], as does one that is not registered within five seconds: those of other
+    /// programs come a little after the start of the host.
     pub async fn recover(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Recovery {
-        let Some(tool) = self.guard.find(&request.tool_name) else {
+        let Ok(tool) = timeout(ARRIVAL_TIME, self.arrival_of(&request.tool_name)).await else {
             return Recovery::Unknown;
         };
         let asking = tool.entry.executor().recover(request, cx);
         match Isolate::new(asking, Instant::now(), tool.time_limit).await {
             Isolated::Done(recovery) => recovery,
             Isolated::TimedOut | Isolated::Panicked(_) => Recovery::Unknown,
+        }
+    }
+
+    /// Waits until a tool is registered.
+    async fn arrival_of(&self, name: &ToolName) -> Arc<GuardedTool> {
+        let mut generations = self.registry().watch();
+        loop {
+            if let Some(tool) = self.guard.find(name) {
+                return tool;
+            }
+            if generations.changed().await.is_err() {
+                // The registry is gone, and with it the hope for the tool.
+                std::future::pending::<()>().await;
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use rockbot_core::messaging::{
 };
 use rockbot_core::store::{FeedbackStore, InMemoryFeedbackStore};
 use rockbot_core::subsystem::{MergedDeclarations, Parts};
-use rockbot_core::tool::ToolInvokeRequest;
+use rockbot_core::tool::{ToolInvokeRequest, ToolOutcomeRequest};
 use rockbot_core::{AgentIdentity, BoxError, IdSource};
 use tokio_util::sync::CancellationToken;
 
@@ -16,8 +16,8 @@ use super::messages::MessageOptions;
 use crate::effects::EffectLedger;
 use crate::engine::{ReplySender, TurnService};
 use crate::handlers::{
-    self, BusReplySender, Cancellations, HandlerDeps, RunningCalls, TOOL_TOPIC, ToolInvokeHandler, cancel_subscription,
-    tool_subscription,
+    self, BusReplySender, Cancellations, HandlerDeps, Outcomes, RunningCalls, TOOL_TOPIC, ToolInvokeHandler,
+    cancel_subscription, outcome_subscription, tool_subscription,
 };
 use crate::host::lifecycle::{BusSide, PendingSubscription};
 use crate::layer::Layers;
@@ -63,7 +63,7 @@ impl MessageSettings {
         if self.serves_tools {
             let topic = self.tool_topic(identity);
             self.subscriptions
-                .extend([tool_subscription(&topic), cancel_subscription()]);
+                .extend([tool_subscription(&topic), cancel_subscription(), outcome_subscription()]);
         }
         self.subscribe_to_handled_topics(problems);
         problems.extend(self.missing().map(BoxError::from));
@@ -170,13 +170,15 @@ impl MessageSettings {
             let running = Arc::<RunningCalls>::default();
             let handler = ToolInvokeHandler {
                 tools: turns.engine().tools.clone(),
-                effects,
+                effects: effects.clone(),
                 running: running.clone(),
+                cut_off: turns.engine().cut_off.clone(),
             };
             routes.push(HostRoute::at_most_once(MessageRoute::of::<ToolInvokeRequest, _>(
                 handler,
             )));
             routes.push(MessageRoute::of::<ToolCallCancelled, _>(Cancellations(running)).into());
+            routes.push(MessageRoute::of::<ToolOutcomeRequest, _>(Outcomes(effects)).into());
         }
         routes
     }

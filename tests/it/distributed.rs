@@ -2,41 +2,21 @@
 
 use std::process::Stdio;
 
+use rockbot::AgentIdentity;
 use rockbot::message::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 use rockbot::message::{Bus as _, UserProxyTopics};
-use rockbot::{AgentIdentity, IdSource as _, RandomIds};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::example_programs::{example, run, text};
-
-/// Returns the URL of the broker, and settings that no other test has. Without a broker the test is skipped.
-async fn broker() -> Option<(String, RabbitMqSettings)> {
-    let url = std::env::var("ROCKBOT_TEST_RABBITMQ_URL").unwrap_or_else(|_| "amqp://127.0.0.1:5672".to_owned());
-    let mut settings = RabbitMqSettings::from_url(&url).unwrap();
-    let network = format!("test-{}", RandomIds.next_id());
-    settings.dead_letter_exchange_name = format!("{network}.dlx");
-    settings.queue_prefix.clone_from(&network);
-    settings.exchange_name = network;
-    match RabbitMqBus::connect(settings.clone()).await {
-        Ok(bus) => {
-            bus.delete_topology().await.unwrap();
-            let _ = bus.close(std::time::Duration::ZERO).await;
-            Some((url, settings))
-        }
-        Err(error) if std::env::var("ROCKBOT_TEST_REQUIRE").is_ok_and(|require| require == "all") => panic!("{error}"),
-        Err(error) => {
-            println!("SKIPPED: {error}");
-            None
-        }
-    }
-}
+use crate::support::networks::broker::Exchange;
 
 #[tokio::test]
 async fn an_agent_its_tool_and_its_user_are_three_processes() {
-    let Some((url, _)) = broker().await else { return };
+    let Some(exchange) = Exchange::open().await else { return };
     let folder = tempfile::tempdir().unwrap();
-    let arguments = ["--bus", url.as_str(), "--ask", "What is 6 * 7?"];
+    let arguments = ["--bus", exchange.url.as_str(), "--ask", "What is 6 * 7?"];
     let output = run("distributed", &arguments, folder.path()).await;
+    exchange.delete(&[]).await;
     let (answer, told) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{told}");
     assert!(answer.ends_with("`calculate` says:\n42\n"), "{answer}");
@@ -47,7 +27,8 @@ async fn an_agent_its_tool_and_its_user_are_three_processes() {
 
 #[tokio::test]
 async fn the_chat_talks_to_the_full_agent_over_the_broker() {
-    let Some((url, settings)) = broker().await else { return };
+    let Some(exchange) = Exchange::open().await else { return };
+    let (url, settings) = (exchange.url.clone(), exchange.settings.clone());
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("agent.toml");
     let network = &settings.exchange_name;
@@ -67,6 +48,7 @@ async fn the_chat_talks_to_the_full_agent_over_the_broker() {
     let (answer, told) = (text(&output.stdout), text(&output.stderr));
     agent.kill().await.unwrap();
     clean_up(settings).await;
+    exchange.delete(&[]).await;
     assert!(output.status.success(), "{told}");
     assert!(answer.ends_with("`take_note` says:\nNoted.\n"), "{answer}");
     assert!(!folder.path().join("data/chat").exists());

@@ -12,14 +12,17 @@ use rockbot::chat::{
 use rockbot::config::Config;
 use rockbot::message::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 use rockbot_core::context::Trust;
-use rockbot_core::messaging::{Delivery, MessageEnvelope};
+use rockbot_core::messaging::{DeadLetters as _, Delivery, MessageEnvelope, MessagePublisher as _, RequestClient};
 use rockbot_core::turn::TurnRequest;
+use rockbot_core::user::UserMessage;
 use rockbot_core::{CallContext, Secret};
 use rockbot_host::AgentHost;
 use serde_json::{Value, json};
 
 use crate::support::dialects;
 use crate::support::model_server::ModelServer;
+use crate::support::networks::broker::Exchange;
+use crate::support::networks::until;
 
 /// Stands in all that is secret.
 const CANARY: &str = "canary4711";
@@ -258,6 +261,65 @@ fn a_message_shows_neither_its_body_nor_the_values_of_its_properties() {
     check("a message", &format!("{envelope:?} {envelope:#?}"));
     let delivery = Delivery::new(Arc::<str>::from("topic"), Arc::new(envelope)).with_trust(Trust::User);
     check("a delivery", &format!("{delivery:?}"));
+}
+
+/// A person writes over the broker with secrets in the properties, a model's server quotes its request, and a message is
+/// refused: nothing of that is repeated.
+#[tokio::test]
+async fn over_a_broker_nothing_secret_is_repeated() {
+    let Some(exchange) = Exchange::open().await else { return };
+    let logs = Logs::default();
+    let _listening = logs.listen();
+    let folder = tempfile::tempdir().unwrap();
+    let server = quoting(400, false);
+    let (_, client) = clients(&server.endpoint).remove(0);
+    let bus = Arc::new(RabbitMqBus::connect(exchange.settings.clone()).await.unwrap());
+    let host = AgentHost::builder("clerk")
+        .chat(client)
+        .data_dir(folder.path())
+        .shared_bus(bus.clone())
+        .serve_users()
+        .build()
+        .unwrap();
+    host.start().await.unwrap();
+    let with_properties = |message: MessageEnvelope| {
+        let message = message.with_header("authorization", secret("property"));
+        message.with_header("x-api-key", secret("key-property"))
+    };
+
+    let asking = RequestClient::new(exchange.connect().await, "desk");
+    let message = MessageEnvelope::of(&UserMessage::new("s", "Hi!")).unwrap();
+    let reply = asking.call("user.message", with_properties(message)).await.unwrap();
+    check("a reply", &format!("{reply:?} {:?}", reply.headers));
+    check("a reply", &String::from_utf8_lossy(&reply.body));
+
+    let poison = MessageEnvelope::new("unknown.Type", secret("body")).with_id("poison");
+    bus.publish("user.message", Arc::new(with_properties(poison)))
+        .await
+        .unwrap();
+    until("the message is a dead letter", async || {
+        !bus.dead_letters(9).await.unwrap().is_empty()
+    })
+    .await;
+    let letters = bus.dead_letters(9).await.unwrap();
+    check("a dead letter", &format!("{letters:?} {letters:#?}"));
+    assert_eq!(letters.len(), 1);
+    check("the reason of a dead letter", &letters[0].last_error);
+
+    let url = exchange
+        .url
+        .replace("amqp://", &format!("amqp://guest:{}@", secret("password")));
+    let refused = RabbitMqBus::connect(RabbitMqSettings::from_url(&url).unwrap()).await;
+    check_error("a refused connection", &refused.unwrap_err());
+    check(
+        "a bus",
+        &format!("{bus:?} {:?} {:#?}", exchange.settings, exchange.settings),
+    );
+    host.shutdown(std::time::Duration::from_secs(5)).await;
+    bus.delete_topology().await.unwrap();
+    exchange.delete(&[]).await;
+    check("the files", &files(folder.path()));
+    check("the log", &logs.text());
 }
 
 /// All that the files of a folder hold, in one text.

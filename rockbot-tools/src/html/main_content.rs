@@ -5,9 +5,11 @@
 //! deepest element that still holds most of that weight. Inside of it, blocks that are mostly links are dropped. A page of
 //! which too little would be left keeps everything that is shown.
 
-use super::dom::{DOCUMENT, Dom, NodeData, NodeId, Step};
+use super::dom::{DOCUMENT, Dom, NodeData, NodeId};
+use super::lead::with_lead;
 use super::markdown::is_block;
 use super::noise::{self, Kind, kind_of};
+use super::promotion::drop_promotions;
 
 /// Share of the weight that the root of the content holds.
 const MOST: f64 = 0.85;
@@ -26,9 +28,9 @@ const MIN_CONTENT: usize = 140;
 
 /// The texts below each node, in bytes without white space.
 #[derive(Debug, Clone, Copy, Default)]
-struct Weight {
-    text: usize,
-    links: usize,
+pub(super) struct Weight {
+    pub(super) text: usize,
+    pub(super) links: usize,
     /// Text that counts as content.
     good: usize,
 }
@@ -46,13 +48,14 @@ pub(super) fn find(dom: &mut Dom) -> NodeId {
         return body;
     }
     let root = root_of(dom, &weights, body);
-    let dropped = drop_link_blocks(dom, &weights, root);
+    let mut dropped = drop_link_blocks(dom, &weights, root);
+    dropped.extend(drop_promotions(dom, &weights, root));
     let kept = weigh(dom)[root.index()].text;
     if kept < MIN_CONTENT && kept < left.text / 2 {
         restore(dom, &dropped);
         return body;
     }
-    root
+    if root == body { root } else { with_lead(dom, &weights, root) }
 }
 
 fn restore(dom: &mut Dom, dropped: &[NodeId]) {
@@ -145,7 +148,7 @@ fn root_of(dom: &Dom, weights: &[Weight], body: NodeId) -> NodeId {
     // The last one is the innermost. What it holds is its own: an introduction may stand apart from the text.
     let marked = marked.next_back();
     if let Some(root) = marked.filter(|root| dom.name(*root) != "main") {
-        return with_heading(dom, weights, root, body);
+        return root;
     }
     let mut root = marked.unwrap_or(body);
     let enough = weights[root.index()].good as f64 * MOST;
@@ -176,7 +179,7 @@ fn root_of(dom: &Dom, weights: &[Weight], body: NodeId) -> NodeId {
         }
         root = child;
     }
-    with_heading(dom, weights, root, body)
+    root
 }
 
 fn is_shown(dom: &Dom, id: NodeId) -> bool {
@@ -185,21 +188,6 @@ fn is_shown(dom: &Dom, id: NodeId) -> bool {
 
 fn holds_blocks(dom: &Dom, id: NodeId) -> bool {
     dom.children(id).any(|child| is_block(dom.name(child)))
-}
-
-/// Returns the nearest element around `root` with the heading of the page, if little else is in it.
-fn with_heading(dom: &Dom, weights: &[Weight], root: NodeId, body: NodeId) -> NodeId {
-    let has_heading = |id: NodeId| {
-        dom.walk(id)
-            .any(|step| matches!(step, Step::Enter(inner) if dom.name(inner) == "h1"))
-    };
-    if root == body || has_heading(root) {
-        return root;
-    }
-    let own = weights[root.index()].text as f64;
-    let around = dom.ancestors(root).take(3).take_while(|parent| *parent != body);
-    let mut around = around.take_while(|parent| weights[parent.index()].text as f64 <= 1.25 * own + 200.0);
-    around.find(|parent| has_heading(*parent)).unwrap_or(root)
 }
 
 /// Drops the blocks below `root` that are mostly links, such as lists of other articles.

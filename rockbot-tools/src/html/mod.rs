@@ -1,11 +1,13 @@
 //! Pages: from HTML to Markdown, whole or the main content alone.
 
 mod dom;
+mod lead;
 mod main_content;
 mod markdown;
 mod metadata;
 mod noise;
 mod parse;
+mod promotion;
 #[cfg(test)]
 mod tests;
 

@@ -76,17 +76,21 @@ pub(super) enum Kind {
 }
 
 /// Words of classes and ids of parts around the content. A word counts between other characters than letters.
-const SUSPECT: [&str; 114] = [
+const SUSPECT: [&str; 146] = [
     "ad",
     "adbox",
     "ads",
     "adsense",
     "advert",
     "advertisement",
+    "affiliate",
+    "also-read",
     "article-footer",
+    "audio-player",
     "author",
     "author-bio",
     "authorbio",
+    "authorbox",
     "autor",
     "banner",
     "bottom-bar",
@@ -102,10 +106,16 @@ const SUSPECT: [&str; 114] = [
     "commentaires",
     "commentlist",
     "comments",
+    "community-notice",
     "consent",
     "cookie",
     "cookies",
     "copyright",
+    "cptch",
+    "credit",
+    "credito",
+    "credits",
+    "cta",
     "disclaimer",
     "disqus",
     "donate",
@@ -115,12 +125,17 @@ const SUSPECT: [&str; 114] = [
     "entry-meta",
     "eu-cookie",
     "footer",
+    "fotocredit",
+    "further-reading",
     "gdpr",
     "hidden",
     "infobar",
+    "interesting-articles",
     "kommentar",
     "kommentare",
     "legal",
+    "license-area",
+    "lizenz",
     "login",
     "masthead",
     "menu",
@@ -136,7 +151,9 @@ const SUSPECT: [&str; 114] = [
     "navbox",
     "navigation",
     "newsletter",
+    "nocomments",
     "noprint",
+    "notice-after",
     "offscreen",
     "outbrain",
     "pagenav",
@@ -148,49 +165,64 @@ const SUSPECT: [&str; 114] = [
     "post-footer",
     "post-meta",
     "post-navigation",
+    "post-ratings",
     "posted-on",
     "postmeta",
     "print-only",
     "printfooter",
     "promo",
+    "promobox",
     "promoted",
     "rating",
+    "ratings",
     "reacties",
     "read-more",
     "readmore",
+    "recent-posts",
     "recirc",
     "recirculation",
     "recommend",
     "recommended",
     "related",
+    "related-articles",
     "related-posts",
+    "relatedposts",
     "respond",
     "rss",
+    "saboxplugin",
     "screen-reader-text",
     "search",
     "share",
+    "shareblock",
     "sharedaddy",
     "sharing",
     "shoutbox",
     "sidebar",
     "sidemenu",
+    "similar",
     "skip",
     "skip-link",
+    "snippet",
     "social",
     "sponsor",
     "sponsored",
     "sr-only",
     "subscribe",
+    "subvert",
     "taboola",
     "tagcloud",
     "tags",
     "teaser",
+    "teaserlist",
     "teasers",
     "timestamp",
     "toolbar",
     "topics",
     "trending",
+    "upsell",
+    "upvote",
     "widget",
+    "yarpp",
 ];
 
 /// Words of classes and ids of the content.
@@ -219,6 +251,33 @@ const CONTENT: [&str; 22] = [
     "page-content",
 ];
 
+/// Words of classes and ids of an article's introduction.
+const LEAD: [&str; 16] = [
+    "abstract",
+    "dek",
+    "excerpt",
+    "intro",
+    "introduction",
+    "lead",
+    "leader",
+    "lede",
+    "standfirst",
+    "subheadline",
+    "subline",
+    "subtitle",
+    "summary",
+    "teaser-intro",
+    "teaser-text",
+    "vorspann",
+];
+
+/// Returns `true` if a class or id says that the element is the introduction of an article.
+pub(super) fn is_lead(element: &Element) -> bool {
+    let names = [element.text_of("id"), element.text_of("class")];
+    let mut words = names.iter().flat_map(|names| names.split_ascii_whitespace());
+    words.any(|name| has_word(name, &LEAD))
+}
+
 /// Returns the kind of an element.
 pub(super) fn kind_of(dom: &Dom, id: NodeId) -> Kind {
     let Some(element) = dom.element(id) else {
@@ -244,7 +303,7 @@ pub(super) fn kind_of(dom: &Dom, id: NodeId) -> Kind {
         "nav" | "button" | "dialog" => return Kind::Frame,
         "footer" | "aside" => return Kind::Frame,
         "header" if !is_in_content(dom, id) => return Kind::Frame,
-        "html" | "body" | "main" | "article" | "h1" | "p" | "pre" | "code" | "td" | "th" | "tr" | "tbody" => {
+        "html" | "body" | "main" | "h1" | "pre" | "code" | "td" | "th" | "tr" | "tbody" => {
             return Kind::Plain;
         }
         _ => {}
@@ -257,7 +316,7 @@ pub(super) fn kind_of(dom: &Dom, id: NodeId) -> Kind {
     if words().any(|word| CONTENT.contains(&&*word.to_ascii_lowercase())) {
         return Kind::Content;
     }
-    match words().any(is_suspect) {
+    match words().any(is_suspect) && !is_lead(element) {
         true => Kind::Suspect,
         false => Kind::Plain,
     }
@@ -269,29 +328,32 @@ fn is_in_content(dom: &Dom, id: NodeId) -> bool {
         .any(|parent| matches!(dom.name(parent), "article" | "main" | "section"))
 }
 
-/// Returns `true` if a class or id contains one of the suspect words, whole or as a part between signs.
+/// Returns `true` if a class or id contains one of the suspect words.
 fn is_suspect(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let is_word = |word: &str| SUSPECT.binary_search(&word).is_ok();
     // Utility classes say how something looks, and not what it is.
-    if lower.contains(':') || lower.starts_with("has-") || lower.starts_with("no-") || lower.starts_with("with-") {
-        return false;
-    }
-    if is_word(&lower) || SUSPECT.iter().any(|word| word.contains('-') && lower.contains(word)) {
+    let is_utility = name.contains(':') || ["has-", "no-", "with-"].iter().any(|start| name.starts_with(start));
+    !is_utility && has_word(name, &SUSPECT)
+}
+
+/// Returns `true` if a class or id contains one of `words`, which are sorted, whole or as a part between signs.
+fn has_word(name: &str, words: &[&str]) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let is_word = |word: &str| words.binary_search(&word).is_ok();
+    if is_word(&lower) || words.iter().any(|word| word.contains('-') && lower.contains(word)) {
         return true;
     }
     if lower.split(|c: char| !c.is_ascii_alphabetic()).any(is_word) {
         return true;
     }
     // `relatedPosts` and `SideBar`.
-    let mut words = Vec::new();
     let mut start = 0;
+    let mut parts = Vec::new();
     for (at, _) in name.match_indices(|c: char| c.is_ascii_uppercase()) {
-        words.push(&name[start..at]);
+        parts.push(&name[start..at]);
         start = at;
     }
-    words.push(&name[start..]);
-    words.len() > 1 && words.iter().any(|word| is_word(&word.to_ascii_lowercase()))
+    parts.push(&name[start..]);
+    parts.len() > 1 && parts.iter().any(|part| is_word(&part.to_ascii_lowercase()))
 }
 
 /// Returns `true` if the node is the document.

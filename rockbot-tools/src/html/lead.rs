@@ -1,11 +1,16 @@
 //! What belongs to an article and stands before its text: the heading and the introduction.
 
+use std::collections::BTreeSet;
+
 use super::dom::{DOCUMENT, Dom, NodeId, Step};
 use super::main_content::Weight;
 use super::noise;
 
 /// Minimum and maximum length of an introduction, in bytes without white space.
 const LENGTH: std::ops::Range<usize> = 40..1_500;
+
+/// Maximum number of parts of an introduction.
+const MAX_PARTS: usize = 16;
 
 /// Share of an introduction that may be links.
 const LINKS: f64 = 0.4;
@@ -22,7 +27,7 @@ pub(super) fn with_lead(dom: &mut Dom, weights: &[Weight], root: NodeId) -> Node
     let mut kept: Vec<NodeId> = heading.into_iter().collect();
     for id in before.into_iter().filter(|id| heading.is_none_or(|heading| *id > heading)) {
         let is_in_kept = dom.ancestors(id).any(|parent| kept.contains(&parent));
-        if !is_in_kept && is_lead(dom, weights, id, heading.is_some()) {
+        if kept.len() < MAX_PARTS && !is_in_kept && is_lead(dom, weights, id, heading.is_some()) {
             kept.push(id);
         }
     }
@@ -54,22 +59,22 @@ fn is_lead(dom: &Dom, weights: &[Weight], id: NodeId, is_under_heading: bool) ->
 
 /// Drops everything but `kept` below their nearest common ancestor, and returns it.
 fn keep_only(dom: &mut Dom, kept: &[NodeId]) -> NodeId {
-    let path = |id: NodeId| -> Vec<NodeId> {
-        let mut path: Vec<_> = dom.ancestors(id).collect();
+    let path = |id: &NodeId| -> Vec<NodeId> {
+        let mut path: Vec<_> = dom.ancestors(*id).collect();
+        path.push(DOCUMENT);
         path.reverse();
         path
     };
-    let paths: Vec<Vec<NodeId>> = kept.iter().map(|id| path(*id)).collect();
-    let shortest = paths.iter().map(Vec::len).min().unwrap_or(0);
-    let common = (0..shortest).take_while(|at| paths.iter().all(|path| path[*at] == paths[0][*at]));
+    let paths: Vec<Vec<NodeId>> = kept.iter().map(path).collect();
+    let shortest = paths.iter().map(Vec::len).min().unwrap_or(1);
+    let common = (1..shortest).take_while(|at| paths.iter().all(|path| path[*at] == paths[0][*at]));
     let depth = common.count();
-    let top = depth.checked_sub(1).map_or(DOCUMENT, |last| paths[0][last]);
-    let between: Vec<NodeId> = paths.iter().flat_map(|path| path[depth..].iter().copied()).collect();
-    for parent in between.iter().copied().chain([top]) {
-        let children: Vec<NodeId> = dom.children(parent).collect();
-        for child in children {
+    // The common ancestor, and all elements between it and what is kept.
+    let between: BTreeSet<NodeId> = paths.iter().flat_map(|path| path[depth..].iter().copied()).collect();
+    for parent in &between {
+        for child in dom.children(*parent).collect::<Vec<_>>() {
             dom[child].is_dropped = !kept.contains(&child) && !between.contains(&child);
         }
     }
-    top
+    paths[0][depth]
 }

@@ -5,9 +5,9 @@
 //! deepest element that still holds most of that weight. Inside of it, blocks that are mostly links are dropped. A page of
 //! which too little would be left keeps everything that is shown.
 
+use super::blocks::is_block;
 use super::dom::{DOCUMENT, Dom, NodeData, NodeId};
 use super::lead::with_lead;
-use super::markdown::is_block;
 use super::noise::{self, Kind, kind_of};
 use super::promotion::drop_promotions;
 
@@ -23,6 +23,12 @@ const SUSPECT_SHARE: f64 = 0.4;
 /// Share of text in links above which a block is navigation.
 const LINKS: f64 = 0.6;
 
+/// Mean length of the links that are words and not titles, in bytes without white space.
+const WORDS: usize = 24;
+
+/// Maximum number of links of a block that text around it explains.
+const FEW: usize = 4;
+
 /// Minimum length of the content, in bytes. A page of which less is left keeps everything that is shown.
 const MIN_CONTENT: usize = 140;
 
@@ -31,6 +37,8 @@ const MIN_CONTENT: usize = 140;
 pub(super) struct Weight {
     pub(super) text: usize,
     pub(super) links: usize,
+    /// Number of links.
+    anchors: usize,
     /// Text that counts as content.
     good: usize,
 }
@@ -75,16 +83,12 @@ fn weigh(dom: &Dom) -> Vec<Weight> {
         match &dom[id].data {
             NodeData::Text(text) => {
                 let length = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).count();
-                weights[id.index()] = Weight {
-                    text: length,
-                    links: 0,
-                    good: 0,
-                };
+                weights[id.index()].text = length;
             }
             NodeData::Element(element) => {
                 let own = &mut weights[id.index()];
                 match &*element.name {
-                    "a" => own.links = own.text,
+                    "a" => (own.links, own.anchors) = (own.text, usize::from(own.text > 0)),
                     "p" | "pre" | "blockquote" | "td" | "dd" | "li" | "h1" | "h2" | "h3" => {
                         own.good = own.good.max(own.text - own.links.min(own.text));
                     }
@@ -100,6 +104,7 @@ fn weigh(dom: &Dom) -> Vec<Weight> {
             let parent = &mut weights[dom[id].parent.index()];
             parent.text += own.text;
             parent.links += own.links;
+            parent.anchors += own.anchors;
             parent.good += own.good;
         }
     }
@@ -232,15 +237,31 @@ fn drop_heading_of(dom: &mut Dom, id: NodeId) -> Option<NodeId> {
     Some(heading)
 }
 
-/// Returns `true` for a list that an article's own text introduces or that is a list of references.
+/// Returns `true` for a list that an article's own text introduces, for a list of references, and for words with links, such
+/// as "See also: `open`, `close`", in the middle of text: titles of other articles are longer.
 fn is_of_article(dom: &Dom, weights: &[Weight], id: NodeId) -> bool {
     let weight = weights[id.index()];
-    // A list in running text: its items are words, not titles.
+    let is_words = weight.links <= WORDS * weight.anchors;
     let parent = dom[id].parent;
+    if is_words && matches!(dom.name(parent), "li" | "dd" | "td") {
+        return true;
+    }
     let siblings = weights[parent.index()];
+    let rest = siblings.good.saturating_sub(weight.good);
+    if is_words && weight.anchors <= FEW && rest > 2 * weight.text && dom.element_before(id).is_some() {
+        return true;
+    }
     let is_in_text = siblings.good > 3 * weight.text && siblings.text > 2 * weight.text;
     let is_introduced = dom
         .element_before(id)
         .is_some_and(|before| matches!(dom.name(before), "p" | "h2" | "h3" | "h4"));
-    is_in_text && is_introduced && matches!(dom.name(id), "ul" | "ol" | "table" | "dl" | "p")
+    let is_list = matches!(dom.name(id), "ul" | "ol" | "table" | "dl" | "p");
+    is_in_text && (is_introduced && is_list || is_words && is_between(dom, weights, id))
+}
+
+/// Returns `true` if there is text in the elements before and behind the node.
+fn is_between(dom: &Dom, weights: &[Weight], id: NodeId) -> bool {
+    let has_text = |id: NodeId| weights[id.index()].text > weights[id.index()].links;
+    let mut after = std::iter::successors(dom[id].next, |id| dom[*id].next).take(16);
+    dom.element_before(id).is_some_and(has_text) && after.any(|id| !dom[id].is_dropped && has_text(id))
 }

@@ -1,5 +1,6 @@
 //! Pages: from HTML to Markdown, whole or the main content alone.
 
+mod blocks;
 mod dom;
 mod lead;
 mod main_content;

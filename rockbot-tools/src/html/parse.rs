@@ -13,6 +13,7 @@ use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 
+use super::blocks::ends_paragraph;
 use super::dom::{DOCUMENT, Dom, Element, NodeData, NodeId};
 
 /// Maximum depth of the tree. Elements below it are siblings of their parents.
@@ -295,48 +296,5 @@ fn is_of_head(name: &str) -> bool {
     matches!(
         name,
         "base" | "link" | "meta" | "noscript" | "script" | "style" | "template" | "title" | "basefont" | "bgsound"
-    )
-}
-
-/// Returns `true` for elements that end a paragraph.
-fn ends_paragraph(name: &str) -> bool {
-    matches!(
-        name,
-        "address"
-            | "article"
-            | "aside"
-            | "blockquote"
-            | "center"
-            | "details"
-            | "dialog"
-            | "dir"
-            | "div"
-            | "dl"
-            | "fieldset"
-            | "figcaption"
-            | "figure"
-            | "footer"
-            | "form"
-            | "h1"
-            | "h2"
-            | "h3"
-            | "h4"
-            | "h5"
-            | "h6"
-            | "header"
-            | "hgroup"
-            | "hr"
-            | "main"
-            | "menu"
-            | "nav"
-            | "ol"
-            | "p"
-            | "pre"
-            | "search"
-            | "section"
-            | "summary"
-            | "table"
-            | "ul"
-            | "li"
     )
 }

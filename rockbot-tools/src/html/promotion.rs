@@ -1,6 +1,6 @@
 //! Lines and sections inside an article that lead to other articles: "Read also", "Lea también", "Ähnliche Beiträge".
 
-use super::dom::{Dom, NodeId};
+use super::dom::{Dom, NodeData, NodeId, Step};
 use super::main_content::Weight;
 
 /// Maximum length of such a heading, and of such a line, in bytes without white space.
@@ -32,6 +32,7 @@ const LABELS: [&str; 79] = [
     "join our",
     "keep reading",
     "kommentierte artikel",
+    "le puede interesar",
     "lea además",
     "lea más",
     "lea también",
@@ -48,21 +49,20 @@ const LABELS: [&str; 79] = [
     "lesen sie hier",
     "lesen sie mehr",
     "lire aussi",
-    "más noticias",
     "mehr aus",
     "mehr themen",
     "mehr zum thema",
-    "mire también",
     "mira también",
     "mira:",
+    "mire también",
     "more from",
     "more on this",
     "more stories",
     "most read",
+    "más noticias",
     "newsletter",
     "noticias relacionadas",
     "puede interesar",
-    "le puede interesar",
     "read also",
     "read more",
     "read next",
@@ -96,20 +96,22 @@ const LABELS: [&str; 79] = [
 /// Drops such lines, and such headings with what is below them. Returns what it dropped.
 pub(super) fn drop_promotions(dom: &mut Dom, weights: &[Weight], root: NodeId) -> Vec<NodeId> {
     let mut dropped = Vec::new();
-    for id in dom.ids().skip(root.index() + 1).collect::<Vec<_>>() {
+    let are_links = |links: usize, text: usize| links as f64 >= LINKS * text as f64;
+    for id in dom.ids().skip(root.index() + 1) {
         let weight = weights[id.index()];
         let is_short = 0 < weight.text && weight.text < LINE;
-        if !is_short || dom[id].is_dropped || !is_line(dom, id) || !has_label(&dom.text(id)) {
+        if !is_short || dom[id].is_dropped || !is_line(dom, id) || !has_label(&start_of(dom, id)) {
             continue;
         }
         let section = if weight.text < HEADING { section_of(dom, id) } else { Vec::new() };
-        let of_links: usize = section.iter().map(|id| weights[id.index()].links).sum();
-        let of_text: usize = section.iter().map(|id| weights[id.index()].text).sum();
-        let is_line_of_links = weight.links as f64 >= LINKS * weight.text as f64;
-        if of_text > 0 && of_links as f64 >= LINKS * of_text as f64 {
+        let sum = |count: fn(&Weight) -> usize| section.iter().map(|id| count(&weights[id.index()])).sum();
+        let (links, text) = (sum(|weight| weight.links), sum(|weight| weight.text));
+        let is_promotion = match text {
+            0 => are_links(weight.links, weight.text),
+            text => are_links(links, text),
+        };
+        if is_promotion {
             dropped.extend(section);
-            dropped.push(id);
-        } else if is_line_of_links && of_text == 0 {
             dropped.push(id);
         }
     }
@@ -118,11 +120,23 @@ pub(super) fn drop_promotions(dom: &mut Dom, weights: &[Weight], root: NodeId) -
 }
 
 fn is_line(dom: &Dom, id: NodeId) -> bool {
-    matches!(dom.name(id), "p" | "div" | "h2" | "h3" | "h4" | "h5" | "h6" | "li" | "strong")
+    matches!(dom.name(id), "p" | "div" | "li" | "h2" | "h3" | "h4" | "h5" | "h6")
 }
 
-fn has_label(text: &str) -> bool {
-    let start: String = text.trim_start_matches(|c: char| !c.is_alphabetic()).chars().take(40).collect();
+/// Returns the beginning of the text of a node. It looks at little of it, since white space may be long.
+fn start_of(dom: &Dom, id: NodeId) -> String {
+    let texts = dom.walk(id).take(16).filter_map(|step| match step {
+        Step::Enter(id) => match &dom[id].data {
+            NodeData::Text(text) => Some(text),
+            NodeData::Element(_) => None,
+        },
+        Step::Leave(_) => None,
+    });
+    let start = texts.flat_map(|text| text.chars().take(200));
+    start.skip_while(|c| !c.is_alphabetic()).take(40).collect()
+}
+
+fn has_label(start: &str) -> bool {
     let start = start.to_lowercase();
     LABELS.iter().any(|label| start.starts_with(label))
 }

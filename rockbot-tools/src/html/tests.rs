@@ -167,6 +167,8 @@ fn hostile_pages_neither_crash_nor_stall() {
         format!("{}<p>end", "<p><a href=x>y</a>".repeat(50_000)),
         format!("{}<p>end", "<table><tr><td colspan=1000 rowspan=1000>".repeat(2_000)),
         format!("<p>{}<p>end", "&amp;<".repeat(200_000)),
+        format!("{}<h1>x</h1>{}<div><p>{}<p>end", "<div>".repeat(200), "<p class=intro>read also".repeat(50_000), "y".repeat(90_000)),
+        format!("{}<p>read also{}<p>end", "<div>".repeat(200), " ".repeat(3 << 20)),
     ] {
         let whole = html_to_markdown(&page, None);
         let content = main_content(&page, None);
@@ -200,4 +202,50 @@ fn hidden_text_is_left_out() {
         <p hidden=until-found>Found later.</body>";
     let shown = "Shown text that is long enough to count as the content of a page, and a little longer than that.";
     assert_eq!(main_content(page, None).markdown, format!("{shown}\n\nFound later.\n"));
+}
+
+/// Returns a sentence of about 400 bytes.
+fn prose(word: &str) -> String {
+    format!("This text about {word} is long enough to be the content of a page. ").repeat(6)
+}
+
+#[test]
+fn the_heading_and_the_introduction_belong_to_the_article() {
+    let page = format!(
+        "<body><div class=top><h1>Lynxes</h1><p class=date>1 May</p><div class=article-intro>They came back to the \
+         Harz forest in the year 2000.</div><p><a href=/a>One link</a> <a href=/b>and another one</a></p></div>\
+         <div class=wrap><div class=text><p>{}</p><p>{}</p></div></div></body>",
+        prose("lynxes"),
+        prose("forests")
+    );
+    let expected = format!(
+        "# Lynxes\n\nThey came back to the Harz forest in the year 2000.\n\n{}\n\n{}\n",
+        prose("lynxes").trim(),
+        prose("forests").trim()
+    );
+    assert_eq!(main_content(&page, None).markdown, expected);
+}
+
+#[test]
+fn lines_that_lead_to_other_articles_are_left_out() {
+    let page = format!(
+        "<article><h1>Lynxes</h1><p>{0}</p><p><b>Read also: <a href=/w>Wolves are back in the forest</a></b></p><p>{0}</p>\
+         <p>Read more about lynxes in the book of this name.</p><h3>Related articles</h3><ul><li><a href=/b>Bears of the \
+         Alps and where to see them</a></ul></article>",
+        prose("lynxes")
+    );
+    let text = prose("lynxes");
+    let text = text.trim();
+    let expected = format!("# Lynxes\n\n{text}\n\n{text}\n\nRead more about lynxes in the book of this name.\n");
+    assert_eq!(main_content(&page, None).markdown, expected);
+}
+
+#[test]
+fn words_with_links_are_no_navigation() {
+    let page = format!(
+        "<div><h1>open</h1><p>{0}</p><dl><dt>See also<dd><p><a href=#c>close</a>, <a href=#r>read</a></p></dl><p>{0}</p></div>",
+        prose("files")
+    );
+    let markdown = main_content(&page, None).markdown;
+    assert!(markdown.contains("See also\n\n: [close](#c), [read](#r)\n"), "{markdown}");
 }

@@ -107,7 +107,7 @@ impl Parts {
             }
             "pre" if !text().is_empty() && !is_in(&["table", "pre"]) => self.counts[0] += 1,
             "table" if !is_in(&["table"]) && is_data(element) => self.counts[1] += 1,
-            "li" if !text().is_empty() && !is_in(&["table", "nav"]) => self.counts[2] += 1,
+            "li" if !text().is_empty() && !is_in(&["table", "nav", "pre"]) => self.counts[2] += 1,
             _ => {}
         }
     }

@@ -12,10 +12,10 @@ mod table;
 
 use url::Url;
 
+use super::blocks::is_block;
 use super::dom::{Dom, Element, NodeData, NodeId, Step, Walk};
 use super::noise;
 use elements::is_anchor_of_heading;
-pub(crate) use elements::is_block;
 use inline::{Inline, Mark};
 use lines::{Lines, Prefix};
 use table::Table;

@@ -96,16 +96,14 @@ async fn serve(
         };
         seen.lock().unwrap().push(request.clone());
         let bytes = answer(&request);
+        let head = String::from_utf8_lossy(&bytes[..bytes.len().min(1_000)]).into_owned();
         // A response without a length goes on for as long as the client listens.
-        let is_endless = !String::from_utf8_lossy(&bytes).contains("content-length");
-        loop {
-            if stream.write_all(&bytes).await.is_err() {
-                return;
-            }
-            if !is_endless {
-                break;
-            }
+        let is_endless = !head.contains("content-length");
+        while stream.write_all(&bytes).await.is_ok() && is_endless {
             tokio::task::yield_now().await;
+        }
+        if is_endless || head.contains("connection: close") {
+            return;
         }
     }
 }

@@ -32,6 +32,8 @@ const IDLE_CONNECTIONS: usize = 2;
 #[derive(Debug, Clone)]
 pub(crate) struct EgressClient {
     http: reqwest::Client,
+    /// For hosts that the operator named: its resolver takes internal addresses. `None` if there are none.
+    named: Option<reqwest::Client>,
     policy: Arc<EgressPolicy>,
 }
 
@@ -132,25 +134,19 @@ impl EgressClient {
 
     pub(crate) fn with_lookup(policy: EgressPolicy, lookup: Arc<dyn Lookup>) -> Result<Self, BoxError> {
         let policy = Arc::new(policy);
-        let resolver = CheckedResolver {
-            policy: policy.clone(),
-            lookup,
+        let client = |is_named: bool| {
+            http_client(CheckedResolver {
+                policy: policy.clone(),
+                is_named,
+                lookup: lookup.clone(),
+            })
         };
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .connect_timeout(CONNECT)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS)
-            .pool_idle_timeout(Duration::from_secs(30))
-            // Another crate may have built the decoders in, which have no limit.
-            .no_gzip()
-            .no_brotli()
-            .no_deflate()
-            .no_zstd()
-            .dns_resolver(Arc::new(resolver))
-            .build()?;
-        Ok(Self { http, policy })
+        let named = policy.has_exceptions().then(|| client(true)).transpose()?;
+        Ok(Self {
+            http: client(false)?,
+            named,
+            policy,
+        })
     }
 
     /// Returns the policy.
@@ -199,8 +195,9 @@ impl EgressClient {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        let mut sending = self
-            .http
+        let named = self.named.as_ref().filter(|_| self.policy.is_exception(&request.url));
+        let mut sending = named
+            .unwrap_or(&self.http)
             .request(request.method.clone(), request.url.clone())
             .headers(headers);
         if let Some(body) = &request.body {
@@ -254,6 +251,24 @@ impl EgressClient {
             is_cut,
         })
     }
+}
+
+fn http_client(resolver: CheckedResolver) -> Result<reqwest::Client, BoxError> {
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(CONNECT)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS)
+        .pool_idle_timeout(Duration::from_secs(30))
+        // Another crate may have built the decoders in, which have no limit.
+        .no_gzip()
+        .no_brotli()
+        .no_deflate()
+        .no_zstd()
+        .dns_resolver(Arc::new(resolver))
+        .build()?;
+    Ok(client)
 }
 
 /// Returns the target of a redirect, or `None` if the response is not one.

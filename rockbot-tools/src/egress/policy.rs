@@ -117,7 +117,8 @@ impl EgressPolicy {
     }
 
     /// Allows requests to `host`, also if it is this machine or in a private network: `wiki.intern` on the ports of http
-    /// and https, `wiki.intern:8080` on this port. Link-local addresses stay forbidden, since clouds serve credentials there.
+    /// and https, `wiki.intern:8080` on this port. A host on the internet keeps its ports 80 and 443 in either case.
+    /// Link-local addresses stay forbidden, since clouds serve credentials there.
     ///
     /// # Errors
     ///
@@ -206,45 +207,48 @@ impl EgressPolicy {
             url.set_host(Some(&host)).map_err(|_| no_host())?;
         }
         url.set_fragment(None);
-        self.check_port(&host, url.port_or_known_default().unwrap_or(0))?;
+        let is_named = self.is_exception(url);
+        let port = url.port_or_known_default().unwrap_or(0);
+        if !is_named && !self.allows_loopback && !PORTS.contains(&port) {
+            return Err(EgressError::Port { host, port });
+        }
         match url.host() {
-            Some(Host::Ipv4(address)) => self.check_address(&host, address.into()),
-            Some(Host::Ipv6(address)) => self.check_address(&host, address.into()),
+            Some(Host::Ipv4(address)) => self.check_address(&host, address.into(), is_named),
+            Some(Host::Ipv6(address)) => self.check_address(&host, address.into(), is_named),
             // Resolvers answer these names themselves, so they are refused without asking.
-            Some(Host::Domain(name)) if is_local(name) && !self.allows_loopback && !self.is_exception(name) => {
+            Some(Host::Domain(name)) if is_local(name) && !self.allows_loopback && !is_named => {
                 Err(EgressError::Internal { host })
             }
             _ => Ok(()),
         }
     }
 
-    fn check_port(&self, host: &str, port: u16) -> Result<(), EgressError> {
-        let mut named = self.exceptions.iter().filter(|allowed| allowed.host == host).peekable();
-        let is_allowed = match named.peek() {
-            Some(_) => named.any(|allowed| allowed.port.map_or(PORTS.contains(&port), |own| own == port)),
-            None => self.allows_loopback || PORTS.contains(&port),
-        };
-        let refused = || EgressError::Port {
-            host: host.to_owned(),
-            port,
-        };
-        is_allowed.then_some(()).ok_or_else(refused)
-    }
-
-    /// Checks an address of `host`.
-    pub(crate) fn check_address(&self, host: &str, address: IpAddr) -> Result<(), EgressError> {
+    /// Checks an address of `host`. With `is_named`, the operator named the host with the port of the request, so that the
+    /// address may be internal.
+    pub(crate) fn check_address(&self, host: &str, address: IpAddr, is_named: bool) -> Result<(), EgressError> {
         let host = host.trim_end_matches('.');
         let is_test = self.allows_loopback && address.to_canonical().is_loopback();
         match class_of(address) {
             AddressClass::Public => Ok(()),
-            AddressClass::Internal if is_test || self.is_exception(host) => Ok(()),
+            AddressClass::Internal if is_test || is_named => Ok(()),
             AddressClass::Internal => Err(EgressError::Internal { host: host.to_owned() }),
             AddressClass::Forbidden => Err(EgressError::Forbidden { host: host.to_owned() }),
         }
     }
 
-    fn is_exception(&self, host: &str) -> bool {
-        self.exceptions.iter().any(|allowed| allowed.host == host)
+    /// Returns `true` if the operator named the host of a checked URL with its port.
+    pub(crate) fn is_exception(&self, url: &Url) -> bool {
+        let (host, port) = (
+            url.host_str().unwrap_or_default(),
+            url.port_or_known_default().unwrap_or(0),
+        );
+        let mut named = self.exceptions.iter().filter(|allowed| allowed.host == host);
+        named.any(|allowed| allowed.port.map_or(PORTS.contains(&port), |own| own == port))
+    }
+
+    /// Returns `true` if the operator named any host.
+    pub(crate) fn has_exceptions(&self) -> bool {
+        !self.exceptions.is_empty()
     }
 }
 

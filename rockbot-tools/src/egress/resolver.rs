@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use rockbot_core::BoxError;
 
 use super::EgressPolicy;
 
@@ -34,17 +33,19 @@ impl Lookup for SystemLookup {
 #[derive(Debug)]
 pub(super) struct CheckedResolver {
     pub(super) policy: Arc<EgressPolicy>,
+    /// `true` for requests to hosts that the operator named with their ports. A resolver is not told the port.
+    pub(super) is_named: bool,
     pub(super) lookup: Arc<dyn Lookup>,
 }
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (policy, lookup) = (self.policy.clone(), self.lookup.clone());
+        let (policy, lookup, is_named) = (self.policy.clone(), self.lookup.clone(), self.is_named);
         Box::pin(async move {
             let found = lookup.lookup(name.as_str()).await?;
             // All of them: a host with one internal address is not trusted with the others.
             for address in &found {
-                policy.check_address(name.as_str(), *address).map_err(BoxError::from)?;
+                policy.check_address(name.as_str(), *address, is_named)?;
             }
             let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(addresses) as Addrs)

@@ -210,19 +210,45 @@ fn an_operator_names_internal_hosts_but_nothing_that_serves_credentials() {
     ] {
         assert!(policy.check(url).unwrap_err().is_refusal(), "{url}");
     }
-    let address = |host: &str, address: &str| policy.check_address(host, address.parse().unwrap());
-    address("wiki.intern", "192.168.0.7").unwrap();
-    assert!(matches!(
-        address("wiki.intern", "169.254.169.254"),
-        Err(EgressError::Forbidden { .. })
-    ));
-    assert!(matches!(
-        address("other.intern", "192.168.0.7"),
-        Err(EgressError::Internal { .. })
-    ));
     for wrong in ["", "a/b", "http://a", "a@b", "a b"] {
         assert!(EgressPolicy::new().allow_host(wrong).is_err(), "{wrong:?}");
     }
+}
+
+#[tokio::test]
+async fn an_exception_with_a_port_holds_for_this_port_and_takes_no_other_away() {
+    let server = TestServer::start(|_| ok("text/plain", b"own")).await;
+    let port = server.port();
+    let policy = EgressPolicy::new().allow_host(&format!("wiki.intern:{port}")).unwrap();
+    // A host on the internet keeps its own ports.
+    policy.check("http://wiki.intern/").unwrap();
+    policy.check("https://wiki.intern/").unwrap();
+    assert!(matches!(
+        policy.check("http://wiki.intern:81/"),
+        Err(EgressError::Port { port: 81, .. })
+    ));
+    let fetch = async |answer: &str, url: &str| {
+        let client = EgressClient::with_lookup(policy.clone(), Arc::new(Names::of(&[&[answer]]))).unwrap();
+        let response = client.fetch(get(url)).await;
+        response
+            .map(|response| response.body)
+            .map_err(|error| error.to_string())
+    };
+    let named = format!("http://wiki.intern:{port}/");
+    assert_eq!(fetch("127.0.0.1", &named).await, Ok(b"own".to_vec()));
+    let internal = "is not on the internet: the operator can allow an internal host by its name";
+    assert_eq!(
+        fetch("127.0.0.1", "http://wiki.intern/").await,
+        Err(format!("`wiki.intern` {internal}"))
+    );
+    assert_eq!(
+        fetch("192.168.0.7", "http://other.intern/").await,
+        Err(format!("`other.intern` {internal}"))
+    );
+    assert_eq!(
+        fetch("169.254.169.254", &named).await,
+        Err("`wiki.intern` has an address that is never allowed, such as a link-local one".to_owned())
+    );
 }
 
 #[test]
@@ -396,18 +422,78 @@ fn nothing_goes_from_https_to_http() {
     assert!(matches!(refused, Err(EgressError::Downgrade)));
 }
 
-#[tokio::test]
+/// Runs a test of this file in a process of its own, with these variables, and returns whether it passed.
+fn passes_alone(test: &str, variables: &[(&str, &str)]) -> bool {
+    let name = format!("egress::tests::{test}");
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &name, "--include-ignored", "--nocapture"]);
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    text.contains("1 passed")
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_of_the_environment_is_not_used() {
-    // Set for the process of this test alone: nextest runs each in one of its own, and no other test reads them.
+    let proxy = TestServer::start(|_| ok("text/plain", b"proxy")).await;
+    let url = proxy.url("");
+    let names = [
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+    ];
+    let variables = names.map(|name| (name, url.as_str()));
+    assert!(passes_alone("requests_go_to_the_server_itself", &variables));
+    assert_eq!(proxy.requests(), [""; 0]);
+}
+
+#[tokio::test]
+#[ignore = "a_proxy_of_the_environment_is_not_used runs it, with a proxy"]
+async fn requests_go_to_the_server_itself() {
     let server = TestServer::start(|_| ok("text/plain", b"direct")).await;
     let client = EgressClient::new(local()).unwrap();
     assert_eq!(client.fetch(get(&server.url("/"))).await.unwrap().body, b"direct");
-    // A proxy would be asked for the absolute URL.
-    assert!(
-        server.requests()[0].starts_with("GET / HTTP/1.1"),
-        "{:?}",
-        server.requests()
-    );
+}
+
+/// Returns the peak of the memory of this process so far, in bytes.
+#[cfg(target_os = "linux")]
+fn peak_memory() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    1024 * line.trim().trim_end_matches(" kB").parse::<usize>().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn hostile_bodies_need_little_memory() {
+    assert!(passes_alone("bodies_are_read_in_32_mebibytes", &[]));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+#[ignore = "hostile_bodies_need_little_memory runs it, in a process of its own"]
+async fn bodies_are_read_in_32_mebibytes() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    (0..64 * 16).for_each(|_| encoder.write_all(&[0; 64 << 10]).unwrap());
+    let bomb = encoder.finish().unwrap();
+    let server = TestServer::start(move |request| match request.split(' ').nth(1).unwrap() {
+        "/bomb" => response("200 OK", &[("content-encoding", "gzip")], &bomb),
+        _ => b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+            .to_vec(),
+    })
+    .await;
+    let client = EgressClient::new(local()).unwrap();
+    let before = peak_memory();
+    for path in ["/bomb", "/endless"] {
+        let response = client.fetch(get(&server.url(path))).await.unwrap();
+        assert_eq!((response.body.len(), response.is_cut), (5 << 20, true), "{path}");
+    }
+    let growth = peak_memory() - before;
+    println!("peak memory grew by {} KiB", growth >> 10);
+    assert!(growth < 32 << 20, "{growth}");
 }
 
 fn gzipped(content: &[u8]) -> Vec<u8> {
@@ -430,6 +516,10 @@ async fn a_response_is_bounded_after_decompression() {
             "/brotli" => response("200 OK", &[("content-encoding", "br")], b"x"),
             "/double" => response("200 OK", &[("content-encoding", "gzip, gzip")], b"x"),
             "/long" => response("200 OK", &[], &vec![b'a'; 3000]),
+            "/too-little" => {
+                b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nmore than five".to_vec()
+            }
+            "/too-much" => b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\nconnection: close\r\n\r\nless".to_vec(),
             // Without a length, and repeated for ever.
             "/endless" => b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\naaaaaaaaaaaaaaaaaaaaaaaa".to_vec(),
             _ => response("200 OK", &[("x-long", &"y".repeat(70_000))], b""),
@@ -447,6 +537,14 @@ async fn a_response_is_bounded_after_decompression() {
     assert_eq!(check("/small").await, Ok((5, false)));
     assert_eq!(check("/long").await, Ok((2000, true)));
     assert_eq!(check("/endless").await, Ok((2000, true)));
+    // A length that is too small cuts the body; one that is too large makes it a broken connection.
+    assert_eq!(check("/too-little").await, Ok((5, false)));
+    assert!(
+        check("/too-much")
+            .await
+            .unwrap_err()
+            .starts_with("`127.0.0.1` could not be reached: ")
+    );
     let damaged = "the response of `127.0.0.1` is damaged: it is not valid gzip";
     assert_eq!(check("/torn").await, Err(damaged.to_owned()));
     assert_eq!(check("/wrong").await, Err(damaged.to_owned()));

@@ -1,5 +1,7 @@
 //! Results that are too long for the conversation: kept in working memory, or cut, and the model knows which.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use async_trait::async_trait;
 use rockbot::testing::ScriptedModel;
 use rockbot_core::CallContext;
@@ -99,15 +101,16 @@ async fn a_behavior_sets_the_length_for_its_model() {
     assert!(read(&model).chars().count() < 1_100);
 }
 
-/// A tool whose results are kept under a name of their own.
-#[derive(Debug)]
-struct Page;
+/// A tool whose results are kept under a name of their own: a page with fewer sections each time it is read.
+#[derive(Debug, Default)]
+struct Page(AtomicU32);
 
 #[async_trait]
 impl ToolExecutor for Page {
     async fn execute(&self, request: ToolInvokeRequest, _: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
         let section = |number: u32| format!("## Part {number}\n\n{}\n", "Words of a page. ".repeat(150));
-        let text: String = (0..5).map(section).collect();
+        let read = self.0.fetch_add(1, Ordering::Relaxed);
+        let text: String = (0..[5, 4, 1][read as usize]).map(section).collect();
         Ok(request
             .succeed(text)
             .with_chunks(ResultChunks::new("web-https___example.org").with_max_len(3_000)))
@@ -124,7 +127,7 @@ async fn a_tool_says_how_its_long_results_are_kept() {
     let page = ToolRegistration::new("page", "Reads a page.", json!({"type": "object"}));
     let host = AgentHost::in_memory()
         .chat(model.clone())
-        .tool(Tool::new(page, Page).pure())
+        .tool(Tool::new(page, Page::default()).pure())
         .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
         .build()
         .unwrap();
@@ -135,4 +138,40 @@ async fn a_tool_says_how_its_long_results_are_kept() {
     let chunk = read(&model);
     assert!(chunk.contains("## Part 3") && !chunk.contains("Part 4"), "{chunk}");
     assert!(chunk.chars().count() < 3_500, "{}", chunk.chars().count());
+}
+
+#[tokio::test]
+async fn the_chunks_of_an_earlier_result_of_the_same_name_are_replaced() {
+    let key = |end: &str| json!({ "key": format!("session/s/web-https___example.org-{end}") });
+    let model = ScriptedModel::new()
+        .calls("page", json!({}))
+        .calls("get_from_working_memory", key("chunk4"))
+        .calls("page", json!({}))
+        .calls("get_from_working_memory", key("chunk4"))
+        .calls("get_from_working_memory", key("chunk3"))
+        .calls("page", json!({}))
+        .calls("get_from_working_memory", key("chunk3"))
+        .calls("get_from_working_memory", key("index"))
+        .says("Read.");
+    let page = ToolRegistration::new("page", "Reads a page.", json!({"type": "object"}));
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(Tool::new(page, Page::default()).pure())
+        .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
+        .build()
+        .unwrap();
+    host.agent().ask("s", "What does it say?").await.unwrap();
+    let results: Vec<_> = model
+        .requests()
+        .iter()
+        .skip(1)
+        .map(|request| request.messages.last().unwrap().text().into_owned())
+        .collect();
+    let found: Vec<_> = results.iter().map(|result| result.contains("## Part ")).collect();
+    // Five sections, then four, then one, which stays in the conversation.
+    assert_eq!(
+        found,
+        [false, true, false, false, true, true, false, false],
+        "{results:#?}"
+    );
 }

@@ -8,7 +8,7 @@ use rockbot_core::tool::ToolInvokeResponse;
 use rockbot_core::trust::Trust;
 use rockbot_core::{CallContext, Digest};
 
-use crate::large_result::{LargeResult, LargeResultPolicy};
+use crate::large_result::{LargeResult, LargeResultPolicy, delete_chunks};
 use crate::turn::CallFacts;
 
 /// The limit above which results leave the conversation, and the store that keeps them.
@@ -78,7 +78,22 @@ impl LargeResults {
                 is_stored = self.memory.is_some();
             }
         }
+        if let (Some(own), false) = (&own, is_stored) {
+            Box::pin(self.forget(&own.key, cx)).await;
+        }
         Shortened { response, is_stored }
+    }
+
+    /// Deletes the chunks of an earlier result of this name: the model has just read the current one as a whole.
+    async fn forget(&self, name: &str, cx: &CallContext) {
+        let keys = ChunkKeys::named(Namespace::of(cx).path(), name);
+        let (Some(memory), Ok(keys)) = (&self.memory, keys) else {
+            return;
+        };
+        // Without an outline there are no chunks, as for most results.
+        if let Ok(true) = memory.delete(cx.principal(), &keys.index()).await {
+            delete_chunks(&**memory, cx.principal(), &keys, 0).await;
+        }
     }
 
     async fn store(&self, large: &LargeResult<'_>, response: &ToolInvokeResponse, cx: &CallContext) -> String {

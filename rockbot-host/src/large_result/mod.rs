@@ -199,11 +199,16 @@ impl<'a> LargeResult<'a> {
     }
 
     /// Stores all chunks in `memory` and returns the text for the model. If storing fails no chunk is stored,
-    /// and the text is the truncated result with the number of omitted characters and the error.
+    /// and the text is the truncated result with the number of omitted characters and the error. Further chunks of an
+    /// earlier, longer result under the same keys are deleted.
     pub async fn keep_in(&self, memory: &dyn WorkingMemory, principal: &Principal, keys: &ChunkKeys) -> String {
         let chunked = self.split(keys);
+        let count = chunked.notes.len() - 1;
         match memory.put(principal, chunked.notes).await {
-            Ok(()) => chunked.message,
+            Ok(()) => {
+                delete_chunks(memory, principal, keys, count).await;
+                chunked.message
+            }
             Err(WorkingMemoryError::Store(error)) => {
                 let reference = reference(&error);
                 tracing::warn!(reference, %error, "working memory unavailable; the rest of a long result is lost");
@@ -223,6 +228,17 @@ impl<'a> LargeResult<'a> {
             .with_ttl(self.policy.ttl)
             .with_category(ChunkKeys::category())
             .with_tags(vec![self.tool.to_string()])
+    }
+}
+
+/// Deletes the chunks under `keys` from number `first` on. Their numbers are without gaps, so the first missing one ends it.
+pub(crate) async fn delete_chunks(memory: &dyn WorkingMemory, principal: &Principal, keys: &ChunkKeys, first: usize) {
+    for number in first.. {
+        match memory.delete(principal, &keys.chunk(number)).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return tracing::warn!(%error, "chunks of an earlier result stay until they expire"),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod address;
 mod body;
 mod client;
 mod error;
+mod origin;
 mod policy;
 mod resolver;
 #[cfg(test)]
@@ -17,4 +18,5 @@ mod tests;
 pub(crate) use client::text_of;
 pub(crate) use client::{EgressClient, EgressRequest, EgressResponse, USER_AGENT};
 pub use error::EgressError;
+pub(crate) use origin::from_server;
 pub use policy::EgressPolicy;

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::egress::{self, EgressClient, EgressRequest, EgressResponse};
+use crate::egress::{self, EgressClient, EgressRequest, EgressResponse, from_server};
 use github::{GitHub, Thread};
 use page::Page;
 
@@ -81,7 +81,8 @@ impl ToolExecutor for WebBrowse {
             .with_threshold(self.chunking.threshold)
             .with_max_len(self.chunking.max_len)
             .with_ttl(self.chunking.ttl);
-        Ok(request.succeed(written(&url, &page)).with_chunks(chunks))
+        let content = from_server(request.tool_name.as_str(), &url, written(&url, &page));
+        Ok(request.succeed(content).with_chunks(chunks))
     }
 }
 

@@ -9,7 +9,9 @@ mod tests;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
+use rockbot_core::trust::Trust;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -54,7 +56,7 @@ pub(super) fn tool(provider: Arc<dyn SearchProvider>, count: usize) -> Tool {
         .pure()
 }
 
-async fn search(this: State<WebSearch>, arguments: Arguments) -> Result<String, ToolError> {
+async fn search(this: State<WebSearch>, arguments: Arguments) -> Result<Content, ToolError> {
     let query = arguments.query.split_whitespace().collect::<Vec<_>>().join(" ");
     if query.is_empty() {
         return Err(ToolError::invalid_arguments(
@@ -64,9 +66,7 @@ async fn search(this: State<WebSearch>, arguments: Arguments) -> Result<String, 
     let count = arguments.count.unwrap_or(this.count).clamp(1, MAX_COUNT);
     let results = this.provider.search(&query, count).await?;
     if results.is_empty() {
-        return Ok(format!(
-            "No results for `{query}`. Other or fewer words may find something."
-        ));
+        return Ok(format!("No results for `{query}`. Other or fewer words may find something.").into());
     }
     let mut list = String::new();
     for (number, result) in results.iter().take(count).enumerate() {
@@ -78,7 +78,10 @@ async fn search(this: State<WebSearch>, arguments: Arguments) -> Result<String, 
         let dash = if snippet.is_empty() { "" } else { " — " };
         writeln!(list, "{}. [{title}]({url}){dash}{snippet}", number + 1).expect("a String takes everything");
     }
-    Ok(list)
+    let source = format!("tool:web_search, search:{}", this.provider.name());
+    Ok(ContentPart::text(list)
+        .with_provenance(Provenance::new(source, Trust::Untrusted))
+        .into())
 }
 
 /// Returns the text of a fragment of HTML, on one line.

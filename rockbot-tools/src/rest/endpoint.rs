@@ -3,9 +3,11 @@
 use std::fmt;
 
 use reqwest::Method;
+use rockbot_core::ToolName;
 use rockbot_core::tool::Effect;
-use rockbot_core::{Secret, ToolName};
 use serde_json::{Value, json};
+
+use super::credentials::Credentials;
 
 /// An HTTP endpoint that becomes a tool.
 ///
@@ -14,13 +16,13 @@ use serde_json::{Value, json};
 /// methods.
 ///
 /// ```
-/// use rockbot_tools::rest::{RestEndpoint, RestTools};
+/// use rockbot_tools::rest::{Credentials, RestEndpoint, RestTools};
 /// use serde_json::json;
 ///
 /// let weather = RestEndpoint::new("get_weather", "https://api.weather.example/v1/current?city={city}")
 ///     .description("Gets the current weather of a city.")
 ///     .parameters(json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}))
-///     .api_key("X-Api-Key", "secret".into());
+///     .credentials(Credentials::api_key("X-Api-Key", "secret".into()));
 /// let tools = RestTools::new().endpoint(weather); // for `AgentHostBuilder::add`
 /// ```
 #[derive(Clone)]
@@ -31,19 +33,10 @@ pub struct RestEndpoint {
     pub(super) method: String,
     pub(super) url_template: String,
     pub(super) parameters: Value,
-    pub(super) auth: Auth,
+    pub(super) credentials: Credentials,
     pub(super) needs_approval: bool,
     /// The places of arguments that do not follow from the template and the method.
     pub(super) places: Vec<(String, Place)>,
-}
-
-/// The credentials of an endpoint.
-#[derive(Clone, Default)]
-pub(super) enum Auth {
-    #[default]
-    None,
-    Bearer(Secret),
-    Header(String, Secret),
 }
 
 /// The place of an argument in a request.
@@ -64,7 +57,7 @@ impl RestEndpoint {
             method: "GET".to_owned(),
             url_template: url_template.into(),
             parameters: json!({"type": "object", "properties": {}}),
-            auth: Auth::None,
+            credentials: Credentials::none(),
             needs_approval: false,
             places: Vec::new(),
         }
@@ -88,15 +81,9 @@ impl RestEndpoint {
         self
     }
 
-    /// Sends `Authorization: Bearer …` with each request.
-    pub fn bearer(mut self, token: Secret) -> Self {
-        self.auth = Auth::Bearer(token);
-        self
-    }
-
-    /// Sends the key in this header field with each request.
-    pub fn api_key(mut self, header: impl Into<String>, key: Secret) -> Self {
-        self.auth = Auth::Header(header.into(), key);
+    /// Sends these credentials with each request. Default: none.
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = credentials;
         self
     }
 

@@ -2,16 +2,16 @@
 
 use async_trait::async_trait;
 use reqwest::Method;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use rockbot_core::tool::{
     Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
-use rockbot_core::{BoxError, CallContext, ExposeSecret};
+use rockbot_core::{BoxError, CallContext};
 use serde_json::{Map, Value};
 
-use super::endpoint::{Auth, Place, RestEndpoint, effect_of};
+use super::endpoint::{Place, RestEndpoint, effect_of};
 use super::template::{Template, text_of};
-use crate::egress::{self, EgressClient, EgressPolicy, EgressRequest, EgressResponse};
+use crate::egress::{self, EgressClient, EgressPolicy, EgressRequest, EgressResponse, from_server};
 
 /// Maximum number of characters of an error's body that are shown.
 const MAX_ERROR: usize = 2_000;
@@ -45,7 +45,7 @@ pub(super) fn tool(endpoint: RestEndpoint, policy: &EgressPolicy) -> Result<Tool
         return Err(of_endpoint(&format!("the schema has no property `{name}`, which the URL needs")).into());
     }
     let effect = effect_of(&method);
-    let credentials = credentials(&endpoint.auth).map_err(|error| of_endpoint(&error))?;
+    let credentials = endpoint.credentials.headers().map_err(|error| of_endpoint(&error))?;
     let client = EgressClient::new(policy)?;
     let registration = ToolRegistration::new(endpoint.name, endpoint.description, endpoint.parameters);
     let places = endpoint.places;
@@ -72,24 +72,6 @@ fn method_of(name: &str) -> Result<Method, String> {
     method.ok_or_else(|| format!("`{name}` is not a method"))
 }
 
-fn credentials(auth: &Auth) -> Result<HeaderMap, BoxError> {
-    let mut headers = HeaderMap::new();
-    let value = |text: &str| HeaderValue::from_str(text).map_err(|_| "the secret is not a header's value");
-    match auth {
-        Auth::None => {}
-        Auth::Bearer(token) => {
-            headers.insert(AUTHORIZATION, value(&format!("Bearer {}", token.expose_secret()))?);
-        }
-        Auth::Header(name, key) => {
-            let name: HeaderName = name
-                .parse()
-                .map_err(|_| format!("`{name}` is not the name of a header"))?;
-            headers.insert(name, value(key.expose_secret())?);
-        }
-    }
-    Ok(headers)
-}
-
 #[async_trait]
 impl ToolExecutor for RestTool {
     async fn execute(&self, request: ToolInvokeRequest, _: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
@@ -101,7 +83,10 @@ impl ToolExecutor for RestTool {
             .map_err(|error| ToolError::from(error).after(self.effect))?;
         let text = shown(&response);
         match response.status.is_success() {
-            true => Ok(request.succeed(text)),
+            true => {
+                let content = from_server(request.tool_name.as_str(), &response.url, text);
+                Ok(request.succeed(content))
+            }
             false => Err(refused(&response, &text)),
         }
     }

@@ -3,6 +3,7 @@
 //! [`RestTools`] is the subsystem. Every request obeys the [`EgressPolicy`]; the host of an endpoint is one that the operator
 //! wrote, so it may be internal, and a redirect may not leave it for another internal one.
 
+mod credentials;
 mod endpoint;
 mod executor;
 mod openapi;
@@ -17,6 +18,7 @@ use rockbot_core::config::Config;
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
 use rockbot_core::tool::{Tool, ToolGroup};
 
+pub use credentials::Credentials;
 pub use endpoint::RestEndpoint;
 pub use openapi::{OpenApi, OpenApiError};
 

@@ -6,7 +6,8 @@ use rockbot_core::Secret;
 use rockbot_core::config::{Config, ConfigError, Section, Setting};
 use serde_json::Value;
 
-use super::endpoint::{Auth, RestEndpoint};
+use super::credentials::Credentials;
+use super::endpoint::RestEndpoint;
 
 /// The header of a key, unless `ApiKeyHeader` names another one.
 const API_KEY_HEADER: &str = "X-Api-Key";
@@ -19,17 +20,7 @@ pub(super) struct DocumentSettings {
     pub(super) server: Option<String>,
     pub(super) include: Vec<String>,
     pub(super) needs_approval: bool,
-    pub(super) auth: Auth,
-}
-
-impl std::fmt::Debug for Auth {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::None => "None",
-            Self::Bearer(_) => "Bearer",
-            Self::Header(..) => "Header",
-        })
-    }
+    pub(super) credentials: Credentials,
 }
 
 /// Returns the endpoints of the settings.
@@ -78,7 +69,7 @@ fn endpoint(section: &Section<'_>, config: &Config) -> Result<RestEndpoint, Conf
             .filter(Value::is_object);
         endpoint = endpoint.parameters(schema.ok_or_else(|| setting.invalid("the text of a JSON Schema"))?);
     }
-    endpoint.auth = auth(section, config)?;
+    endpoint.credentials = credentials(section, config)?;
     endpoint.needs_approval = section.get_or("NeedsApproval", false)?;
     Ok(endpoint)
 }
@@ -92,17 +83,17 @@ fn document(section: &Section<'_>, config: &Config) -> Result<DocumentSettings, 
         server: section.get("Server")?,
         include: section.get_or("Include", Vec::new())?,
         needs_approval: section.get_or("NeedsApproval", false)?,
-        auth: auth(section, config)?,
+        credentials: credentials(section, config)?,
     })
 }
 
 /// Reads the credentials. A missing one is an error now, and not at the first call.
-fn auth(section: &Section<'_>, config: &Config) -> Result<Auth, ConfigError> {
+fn credentials(section: &Section<'_>, config: &Config) -> Result<Credentials, ConfigError> {
     let header = section.get_or("ApiKeyHeader", API_KEY_HEADER.to_owned())?;
     let variable = section.setting("AuthEnvVar");
     let Some(kind) = section.setting("AuthType") else {
         // The variable alone would have no effect.
-        return variable.map_or(Ok(Auth::None), |_| {
+        return variable.map_or(Ok(Credentials::none()), |_| {
             Err(missing(section, "AuthType", "`bearer` or `api_key`"))
         });
     };
@@ -115,9 +106,9 @@ fn auth(section: &Section<'_>, config: &Config) -> Result<Auth, ConfigError> {
         secret.ok_or_else(|| named.invalid("the name of an environment variable that is set"))
     };
     match kind.read::<String>()?.to_ascii_lowercase().as_str() {
-        "none" => Ok(Auth::None),
-        "bearer" => Ok(Auth::Bearer(secret()?)),
-        "api_key" => Ok(Auth::Header(header, secret()?)),
+        "none" => Ok(Credentials::none()),
+        "bearer" => Ok(Credentials::bearer(secret()?)),
+        "api_key" => Ok(Credentials::api_key(header, secret()?)),
         _ => Err(kind.invalid("`none`, `bearer` or `api_key`")),
     }
 }

@@ -12,6 +12,9 @@ use crate::egress::{EgressClient, EgressPolicy, EgressRequest};
 /// Maximum size of a file, in bytes.
 const MAX_FILE: u64 = 16 << 20;
 
+/// Maximum number of nodes of a document in YAML, aliases replaced.
+const MAX_NODES: usize = 2_000_000;
+
 /// A document that was read.
 #[derive(Debug)]
 pub(in crate::rest) struct Document {
@@ -53,9 +56,13 @@ impl OpenApi {
             document: name.clone(),
             reason,
         };
-        let json: Value = serde_json::from_slice(&text)
-            .map_err(|error| not_openapi(format!("no JSON at line {} column {}", error.line(), error.column())))?;
-        let version = json.get("openapi").and_then(Value::as_str).unwrap_or("none").to_owned();
+        let json = parse(&text).map_err(not_openapi)?;
+        let version = match json.get("openapi") {
+            Some(Value::String(version)) => version.clone(),
+            // Without quotes, `3.1` is a number in YAML.
+            Some(Value::Number(version)) => version.to_string(),
+            _ => "none".to_owned(),
+        };
         if !version.starts_with("3.0") && !version.starts_with("3.1") {
             let swagger = json.get("swagger").map_or("", |_| " (it is Swagger 2.0: convert it)");
             let version: String = version.chars().take(20).collect();
@@ -63,6 +70,31 @@ impl OpenApi {
         }
         Ok(Document { name, url, json })
     }
+}
+
+/// Parses JSON, or YAML if the text does not begin as JSON does.
+fn parse(text: &[u8]) -> Result<Value, String> {
+    if text.trim_ascii_start().starts_with(b"{") {
+        return serde_json::from_slice(text)
+            .map_err(|error| format!("no JSON at line {} column {}", error.line(), error.column()));
+    }
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_nodes: MAX_NODES, max_events: 2 * MAX_NODES, max_documents: 1 },
+        // As in JSON: `no` is a word.
+        strict_booleans: true,
+        with_snippet: false,
+    };
+    serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
+        let line: String = error
+            .to_string()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(200)
+            .collect();
+        format!("no YAML: {line}")
+    })
 }
 
 fn unreadable(document: &str, cause: &str) -> OpenApiError {

@@ -10,11 +10,11 @@ mod tests;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use rockbot_core::Secret;
 use serde_json::Value;
 use url::Url;
 
-use super::endpoint::{Auth, RestEndpoint};
+use super::credentials::Credentials;
+use super::endpoint::RestEndpoint;
 use filter::Filter;
 pub(super) use load::Document;
 
@@ -27,9 +27,10 @@ const MAX_TOOLS: usize = 128;
 /// argument `body`. Operations with a body in another format are left out.
 ///
 /// ```
-/// use rockbot_tools::rest::{OpenApi, RestTools};
+/// use rockbot_tools::rest::{Credentials, OpenApi, RestTools};
 ///
-/// let shop = OpenApi::file("shop.json").include("tag:orders").include("GET /products*").bearer("secret".into());
+/// let shop = OpenApi::file("shop.yaml").include("tag:orders").include("GET /products*");
+/// let shop = shop.credentials(Credentials::bearer("secret".into()));
 /// let tools = RestTools::new().openapi(shop); // for `AgentHostBuilder::add`
 /// ```
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub struct OpenApi {
     source: Source,
     server: Option<String>,
     include: Vec<String>,
-    auth: Auth,
+    credentials: Credentials,
     needs_approval: bool,
 }
 
@@ -62,8 +63,8 @@ pub enum OpenApiError {
         /// The reason.
         cause: String,
     },
-    /// The document is not JSON, or not OpenAPI of a known version.
-    #[error("`{document}` is not an OpenAPI document of version 3.0 or 3.1 in JSON: {reason}")]
+    /// The document is neither JSON nor YAML, or not OpenAPI of a known version.
+    #[error("`{document}` is not an OpenAPI document of version 3.0 or 3.1: {reason}")]
     NotOpenApi {
         /// The file or URL.
         document: String,
@@ -97,7 +98,7 @@ pub enum OpenApiError {
 }
 
 impl OpenApi {
-    /// Creates the import of a JSON file, which is read when the host is built.
+    /// Creates the import of a file in JSON or YAML, which is read when the host is built.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::of(Source::File(path.into()))
     }
@@ -107,9 +108,9 @@ impl OpenApi {
         Self::of(Source::Url(url.into()))
     }
 
-    /// Creates the import of a document with this text.
-    pub fn text(json: impl Into<String>) -> Self {
-        Self::of(Source::Text(json.into()))
+    /// Creates the import of a document with this text, in JSON or YAML.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::of(Source::Text(text.into()))
     }
 
     fn of(source: Source) -> Self {
@@ -117,7 +118,7 @@ impl OpenApi {
             source,
             server: None,
             include: Vec::new(),
-            auth: Auth::None,
+            credentials: Credentials::none(),
             needs_approval: false,
         }
     }
@@ -131,7 +132,7 @@ impl OpenApi {
             source,
             server: settings.server,
             include: settings.include,
-            auth: settings.auth,
+            credentials: settings.credentials,
             needs_approval: settings.needs_approval,
         }
     }
@@ -149,15 +150,9 @@ impl OpenApi {
         self
     }
 
-    /// Sends `Authorization: Bearer …` with each request.
-    pub fn bearer(mut self, token: Secret) -> Self {
-        self.auth = Auth::Bearer(token);
-        self
-    }
-
-    /// Sends the key in this header field with each request.
-    pub fn api_key(mut self, header: impl Into<String>, key: Secret) -> Self {
-        self.auth = Auth::Header(header.into(), key);
+    /// Sends these credentials with each request. Default: none.
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = credentials;
         self
     }
 
@@ -192,7 +187,7 @@ impl OpenApi {
         let mut names = BTreeSet::new();
         let endpoints = included.into_iter().filter_map(|operation| {
             let mut endpoint = operation.endpoint(&document.json, &base, &mut names)?;
-            endpoint.auth = self.auth.clone();
+            endpoint.credentials = self.credentials.clone();
             endpoint.needs_approval = self.needs_approval;
             Some(endpoint)
         });

@@ -95,8 +95,13 @@ fn filters_name_operations_paths_and_tags() {
 #[test]
 fn what_is_not_openapi_is_refused_with_the_reason() {
     let told = |text: &str| endpoints(&OpenApi::text(text)).unwrap_err().to_string();
-    let start = "`the given text` is not an OpenAPI document of version 3.0 or 3.1 in JSON: ";
-    assert_eq!(told("openapi: 3.0.0"), format!("{start}no JSON at line 1 column 1"));
+    let start = "`the given text` is not an OpenAPI document of version 3.0 or 3.1: ";
+    assert_eq!(told("{\"openapi\": }"), format!("{start}no JSON at line 1 column 13"));
+    assert!(told("openapi: [3").starts_with(&format!("{start}no YAML: ")));
+    assert_eq!(
+        told("openapi: 3.0.0"),
+        "`the given text` names no server with an absolute URL: set one"
+    );
     assert_eq!(
         told(r#"{"swagger": "2.0"}"#),
         format!("{start}its version is none (it is Swagger 2.0: convert it)")
@@ -136,4 +141,77 @@ fn references_in_circles_and_deep_schemas_end() {
         json!({"allOf": [{"$ref": "#/$defs/Own"}]})
     );
     assert!(all[0].parameters["properties"]["deep"].to_string().len() < 1_000);
+}
+
+#[test]
+fn a_document_in_yaml_is_the_same() {
+    let shop: Value = serde_json::from_str(SHOP).unwrap();
+    let yaml = include_str!("testdata/shop.yaml");
+    assert_eq!(
+        names(&OpenApi::text(yaml)),
+        ["on https://e.org/a", "delete_a https://e.org/a"]
+    );
+    let all = endpoints(&OpenApi::text(yaml).include("tag:no")).unwrap();
+    assert_eq!(all[0].parameters["properties"]["limit"]["maximum"], 16);
+    // JSON is YAML, too: the same document behind a comment.
+    let commented = format!("# JSON\n{}", serde_json::to_string_pretty(&shop).unwrap());
+    assert_eq!(names(&OpenApi::text(commented)), names(&OpenApi::text(SHOP)));
+}
+
+#[test]
+fn hostile_yaml_is_refused() {
+    let bomb: String = (1..12).fold("a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned(), |text, n| {
+        let aliases = vec![format!("*a{}", n - 1); 9].join(", ");
+        format!("{text}a{n}: &a{n} [{aliases}]\n")
+    });
+    let deep = format!("a: {}", "[".repeat(100_000));
+    let long = format!("a: {}", "x".repeat(1 << 20));
+    for text in [
+        bomb,
+        deep,
+        long,
+        "--- a\n".repeat(100_000),
+        "a: !!binary x\n? [b]\n: c".to_owned(),
+        "\u{0}".repeat(1 << 20),
+    ] {
+        let told = endpoints(&OpenApi::text(text.as_str())).unwrap_err().to_string();
+        assert!(told.len() < 400, "{}", told.len());
+    }
+}
+
+/// The documents that `ROCKBOT_TEST_OPENAPI` names, separated by colons: public ones, which are kept out of the repository.
+#[test]
+fn public_documents_are_imported() {
+    let Some(paths) = std::env::var_os("ROCKBOT_TEST_OPENAPI") else {
+        println!("SKIPPED: ROCKBOT_TEST_OPENAPI names no documents");
+        return;
+    };
+    for path in std::env::split_paths(&paths) {
+        let import = OpenApi::file(&path).server("https://api.example");
+        let document = import.load(&EgressPolicy::new()).unwrap();
+        let operations = operation::all(&document.json);
+        let (mut names, mut sizes, mut left_out) = (BTreeSet::new(), Vec::new(), 0);
+        for operation in &operations {
+            match operation.endpoint(&document.json, "https://api.example", &mut names) {
+                Some(endpoint) => {
+                    let tool = crate::rest::executor::tool(endpoint, &EgressPolicy::new()).unwrap();
+                    sizes.push(tool.registration.parameters_schema.to_string().len());
+                }
+                None => left_out += 1,
+            }
+        }
+        sizes.sort_unstable();
+        let at = |share: usize| sizes[(sizes.len() - 1) * share / 100];
+        println!(
+            "{}: {} operations, {} tools, {left_out} without a JSON body; bytes of a schema: median {}, 99 % {}, largest {}",
+            path.display(),
+            operations.len(),
+            sizes.len(),
+            at(50),
+            at(99),
+            at(100),
+        );
+        assert_eq!(sizes.len() + left_out, operations.len());
+        assert!(operations.len() > 100 && left_out * 20 < operations.len(), "{left_out}");
+    }
 }

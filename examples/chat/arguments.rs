@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::asking::{Asking, number};
+use crate::world::World;
 
 /// The text of `--help`.
 pub(crate) const HELP: &str = "\
@@ -27,6 +28,9 @@ Options:
     --tool-services FOLDER
                      watch this folder for descriptors of tools that other processes run; they are called over the
                      broker in the section RabbitMq, such as ROCKBOT_RABBITMQ__HOSTNAME=127.0.0.1
+    --web            search the web and read pages; needs the feature web
+    --openapi DOC    use the operations of this OpenAPI document, a file or a URL, as tools; needs the feature rest
+    --files FOLDER   let the agent read and write text files in this folder; needs the feature files
     --image FILE     show this image, or another file, with the first question; can be given several times. Those of
                      answers are saved in the folder images of the data folder
     --import FILE    begin a new session with the conversation in this file
@@ -71,6 +75,7 @@ pub(crate) struct Arguments {
     pub(crate) bus: Option<String>,
     pub(crate) mcp: Option<PathBuf>,
     pub(crate) tool_services: Option<PathBuf>,
+    pub(crate) world: World,
     pub(crate) images: Vec<PathBuf>,
     pub(crate) import: Option<PathBuf>,
     pub(crate) export: Option<PathBuf>,
@@ -101,6 +106,7 @@ impl Arguments {
             bus: None,
             mcp: None,
             tool_services: None,
+            world: World::default(),
             images: Vec::new(),
             import: None,
             export: None,
@@ -128,6 +134,9 @@ impl Arguments {
                 "--bus" => arguments.bus = Some(value()?),
                 "--mcp" => arguments.mcp = Some(value()?.into()),
                 "--tool-services" => arguments.tool_services = Some(value()?.into()),
+                "--web" => arguments.world.web = true,
+                "--openapi" => arguments.world.openapi = Some(value()?),
+                "--files" => arguments.world.files = Some(value()?.into()),
                 "--image" => arguments.images.push(value()?.into()),
                 "--import" => arguments.import = Some(value()?.into()),
                 "--export" => arguments.export = Some(value()?.into()),

@@ -19,6 +19,8 @@ mod services;
 mod terminal;
 mod tools;
 mod trace;
+#[path = "../full_agent/world.rs"]
+mod world;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -156,8 +158,7 @@ fn compose(
     let tools = tools::all(std::env::current_dir()?);
     let budget = settings.budget();
     let max_tokens = arguments.max_tokens.or(budget.max_tokens);
-    // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot put into an answer; with
-    // the features `web`, `rest` and `files` the tools that the settings ask for.
+    // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot put into an answer.
     let builder = AgentHost::configured(config, Path::new(DATA_FOLDER))?
         .identity(AgentIdentity::new("chat"))
         .instructions(INSTRUCTIONS)
@@ -165,6 +166,8 @@ fn compose(
         .data_dir(data);
     let builder = mcp::answered(builder, questions);
     let builder = tools.into_iter().fold(builder, AgentHostBuilder::tool);
+    // The web, HTTP interfaces and files, as the options ask for them.
+    let builder = arguments.world.clone().add_to(builder, config)?;
     Ok(services.into_iter().fold(builder, AgentHostBuilder::add))
 }
 

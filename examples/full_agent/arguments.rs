@@ -17,6 +17,8 @@ Options:
     --data FOLDER    keep everything here (default: data/full_agent); its folder `agent` says who the agent is
     --bus URL        serve users and other programs over this RabbitMQ broker, such as amqp://127.0.0.1, instead of
                      the one in the section RabbitMq of the settings; without both, inside this process alone
+    --openapi DOC    use the operations of this OpenAPI document, a file or a URL, as tools; needs a build with
+                     `--features rest`
     --port PORT      serve /metrics, /livez and /readyz at this port of 127.0.0.1 (default: 9464; 0: any free one)
     --otlp URL       send spans to this OpenTelemetry collector over HTTP, such as http://127.0.0.1:4318; needs a build
                      with `--features otel`
@@ -39,6 +41,7 @@ pub(crate) struct Arguments {
     pub(crate) config: Option<PathBuf>,
     pub(crate) data: PathBuf,
     pub(crate) bus: Option<String>,
+    pub(crate) openapi: Option<String>,
     pub(crate) port: u16,
     pub(crate) otlp: Option<String>,
     pub(crate) help: bool,
@@ -53,6 +56,7 @@ impl Arguments {
             config: None,
             data: PathBuf::from("data/full_agent"),
             bus: None,
+            openapi: None,
             port: 9464,
             otlp: None,
             help: false,
@@ -69,6 +73,7 @@ impl Arguments {
                 "--config" => arguments.config = Some(value()?.into()),
                 "--data" => arguments.data = value()?.into(),
                 "--bus" => arguments.bus = Some(value()?),
+                "--openapi" => arguments.openapi = Some(value()?),
                 "--port" => arguments.port = port(&value()?)?,
                 "--otlp" => arguments.otlp = Some(value()?),
                 "--help" | "-h" => arguments.help = true,

@@ -22,6 +22,7 @@ mod service_bus;
 mod status;
 mod telemetry;
 mod terminal;
+mod world;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ use rockbot::tool_services::ToolServices;
 use rockbot::turn::{Briefing, TurnPolicies};
 use status::StatusHandler;
 use terminal::Terminal;
+use world::World;
 
 /// Time that a tool call waits for an approval.
 const APPROVAL_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -112,7 +114,7 @@ fn build(
     let [take_note, read_notes] = notes::tools(&arguments.data);
     // What the settings describe: models behind the gateway, prices, long-term and working memory, skills, rules, the
     // conversation log, feedback, evaluation of sessions, behaviors of models, tools of MCP servers, and links that are
-    // safe to show; with the features `web`, `rest` and `files` also tools for the world.
+    // safe to show.
     let host = AgentHost::configured(config, &arguments.data)?
         .data_dir(&arguments.data)
         .profile(AgentProfileOptions::new(&folder), DefaultSystemPromptBuilder)
@@ -163,7 +165,13 @@ fn build(
         Some(traces) => traces.bridged(host),
         None => host,
     };
-    let host = host.build()?;
+    // The web, HTTP interfaces and files, as far as this build has them.
+    let world = World {
+        web: cfg!(feature = "web"),
+        openapi: arguments.openapi.clone(),
+        files: cfg!(feature = "files").then(|| arguments.data.join("files")),
+    };
+    let host = world.add_to(host, config)?.build()?;
     // All parts have read their settings by now, so what is left is unknown.
     for unknown in config.check_unknown()? {
         tracing::warn!("{unknown}");

@@ -151,3 +151,6 @@ mod quickstart;
 mod remote_tools_example;
 #[path = "../../rockbot-llm/src/responses/rules.rs"]
 mod responses_rules;
+#[allow(dead_code, reason = "only the example adds them to an agent")]
+#[path = "../../examples/full_agent/world.rs"]
+mod world;

@@ -11,6 +11,10 @@ use rockbot_host::Stores;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+use crate::example_programs::{PATIENCE, example, streamed, text};
+use crate::support::model_server::ModelServer;
 
 /// Serves one page, and returns its URL.
 async fn page(html: String) -> String {
@@ -63,7 +67,7 @@ async fn a_long_page_is_read_in_chunks_and_is_untrusted() {
     let chunk = requests[2].messages.last().unwrap().text().into_owned();
     assert!(chunk.contains("## Part 2") && !chunk.contains("## Part 3"), "{chunk}");
     let sources: Vec<_> = answer.label.sources().iter().map(ToString::to_string).collect();
-    assert_eq!(sources, ["tool:web_browse"]);
+    assert_eq!(sources, [url.as_str(), "tool:web_browse"]);
 }
 
 #[tokio::test]
@@ -100,4 +104,46 @@ async fn an_agent_from_a_configuration_has_the_families_that_it_names() {
     ];
     assert_eq!(names(all), expected);
     assert_eq!(names(""), [""; 0]);
+}
+
+/// A document with one operation.
+const CLOCK: &str = "openapi: 3.1.0\ninfo: {title: Clock}\nservers: [{url: 'https://clock.example'}]\npaths:\n  /now:\n    \
+    get: {operationId: now, summary: Tells the time.}\n";
+
+/// Returns the groups of tools in the first request of an example.
+async fn groups(name: &str, arguments: &[&str]) -> Vec<String> {
+    let server = ModelServer::start(|_, _| (200, streamed("Hello.")));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("clock.yaml"), CLOCK).unwrap();
+    let mut program = example(name, arguments, folder.path());
+    program
+        .env("OPENAI_BASE_URL", &server.endpoint)
+        .env("OPENAI_MODEL", "m");
+    let output = timeout(PATIENCE, program.output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let request = server.requests().remove(0);
+    let tools = request["tools"].as_array().unwrap();
+    let activate = tools.iter().find(|tool| tool["function"]["name"] == "activate_tools");
+    let told = activate.unwrap()["function"]["description"].as_str().unwrap();
+    let groups = told
+        .lines()
+        .skip(1)
+        .map(|line| line.split(':').next().unwrap().to_owned());
+    groups.collect()
+}
+
+#[tokio::test]
+async fn the_examples_have_tools_for_the_world() {
+    let world = ["--web", "--openapi", "clock.yaml", "--files", "notes", "hello"];
+    for (name, arguments) in [
+        ("chat", &world[..]),
+        ("full_agent", &["--openapi", "clock.yaml", "--ask", "hello"]),
+    ] {
+        let found = groups(name, arguments).await;
+        for group in ["web", "clock", "files"] {
+            assert!(found.iter().any(|name| name == group), "{name}: {found:?}");
+        }
+    }
+    let found = groups("chat", &["hello"]).await;
+    assert!(!found.iter().any(|name| name == "web"), "{found:?}");
 }

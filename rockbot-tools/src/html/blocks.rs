@@ -11,10 +11,10 @@ enum Block {
 
 fn block_of(name: &str) -> Option<Block> {
     match name {
-        "address" | "article" | "aside" | "blockquote" | "center" | "dd" | "details" | "dialog" | "dir" | "div" | "dl"
-        | "dt" | "fieldset" | "figcaption" | "figure" | "footer" | "form" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6"
-        | "header" | "hgroup" | "hr" | "li" | "main" | "menu" | "nav" | "ol" | "p" | "pre" | "search" | "section"
-        | "summary" | "table" | "ul" => Some(Block::Flow),
+        "address" | "article" | "aside" | "blockquote" | "center" | "dd" | "details" | "dialog" | "dir" | "div"
+        | "dl" | "dt" | "fieldset" | "figcaption" | "figure" | "footer" | "form" | "h1" | "h2" | "h3" | "h4" | "h5"
+        | "h6" | "header" | "hgroup" | "hr" | "li" | "main" | "menu" | "nav" | "ol" | "p" | "pre" | "search"
+        | "section" | "summary" | "table" | "ul" => Some(Block::Flow),
         "body" | "caption" | "html" | "legend" | "optgroup" | "option" | "tbody" | "td" | "tfoot" | "th" | "thead"
         | "tr" => Some(Block::Part),
         _ => None,

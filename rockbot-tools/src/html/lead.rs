@@ -25,7 +25,10 @@ pub(super) fn with_lead(dom: &mut Dom, weights: &[Weight], root: NodeId) -> Node
     let before: Vec<NodeId> = shown_before(dom, root);
     let heading = before.iter().copied().rfind(|id| is_heading(dom, *id));
     let mut kept: Vec<NodeId> = heading.into_iter().collect();
-    for id in before.into_iter().filter(|id| heading.is_none_or(|heading| *id > heading)) {
+    for id in before
+        .into_iter()
+        .filter(|id| heading.is_none_or(|heading| *id > heading))
+    {
         let is_in_kept = dom.ancestors(id).any(|parent| kept.contains(&parent));
         if kept.len() < MAX_PARTS && !is_in_kept && is_lead(dom, weights, id, heading.is_some()) {
             kept.push(id);

@@ -63,7 +63,11 @@ pub(super) fn find(dom: &mut Dom) -> NodeId {
         restore(dom, &dropped);
         return body;
     }
-    if root == body { root } else { with_lead(dom, &weights, root) }
+    if root == body {
+        root
+    } else {
+        with_lead(dom, &weights, root)
+    }
 }
 
 fn restore(dom: &mut Dom, dropped: &[NodeId]) {

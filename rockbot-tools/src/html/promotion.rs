@@ -103,7 +103,11 @@ pub(super) fn drop_promotions(dom: &mut Dom, weights: &[Weight], root: NodeId) -
         if !is_short || dom[id].is_dropped || !is_line(dom, id) || !has_label(&start_of(dom, id)) {
             continue;
         }
-        let section = if weight.text < HEADING { section_of(dom, id) } else { Vec::new() };
+        let section = if weight.text < HEADING {
+            section_of(dom, id)
+        } else {
+            Vec::new()
+        };
         let sum = |count: fn(&Weight) -> usize| section.iter().map(|id| count(&weights[id.index()])).sum();
         let (links, text) = (sum(|weight| weight.links), sum(|weight| weight.text));
         let is_promotion = match text {
@@ -149,5 +153,8 @@ fn section_of(dom: &Dom, heading: NodeId) -> Vec<NodeId> {
     };
     let Some(own) = level(heading) else { return Vec::new() };
     let after = std::iter::successors(dom[heading].next, |id| dom[*id].next);
-    after.take_while(|id| level(*id).is_none_or(|other| other > own)).take(64).collect()
+    after
+        .take_while(|id| level(*id).is_none_or(|other| other > own))
+        .take(64)
+        .collect()
 }

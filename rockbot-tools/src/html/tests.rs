@@ -1,3 +1,5 @@
+use rockbot_core::testing::Mutations;
+
 use super::*;
 
 #[track_caller]
@@ -166,9 +168,14 @@ fn hostile_pages_neither_crash_nor_stall() {
         format!("<p {}>x<p>end", "a=b ".repeat(20_000)),
         format!("{}<p>end", "<p><a href=x>y</a>".repeat(50_000)),
         format!("{}<p>end", "<table><tr><td colspan=1000 rowspan=1000>".repeat(2_000)),
-        format!("<p>{}<p>end", "&amp;<".repeat(200_000)),
-        format!("{}<h1>x</h1>{}<div><p>{}<p>end", "<div>".repeat(200), "<p class=intro>read also".repeat(50_000), "y".repeat(90_000)),
-        format!("{}<p>read also{}<p>end", "<div>".repeat(200), " ".repeat(3 << 20)),
+        format!("<p>{}<p>end", "&amp;<".repeat(20_000)),
+        format!(
+            "{}<h1>x</h1>{}<div><p>{}<p>end",
+            "<div>".repeat(200),
+            "<p class=intro>read also".repeat(50_000),
+            "y".repeat(90_000)
+        ),
+        format!("{}<p>read also{}<p>end", "<div>".repeat(200), " ".repeat(1 << 20)),
     ] {
         let whole = html_to_markdown(&page, None);
         let content = main_content(&page, None);
@@ -247,5 +254,33 @@ fn words_with_links_are_no_navigation() {
         prose("files")
     );
     let markdown = main_content(&page, None).markdown;
-    assert!(markdown.contains("See also\n\n: [close](#c), [read](#r)\n"), "{markdown}");
+    assert!(
+        markdown.contains("See also\n\n: [close](#c), [read](#r)\n"),
+        "{markdown}"
+    );
+}
+
+/// Pages with every kind of element, for mutations. `PROPTEST_CASES` says how many.
+const CORPUS: [&str; 4] = [
+    include_str!("testdata/article.html"),
+    "<ul><li>a<ol start=7><li>b<dl><dt>c<dd>d</dl></ol></ul><blockquote><p>e<pre class=brush:js>f</pre></blockquote>\
+     <table><caption>g<tr><th colspan=2>h<tr><td rowspan=3>i<td><table><tr><td>j</table></table><h2>k <a href=#k>#</a></h2>",
+    "<title>t</title><base href=/x/><body class=sidebar><div class='lead intro'>l</div><article><h1>m</h1><p hidden>n<p>\
+     <a href='javascript:o'>p</a><img src=q alt=r><svg><title>s</title></svg><math alttext='t^2'></math><input type=checkbox \
+     checked><script>u</script><textarea>v</textarea><plaintext>w",
+    "<!doctype html><html><head><meta charset=x><style>y</style></head><body><main><section><header><h3>Read also</h3>\
+     </header><p>z&amp;&#x110000;&nope;&#0;<br><b><i>aa</b></i></section></main><footer>bb</footer><!-- cc --><![CDATA[dd]]>",
+];
+
+#[test]
+fn mutated_pages_are_converted() {
+    Mutations::of(CORPUS).check_text(|page| {
+        let base = "https://example.org/a/b".parse().unwrap();
+        let whole = html_to_markdown(page, Some(&base));
+        let content = main_content(page, Some(&base));
+        // A link may become absolute, and a line has the prefixes of its lists.
+        let bound = 64 * page.len() + 1_000;
+        assert!(whole.len() < bound && content.markdown.len() < bound, "{}", whole.len());
+        assert!(!content.is_cut && content.title.chars().count() <= 300);
+    });
 }

@@ -50,7 +50,14 @@ impl Sum {
 }
 
 fn pages(root: &Path, only: Option<&str>) -> Result<(), Box<dyn Error>> {
-    println!("{:50} {:>6} {:>6} {:>6}  {}", "page", "prec.", "recall", "F1", Parts::HEADER);
+    println!(
+        "{:50} {:>6} {:>6} {:>6}  {}",
+        "page",
+        "prec.",
+        "recall",
+        "F1",
+        Parts::HEADER
+    );
     let (mut tuned, mut held_out, mut whole) = (Sum::default(), Sum::default(), Sum::default());
     for mark in marks::read()? {
         if only.is_some_and(|part| !mark.page.contains(part)) {
@@ -65,12 +72,23 @@ fn pages(root: &Path, only: Option<&str>) -> Result<(), Box<dyn Error>> {
         whole.parts += source.whole().parts.kept_by(&html_to_markdown(&html, Some(&base)));
         if mark.main.is_some() {
             let sum = if mark.held_out { &mut held_out } else { &mut tuned };
-            marked(&mark, &source, &main_content(&html, Some(&base)).markdown, sum, only.is_some())?;
+            marked(
+                &mark,
+                &source,
+                &main_content(&html, Some(&base)).markdown,
+                sum,
+                only.is_some(),
+            )?;
         }
     }
     tuned.print(&format!("marked, {} pages", tuned.pages));
     held_out.print(&format!("marked and held out, {} pages", held_out.pages));
-    println!("{:50} {:20}  {}", format!("converted whole, {} pages", whole.pages), "", whole.parts);
+    println!(
+        "{:50} {:20}  {}",
+        format!("converted whole, {} pages", whole.pages),
+        "",
+        whole.parts
+    );
     Ok(())
 }
 
@@ -80,8 +98,21 @@ fn marked(mark: &Mark, source: &Source, markdown: &str, sum: &mut Sum, tells: bo
     let extracted = Words::of_markdown(markdown);
     let score = content.words.score(&extracted, &content.either);
     let parts = content.parts.kept_by(markdown);
-    let name: String = mark.page.chars().rev().take(48).collect::<Vec<_>>().into_iter().rev().collect();
-    println!("{name:50} {:6.3} {:6.3} {:6.3}  {parts}", score.precision, score.recall, score.f1());
+    let name: String = mark
+        .page
+        .chars()
+        .rev()
+        .take(48)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .collect();
+    println!(
+        "{name:50} {:6.3} {:6.3} {:6.3}  {parts}",
+        score.precision,
+        score.recall,
+        score.f1()
+    );
     if tells {
         println!("missing: {}", content.words.less(&extracted));
         println!("too much: {}", extracted.less(&content.words));

@@ -27,7 +27,10 @@ impl Words {
     pub(crate) fn of(text: &str) -> Self {
         let mut words = HashMap::new();
         let text = text.replace('\u{200b}', "").to_lowercase();
-        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        for word in text
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+        {
             *words.entry(word.to_owned()).or_insert(0) += 1;
         }
         Self(words)
@@ -102,8 +105,12 @@ impl Parts {
         match element.value().name() {
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" if !is_in(&["table"]) => self.headings.push(text()),
             "a" if !text().is_empty() && !is_in(&["pre"]) => {
-                let href = element.value().attr("href").and_then(|href| base.join(href.trim()).ok());
-                self.links.extend(href.filter(|url| url.scheme().starts_with("http")).map(String::from));
+                let href = element
+                    .value()
+                    .attr("href")
+                    .and_then(|href| base.join(href.trim()).ok());
+                self.links
+                    .extend(href.filter(|url| url.scheme().starts_with("http")).map(String::from));
             }
             "pre" if !text().is_empty() && !is_in(&["table", "pre"]) => self.counts[0] += 1,
             "table" if !is_in(&["table"]) && is_data(element) => self.counts[1] += 1,
@@ -183,7 +190,10 @@ impl fmt::Display for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.kept.iter().zip(&self.all).map(|(kept, all)| match all {
             0 => format!("{:>13}", "-"),
-            all => format!("{:>13}", format!("{kept}/{all} {:.0}%", 100.0 * *kept as f64 / *all as f64)),
+            all => format!(
+                "{:>13}",
+                format!("{kept}/{all} {:.0}%", 100.0 * *kept as f64 / *all as f64)
+            ),
         });
         f.write_str(&shown.collect::<Vec<_>>().join(" "))
     }
@@ -220,10 +230,15 @@ fn is_data(table: ElementRef<'_>) -> bool {
 fn without_urls(line: &str) -> String {
     let mut parts = line.split("](");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + part.split_once(')').map_or("", |(_, rest)| rest))
+    parts.fold(first, |text, part| {
+        text + part.split_once(')').map_or("", |(_, rest)| rest)
+    })
 }
 
 /// Returns the letters and digits of a text in lower case.
 fn one_line(text: &str) -> String {
-    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    text.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }

@@ -13,13 +13,14 @@ use crate::score::{Parts, Words};
 
 /// Elements whose text belongs to the line around them.
 const INLINE: [&str; 28] = [
-    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "dfn", "em", "font", "i", "kbd", "mark", "q", "s",
-    "samp", "small", "span", "strong", "sub", "sup", "tt", "u", "var", "wbr", "del",
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "dfn", "em", "font", "i", "kbd", "mark", "q",
+    "s", "samp", "small", "span", "strong", "sub", "sup", "tt", "u", "var", "wbr", "del",
 ];
 
 /// Elements without text for a reader.
-const SILENT: [&str; 9] =
-    ["script", "style", "template", "head", "noscript", "svg", "select", "textarea", "iframe"];
+const SILENT: [&str; 9] = [
+    "script", "style", "template", "head", "noscript", "svg", "select", "textarea", "iframe",
+];
 
 /// A parsed page.
 pub(crate) struct Source {
@@ -85,7 +86,9 @@ impl Source {
                                 left_out = Some(node.id());
                             } else if optional.is_none() && either.contains(&node.id()) {
                                 optional = Some(node.id());
-                            } else if optional.is_none() && let Some(element) = ElementRef::wrap(node) {
+                            } else if optional.is_none()
+                                && let Some(element) = ElementRef::wrap(node)
+                            {
                                 content.parts.take(element, &self.base);
                             }
                             if !INLINE.contains(&name) {

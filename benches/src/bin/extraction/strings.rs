@@ -29,7 +29,10 @@ impl Tally {
         let share = |of: usize| self.right as f64 / (self.right + of).max(1) as f64;
         let (precision, recall) = (share(self.wrong), share(self.missing));
         let f1 = 2.0 * precision * recall / (precision + recall);
-        println!("{name:8} {:4} pages: precision {precision:.3}, recall {recall:.3}, F1 {f1:.3}", self.pages);
+        println!(
+            "{name:8} {:4} pages: precision {precision:.3}, recall {recall:.3}, F1 {f1:.3}",
+            self.pages
+        );
     }
 }
 
@@ -40,7 +43,9 @@ pub(crate) fn run(file: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
     let tells = std::env::var_os("MISSES").is_some();
     let (mut tuned, mut held_out) = (Tally::default(), Tally::default());
     for (number, known) in pages.values().enumerate() {
-        let Some(path) = place_of(folder, &known.file) else { continue };
+        let Some(path) = place_of(folder, &known.file) else {
+            continue;
+        };
         let html = String::from_utf8_lossy(&std::fs::read(path)?).into_owned();
         let text = plain(&main_content(&html, None).markdown);
         let is_tuned = number % 2 == 0;
@@ -78,7 +83,11 @@ impl Known {
 }
 
 fn place_of(folder: &Path, file: &str) -> Option<PathBuf> {
-    let places = [folder.join(file), folder.join("cache").join(file), folder.join("eval").join(file)];
+    let places = [
+        folder.join(file),
+        folder.join("cache").join(file),
+        folder.join("eval").join(file),
+    ];
     places.into_iter().find(|path| path.is_file())
 }
 
@@ -92,6 +101,8 @@ fn plain(text: &str) -> String {
         rest = &after[after.find([')', '\n']).map_or(after.len(), |end| end + 1)..];
     }
     plain.push_str(rest);
-    let plain = plain.replace("<br>", " ").replace(['\\', '*', '[', ']', '`', '|', '#', '>', '"', '~', '_'], " ");
+    let plain = plain
+        .replace("<br>", " ")
+        .replace(['\\', '*', '[', ']', '`', '|', '#', '>', '"', '~', '_'], " ");
     plain.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

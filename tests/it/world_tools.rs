@@ -112,7 +112,18 @@ const CLOCK: &str = "openapi: 3.1.0\ninfo: {title: Clock}\nservers: [{url: 'http
 
 /// Returns the groups of tools in the first request of an example.
 async fn groups(name: &str, arguments: &[&str]) -> Vec<String> {
-    let server = ModelServer::start(|_, _| (200, streamed("Hello.")));
+    let server = ModelServer::start(|_, request| {
+        let message = json!({"role": "assistant", "content": "Hello."});
+        let whole = json!({"choices": [{"finish_reason": "stop", "message": message}]}).to_string();
+        (
+            200,
+            if request["stream"] == true {
+                streamed("Hello.")
+            } else {
+                whole
+            },
+        )
+    });
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("clock.yaml"), CLOCK).unwrap();
     let mut program = example(name, arguments, folder.path());

@@ -150,7 +150,6 @@ impl EgressClient {
     }
 
     /// Returns the policy.
-    #[cfg(feature = "web")]
     pub(crate) fn policy(&self) -> &EgressPolicy {
         &self.policy
     }

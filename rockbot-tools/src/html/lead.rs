@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::dom::{DOCUMENT, Dom, NodeId, Step};
-use super::main_content::Weight;
 use super::noise;
+use super::weight::Weight;
 
 /// Minimum and maximum length of an introduction, in bytes without white space.
 const LENGTH: std::ops::Range<usize> = 40..1_500;

@@ -11,6 +11,7 @@ mod parse;
 mod promotion;
 #[cfg(test)]
 mod tests;
+mod weight;
 
 use url::Url;
 

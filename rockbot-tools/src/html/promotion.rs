@@ -1,7 +1,7 @@
 //! Lines and sections inside an article that lead to other articles: "Read also", "Lea también", "Ähnliche Beiträge".
 
 use super::dom::{Dom, NodeData, NodeId, Step};
-use super::main_content::Weight;
+use super::weight::Weight;
 
 /// Maximum length of such a heading, and of such a line, in bytes without white space.
 const HEADING: usize = 80;

@@ -27,17 +27,24 @@ struct RestTool {
     places: Vec<(String, Place)>,
 }
 
-/// Returns the tool of an endpoint. Its host is one that the operator named, so it may be internal.
-pub(super) fn tool(endpoint: RestEndpoint, policy: &EgressPolicy) -> Result<Tool, BoxError> {
+/// Returns a client for the server of an endpoint. The operator named its host, so it may be internal.
+pub(super) fn client_of(endpoint: &RestEndpoint, policy: &EgressPolicy) -> Result<EgressClient, BoxError> {
+    let of_endpoint = |error: &dyn std::fmt::Display| format!("REST tool `{}`: {error}", endpoint.name);
+    let template = Template::parse(&endpoint.url_template).map_err(|error| of_endpoint(&error))?;
+    let policy = policy.clone().allow_origin(template.origin());
+    EgressClient::new(policy.map_err(|error| of_endpoint(&error))?)
+}
+
+/// Returns the tool of an endpoint, whose server `client` allows.
+pub(super) fn tool(endpoint: RestEndpoint, client: EgressClient) -> Result<Tool, BoxError> {
     let of_endpoint = |error: &dyn std::fmt::Display| format!("REST tool `{}`: {error}", endpoint.name);
     let template = Template::parse(&endpoint.url_template).map_err(|error| of_endpoint(&error))?;
     let method = method_of(&endpoint.method).map_err(|error| of_endpoint(&error))?;
-    let policy = policy
-        .clone()
-        .allow_origin(template.origin())
-        .map_err(|error| of_endpoint(&error))?;
     let mut origin = template.origin().clone();
-    policy.check_url(&mut origin).map_err(|error| of_endpoint(&error))?;
+    client
+        .policy()
+        .check_url(&mut origin)
+        .map_err(|error| of_endpoint(&error))?;
     let missing = template
         .path_parameters()
         .find(|name| endpoint.parameters["properties"].get(name).is_none());
@@ -46,7 +53,6 @@ pub(super) fn tool(endpoint: RestEndpoint, policy: &EgressPolicy) -> Result<Tool
     }
     let effect = effect_of(&method);
     let credentials = endpoint.credentials.headers().map_err(|error| of_endpoint(&error))?;
-    let client = EgressClient::new(policy)?;
     let registration = ToolRegistration::new(endpoint.name, endpoint.description, endpoint.parameters);
     let places = endpoint.places;
     let executor = RestTool {

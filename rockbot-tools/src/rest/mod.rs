@@ -111,7 +111,8 @@ impl Subsystem for RestTools {
             .chain(std::mem::take(&mut self.endpoints));
         let mut tools = Vec::new();
         for endpoint in endpoints {
-            tools.push(executor::tool(endpoint, &policy)?);
+            let client = executor::client_of(&endpoint, &policy)?;
+            tools.push(executor::tool(endpoint, client)?);
         }
         let documents = settings::documents(&config)?.into_iter().map(OpenApi::configured);
         for document in documents.chain(std::mem::take(&mut self.documents)) {
@@ -144,8 +145,13 @@ fn tools_of(import: &OpenApi, policy: &EgressPolicy) -> Result<Vec<Tool>, BoxErr
     let summary = format!("requests to the interface \"{}\"", title.replace('"', "'"));
     let group = ToolGroup::new(name, summary).with_guide(include_str!("guides/rest.md"));
     let endpoints = import.endpoints(&document)?;
-    endpoints
+    // All paths are below one server, so that all tools share its connections.
+    let client = endpoints.first().map(|endpoint| executor::client_of(endpoint, policy));
+    let Some(client) = client.transpose()? else {
+        return Ok(Vec::new());
+    };
+    let tools = endpoints
         .into_iter()
-        .map(|endpoint| Ok(executor::tool(endpoint, policy)?.on_demand(&group)))
-        .collect()
+        .map(|endpoint| executor::tool(endpoint, client.clone()));
+    tools.map(|tool| Ok(tool?.on_demand(&group))).collect()
 }

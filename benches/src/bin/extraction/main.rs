@@ -11,6 +11,7 @@ mod marks;
 mod score;
 mod source;
 mod strings;
+mod tree;
 
 use std::error::Error;
 use std::path::Path;

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::AddAssign;
 
-use scraper::{ElementRef, Selector};
 use url::Url;
+
+use crate::tree::Node;
 
 /// The words of a text with their numbers, in lower case.
 #[derive(Debug, Default)]
@@ -96,25 +97,27 @@ impl Parts {
     pub(crate) const HEADER: &str = "headings, links, code, tables, items: kept of all";
 
     /// Counts an element of the source.
-    pub(crate) fn take(&mut self, element: ElementRef<'_>, base: &Url) {
-        let text = || one_line(&element.text().collect::<String>());
-        let is_in = |names: &[&str]| {
-            let mut above = element.ancestors().filter_map(ElementRef::wrap);
-            above.any(|parent| names.contains(&parent.value().name()))
+    pub(crate) fn take(&mut self, nodes: &[Node], at: usize, base: &Url) {
+        let text = || {
+            nodes[at..nodes[at].end]
+                .iter()
+                .map(|node| one_line(&node.text))
+                .collect::<String>()
         };
-        match element.value().name() {
-            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" if !is_in(&["table"]) => self.headings.push(text()),
-            "a" if !text().is_empty() && !is_in(&["pre"]) => {
-                let href = element
-                    .value()
-                    .attr("href")
-                    .and_then(|href| base.join(href.trim()).ok());
+        let is_in = |selector: &str| {
+            let mut above = std::iter::successors(Some(at), |at| Some(nodes[*at].parent).filter(|parent| parent < at));
+            above.any(|parent| parent != at && nodes[parent].is(selector))
+        };
+        match nodes[at].name.as_str() {
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" if !is_in("table") => self.headings.push(text()),
+            "a" if !text().is_empty() && !is_in("pre") => {
+                let href = nodes[at].attribute("href").and_then(|href| base.join(href.trim()).ok());
                 self.links
                     .extend(href.filter(|url| url.scheme().starts_with("http")).map(String::from));
             }
-            "pre" if !text().is_empty() && !is_in(&["table", "pre"]) => self.counts[0] += 1,
-            "table" if !is_in(&["table"]) && is_data(element) => self.counts[1] += 1,
-            "li" if !text().is_empty() && !is_in(&["table", "nav", "pre"]) => self.counts[2] += 1,
+            "pre" if !text().is_empty() && !is_in("table, pre") => self.counts[0] += 1,
+            "table" if !is_in("table") && is_data(&nodes[at..nodes[at].end], at) => self.counts[1] += 1,
+            "li" if !text().is_empty() && !is_in("table, nav, pre") => self.counts[2] += 1,
             _ => {}
         }
     }
@@ -215,16 +218,20 @@ fn common(wanted: &[String], found: impl Iterator<Item = String>) -> usize {
     count
 }
 
-/// Returns `true` for a table of data: two rows or more, one of them with two cells.
-fn is_data(table: ElementRef<'_>) -> bool {
-    let count = |element: ElementRef<'_>, selector: &str| {
-        let selector = Selector::parse(selector).expect("a valid selector");
-        element.select(&selector).count()
+/// Returns `true` for a table of data, which begins at number `first`: two rows or more, one of them with two cells.
+fn is_data(table: &[Node], first: usize) -> bool {
+    let rows: Vec<usize> = (0..table.len()).filter(|at| table[*at].is("tr")).collect();
+    let cells = |row: usize| {
+        table[row..table[row].end - first]
+            .iter()
+            .filter(|node| node.is("td, th"))
+            .count()
     };
-    let rows = Selector::parse("tr").expect("a valid selector");
-    count(table, "tr") > 1
-        && count(table, "table, ul, ol, h1, h2, h3, h4, pre") == 0
-        && table.select(&rows).any(|row| count(row, "td, th") > 1)
+    rows.len() > 1
+        && !table[1..]
+            .iter()
+            .any(|node| node.is("table, ul, ol, h1, h2, h3, h4, pre"))
+        && rows.into_iter().any(|row| cells(row) > 1)
 }
 
 fn without_urls(line: &str) -> String {

@@ -1,15 +1,12 @@
-//! A page as a browser's parser sees it, independent of the converter: its words, headings, links, code, tables and items.
+//! The words and parts of a page, and of its marked content.
 
-use std::collections::HashSet;
 use std::error::Error;
 
-use ego_tree::NodeId;
-use ego_tree::iter::Edge;
-use scraper::{ElementRef, Html, Node, Selector};
 use url::Url;
 
 use crate::marks::Mark;
 use crate::score::{Parts, Words};
+use crate::tree::{self, Node};
 
 /// Elements whose text belongs to the line around them.
 const INLINE: [&str; 28] = [
@@ -24,7 +21,7 @@ const SILENT: [&str; 9] = [
 
 /// A parsed page.
 pub(crate) struct Source {
-    html: Html,
+    nodes: Vec<Node>,
     base: Url,
 }
 
@@ -39,78 +36,71 @@ pub(crate) struct Content {
 
 impl Source {
     pub(crate) fn parse(html: &str, base: &Url) -> Self {
-        Self {
-            html: Html::parse_document(html),
-            base: base.clone(),
-        }
+        let (nodes, base) = (tree::parse(html), base.clone());
+        Self { nodes, base }
     }
 
     /// Returns the whole page.
     pub(crate) fn whole(&self) -> Content {
-        self.content(&[self.html.root_element()], &HashSet::new(), &HashSet::new())
+        self.content(&[0], "", "")
     }
 
     /// Returns the marked part of the page.
     pub(crate) fn marked(&self, mark: &Mark) -> Result<Content, Box<dyn Error>> {
         let main = mark.main.as_deref().ok_or("the page has no mark")?;
-        let roots = self.selected(main)?;
+        let mut roots: Vec<usize> = Vec::new();
+        for (number, node) in self.nodes.iter().enumerate() {
+            if node.is(main) && roots.last().is_none_or(|last| self.nodes[*last].end <= number) {
+                roots.push(number);
+            }
+        }
         if roots.is_empty() {
             return Err(format!("{}: `{main}` selects nothing", mark.page).into());
         }
-        let ids = |selector: &str| -> Result<HashSet<NodeId>, Box<dyn Error>> {
-            Ok(self.selected(selector)?.iter().map(|element| element.id()).collect())
-        };
-        Ok(self.content(&roots, &ids(&mark.without)?, &ids(&mark.either)?))
+        Ok(self.content(&roots, &mark.without, &mark.either))
     }
 
-    fn selected(&self, selector: &str) -> Result<Vec<ElementRef<'_>>, Box<dyn Error>> {
-        if selector.is_empty() {
-            return Ok(Vec::new());
-        }
-        let parsed = Selector::parse(selector).map_err(|error| format!("`{selector}`: {error}"))?;
-        Ok(self.html.select(&parsed).collect())
-    }
-
-    fn content(&self, roots: &[ElementRef<'_>], without: &HashSet<NodeId>, either: &HashSet<NodeId>) -> Content {
+    fn content(&self, roots: &[usize], without: &str, either: &str) -> Content {
         let (mut content, mut text, mut free) = (Content::default(), String::new(), String::new());
         for root in roots {
-            let (mut left_out, mut optional) = (None, None);
-            for edge in root.traverse() {
-                match edge {
-                    Edge::Open(node) if left_out.is_none() => match node.value() {
-                        Node::Text(own) if optional.is_some() => free.push_str(own),
-                        Node::Text(own) => text.push_str(own),
-                        Node::Element(element) => {
-                            let name = element.name();
-                            if SILENT.contains(&name) || without.contains(&node.id()) {
-                                left_out = Some(node.id());
-                            } else if optional.is_none() && either.contains(&node.id()) {
-                                optional = Some(node.id());
-                            } else if optional.is_none()
-                                && let Some(element) = ElementRef::wrap(node)
-                            {
-                                content.parts.take(element, &self.base);
-                            }
-                            if !INLINE.contains(&name) {
-                                text.push(' ');
-                                free.push(' ');
-                            }
-                        }
-                        _ => {}
-                    },
-                    Edge::Close(node) => {
-                        left_out = left_out.filter(|id| *id != node.id());
-                        optional = optional.filter(|id| *id != node.id());
-                        if !INLINE.contains(&ElementRef::wrap(node).map_or("", |element| element.value().name())) {
-                            text.push(if node.value().is_element() { ' ' } else { '\u{200b}' });
-                        }
-                    }
-                    Edge::Open(_) => {}
+            let (mut at, mut optional) = (*root, 0);
+            while at < self.nodes[*root].end {
+                let node = &self.nodes[at];
+                let is_optional = at < optional;
+                if SILENT.contains(&node.name.as_str()) || node.is(without) {
+                    at = node.end;
+                    continue;
                 }
+                if !is_optional && node.is(either) {
+                    optional = node.end;
+                } else if !is_optional && !node.name.is_empty() {
+                    content.parts.take(&self.nodes, at, &self.base);
+                }
+                // A text in a block begins a word, also behind one that ended; one in a line does not.
+                if !node.name.is_empty() && !INLINE.contains(&node.name.as_str()) || self.ends_block(at) {
+                    text.push(' ');
+                    free.push(' ');
+                }
+                let out = if at < optional { &mut free } else { &mut text };
+                out.push_str(&node.text);
+                at += 1;
             }
         }
         content.words = Words::of(&text);
         content.either = Words::of(&free);
         content
+    }
+
+    /// Returns `true` if a block ends before the node.
+    fn ends_block(&self, at: usize) -> bool {
+        let mut before = at.saturating_sub(1);
+        while before > 0 && self.nodes[before].end <= at {
+            let name = self.nodes[before].name.as_str();
+            if !name.is_empty() && !INLINE.contains(&name) {
+                return true;
+            }
+            before = self.nodes[before].parent;
+        }
+        false
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rockbot_tools::web::main_content;
 use serde::Deserialize;
 
-/// What is known of a page.
+/// The known strings of a page.
 #[derive(Debug, Deserialize)]
 struct Known {
     file: String,

@@ -43,6 +43,8 @@ struct Parameter<'d> {
 /// Returns all operations of a document, in the order of their paths.
 pub(super) fn all(document: &Value) -> Vec<Operation<'_>> {
     let paths = document.get("paths").and_then(Value::as_object).into_iter().flatten();
+    // Any other text behind the URL of the server could name another server.
+    let paths = paths.filter(|(path, _)| path.starts_with('/'));
     let operations = paths.flat_map(|(path, item)| {
         let of_method = move |method: &&'static str| {
             let json = item.get(*method)?;

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::egress::EgressPolicy;
+use crate::egress::{EgressClient, EgressPolicy};
 use crate::rest::endpoint::Place;
 
 /// A document with what real ones have: references, shared parameters, version 3.0's `nullable`, several methods.
@@ -125,6 +125,16 @@ fn what_is_not_openapi_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_path_names_no_other_server() {
+    let text = json!({"openapi": "3.1.0", "servers": [{"url": "https://api.example"}], "paths": {
+        ".evil.test/a": {"get": {}}, "@evil.test/b": {"get": {}}, ":81/c": {"get": {}}, "//evil.test/d": {"get": {}}}});
+    assert_eq!(
+        names(&OpenApi::text(text.to_string())),
+        ["get__evil_test_d https://api.example//evil.test/d"]
+    );
+}
+
+#[test]
 fn references_in_circles_and_deep_schemas_end() {
     let deep = (0..60).fold(
         json!({"type": "string"}),
@@ -190,11 +200,12 @@ fn public_documents_are_imported() {
         let import = OpenApi::file(&path).server("https://api.example");
         let document = import.load(&EgressPolicy::new()).unwrap();
         let operations = operation::all(&document.json);
+        let client = EgressClient::new(EgressPolicy::new()).unwrap();
         let (mut names, mut sizes, mut left_out) = (BTreeSet::new(), Vec::new(), 0);
         for operation in &operations {
             match operation.endpoint(&document.json, "https://api.example", &mut names) {
                 Some(endpoint) => {
-                    let tool = crate::rest::executor::tool(endpoint, &EgressPolicy::new()).unwrap();
+                    let tool = crate::rest::executor::tool(endpoint, client.clone()).unwrap();
                     sizes.push(tool.registration.parameters_schema.to_string().len());
                 }
                 None => left_out += 1,
@@ -212,6 +223,6 @@ fn public_documents_are_imported() {
             at(100),
         );
         assert_eq!(sizes.len() + left_out, operations.len());
-        assert!(operations.len() > 100 && left_out * 20 < operations.len(), "{left_out}");
+        assert!(operations.len() > 30 && left_out * 10 < operations.len(), "{left_out}");
     }
 }

@@ -159,6 +159,16 @@ async fn issues_come_through_the_api_and_else_from_the_page() {
             "application/json",
             br#"{"title": "Fix", "state": "closed", "merged": true, "user": null, "body": null}"#,
         ),
+        // Renamed, and a pull request under the URL of an issue.
+        "/repos/old/r/issues/3" => response(
+            "301 Moved Permanently",
+            &[("location", "/repositories/1/issues/3")],
+            b"",
+        ),
+        "/repositories/1/issues/3" => ok(
+            "application/json",
+            br#"{"title": "Moved", "state": "open", "user": null, "body": "", "pull_request": {}}"#,
+        ),
         _ => response("403 Forbidden", &[("x-ratelimit-remaining", "0")], b"{}"),
     })
     .await;
@@ -187,6 +197,9 @@ async fn issues_come_through_the_api_and_else_from_the_page() {
             "State: merged\nAuthor: unknown\nCreated: \n\n(no text)\n"
         )
     );
+    let moved = thread("https://github.com/old/r/issues/3");
+    let page = tool.github.read(&tool.client, &moved).await.unwrap();
+    assert_eq!(page.title, "PR #3: Moved [old/r]");
     assert_eq!(
         tool.github
             .read(&tool.client, &thread("https://github.com/o/r/issues/9"))

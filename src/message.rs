@@ -2,7 +2,7 @@
 //!
 //! A [`Message`] has a type on the wire and a topic; a [`MessageHandler`] (or an async closure) handles it; a
 //! [`Bus`] carries it at least once. [`InProcessBus`] is the bus of one process, and with the feature `rabbitmq`
-//! `rabbitmq::RabbitMqBus` that of several. [`RequestClient`] asks a question
+//! `rabbitmq::RabbitMqBus`, or with `pulsar` `pulsar::PulsarBus`, that of several. [`RequestClient`] asks a question
 //! and waits for the correlated answer, and [`UserProxy`] is the client of a user interface: it sends a user's
 //! message and receives exactly one final reply. What cannot be handled becomes a [`DeadLetter`] with the reason.
 //!
@@ -31,6 +31,14 @@ pub use rockbot_core::messaging::*;
 #[doc(inline)]
 pub use rockbot_core::user::*;
 pub use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
+
+/// A bus over Apache Pulsar, for programs in several processes.
+#[cfg(feature = "pulsar")]
+#[cfg_attr(docsrs, doc(cfg(feature = "pulsar")))]
+pub mod pulsar {
+    #[doc(inline)]
+    pub use rockbot_bus::pulsar::{PulsarBus, PulsarSettings, TopicLayout};
+}
 
 /// A bus over RabbitMQ, for programs in several processes.
 #[cfg(feature = "rabbitmq")]

@@ -22,12 +22,12 @@ Options:
     --config FILE    read settings from this file, .json or .toml, before those in the environment
     --data FOLDER    keep turns here; a turn that was killed goes on at the next start (default: the setting
                      AgentProfile.BasePath, else /data/agent if there is one, else data/chat)
-    --bus URL        talk to the agent of another process over this RabbitMQ broker, such as amqp://127.0.0.1;
-                     model, data and tools are that agent's
+    --bus URL        talk to the agent of another process over this broker, such as amqp://127.0.0.1 or
+                     pulsar://127.0.0.1; model, data and tools are that agent's
     --mcp FILE       use the tools of the MCP servers in this file, such as mcp.json; needs the feature mcp
     --tool-services FOLDER
                      watch this folder for descriptors of tools that other processes run; they are called over the
-                     broker in the section RabbitMq, such as ROCKBOT_RABBITMQ__HOSTNAME=127.0.0.1
+                     broker in the section RabbitMq or Pulsar, such as ROCKBOT_RABBITMQ__HOSTNAME=127.0.0.1
     --web            search the web and read pages; needs the feature web
     --openapi DOC    use the operations of this OpenAPI document, a file or a URL, as tools; needs the feature rest
     --files FOLDER   let the agent read and write text files in this folder; needs the feature files

@@ -4,6 +4,8 @@
 
 mod arguments;
 mod asking;
+#[path = "../full_agent/broker.rs"]
+mod broker;
 #[path = "../full_agent/bus.rs"]
 mod bus;
 mod calculator;

@@ -15,8 +15,9 @@ Options:
     --review TEXT    let the second agent review this, print its verdict, and end
     --config FILE    read settings from this JSON or TOML file; the environment goes before it
     --data FOLDER    keep everything here (default: data/full_agent); its folder `agent` says who the agent is
-    --bus URL        serve users and other programs over this RabbitMQ broker, such as amqp://127.0.0.1, instead of
-                     the one in the section RabbitMq of the settings; without both, inside this process alone
+    --bus URL        serve users and other programs over this broker, such as amqp://127.0.0.1 or pulsar://127.0.0.1,
+                     instead of the one in the section RabbitMq or Pulsar of the settings; without both, inside this
+                     process alone
     --openapi DOC    use the operations of this OpenAPI document, a file or a URL, as tools; needs a build with
                      `--features rest`
     --port PORT      serve /metrics, /livez and /readyz at this port of 127.0.0.1 (default: 9464; 0: any free one)

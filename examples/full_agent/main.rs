@@ -4,9 +4,10 @@
 //!
 //! `cargo run --example full_agent`, or `cargo run --example full_agent -- --ask "Take a note: \"buy milk\""`. Works
 //! without a key. The bus is in this process, unless `--bus` or the section
-//! `RabbitMq` names a broker; a small terminal interface comes with it.
+//! `RabbitMq` or `Pulsar` names a broker; a small terminal interface comes with it.
 
 mod arguments;
+mod broker;
 mod bus;
 mod endpoint;
 mod heartbeat;

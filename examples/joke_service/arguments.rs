@@ -18,8 +18,8 @@ descriptors are printed.
 Options:
     --demo           ask for a joke, print it, and end
     --about TOPIC    the topic of the joke of --demo (default: programming)
-    --bus URL        the RabbitMQ broker between agent and service, such as amqp://127.0.0.1, which TrustGraph can share;
-                     --demo without it runs in one process
+    --bus URL        the broker between agent and service, such as amqp://127.0.0.1 or pulsar://127.0.0.1, which
+                     TrustGraph can share; --demo without it runs in one process
     --topic NAME     use the queues request:tg:NAME and response:tg:NAME (default: joke)
     --help           print this";
 

@@ -1,10 +1,13 @@
 //! A tool service and the agent that uses it: two descriptors and a process make a tool.
 //!
 //! `cargo run --example joke_service -- --demo` prints a joke that came through the service. With
-//! `--features rabbitmq` and `--bus amqp://127.0.0.1` the service runs on its own; agents that take in announcements have
-//! its tool at once, others after `put-config` of the two descriptors. TrustGraph can be on either side. No key is needed.
+//! `--features rabbitmq` and `--bus amqp://127.0.0.1`, or `--features pulsar` and `--bus pulsar://127.0.0.1`, the service
+//! runs on its own; agents that take in announcements have its tool at once, others after `put-config` of the two
+//! descriptors. TrustGraph can be on either side. No key is needed.
 
 mod arguments;
+#[path = "../full_agent/broker.rs"]
+mod broker;
 mod jokes;
 #[path = "../full_agent/service_bus.rs"]
 mod service_bus;

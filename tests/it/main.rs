@@ -67,6 +67,8 @@ mod outside_text;
 mod parallel;
 mod pipeline;
 mod profile;
+#[cfg(feature = "pulsar")]
+mod programs_over_pulsar;
 mod rate_limit;
 mod recall;
 mod refused_parts;
@@ -143,6 +145,10 @@ mod evaluate_example;
 #[allow(dead_code, reason = "the example's own `main` is not run here")]
 #[path = "../../examples/handlers.rs"]
 mod handlers;
+#[cfg(feature = "pulsar")]
+#[allow(dead_code, reason = "the tests of the bus use more of it")]
+#[path = "../../rockbot-bus/src/pulsar/tests/lite.rs"]
+mod pulsar_lite;
 #[allow(dead_code, reason = "the example's own `main` is not run here")]
 #[path = "../../examples/quickstart.rs"]
 mod quickstart;

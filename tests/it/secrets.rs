@@ -10,6 +10,7 @@ use rockbot::chat::{
     LlmSettings, ModelGateway, ModelSettings, OpenAiChat, OpenAiEmbeddings, OpenAiResponses,
 };
 use rockbot::config::Config;
+use rockbot::message::pulsar::PulsarSettings;
 use rockbot::message::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 use rockbot_core::context::Trust;
 use rockbot_core::messaging::{DeadLetters as _, Delivery, MessageEnvelope, MessagePublisher as _, RequestClient};
@@ -185,12 +186,15 @@ fn settings_show_no_secret() {
         [RabbitMq]
         HostName = "broker"
         Password = "{}"
+        [Pulsar]
+        Token = "{}"
         "#,
         secret("userinfo"),
         secret("query"),
         secret("key"),
         secret("header"),
         secret("password"),
+        secret("token"),
     );
     // An endpoint with a user in it is refused, and not repeated.
     let config = Config::new().with_text("agent.toml", &text).unwrap();
@@ -212,11 +216,14 @@ fn settings_show_no_secret() {
     check("the settings of models", &format!("{settings:?} {settings:#?}"));
     let broker = RabbitMqSettings::read(&config, Path::new("/")).unwrap();
     check("the settings of a broker", &format!("{broker:?}"));
+    let broker = PulsarSettings::read(&config, Path::new("/")).unwrap();
+    check("the settings of a broker", &format!("{broker:?}"));
     for wrong in [
         text.replace("ApiKey = \"", "ApiKey = \" \\n"),
         text.replace("ModelId = \"m\"", "ModelId = 7"),
         text.replace("Password = ", "Password = 7 #"),
         text.replace("[RabbitMq]", "[RabbitMq"),
+        text.replace("Token = ", "Token = 7 #"),
         text.replace("HostName = \"broker\"", &format!("Port = \"{}\"", secret("port"))),
     ] {
         let read = Config::new()
@@ -225,6 +232,7 @@ fn settings_show_no_secret() {
         let Ok(config) = read else { continue };
         let _ = ModelGateway::from_config(&config).map_err(|error| check_error(&wrong, &error));
         let _ = RabbitMqSettings::read(&config, Path::new("/")).map_err(|error| check_error("a broker", &error));
+        let _ = PulsarSettings::read(&config, Path::new("/")).map_err(|error| check_error("a broker", &error));
     }
     check("the log", &logs.text());
 }

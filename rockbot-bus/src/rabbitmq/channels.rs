@@ -67,7 +67,8 @@ impl ConfirmChannels {
         let _permit = self.in_flight.acquire().await;
         let channel = match self.take() {
             Some(channel) => channel,
-            None => open(connection).await?,
+            // Boxed, since most messages find a channel and carry the future all the same.
+            None => Box::pin(open(connection)).await?,
         };
         let options = BasicPublishOptions {
             mandatory: true,

@@ -5,7 +5,6 @@
 //! dropped as a whole, so nothing of it can act twice.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,9 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::channels::{ConfirmChannels, Published, Route};
 use super::error::provider;
-use super::meters;
 use super::settings::RabbitMqSettings;
 use super::topology;
+use crate::consumer::jittered;
+use crate::meters;
 
 /// Maximum time to open a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -74,6 +74,16 @@ impl Link {
 
     /// Returns the open session, or waits for the next one until `deadline`.
     pub(super) async fn session(&self, deadline: Instant) -> Result<Arc<Session>, BusError> {
+        if let LinkState::Up(session) = &*self.state.borrow()
+            && !session.lost.is_cancelled()
+        {
+            return Ok(Arc::clone(session));
+        }
+        // Boxed, since each message in flight holds this future and hardly one waits.
+        Box::pin(self.next_session(deadline)).await
+    }
+
+    async fn next_session(&self, deadline: Instant) -> Result<Arc<Session>, BusError> {
         let mut states = self.state.subscribe();
         // A session that was given up stands there until the supervisor has seen it.
         let up = states.wait_for(|state| match state {
@@ -309,11 +319,4 @@ async fn certificates(settings: &RabbitMqSettings) -> Result<Option<String>, Bus
         context: format!("the certificates in `{name}` cannot be read: correct `RabbitMq.CaFile`"),
         source: error.into(),
     })
-}
-
-/// Returns a time between half of `delay` and all of it, so that the clients of a restarted broker spread out.
-fn jittered(delay: Duration) -> Duration {
-    let random = RandomState::new().hash_one(()) % 1000;
-    let part = u32::try_from(random).unwrap_or_default();
-    delay / 2 + delay / 2 * part / 1000
 }

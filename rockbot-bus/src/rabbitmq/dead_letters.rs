@@ -6,12 +6,12 @@ use lapin::options::{BasicAckOptions, BasicGetOptions, BasicNackOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, message::BasicGetMessage};
 use rockbot_core::messaging::{DeadLetter, DeadLetterReason, Delivery};
-use rockbot_core::support::loggable;
 use rockbot_core::{Clock as _, MessageId, SystemClock, Timestamp};
 
 use super::mapping::{self, ATTEMPTS, TOPIC};
 use super::settings::RabbitMqSettings;
 use super::topology;
+use crate::consumer::{reason_name, reason_named};
 
 /// The subscription that could not handle the message.
 const SUBSCRIPTION: &str = "x-rockbot-subscription";
@@ -29,25 +29,10 @@ pub(super) fn headers(subscription: &str, reason: DeadLetterReason, why: &str) -
     let text = |text: &str| AMQPValue::LongString(text.into());
     vec![
         (SUBSCRIPTION, text(subscription)),
-        (REASON, text(name_of(reason))),
+        (REASON, text(reason_name(reason))),
         (ERROR, text(&why[..why.floor_char_boundary(MAX_ERROR)])),
         (AT, mapping::number(SystemClock.now().as_millis())),
     ]
-}
-
-/// Logs that a message becomes a dead letter.
-pub(super) fn log(
-    subscription: &str,
-    topic: &str,
-    message: &MessageId,
-    attempts: u32,
-    reason: DeadLetterReason,
-    why: &str,
-) {
-    tracing::warn!(
-        %subscription, topic = %loggable(topic), message_id = %loggable(message.as_str()), attempts, ?reason,
-        last_error = %loggable(why), "a message becomes a dead letter"
-    );
 }
 
 /// Returns up to `limit` messages of a dead-letter queue, oldest first, and leaves them there.
@@ -128,12 +113,8 @@ fn read(queue: &str, received: Received, settings: &RabbitMqSettings) -> DeadLet
                 .to_owned()
         });
     let cause = mapping::header_text(properties, "x-first-death-reason");
-    let reason = match mapping::header_text(properties, REASON).as_deref().or(cause.as_deref()) {
-        Some("rejected") => DeadLetterReason::Rejected,
-        Some("unsubscribed") => DeadLetterReason::Unsubscribed,
-        Some("closed") => DeadLetterReason::Closed,
-        _ => DeadLetterReason::Exhausted,
-    };
+    let reason = mapping::header_text(properties, REASON).or_else(|| cause.clone());
+    let reason = reason_named(reason.as_deref());
     let last_error = mapping::header_text(properties, ERROR);
     let last_error =
         last_error.unwrap_or_else(|| cause.map_or_else(String::new, |cause| format!("the broker: {cause}")));
@@ -169,14 +150,5 @@ fn first_text(value: &AMQPValue) -> Option<String> {
     match value {
         AMQPValue::FieldArray(values) => values.as_slice().first().and_then(mapping::as_text),
         _ => None,
-    }
-}
-
-fn name_of(reason: DeadLetterReason) -> &'static str {
-    match reason {
-        DeadLetterReason::Rejected => "rejected",
-        DeadLetterReason::Unsubscribed => "unsubscribed",
-        DeadLetterReason::Closed => "closed",
-        _ => "exhausted",
     }
 }

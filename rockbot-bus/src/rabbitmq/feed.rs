@@ -199,7 +199,7 @@ impl Feed {
     }
 
     fn start(&self, job: Job, permit: OwnedSemaphorePermit) {
-        self.spawn(job.run(permit, self.stop.clone()));
+        self.worker.spawn(&self.jobs, job.run(permit, self.stop.clone()));
     }
 
     fn start_in_order(&self, job: Job) {
@@ -208,7 +208,7 @@ impl Feed {
         let key = rule.and_then(|rule| rule.key(&job.envelope));
         let turn = key.map(|key| worker.partitions.enter(&key));
         let (permits, stop) = (Arc::clone(&worker.permits), self.stop.clone());
-        self.spawn(async move {
+        worker.spawn(&self.jobs, async move {
             let ready = async {
                 let turn = match turn {
                     Some(turn) => Some(turn.await),
@@ -233,19 +233,11 @@ impl Feed {
         let queue = worker.spec.partition(partition(key, count), &worker.link().settings);
         let turn = worker.partitions.enter(&queue);
         let stop = self.stop.clone();
-        self.spawn(async move {
+        worker.spawn(&self.jobs, async move {
             if let Some(_turn) = stop.run_until_cancelled(turn).await {
                 job.forward(&queue).await;
             }
         });
-    }
-
-    fn spawn(&self, job: impl Future<Output = ()> + Send + 'static) {
-        let abort = self.worker.abort.clone();
-        let task = self.jobs.track_future(async move {
-            abort.run_until_cancelled(job).await;
-        });
-        self.worker.tasks.spawn(task);
     }
 
     /// Returns how many messages wait or run here, or wait in the queue.

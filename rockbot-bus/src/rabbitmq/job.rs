@@ -1,16 +1,13 @@
 //! A delivered message until it is settled.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
 use lapin::types::AMQPValue;
 use lapin::{Acker, BasicProperties};
 use rockbot_core::messaging::{BusError, DeadLetterReason, Delivery, Disposition, MessageEnvelope};
-use rockbot_core::support::caught;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
@@ -20,9 +17,9 @@ use super::connection;
 use super::dead_letters;
 use super::layout::ExchangeLayout;
 use super::mapping::{self, ATTEMPTS, TOPIC};
-use super::meters;
-use super::settled::SettledKey;
 use super::worker::Worker;
+use crate::consumer::{SettledKey, log_dead_letter};
+use crate::meters;
 
 /// Delay before a message goes back to its queue after the broker did not take it elsewhere.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -95,18 +92,19 @@ impl Job {
         if !self.acker.usable() {
             return;
         }
-        let limit = self.worker.link().settings.max_message_bytes;
-        if self.envelope.size() > limit {
-            let why = format!("the message is larger than {limit} bytes");
-            return self.bury(DeadLetterReason::Rejected, &why).await;
+        if let Some(why) = self.too_large() {
+            return Box::pin(self.bury(DeadLetterReason::Rejected, &why)).await;
         }
+        // What rarely follows is boxed, since the task of each message has room for all of it.
         loop {
             let attempt = self.attempt();
             match self.handle(attempt).await {
                 Disposition::Ack => return self.ack().await,
-                Disposition::DeadLetter { reason } => return self.bury(DeadLetterReason::Rejected, &reason).await,
+                Disposition::DeadLetter { reason } => {
+                    return Box::pin(self.bury(DeadLetterReason::Rejected, &reason)).await;
+                }
                 Disposition::Retry { reason } => match self.worker.spec.options.retry.delay_after(attempt) {
-                    None => return self.bury(DeadLetterReason::Exhausted, &reason).await,
+                    None => return Box::pin(self.bury(DeadLetterReason::Exhausted, &reason)).await,
                     // Its partition waits for it, so that its order is kept.
                     Some(delay) if self.worker.spec.is_partitioned() => {
                         drop(permit.take());
@@ -116,10 +114,15 @@ impl Job {
                         permit = Arc::clone(&self.worker.permits).acquire_owned().await.ok();
                         (self.earlier, self.unfinished) = (attempt, 0);
                     }
-                    Some(delay) => return self.postpone(attempt, delay).await,
+                    Some(delay) => return Box::pin(self.postpone(attempt, delay)).await,
                 },
             }
         }
+    }
+
+    fn too_large(&self) -> Option<String> {
+        let limit = self.worker.link().settings.max_message_bytes;
+        (self.envelope.size() > limit).then(|| format!("the message is larger than {limit} bytes"))
     }
 
     /// Sends the message on to another queue, with its order kept by the caller, and settles it.
@@ -175,10 +178,8 @@ impl Job {
     async fn handle(&self, attempt: u32) -> Disposition {
         let delivery = Delivery::new(Arc::clone(&self.topic), Arc::clone(&self.envelope))
             .with_attempt(attempt)
-            .with_trust(self.worker.link().settings.trust);
-        // A panic must not end the consumer.
-        let handling = AssertUnwindSafe(self.worker.handler.handle(delivery)).catch_unwind();
-        caught(handling.await).unwrap_or_else(|panic| Disposition::retry(format_args!("the handler panicked: {panic}")))
+            .with_trust(self.worker.publisher.link.settings.trust);
+        self.worker.handle(delivery).await
     }
 
     async fn ack(&mut self) {
@@ -196,7 +197,7 @@ impl Job {
         let headers = dead_letters::headers(subscription, reason, why);
         let properties = self.readdressed(self.attempt(), headers);
         let queue = self.worker.spec.dead_letters(&self.worker.link().settings);
-        dead_letters::log(
+        log_dead_letter(
             subscription,
             &self.topic,
             &self.envelope.message_id,

@@ -5,8 +5,8 @@
 //! `channels`), in the original's properties and headers (`mapping`). A consumer (`worker`) has a task for each queue
 //! (`feed`) that declares the topology (`topology`) again on every connection; each message that it takes is a `job`,
 //! which calls the handler and then acknowledges the message, sends it to a retry queue, or makes it a dead letter
-//! (`dead_letters`). Partitions are in `partitions`, and `lanes` keeps their order; `settled` recognizes messages
-//! whose acknowledgement was lost. `layout` is another layout of exchanges, for brokers shared with other frameworks.
+//! (`dead_letters`). Partitions are in `partitions`. What consumers of all brokers share is in `consumer`, beside this
+//! module. `layout` is another layout of exchanges, for brokers shared with other frameworks.
 //!
 //! # Guarantees
 //!
@@ -43,15 +43,11 @@ mod dead_letters;
 mod error;
 mod feed;
 mod job;
-mod lanes;
 mod layout;
 mod mapping;
-mod meters;
 mod partitions;
 mod publisher;
 mod settings;
-mod settled;
-mod subscriptions;
 #[cfg(test)]
 mod tests;
 mod topology;
@@ -78,9 +74,10 @@ use error::provider;
 use feed::{Feed, Purpose};
 use partitions::Share;
 use publisher::Publisher;
-use subscriptions::{ConsumerControl, Subscriptions};
-use topology::SubscriptionSpec;
 use worker::Worker;
+
+use crate::consumer::{ConsumerControl, SubscriptionSpec, Subscriptions};
+use crate::meters;
 
 pub use layout::ExchangeLayout;
 pub use settings::RabbitMqSettings;
@@ -111,7 +108,7 @@ pub struct RabbitMqBus {
 
 struct Shared {
     publisher: Publisher,
-    subscriptions: Subscriptions,
+    subscriptions: Subscriptions<Publisher>,
     /// Dead letters are inspected by one caller at a time: a message that one looks at is hidden from the others.
     inspection: Mutex<()>,
     /// Taken by the first call that closes the bus.
@@ -161,8 +158,8 @@ impl RabbitMqBus {
     ///
     /// Returns an error if the bus is closed or the broker is unreachable.
     pub async fn delete_topology(&self) -> Result<(), BusError> {
-        for name in self.shared.subscriptions.kept() {
-            self.delete_subscription(&name).await?;
+        for spec in self.shared.subscriptions.kept() {
+            self.delete_subscription(&spec.name).await?;
         }
         let (session, settings) = (self.link().session(self.deadline()).await?, &self.link().settings);
         let _ = session
@@ -217,7 +214,7 @@ impl RabbitMqBus {
     /// Returns the names of all dead-letter queues of this bus.
     fn dead_letter_queues(&self) -> Vec<String> {
         let kept = self.shared.subscriptions.kept().into_iter();
-        let queues = kept.map(|name| format!("{}.dlq", topology::queue(&name, &self.link().settings)));
+        let queues = kept.map(|spec| spec.dead_letters(&self.link().settings));
         queues
             .chain([topology::ephemeral_dead_letters(&self.link().settings)])
             .collect()
@@ -258,7 +255,8 @@ impl MessageSubscriber for RabbitMqBus {
         };
         spec.check(&self.link().settings)?;
         self.shared.subscriptions.check(&spec)?;
-        let worker = Arc::new(Worker::new(Arc::clone(self.link()), spec, handler));
+        let (publisher, closed) = (self.shared.publisher.clone(), &self.link().closed);
+        let worker = Arc::new(Worker::new(publisher, closed, spec, handler));
         // Dropping the control ends what was begun if this fails or is cancelled.
         let subscription = Subscription::new(pattern, name, ConsumerControl(Arc::clone(&worker)));
         self.listen(&worker).await?;

@@ -14,13 +14,14 @@ use super::connection::{Link, Session};
 use super::error::{provider, refusal};
 use super::layout::{self, ExchangeLayout};
 use super::mapping;
-use super::meters;
 use super::topology::{self, RETRY_DELAY, RETRY_LEVELS};
+use crate::meters;
 
 /// Delay before a message is sent again after its connection failed.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The publishing side of a bus.
+/// The publishing side of a bus. Cheap to clone.
+#[derive(Clone)]
 pub(super) struct Publisher {
     pub(super) link: Arc<Link>,
 }
@@ -46,7 +47,7 @@ impl Publisher {
                 )
             }
             ExchangeLayout::Fanout => {
-                self.declare_exchange(topic).await?;
+                Box::pin(self.declare_exchange(topic)).await?;
                 let (exchange, key) = (topic, "");
                 (layout::properties(envelope)?, Route { exchange, key })
             }
@@ -139,7 +140,11 @@ impl Publisher {
             let sending = session.publish(route, body, properties.clone());
             let error = match time::timeout_at(deadline, sending).await {
                 Ok(Ok(published)) => {
-                    meters::decided(published);
+                    match published {
+                        Published::Routed => meters::confirmed(),
+                        Published::Unroutable => meters::returned(),
+                        Published::Refused => meters::refused(),
+                    }
                     return Ok(published);
                 }
                 Ok(Err(error)) => error,

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
-use rockbot_core::config::{Config, ConfigError};
+use rockbot_core::config::{Config, ConfigError, Section};
 use rockbot_core::context::Trust;
 use rockbot_core::messaging::BusError;
 use rockbot_core::{ExposeSecret as _, Secret};
 
 use super::layout::ExchangeLayout;
+use crate::consumer::trust;
 
 /// Seconds of silence after which a peer is asked for a sign of life; after twice that the connection is lost.
 const HEARTBEAT_SECONDS: u16 = 10;
@@ -162,23 +163,6 @@ impl RabbitMqSettings {
         }
         let default = Self::default();
         let tls = section.get_or("Tls", default.tls)?;
-        let trust = match section.setting("Trust") {
-            None => default.trust,
-            Some(setting) => match setting.read::<String>()?.to_ascii_lowercase().as_str() {
-                "untrusted" => Trust::Untrusted,
-                "user" => Trust::User,
-                "host" => Trust::Host,
-                _ => return Err(setting.invalid("`untrusted`, `user` or `host`")),
-            },
-        };
-        let exchange_layout = match section.setting("ExchangeLayout") {
-            None => default.exchange_layout,
-            Some(setting) => match setting.read::<String>()?.to_ascii_lowercase().as_str() {
-                "topic" => ExchangeLayout::Topic,
-                "fanout" => ExchangeLayout::Fanout,
-                _ => return Err(setting.invalid("`topic` or `fanout`")),
-            },
-        };
         Ok(Some(Self {
             host_name: section.get_or("HostName", default.host_name)?,
             port: section.get_or("Port", if tls { 5671 } else { default.port })?,
@@ -187,7 +171,7 @@ impl RabbitMqSettings {
             password: section.get_or("Password", default.password)?,
             exchange_name: section.get_or("ExchangeName", default.exchange_name)?,
             dead_letter_exchange_name: section.get_or("DeadLetterExchangeName", default.dead_letter_exchange_name)?,
-            exchange_layout,
+            exchange_layout: layout(&section)?,
             queue_prefix: section.get_or("QueuePrefix", default.queue_prefix)?,
             durable: section.get_or("Durable", default.durable)?,
             prefetch_count: section.get_or("PrefetchCount", default.prefetch_count)?,
@@ -199,7 +183,7 @@ impl RabbitMqSettings {
             reply_queue_expiry: section.get("ReplyQueueExpiry")?,
             publish_wait: section.interval("PublishWait", default.publish_wait)?,
             max_message_bytes: section.get_or("MaxMessageBytes", default.max_message_bytes)?,
-            trust,
+            trust: trust(&section, default.trust)?,
         }))
     }
 
@@ -233,5 +217,16 @@ impl RabbitMqSettings {
             "/" => String::new(),
             name => format!("/{name}"),
         }
+    }
+}
+
+fn layout(section: &Section<'_>) -> Result<ExchangeLayout, ConfigError> {
+    let Some(setting) = section.setting("ExchangeLayout") else {
+        return Ok(ExchangeLayout::default());
+    };
+    match setting.read::<String>()?.to_ascii_lowercase().as_str() {
+        "topic" => Ok(ExchangeLayout::Topic),
+        "fanout" => Ok(ExchangeLayout::Fanout),
+        _ => Err(setting.invalid("`topic` or `fanout`")),
     }
 }

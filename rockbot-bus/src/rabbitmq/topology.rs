@@ -20,11 +20,12 @@ use lapin::options::{
 };
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Connection, ExchangeKind};
-use rockbot_core::messaging::{BusError, SubscribeOptions, TopicPattern, check_topic};
+use rockbot_core::messaging::{BusError, check_topic};
 
 use super::layout::{self, ExchangeLayout};
 use super::mapping::number;
 use super::settings::RabbitMqSettings;
+use crate::consumer::SubscriptionSpec;
 
 /// Maximum number of deliveries of a message by a quorum queue, before the broker makes it a dead letter.
 const QUORUM_DELIVERY_LIMIT: i32 = 20;
@@ -34,14 +35,6 @@ const MAX_EPHEMERAL_DEAD_LETTERS: i32 = 1000;
 pub(super) const RETRY_LEVELS: RangeInclusive<u32> = 6..=31;
 /// The header by which the retry exchange finds the queue of a delay.
 pub(super) const RETRY_DELAY: &str = "x-rockbot-retry";
-
-/// A subscription as its consumers agree on it.
-#[derive(Debug, Clone)]
-pub(super) struct SubscriptionSpec {
-    pub(super) name: String,
-    pub(super) pattern: TopicPattern,
-    pub(super) options: SubscribeOptions,
-}
 
 impl SubscriptionSpec {
     /// Returns the name of its queue.
@@ -78,11 +71,6 @@ impl SubscriptionSpec {
                 source: "fanout exchanges have no partitions".into(),
             }),
         }
-    }
-
-    /// Returns `true` if its messages are spread over partition queues.
-    pub(super) fn is_partitioned(&self) -> bool {
-        self.options.partition_by.is_some() && !self.options.ephemeral
     }
 }
 

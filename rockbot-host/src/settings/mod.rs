@@ -85,6 +85,7 @@
 //! | `Feedback` | `BasePath` and `Retention` in a host with `Memory`, the other times in one with `SessionEvaluation` of `rockbot-memory` |
 //! | `ConversationLog` | `Enabled`, in an agent that is built from its configuration alone |
 //! | `RabbitMq` | all settings, in a program that connects `RabbitMqBus` of `rockbot-bus` with them |
+//! | `Pulsar` | all settings, in a program that connects `PulsarBus` of `rockbot-bus` with them |
 //! | `RemoteTools` | all settings, in a host with [`RemoteTools`](crate::workers::RemoteTools) |
 //! | `Dream` | validated, without an effect yet |
 //!
@@ -154,12 +155,13 @@ pub const WAITING_SECTIONS: [&str; 1] = ["Dream"];
 
 /// The sections of the reference that other parts read. They are registered here, so a host without these parts
 /// does not report them as unknown.
-const SECTIONS_OF_PARTS: [&str; 6] = [
+const SECTIONS_OF_PARTS: [&str; 7] = [
     "Memory",
     "Skills",
     "Feedback",
     "ConversationLog",
     "RabbitMq",
+    "Pulsar",
     "RemoteTools",
 ];
 

@@ -21,6 +21,7 @@ const WITHOUT_SETTERS: [(&str, &str); 16] = [
     ("ModelInfo.is_busy", "`with_busy`"),
     ("ModelInfo.takes_images", "`with_images`"),
     ("ModelSettings.extra_headers", "`with_extra_header` adds one"),
+    ("PulsarSettings", "read from a configuration or a URL"),
     ("RabbitMqSettings", "read from a configuration or a URL"),
     ("Stores.skill_usage", "`with_skills` sets both"),
     ("ToolHints.runs_turn", "for agents as tools"),

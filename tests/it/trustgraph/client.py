@@ -1,8 +1,8 @@
-"""Calls a tool service with the client of TrustGraph 2.11.1 over RabbitMQ, and prints one JSON line for each call.
+"""Calls a tool service with the client of TrustGraph 2.11.1 over a broker, and prints one JSON line for each call.
 
-    client.py HOST PORT USER VHOST TOPIC CALL...        the password is in the variable RABBITMQ_PASSWORD
+    client.py BACKEND TOPIC CALL...        the password of RabbitMQ is in the variable RABBITMQ_PASSWORD
 
-A CALL is a JSON list: config, arguments, and `true` to collect all parts of the reply.
+BACKEND is a JSON object: the parameters of TrustGraph's backend. A CALL is a JSON list: config, arguments, and `true` to collect all parts of the reply.
 """
 
 import asyncio
@@ -15,10 +15,8 @@ from trustgraph.base.pubsub import get_async_pubsub
 from trustgraph.base.tool_service_client import ToolServiceClientSpec
 
 
-async def main(host, port, user, vhost, topic, *calls):
-    backend = get_async_pubsub(
-        pubsub_backend="rabbitmq", rabbitmq_host=host, rabbitmq_port=int(port), rabbitmq_username=user,
-        rabbitmq_password=os.environ["RABBITMQ_PASSWORD"], rabbitmq_vhost=vhost)
+async def main(backend, topic, *calls):
+    backend = get_async_pubsub(rabbitmq_password=os.environ.get("RABBITMQ_PASSWORD"), **json.loads(backend))
     processor = SimpleNamespace(id="test-client", async_backend=backend)
     topics = {"topics": {"req": f"request:tg:{topic}", "resp": f"response:tg:{topic}"}}
     client = await ToolServiceClientSpec("req", "resp").register(SimpleNamespace(consumer={}), processor, topics)
@@ -42,3 +40,5 @@ async def main(host, port, user, vhost, topic, *calls):
 
 
 asyncio.run(main(*sys.argv[1:]))
+# The client of Pulsar may abort while the interpreter ends.
+os._exit(0)

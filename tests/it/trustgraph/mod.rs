@@ -1,4 +1,8 @@
-//! One RabbitMQ broker shared with TrustGraph 2.11.1: its service and our agent, its client and our service.
+//! One broker shared with TrustGraph 2.11.1: its service and our agent, its client and our service. RabbitMQ here, Pulsar
+//! in `pulsar`.
+
+#[cfg(feature = "pulsar")]
+mod pulsar;
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -7,11 +11,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot::message::rabbitmq::{ExchangeLayout, RabbitMqBus, RabbitMqSettings};
 use rockbot::tool_services::{
-    DescriptorFolder, QueueId, ReplyParts, TooManyRequests, ToolService, ToolServiceServer, ToolServices,
+    DescriptorFolder, QueueId, ReplyParts, RunningToolService, TooManyRequests, ToolService, ToolServiceServer,
+    ToolServices,
 };
 use rockbot::{BoxError, CallContext, ExposeSecret as _, IdSource as _, RandomIds};
 use rockbot_core::context::{ProgressListener, ProgressReporter};
-use rockbot_core::messaging::{Bus as _, RetryPolicy};
+use rockbot_core::messaging::{Bus, RetryPolicy};
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::ToolErrorCode;
 use rockbot_host::AgentHost;
@@ -46,10 +51,7 @@ async fn neighbour() -> Option<Neighbour> {
 }
 
 async fn find() -> Result<Neighbour, String> {
-    const NAME: &str = "ROCKBOT_TEST_TRUSTGRAPH";
-    let python = std::env::var(NAME);
-    let python =
-        python.map_err(|_| format!("{NAME} names no Python with TrustGraph; `.ci/trustgraph` installs one"))?;
+    let python = trustgraph()?;
     let url = std::env::var("ROCKBOT_TEST_RABBITMQ_URL").unwrap_or_else(|_| "amqp://127.0.0.1:5672".to_owned());
     let mut settings = RabbitMqSettings::from_url(&url).map_err(|error| error.to_string())?;
     let topic = format!("test-{}", RandomIds.next_id());
@@ -65,15 +67,40 @@ async fn find() -> Result<Neighbour, String> {
     })
 }
 
+/// Returns a command that runs a script of this folder.
+fn command(python: &str, script: &str) -> Command {
+    let mut command = Command::new(python);
+    command
+        .arg(format!("{}/tests/it/trustgraph/{script}", env!("CARGO_MANIFEST_DIR")))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// Runs TrustGraph's client, and returns what it prints for each call.
+async fn ask(mut client: Command, backend: &Value, topic: &str, calls: &[Value]) -> Vec<Value> {
+    let calls = calls.iter().map(ToString::to_string);
+    client.args([&backend.to_string(), topic]).args(calls);
+    let output = timeout(PATIENCE, client.output()).await.unwrap().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    printed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Returns the Python that has TrustGraph.
+fn trustgraph() -> Result<String, String> {
+    const NAME: &str = "ROCKBOT_TEST_TRUSTGRAPH";
+    let python = std::env::var(NAME);
+    python.map_err(|_| format!("{NAME} names no Python with TrustGraph; `.ci/trustgraph` installs one"))
+}
+
 impl Neighbour {
     fn command(&self, script: &str) -> Command {
-        let mut command = Command::new(&self.python);
-        command
-            .arg(format!("{}/tests/it/trustgraph/{script}", env!("CARGO_MANIFEST_DIR")))
-            .env("RABBITMQ_PASSWORD", self.settings.password.expose_secret())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true);
+        let mut command = command(&self.python, script);
+        command.env("RABBITMQ_PASSWORD", self.settings.password.expose_secret());
         command
     }
 
@@ -114,40 +141,16 @@ impl Neighbour {
     /// Runs TrustGraph's client, and returns what it prints for each call.
     async fn client(&self, calls: &[Value]) -> Vec<Value> {
         let settings = &self.settings;
-        let mut command = self.command("client.py");
-        command
-            .args([&settings.host_name, &settings.port.to_string(), &settings.user_name])
-            .args([&settings.virtual_host, &self.topic])
-            .args(calls.iter().map(ToString::to_string));
-        let output = timeout(PATIENCE, command.output()).await.unwrap().unwrap();
-        let printed = String::from_utf8(output.stdout).unwrap();
-        printed
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        let backend = json!({
+            "pubsub_backend": "rabbitmq", "rabbitmq_host": settings.host_name, "rabbitmq_port": settings.port,
+            "rabbitmq_username": settings.user_name, "rabbitmq_vhost": settings.virtual_host,
+        });
+        ask(self.command("client.py"), &backend, &self.topic, calls).await
     }
 
     /// Starts an agent that has the service as a tool.
     async fn agent(&self, descriptors: &DescriptorFolder) -> AgentHost {
-        let topic = &self.topic;
-        let service = json!({
-            "id": "joke-service",
-            "request-queue": format!("non-persistent://tg/request/{topic}"),
-            "response-queue": format!("response:tg:{topic}"),
-            "config-params": ["style"],
-        });
-        let tool = json!({
-            "type": "tool-service", "name": "tell-joke", "description": "Tells a joke.", "service": "joke-service",
-            "style": "limerick", "arguments": [{"name": "topic", "type": "string", "description": "Its topic"}],
-        });
-        descriptors
-            .put("tool-service/joke-service", &service.to_string())
-            .unwrap();
-        descriptors.put("tool/tell-joke", &tool.to_string()).unwrap();
-        let tools = ToolServices::new().bus(self.bus.clone()).folder(descriptors.path());
-        let host = host_of(&ScriptedModel::new()).add(tools).build().unwrap();
-        host.start().await.unwrap();
-        host
+        agent(self.bus.clone(), &self.topic, "limerick", descriptors).await
     }
 
     /// Deletes what the test has made on the broker.
@@ -157,6 +160,28 @@ impl Neighbour {
         self.bus.delete_topology().await.unwrap();
         let _ = self.bus.close(Duration::ZERO).await;
     }
+}
+
+/// Starts an agent that has the service on a topic as a tool. The descriptor has the queues in both spellings.
+async fn agent(bus: Arc<dyn Bus>, topic: &str, style: &str, descriptors: &DescriptorFolder) -> AgentHost {
+    let service = json!({
+        "id": "joke-service",
+        "request-queue": format!("non-persistent://tg/request/{topic}"),
+        "response-queue": format!("response:tg:{topic}"),
+        "config-params": ["style"],
+    });
+    let tool = json!({
+        "type": "tool-service", "name": "tell-joke", "description": "Tells a joke.", "service": "joke-service",
+        "style": style, "arguments": [{"name": "topic", "type": "string", "description": "Its topic"}],
+    });
+    descriptors
+        .put("tool-service/joke-service", &service.to_string())
+        .unwrap();
+    descriptors.put("tool/tell-joke", &tool.to_string()).unwrap();
+    let tools = ToolServices::new().bus(bus).folder(descriptors.path());
+    let host = host_of(&ScriptedModel::new()).add(tools).build().unwrap();
+    host.start().await.unwrap();
+    host
 }
 
 struct Heard(Notes);
@@ -256,31 +281,37 @@ impl ToolService for Jokes {
 #[tokio::test]
 async fn a_client_of_trustgraph_calls_our_service() {
     let Some(neighbour) = neighbour().await else { return };
-    let topic = &neighbour.topic;
+    let running = serve(neighbour.bus.clone(), &neighbour.topic).await;
+    assert_eq!(neighbour.client(&calls()).await, answers());
+    running.shutdown().await;
+    neighbour.clean_up().await;
+}
+
+/// Serves jokes on a topic.
+async fn serve(bus: Arc<dyn Bus>, topic: &str) -> RunningToolService {
     let retry = RetryPolicy::default().with_first_delay(Duration::from_millis(100));
     let server = ToolServiceServer::new("joke-service", topic, Jokes::default())
         .unwrap()
         .retry(retry);
     let queues = (QueueId::request(topic).unwrap(), QueueId::response(topic).unwrap());
-    let running = server
-        .with_queues(queues.0, queues.1)
-        .serve(neighbour.bus.clone())
-        .await
-        .unwrap();
-    let calls = [
+    server.with_queues(queues.0, queues.1).serve(bus).await.unwrap()
+}
+
+/// The calls of a client: an answer, a failure, parts, and a service that is busy at first.
+fn calls() -> [Value; 4] {
+    [
         json!([{"style": "pun"}, {"topic": "\u{e9}"}]),
         json!([{}, {"fail": "no llamas today"}]),
         json!([{}, {"parts": true}, true]),
         json!([{}, {"busy": true}]),
-    ];
-    let printed = neighbour.client(&calls).await;
-    let expected = [
+    ]
+}
+
+fn answers() -> [Value; 4] {
+    [
         json!({"ok": "[\"pun\",\"\u{e9}\"]"}),
         json!({"error": "no llamas today"}),
         json!({"ok": "one two three", "parts": ["one ", "two ", "three"]}),
         json!({"ok": "[null,null]"}),
-    ];
-    assert_eq!(printed, expected);
-    running.shutdown().await;
-    neighbour.clean_up().await;
+    ]
 }

@@ -31,7 +31,12 @@ pub(super) struct TestBroker {
 /// Runs a test on the broker, and deletes what it made. Without a broker the test is skipped.
 pub(super) async fn with_broker(test: impl AsyncFnOnce(&TestBroker)) {
     let url = std::env::var("ROCKBOT_TEST_RABBITMQ_URL").unwrap_or_else(|_| "amqp://127.0.0.1:5672".to_owned());
-    let mut settings = RabbitMqSettings::from_url(&url).unwrap();
+    with_broker_at(&url, test).await;
+}
+
+/// Runs a test on the broker at `url`.
+pub(super) async fn with_broker_at(url: &str, test: impl AsyncFnOnce(&TestBroker)) {
+    let mut settings = RabbitMqSettings::from_url(url).unwrap();
     let prefix = format!("test-{}", RandomIds.next_id());
     settings.exchange_name = prefix.clone();
     settings.dead_letter_exchange_name = format!("{prefix}.dlx");
@@ -116,8 +121,8 @@ impl TestBroker {
         let mut queues = Vec::new();
         for bus in &buses {
             let _ = bus.close(Duration::ZERO).await;
-            for name in bus.shared.subscriptions.kept() {
-                let queue = self.queue(&name);
+            for spec in bus.shared.subscriptions.kept() {
+                let queue = self.queue(&spec.name);
                 queues.extend((0..bus.link().settings.partitions).map(|index| format!("{queue}.p{index}")));
                 queues.extend([format!("{queue}.dlq"), queue]);
             }

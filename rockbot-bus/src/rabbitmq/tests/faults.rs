@@ -233,7 +233,7 @@ async fn ten_thousand_waiting_messages_are_handled_with_a_bounded_prefetch() {
             ended.unwrap();
         }
         assert_eq!(broker.counts(&queue).await.0, 10_000);
-        let (seen, mut inbox) = inbox_of_all();
+        let (seen, mut inbox) = inbox();
         let options = SubscribeOptions::new().with_concurrency(8);
         let subscription = bus.on_with("a", &name, options, seen).await.unwrap();
         let mut texts = inbox.texts(10_000).await;
@@ -244,10 +244,6 @@ async fn ten_thousand_waiting_messages_are_handled_with_a_bounded_prefetch() {
         assert_eq!(broker.counts(&queue).await, (0, 0));
     })
     .await;
-}
-
-fn inbox_of_all() -> (super::broker::Seen, super::broker::Inbox) {
-    inbox()
 }
 
 /// A full queue refuses further messages; each publisher knows, and what was accepted is kept.
@@ -270,7 +266,7 @@ async fn a_full_queue_refuses_messages_and_loses_none() {
             }
         }
         assert!(refused > 0 && accepted.len() >= 10, "{refused} {}", accepted.len());
-        let (seen, mut inbox) = inbox_of_all();
+        let (seen, mut inbox) = inbox();
         let _subscription = bus.on("a", &name, seen).await.unwrap();
         assert_eq!(inbox.texts(accepted.len()).await, accepted);
     })

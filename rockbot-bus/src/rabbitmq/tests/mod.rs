@@ -5,6 +5,7 @@ mod connection;
 mod fanout;
 mod faults;
 mod meters;
+mod node;
 mod original;
 mod partitions;
 mod proxy;

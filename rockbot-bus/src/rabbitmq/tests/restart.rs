@@ -1,48 +1,110 @@
-//! A broker that stops and starts again.
+//! A broker that stops and starts again under load.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rockbot_core::messaging::{MessagePublisher as _, MessageSubscriberExt as _};
+use rockbot_core::messaging::{
+    Delivery, Disposition, MessagePublisher as _, MessagePublisherExt as _, MessageSubscriberExt as _, RequestClient,
+    SubscribeOptions, Subscription,
+};
 use tokio::task::JoinSet;
-use tokio::time;
+use tokio_util::sync::CancellationToken;
 
-use super::broker::{inbox, read, text, with_broker};
+use super::broker::{TestBroker, inbox, read, text, until, with_broker_at};
+use super::node::Node;
+use crate::rabbitmq::RabbitMqBus;
 
-/// Under load, each message whose publisher was told that the broker has it arrives.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "runs the command in ROCKBOT_TEST_RABBITMQ_RESTART, which stops and starts a broker that other tests may share"]
-async fn a_restarted_broker_has_what_it_confirmed() {
-    let Ok(restart) = std::env::var("ROCKBOT_TEST_RABBITMQ_RESTART") else {
-        eprintln!("SKIPPED: ROCKBOT_TEST_RABBITMQ_RESTART names no command that restarts the broker");
-        return;
+/// Starts publishers, and returns them with the texts that they send.
+fn publishers(bus: &Arc<RabbitMqBus>, sent: &Arc<AtomicUsize>) -> (JoinSet<()>, HashSet<String>) {
+    let mut publishers = JoinSet::new();
+    for publisher in 0..8 {
+        let (bus, sent) = (Arc::clone(bus), Arc::clone(sent));
+        publishers.spawn(async move {
+            for number in 0..1000 {
+                let envelope = text(&format!("{publisher}-{number}"));
+                bus.publish("a", envelope.into()).await.unwrap();
+                sent.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+    }
+    let texts = (0..8).flat_map(|publisher| (0..1000).map(move |number| format!("{publisher}-{number}")));
+    (publishers, texts.collect())
+}
+
+/// Starts a service, and returns the subscription that it lives with.
+async fn service(broker: &TestBroker) -> Subscription {
+    let server = broker.bus().await;
+    let replier = Arc::clone(&server);
+    let handler = move |delivery: Delivery| {
+        let bus = Arc::clone(&replier);
+        async move {
+            let answer = text(&format!("re: {}", read(&delivery)));
+            match bus.reply(&delivery.envelope, answer).await {
+                Ok(_) => Disposition::Ack,
+                Err(error) => Disposition::retry(error),
+            }
+        }
     };
-    with_broker(async |broker| {
-        broker.change(|settings| settings.publish_wait = Duration::from_secs(120));
+    let options = SubscribeOptions::new().with_concurrency(4);
+    let subscription = server.on_with("ask", &broker.name("t"), options, handler).await;
+    subscription.unwrap()
+}
+
+/// Asks until `is_over`, and returns the number of requests that ended in their own answer, and in an error.
+async fn ask(client: Arc<RequestClient>, caller: usize, is_over: CancellationToken) -> (usize, usize) {
+    let (mut answers, mut errors) = (0, 0);
+    for number in 0.. {
+        if is_over.is_cancelled() {
+            break;
+        }
+        match client.call("ask", text(&format!("{caller}-{number}"))).await {
+            Ok(answer) => {
+                assert_eq!(answer.body, format!("re: {caller}-{number}"));
+                answers += 1;
+            }
+            Err(_) => errors += 1,
+        }
+    }
+    (answers, errors)
+}
+
+/// A message that the broker has confirmed arrives, and each request ends in its answer or in an error.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restarted_broker_has_what_it_confirmed() {
+    let Some(mut node) = Node::start().await else { return };
+    let url = node.url();
+    with_broker_at(&url, async |broker| {
+        broker.change(|settings| settings.publish_wait = Duration::from_secs(300));
         let bus = broker.bus().await;
         let (seen, mut inbox) = inbox();
         let _subscription = bus.on("a", &broker.name("s"), seen).await.unwrap();
-        let mut publishers = JoinSet::new();
-        for publisher in 0..8 {
-            let bus = Arc::clone(&bus);
-            publishers.spawn(async move {
-                for number in 0..200 {
-                    let sent = bus.publish("a", text(&format!("{publisher}-{number}")).into()).await;
-                    sent.unwrap();
-                }
-            });
-        }
-        time::sleep(Duration::from_millis(200)).await;
-        let restarted = tokio::task::spawn_blocking(move || std::process::Command::new(restart).status());
-        assert!(restarted.await.unwrap().unwrap().success());
+        let sent = Arc::new(AtomicUsize::new(0));
+        let (mut publishers, mut missing) = publishers(&bus, &sent);
+        let (_service, is_over) = (service(broker).await, CancellationToken::new());
+        let client = RequestClient::new(broker.bus().await, "asker").with_time_limit(Duration::from_secs(2));
+        let client = Arc::new(client);
+        let callers = (0..4).map(|caller| tokio::spawn(ask(Arc::clone(&client), caller, is_over.clone())));
+        let callers: Vec<_> = callers.collect();
+        until("messages flow", async || sent.load(Ordering::SeqCst) >= 100).await;
+        node.restart().await;
         while let Some(ended) = publishers.join_next().await {
             ended.unwrap();
         }
-        let all = (0..8).flat_map(|publisher| (0..200).map(move |number| format!("{publisher}-{number}")));
-        let mut missing: std::collections::HashSet<_> = all.collect();
         while !missing.is_empty() {
             missing.remove(&read(&inbox.next().await));
         }
+        until("the service is back", async || {
+            client.call("ask", text("x")).await.is_ok()
+        })
+        .await;
+        is_over.cancel();
+        for caller in callers {
+            let (answers, errors) = caller.await.unwrap();
+            assert!(answers > 0 && errors > 0, "{answers} {errors}");
+        }
+        assert_eq!(client.open_requests(), 0);
     })
     .await;
 }

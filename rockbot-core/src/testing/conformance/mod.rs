@@ -31,7 +31,7 @@ mod tool_registry;
 mod turn_journal;
 mod working_memory;
 
-pub use bus::bus;
+pub use bus::{bus, bus_of_exact_topics};
 pub use chat_client::chat_client;
 pub use chat_wrapper::chat_wrapper;
 pub use conversation_log::conversation_log;

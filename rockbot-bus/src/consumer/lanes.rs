@@ -13,7 +13,7 @@ const SWEEP_ABOVE: usize = 1024;
 
 /// The lanes of a subscription.
 #[derive(Debug, Default)]
-pub(super) struct Lanes(Mutex<LaneTable>);
+pub(crate) struct Lanes(Mutex<LaneTable>);
 
 #[derive(Debug, Default)]
 struct LaneTable {
@@ -23,11 +23,11 @@ struct LaneTable {
 }
 
 /// A place in a lane. Its turn ends when what it resolves to is dropped; dropping the place gives it up.
-pub(super) type Turn = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
+pub(crate) type Turn = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
 
 impl Lanes {
     /// Enters the lane of `key` behind all that entered before.
-    pub(super) fn enter(&self, key: &str) -> Turn {
+    pub(crate) fn enter(&self, key: &str) -> Turn {
         let lane = self.lane(key);
         let mut turn: Turn = Box::pin(lane.lock_owned());
         // The mutex is fair: the first poll takes the place in its queue.

@@ -10,11 +10,11 @@ use rockbot_core::MessageId;
 const CAPACITY: usize = 2048;
 
 /// A message and the number of its attempt: a retried message has the same id.
-pub(super) type SettledKey = (MessageId, u32);
+pub(crate) type SettledKey = (MessageId, u32);
 
 /// A bounded set of settled deliveries; the oldest one is forgotten first.
 #[derive(Debug, Default)]
-pub(super) struct Settled(Mutex<SettledSet>);
+pub(crate) struct Settled(Mutex<SettledSet>);
 
 #[derive(Debug, Default)]
 struct SettledSet {
@@ -24,7 +24,7 @@ struct SettledSet {
 
 impl Settled {
     /// Records a settled delivery.
-    pub(super) fn insert(&self, key: SettledKey) {
+    pub(crate) fn insert(&self, key: SettledKey) {
         let mut set = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !set.keys.insert(key.clone()) {
             return;
@@ -38,7 +38,7 @@ impl Settled {
     }
 
     /// Returns `true` if this delivery was settled before.
-    pub(super) fn contains(&self, key: &SettledKey) -> bool {
+    pub(crate) fn contains(&self, key: &SettledKey) -> bool {
         let set = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         set.keys.contains(key)
     }

@@ -1,8 +1,6 @@
-//! The metrics of a bus, in the facade `metrics`: counters without labels, since topics of replies are unbounded.
+//! The metrics of all buses, in the facade `metrics`: counters without labels, since topics of replies are unbounded.
 
 use metrics::{counter, describe_counter};
-
-use super::channels::Published;
 
 const PUBLISHED: &str = "rockbot.messaging.broker.published";
 const CONFIRMED: &str = "rockbot.messaging.broker.confirmed";
@@ -12,7 +10,7 @@ const REDELIVERED: &str = "rockbot.messaging.broker.redelivered";
 const RECONNECTS: &str = "rockbot.messaging.broker.reconnects";
 
 /// Registers the descriptions with the program's recorder, if it has one.
-pub(super) fn describe() {
+pub(crate) fn describe() {
     describe_counter!(PUBLISHED, "messages that were sent to the broker, repetitions included");
     describe_counter!(CONFIRMED, "messages that the broker has confirmed");
     describe_counter!(
@@ -28,26 +26,32 @@ pub(super) fn describe() {
 }
 
 /// Counts a message that is sent.
-pub(super) fn sent() {
+pub(crate) fn sent() {
     counter!(PUBLISHED).increment(1);
 }
 
-/// Counts the broker's decision about a message.
-pub(super) fn decided(published: Published) {
-    let name = match published {
-        Published::Routed => CONFIRMED,
-        Published::Unroutable => RETURNED,
-        Published::Refused => REFUSED,
-    };
-    counter!(name).increment(1);
+/// Counts a message that the broker has.
+pub(crate) fn confirmed() {
+    counter!(CONFIRMED).increment(1);
+}
+
+/// Counts a message that came back, since it reaches no queue.
+#[cfg(feature = "rabbitmq")]
+pub(crate) fn returned() {
+    counter!(RETURNED).increment(1);
+}
+
+/// Counts a message that the broker refused.
+pub(crate) fn refused() {
+    counter!(REFUSED).increment(1);
 }
 
 /// Counts a delivery that is not the first of its message.
-pub(super) fn redelivered() {
+pub(crate) fn redelivered() {
     counter!(REDELIVERED).increment(1);
 }
 
 /// Counts a connection that is back.
-pub(super) fn reconnected() {
+pub(crate) fn reconnected() {
     counter!(RECONNECTS).increment(1);
 }

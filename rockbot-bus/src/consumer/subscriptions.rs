@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use rockbot_core::messaging::{BusError, SubscriptionControl};
 use tokio::time;
 
-use super::topology::SubscriptionSpec;
+use super::SubscriptionSpec;
 use super::worker::Worker;
 
 /// Delay between two looks at subscriptions that are to become idle.
@@ -18,18 +18,23 @@ const LOOK: Duration = Duration::from_millis(10);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// All subscriptions of a bus by name.
-#[derive(Default)]
-pub(super) struct Subscriptions(Mutex<BTreeMap<String, Named>>);
+pub(crate) struct Subscriptions<P>(Mutex<BTreeMap<String, Named<P>>>);
 
-struct Named {
+struct Named<P> {
     /// The pattern and options of the first consumer.
     spec: SubscriptionSpec,
-    workers: Vec<Arc<Worker>>,
+    workers: Vec<Arc<Worker<P>>>,
 }
 
-impl Subscriptions {
+impl<P> Default for Subscriptions<P> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<P> Subscriptions<P> {
     /// Checks that a consumer with `spec` may join its subscription.
-    pub(super) fn check(&self, spec: &SubscriptionSpec) -> Result<(), BusError> {
+    pub(crate) fn check(&self, spec: &SubscriptionSpec) -> Result<(), BusError> {
         match self.lock().get(&spec.name) {
             Some(named) if named.is_active() && !named.can_share(spec) => Err(BusError::Conflict(spec.name.clone())),
             _ => Ok(()),
@@ -37,7 +42,7 @@ impl Subscriptions {
     }
 
     /// Adds a consumer. The name stays known after its end, so that its dead letters are found.
-    pub(super) fn add(&self, worker: &Arc<Worker>) {
+    pub(crate) fn add(&self, worker: &Arc<Worker<P>>) {
         let mut subscriptions = self.lock();
         // An ephemeral subscription has a name of its own, mostly used once, and shares its dead letters.
         subscriptions.retain(|_, named| named.is_active() || !named.spec.options.ephemeral);
@@ -53,15 +58,15 @@ impl Subscriptions {
         named.workers.push(Arc::clone(worker));
     }
 
-    /// Returns all names of kept subscriptions.
-    pub(super) fn kept(&self) -> Vec<String> {
+    /// Returns all kept subscriptions.
+    pub(crate) fn kept(&self) -> Vec<SubscriptionSpec> {
         let subscriptions = self.lock();
         let kept = subscriptions.values().filter(|named| !named.spec.options.ephemeral);
-        kept.map(|named| named.spec.name.clone()).collect()
+        kept.map(|named| named.spec.clone()).collect()
     }
 
     /// Waits until no subscription has a message.
-    pub(super) async fn until_idle(&self) {
+    pub(crate) async fn until_idle(&self) {
         loop {
             let (workers, before) = (self.workers(), self.taken());
             let mut is_idle = true;
@@ -78,7 +83,7 @@ impl Subscriptions {
 
     /// Stops all consumers, and waits for their running handlers for at most `within`. Returns the number of messages
     /// that were not handled.
-    pub(super) async fn end(&self, within: Duration) -> usize {
+    pub(crate) async fn end(&self, within: Duration) -> usize {
         let workers = self.workers();
         let unfinished = || {
             workers
@@ -111,16 +116,16 @@ impl Subscriptions {
             .sum()
     }
 
-    fn workers(&self) -> Vec<Arc<Worker>> {
+    fn workers(&self) -> Vec<Arc<Worker<P>>> {
         self.lock().values().flat_map(|named| named.workers.clone()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Named>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Named<P>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Named {
+impl<P> Named<P> {
     fn is_active(&self) -> bool {
         self.workers.iter().any(|worker| !worker.stop.is_cancelled())
     }
@@ -131,10 +136,10 @@ impl Named {
 }
 
 /// The handle that ends one consumer.
-pub(super) struct ConsumerControl(pub(super) Arc<Worker>);
+pub(crate) struct ConsumerControl<P>(pub(crate) Arc<Worker<P>>);
 
 #[async_trait]
-impl SubscriptionControl for ConsumerControl {
+impl<P: Send + Sync + 'static> SubscriptionControl for ConsumerControl<P> {
     fn stop(&self) {
         self.0.stop.cancel();
         self.0.tasks.close();

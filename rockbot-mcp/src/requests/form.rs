@@ -232,27 +232,27 @@ mod tests {
 
     use super::*;
 
-    fn read(schema: Value, typed: &str) -> Result<Value, String> {
-        ElicitationField::of("x", &schema, &json!(["x"])).read(typed)
+    fn read(schema: &Value, typed: &str) -> Result<Value, String> {
+        ElicitationField::of("x", schema, &json!(["x"])).read(typed)
     }
 
     #[test]
     fn what_a_user_types_becomes_a_value_of_the_field() {
-        assert_eq!(read(json!({"type": "string"}), " Miso \n"), Ok(json!("Miso")));
-        assert_eq!(read(json!({"type": "integer"}), "7"), Ok(json!(7)));
+        assert_eq!(read(&json!({"type": "string"}), " Miso \n"), Ok(json!("Miso")));
+        assert_eq!(read(&json!({"type": "integer"}), "7"), Ok(json!(7)));
         assert_eq!(
-            read(json!({"type": "integer"}), "7.5"),
+            read(&json!({"type": "integer"}), "7.5"),
             Err("a whole number".to_owned())
         );
-        assert_eq!(read(json!({"type": "number"}), "7.5"), Ok(json!(7.5)));
-        assert_eq!(read(json!({"type": "number"}), "NaN"), Err("a number".to_owned()));
-        assert_eq!(read(json!({"type": "boolean"}), "YES"), Ok(json!(true)));
-        assert_eq!(read(json!({"type": "boolean"}), "maybe"), Err("yes or no".to_owned()));
+        assert_eq!(read(&json!({"type": "number"}), "7.5"), Ok(json!(7.5)));
+        assert_eq!(read(&json!({"type": "number"}), "NaN"), Err("a number".to_owned()));
+        assert_eq!(read(&json!({"type": "boolean"}), "YES"), Ok(json!(true)));
+        assert_eq!(read(&json!({"type": "boolean"}), "maybe"), Err("yes or no".to_owned()));
         let size = json!({"type": "string", "enum": ["S", "L"]});
-        assert_eq!(read(size.clone(), "l"), Ok(json!("L")));
-        assert_eq!(read(size, "M"), Err("S, L".to_owned()));
+        assert_eq!(read(&size, "l"), Ok(json!("L")));
+        assert_eq!(read(&size, "M"), Err("S, L".to_owned()));
         let fish = json!({"type": "array", "items": {"anyOf": [{"const": "tuna"}, {"const": "salmon"}]}});
-        assert_eq!(read(fish.clone(), "Salmon, tuna"), Ok(json!(["salmon", "tuna"])));
-        assert_eq!(read(fish, ""), Ok(json!([])));
+        assert_eq!(read(&fish, "Salmon, tuna"), Ok(json!(["salmon", "tuna"])));
+        assert_eq!(read(&fish, ""), Ok(json!([])));
     }
 }

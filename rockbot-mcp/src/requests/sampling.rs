@@ -140,13 +140,13 @@ impl Sampler {
             let prompt = bounded(prompt, &mut left)?;
             messages.push(outside(
                 server,
-                Role::User,
+                &Role::User,
                 format!("Instructions of the program:\n{prompt}").into(),
             ));
         }
         for message in params.messages {
             let role = message.role.clone();
-            messages.push(outside(server, role, content(message, &mut left)?));
+            messages.push(outside(server, &role, content(message, &mut left)?));
         }
         let max_tokens = params.max_tokens.clamp(1, self.limits.max_output_tokens.max(1));
         let mut settings = ModelSettings::new().with_max_output_tokens(max_tokens);
@@ -177,7 +177,7 @@ fn instructions(server: &str) -> ChatMessage {
 }
 
 /// Returns a message of the server.
-fn outside(server: &str, role: Role, content: Content) -> ChatMessage {
+fn outside(server: &str, role: &Role, content: Content) -> ChatMessage {
     let role = match role {
         Role::User => rockbot_core::chat::Role::User,
         Role::Assistant => rockbot_core::chat::Role::Assistant,

@@ -157,7 +157,10 @@ fn program() {
             "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
                 "serverInfo": {"name": "program", "version": "1"}}),
             "tools/list" => json!({"tools": tools}),
-            "tools/call" => json!({"content": [{"type": "text", "text": called(&message["params"])}]}),
+            "tools/call" => match called(&message["params"]) {
+                Some(text) => json!({"content": [{"type": "text", "text": text}]}),
+                None => return,
+            },
             "server/discover" => Value::Null,
             _ => continue,
         };
@@ -169,17 +172,22 @@ fn program() {
     }
 }
 
-fn called(params: &Value) -> String {
+/// Returns the text of a call's result, or `None` if the server is to end.
+#[expect(
+    clippy::zombie_processes,
+    reason = "what the client does about such a process is tested"
+)]
+fn called(params: &Value) -> Option<String> {
     match params["name"].as_str() {
         Some("start") => {
             let child = std::process::Command::new("sleep").arg("300").spawn().unwrap();
-            child.id().to_string()
+            Some(child.id().to_string())
         }
         Some("flood") => {
             let line = [b'x'; 1024];
             (0..1024).for_each(|_| std::io::stderr().write_all(&line).unwrap());
-            "flooded".to_owned()
+            Some("flooded".to_owned())
         }
-        _ => std::process::exit(1),
+        _ => None,
     }
 }

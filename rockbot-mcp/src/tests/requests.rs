@@ -41,7 +41,10 @@ impl User {
     }
 
     pub(super) fn accepting(values: Value) -> Self {
-        Self::who(ElicitationAnswer::Accept(values.as_object().unwrap().clone()))
+        let Value::Object(values) = values else {
+            panic!("the values of a form are an object: {values}");
+        };
+        Self::who(ElicitationAnswer::Accept(values))
     }
 
     pub(super) fn asked(&self) -> Vec<(String, Elicitation)> {
@@ -64,8 +67,10 @@ impl ElicitationHandler for User {
 }
 
 fn form(properties: Value) -> Value {
-    json!({"params": {"mode": "form", "message": "Which\u{200b} one?",
-        "requestedSchema": {"type": "object", "properties": properties, "required": ["name"]}}})
+    let mut asked = json!({"params": {"mode": "form", "message": "Which\u{200b} one?",
+        "requestedSchema": {"type": "object", "required": ["name"]}}});
+    asked["params"]["requestedSchema"]["properties"] = properties;
+    asked
 }
 
 fn simple() -> Value {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use rockbot_core::SessionId;
 use rockbot_core::chat::Role;
 use rockbot_core::store::{ConversationLog, ConversationTurn, LogEntry};
 use rockbot_core::support::{caught, loggable};
 use rockbot_core::turn::{Claim, JournalError, RunBody, TurnOutcome, TurnStatus};
-use rockbot_core::{BoxError, SessionId};
 use tokio::time::timeout;
 
 use super::claim::HeldClaim;

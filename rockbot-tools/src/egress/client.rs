@@ -129,11 +129,12 @@ impl EgressClient {
     ///
     /// Returns an error if TLS cannot be set up.
     pub(crate) fn new(policy: EgressPolicy) -> Result<Self, BoxError> {
-        Self::with_lookup(policy, Arc::new(SystemLookup))
+        Self::with_lookup(policy, SystemLookup)
     }
 
-    pub(crate) fn with_lookup(policy: EgressPolicy, lookup: Arc<dyn Lookup>) -> Result<Self, BoxError> {
+    pub(crate) fn with_lookup(policy: EgressPolicy, lookup: impl Lookup) -> Result<Self, BoxError> {
         let policy = Arc::new(policy);
+        let lookup: Arc<dyn Lookup> = Arc::new(lookup);
         let client = |is_named: bool| {
             http_client(CheckedResolver {
                 policy: policy.clone(),

@@ -60,7 +60,7 @@ async fn fetch(policy: EgressPolicy, url: &str) -> Result<EgressResponse, Egress
 #[tokio::test]
 async fn every_spelling_of_an_internal_host_is_refused_before_it_is_looked_up() {
     let names = Names::of(&[&["93.184.216.34"]]);
-    let client = EgressClient::with_lookup(EgressPolicy::new(), Arc::new(names.clone())).unwrap();
+    let client = EgressClient::with_lookup(EgressPolicy::new(), names.clone()).unwrap();
     for host in [
         "127.0.0.1",
         "127.1",
@@ -228,7 +228,7 @@ async fn an_exception_with_a_port_holds_for_this_port_and_takes_no_other_away() 
         Err(EgressError::Port { port: 81, .. })
     ));
     let fetch = async |answer: &str, url: &str| {
-        let client = EgressClient::with_lookup(policy.clone(), Arc::new(Names::of(&[&[answer]]))).unwrap();
+        let client = EgressClient::with_lookup(policy.clone(), Names::of(&[&[answer]])).unwrap();
         let response = client.fetch(get(url)).await;
         response
             .map(|response| response.body)
@@ -282,7 +282,7 @@ fn the_settings_of_the_policy_are_read_and_none_opens_loopback() {
 #[tokio::test]
 async fn a_host_is_refused_if_any_of_its_addresses_is_internal() {
     let names = Names::of(&[&["93.184.216.34", "10.0.0.1"]]);
-    let client = EgressClient::with_lookup(EgressPolicy::new(), Arc::new(names)).unwrap();
+    let client = EgressClient::with_lookup(EgressPolicy::new(), names).unwrap();
     let refused = client.fetch(get("http://example.org/")).await.unwrap_err();
     assert!(
         matches!(&refused, EgressError::Internal { host } if host == "example.org"),
@@ -294,7 +294,7 @@ async fn a_host_is_refused_if_any_of_its_addresses_is_internal() {
 async fn a_name_that_is_rebound_after_its_first_answer_is_checked_again() {
     let server = TestServer::start(|_| response("200 OK", &[("connection", "close")], b"first")).await;
     let names = Names::of(&[&["127.0.0.1"], &["169.254.169.254"]]);
-    let client = EgressClient::with_lookup(local(), Arc::new(names.clone())).unwrap();
+    let client = EgressClient::with_lookup(local(), names.clone()).unwrap();
     let url = format!("http://rebound.test:{}/", server.port());
     assert_eq!(client.fetch(get(&url)).await.unwrap().body, b"first");
     // The server has closed the connection, so the name is looked up once more; what is dialled is what was checked.

@@ -3,7 +3,7 @@
 use super::source::{LIBRARIES, root};
 
 /// Types, or single fields, without a setter of the field's name, each with the reason.
-const WITHOUT_SETTERS: [(&str, &str); 16] = [
+const WITHOUT_SETTERS: [(&str, &str); 17] = [
     (
         "AgentHostSettings",
         "read from a configuration; a program calls the builder",

@@ -6,7 +6,7 @@ use rockbot_core::BoxError;
 use rockbot_core::config::{Config, ConfigError};
 use rockbot_host::answer::SafeLinks;
 use rockbot_host::settings::HostSettings;
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_host::{AgentHost, AgentHostBuilder, ServiceSearch};
 use rockbot_llm::{KeywordTierSelector, LlmConfigError, LlmSettings, ModelGateway, OpenAiEmbeddings, PriceTable};
 use rockbot_memory::{FeedbackSignals, Memory, SessionEvaluation};
 
@@ -28,7 +28,9 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | recall by meaning | with `LLM.Embeddings` |
 /// | the log of conversations | with `ConversationLog.Enabled` |
 /// | feedback from corrections and failing tools, and a judgement of each ended session | with `Feedback.Enabled`, or any other setting there; a model call a session |
+/// | one search over agents, MCP servers, tools, guides and skills | with `ServiceSearch.Enabled` or any other setting there |
 /// | tools of MCP servers, with the feature `mcp` | with any setting in `Mcp` |
+/// | the agent's own tools as an MCP server, with the feature `mcp-server` | with `McpServer.Enabled` or any other setting there |
 /// | `web_search` and `web_browse`, in a group that the model activates | with the feature `web`, and `WebTools.Enabled` or any other setting there |
 /// | tools of HTTP interfaces: `RestTools.Endpoints`, `RestTools.OpenApi` | with the feature `rest`, and any setting there |
 /// | text files in the folder `FileTools.BasePath` (`files`) | with the feature `files`, and `FileTools.Enabled` or any other setting there |
@@ -99,6 +101,10 @@ impl FromConfig for AgentHost {
             true => builder.add(FeedbackSignals::new()).add(SessionEvaluation::default()),
             false => builder,
         };
+        let builder = match is_enabled(config, "ServiceSearch")? {
+            true => builder.add(ServiceSearch::new()),
+            false => builder,
+        };
         #[cfg(feature = "mcp")]
         let builder = match config.section("Mcp")?.is_set() {
             true => builder.add(rockbot_mcp::McpTools::default()),
@@ -146,15 +152,21 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     } else {
         builder
     };
+    let serves = wanted("McpServer")?;
+    #[cfg(feature = "mcp-server")]
+    let builder = if serves {
+        builder.add(rockbot_mcp::McpToolServer::new())
+    } else {
+        builder
+    };
     for (name, is_wanted, is_built) in [
+        ("McpServer", serves, cfg!(feature = "mcp-server")),
         ("WebTools", web, cfg!(feature = "web")),
         ("RestTools", rest, cfg!(feature = "rest")),
         ("FileTools", files, cfg!(feature = "files")),
     ] {
         if is_wanted && !is_built {
-            return Err(
-                format!("`{name}` is set, and its tools are not built in: turn the feature of their name on").into(),
-            );
+            return Err(format!("`{name}` is set, and it is not built in: turn the feature of its name on").into());
         }
     }
     Ok(builder)

@@ -18,6 +18,7 @@ pub mod mcp;
 pub mod memory;
 pub mod message;
 pub mod prelude;
+pub mod service;
 pub mod store;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]

@@ -14,6 +14,17 @@
 //!     builder.add(McpTools::default().server(time)) // or `McpTools::from_file("mcp.json")`
 //! }
 //! ```
+//!
+//! With the feature `mcp-server`, `McpToolServer` serves the agent's own tools to MCP clients:
+#![cfg_attr(feature = "mcp-server", doc = "```")]
+#![cfg_attr(not(feature = "mcp-server"), doc = "```ignore")]
+//! use rockbot::agent::AgentHostBuilder;
+//! use rockbot::mcp::McpToolServer;
+//!
+//! fn with_tools_for_others(builder: AgentHostBuilder) -> AgentHostBuilder {
+//!     builder.add(McpToolServer::new().stdio().tools(["add_note", "search_*"]))
+//! }
+//! ```
 
 #[doc(inline)]
 pub use rockbot_mcp::*;

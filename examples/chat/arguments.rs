@@ -25,6 +25,9 @@ Options:
     --bus URL        talk to the agent of another process over this broker, such as amqp://127.0.0.1 or
                      pulsar://127.0.0.1; model, data and tools are that agent's
     --mcp FILE       use the tools of the MCP servers in this file, such as mcp.json; needs the feature mcp
+    --serve-mcp ADDRESS
+                     serve this agent's tools to MCP clients at http://ADDRESS/mcp while the chat runs, such as
+                     127.0.0.1:8931; McpServer.Tools chooses some; needs the feature mcp-server
     --tool-services FOLDER
                      watch this folder for descriptors of tools that other processes run; they are called over the
                      broker in the section RabbitMq or Pulsar, such as ROCKBOT_RABBITMQ__HOSTNAME=127.0.0.1
@@ -74,6 +77,7 @@ pub(crate) struct Arguments {
     pub(crate) data: Option<PathBuf>,
     pub(crate) bus: Option<String>,
     pub(crate) mcp: Option<PathBuf>,
+    pub(crate) serve_mcp: Option<String>,
     pub(crate) tool_services: Option<PathBuf>,
     pub(crate) world: World,
     pub(crate) images: Vec<PathBuf>,
@@ -105,6 +109,7 @@ impl Arguments {
             data: None,
             bus: None,
             mcp: None,
+            serve_mcp: None,
             tool_services: None,
             world: World::default(),
             images: Vec::new(),
@@ -133,6 +138,7 @@ impl Arguments {
                 "--data" => arguments.data = Some(value()?.into()),
                 "--bus" => arguments.bus = Some(value()?),
                 "--mcp" => arguments.mcp = Some(value()?.into()),
+                "--serve-mcp" => arguments.serve_mcp = Some(value()?),
                 "--tool-services" => arguments.tool_services = Some(value()?.into()),
                 "--web" => arguments.world.web = true,
                 "--openapi" => arguments.world.openapi = Some(value()?),

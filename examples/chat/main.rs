@@ -15,6 +15,8 @@ mod mcp;
 mod media;
 mod questions;
 mod remote;
+#[path = "../full_agent/serve_mcp.rs"]
+mod serve_mcp;
 #[path = "../full_agent/service_bus.rs"]
 mod service_bus;
 mod services;
@@ -75,6 +77,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
             Config::load(file)
                 .map_err(Into::into)
                 .and_then(|config| mcp::configured(config, arguments.mcp.as_deref()))
+                .and_then(|config| serve_mcp::configured(config, arguments.serve_mcp.as_deref()))
                 .and_then(|config| compose(&arguments, &config, services::unconnected(&arguments), questions().0)),
         );
         terminal::print(&report.to_string());
@@ -84,6 +87,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         return remote::talk(&arguments, url).await;
     }
     let config = mcp::configured(Config::load(arguments.config.as_deref())?, arguments.mcp.as_deref())?;
+    let config = serve_mcp::configured(config, arguments.serve_mcp.as_deref())?;
     let services = services::open(&arguments, &config).await?;
     let (asking, questions) = questions();
     let host = build(&arguments, &config, services, asking)?;
@@ -104,6 +108,9 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     };
     let resumed = chat.resume().await?;
     mcp::connected(&chat.host).await;
+    if let Some(url) = serve_mcp::url(&chat.host) {
+        eprintln!("the tools are served at {url}");
+    }
     if let Some(file) = &chat.arguments.import {
         conversations::import(&chat.conversation(), file).await?;
     }

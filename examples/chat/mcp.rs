@@ -22,7 +22,7 @@ pub(crate) fn answered(builder: AgentHostBuilder, _: Questions) -> AgentHostBuil
     builder
 }
 
-/// Adds the servers of `file` to the settings.
+/// Adds the servers of `file` to the settings, and a search over services.
 #[cfg(feature = "mcp")]
 pub(crate) fn configured(config: Config, file: Option<&Path>) -> Result<Config, BoxError> {
     let Some(file) = file else {
@@ -30,7 +30,12 @@ pub(crate) fn configured(config: Config, file: Option<&Path>) -> Result<Config, 
     };
     let path = std::path::absolute(file)?;
     let path = path.to_str().ok_or("the path of the MCP servers is no text")?;
-    Ok(config.with_variables([("ROCKBOT_MCP__CONFIGPATH", path)]))
+    let config = config.with_variables([("ROCKBOT_MCP__CONFIGPATH", path)]);
+    // With servers there is something to search.
+    Ok(match config.section("ServiceSearch")?.is_set() {
+        true => config,
+        false => config.with_variables([("ROCKBOT_SERVICESEARCH__ENABLED", "true")]),
+    })
 }
 
 /// Refuses the file: the program was built without MCP.

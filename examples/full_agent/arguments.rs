@@ -21,6 +21,9 @@ Options:
     --openapi DOC    use the operations of this OpenAPI document, a file or a URL, as tools; needs a build with
                      `--features rest`
     --port PORT      serve /metrics, /livez and /readyz at this port of 127.0.0.1 (default: 9464; 0: any free one)
+    --serve-mcp ADDRESS
+                     serve the agent's tools to MCP clients at http://ADDRESS/mcp, such as 127.0.0.1:8931; needs a build
+                     with `--features mcp-server`; McpServer.Tools in the settings chooses some
     --otlp URL       send spans to this OpenTelemetry collector over HTTP, such as http://127.0.0.1:4318; needs a build
                      with `--features otel`
     --help           print this
@@ -45,6 +48,7 @@ pub(crate) struct Arguments {
     pub(crate) openapi: Option<String>,
     pub(crate) port: u16,
     pub(crate) otlp: Option<String>,
+    pub(crate) serve_mcp: Option<String>,
     pub(crate) help: bool,
 }
 
@@ -60,6 +64,7 @@ impl Arguments {
             openapi: None,
             port: 9464,
             otlp: None,
+            serve_mcp: None,
             help: false,
         };
         while let Some(word) = words.next() {
@@ -77,6 +82,7 @@ impl Arguments {
                 "--openapi" => arguments.openapi = Some(value()?),
                 "--port" => arguments.port = port(&value()?)?,
                 "--otlp" => arguments.otlp = Some(value()?),
+                "--serve-mcp" => arguments.serve_mcp = Some(value()?),
                 "--help" | "-h" => arguments.help = true,
                 other => return Err(format!("there is no argument `{other}`; see --help")),
             }

@@ -19,6 +19,7 @@ mod otlp;
 mod profile;
 mod reviewer;
 mod reviews;
+mod serve_mcp;
 mod service_bus;
 mod status;
 mod telemetry;
@@ -187,7 +188,7 @@ fn settings(arguments: &Arguments) -> Result<Config, BoxError> {
         Some(file) => config.with_file(file)?,
         None => config,
     };
-    Ok(config.with_env())
+    serve_mcp::configured(config.with_env(), arguments.serve_mcp.as_deref())
 }
 
 /// Asks once, without the bus, as a program that embeds an agent does.
@@ -207,6 +208,9 @@ async fn serve(host: Arc<AgentHost>, mut terminal: Terminal, port: u16) -> Resul
     let serving = tokio::spawn(endpoint.serve(host.clone(), telemetry::metrics()?));
 
     let resumed = host.start().await?;
+    if let Some(url) = serve_mcp::url(&host) {
+        terminal.note(&format!("tools for MCP clients at {url}"));
+    }
     tracing::info!(interrupted_turns = resumed.running.len(), "ready");
     tokio::select! {
         () = stop => tracing::info!("told to stop"),

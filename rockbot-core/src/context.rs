@@ -28,7 +28,7 @@ pub enum Origin {
     Scheduled,
     /// Another turn of this host.
     Subagent,
-    /// A message bus.
+    /// A message bus, or another program that calls this host's tools.
     Bus,
 }
 

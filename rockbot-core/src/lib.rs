@@ -51,6 +51,7 @@ pub mod messaging;
 pub mod recall;
 pub mod rfc3339;
 pub mod search;
+pub mod service;
 mod shared;
 pub mod store;
 pub mod subsystem;

@@ -129,6 +129,8 @@ pub struct ContextQuery {
     /// The earlier messages of the same user in the conversation, newest first. For a further task: the answer so
     /// far, then the message.
     pub earlier: Vec<String>,
+    /// `true` for a further task within a turn, such as a follow-up. Default `false`.
+    pub is_further_task: bool,
 }
 
 impl ContextQuery {
@@ -140,6 +142,7 @@ impl ContextQuery {
             turn,
             text: text.into(),
             earlier: Vec::new(),
+            is_further_task: false,
         }
     }
 
@@ -147,6 +150,13 @@ impl ContextQuery {
     #[must_use]
     pub fn with_earlier(mut self, earlier: Vec<String>) -> Self {
         self.earlier = earlier;
+        self
+    }
+
+    /// Marks the query as one for a further task within a turn.
+    #[must_use]
+    pub fn for_further_task(mut self) -> Self {
+        self.is_further_task = true;
         self
     }
 

@@ -50,6 +50,7 @@
 //! | turns | [`turn`] (the pure machine and its policies), `driver` (performs steps), `engine` (acceptance, resume, approvals), `live` (running turns and sessions) |
 //! | models | `chat` (guards model calls), [`text_calling`] (tool calls in plain text), [`behavior`] (exceptions for particular models), [`routing`] (tiers), [`profile`] (the system prompt) |
 //! | tools | [`tool`] (guards tool calls), [`workers`] (tools of other programs that come and go), `effects` (calls of others that must not run twice), [`large_result`] (offloads long results) |
+//! | services | `service_search` ([`ServiceSearch`]: one search over agents, MCP servers, tools, guides and skills) |
 //! | messages | [`bus`] (the in-process bus), `pipeline` (deduplication, routes, reply topics), `handlers` (of users, and of tool calls), [`answer`] (sanitizes replies) |
 //! | persistence | [`journal`] (turns), [`conversation`] (conversations), [`media`] (images and files) |
 //! | cross-cutting | `layer`, `layer_fn` (tower layers of a user, also from async functions), [`telemetry`] (spans and metrics), `isolate` (panics) |
@@ -79,6 +80,7 @@ pub mod media;
 mod pipeline;
 pub mod profile;
 pub mod routing;
+mod service_search;
 pub mod settings;
 pub mod telemetry;
 pub mod text_calling;
@@ -102,3 +104,4 @@ pub use host::{
 pub use layer::Stack;
 pub use layer_fn::{FnLayer, FnService, Next, chat_fn, message_fn, tool_fn, turn_fn};
 pub use live::{BacklogLimits, Busy};
+pub use service_search::{ServiceSearch, ServiceSearchSettings};

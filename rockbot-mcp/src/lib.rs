@@ -17,6 +17,8 @@
 //! While a tool runs, its server may ask for input of the user ([`ElicitationHandler`]) and for answers of the host's model
 //! ([`SamplingLimits`]); a host refuses both unless it is told otherwise.
 //!
+//! The other way round, [`McpToolServer`] serves the tools of a host to MCP clients (feature `server`).
+//!
 //! What a server sends is data of another program: descriptions are defused before a model reads them, results are
 //! untrusted, annotations grant nothing, and everything is bounded. A definition that changes after it was first seen is
 //! held back until the operator [accepts](McpServers::accept) it. A server that the operator vouches for is marked by
@@ -26,6 +28,7 @@
 
 mod audit;
 mod bridge;
+mod catalog;
 mod config;
 mod connection;
 mod content;
@@ -37,6 +40,9 @@ mod pins;
 mod reload;
 mod requests;
 mod runtime;
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub mod serve;
 mod server;
 mod servers;
 mod service;
@@ -54,6 +60,9 @@ pub use requests::{
     Elicitation, ElicitationAnswer, ElicitationField, ElicitationForm, ElicitationHandler, ElicitationInput,
     ElicitationKind, SamplingLimits, SamplingOrigin,
 };
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
+pub use serve::{McpEndpoint, McpToolServer};
 pub use server::McpServer;
 pub use servers::{McpHeldTool, McpServerState, McpServerStatus, McpServers, UnknownServer};
 pub use subsystem::McpTools;

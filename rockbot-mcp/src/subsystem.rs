@@ -9,6 +9,7 @@ use rockbot_core::chat::ChatClient;
 use rockbot_core::config::Config;
 use rockbot_core::files::DataFolder;
 use rockbot_core::messaging::Bus;
+use rockbot_core::service::ServiceSources;
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Stage, Subsystem};
 use rockbot_core::tool::ToolRegistry;
 use rockbot_core::{BoxError, Digest};
@@ -231,6 +232,9 @@ impl Subsystem for McpTools {
         });
         tools.into_iter().for_each(|tool| declarations.tool(tool));
         declarations.guide(management::guide());
+        if let Some(sources) = declarations.parts().get::<ServiceSources>() {
+            sources.add(part.clone());
+        }
         declarations.provide(Arc::new(part.clone()));
         self.declared = Some(Declared {
             servers,

@@ -17,16 +17,23 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 8] = [
+const EXAMPLES: [(&str, &[&str]); 9] = [
     ("quickstart", &[]),
     ("chat", &["hello"]),
     ("handlers", &[]),
     ("remote_tools", &[]),
     ("distributed", &["--ask", "What is 6 * 7?"]),
     ("joke_service", &["--demo"]),
+    ("mcp_server", &["--list"]),
     ("evaluate", &["--limit", "1"]),
     ("full_agent", &["--ask", "hello"]),
 ];
+
+/// Returns the examples that these features build.
+fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    let is_built = |name: &str| name != "mcp_server" || cfg!(feature = "mcp-server");
+    EXAMPLES.into_iter().filter(move |(name, _)| is_built(name))
+}
 
 /// An example, to be run in `folder` with nothing in its environment.
 pub(crate) fn example(name: &str, arguments: &[&str], folder: &Path) -> Command {
@@ -89,7 +96,7 @@ fn every_example_is_run_here() {
 /// No network, no key, nothing in the folder.
 #[tokio::test]
 async fn every_example_runs_in_an_empty_folder() {
-    for (name, arguments) in EXAMPLES {
+    for (name, arguments) in built() {
         let folder = tempfile::tempdir().unwrap();
         let output = run(name, arguments, folder.path()).await;
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
@@ -100,7 +107,7 @@ async fn every_example_runs_in_an_empty_folder() {
 /// A file takes the place of the data folder, which stops the superuser, too.
 #[tokio::test]
 async fn an_unusable_data_folder_is_one_line_and_no_success() {
-    for (name, arguments) in EXAMPLES {
+    for (name, arguments) in built() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("data"), "").unwrap();
         let output = run(name, arguments, folder.path()).await;
@@ -121,7 +128,7 @@ async fn an_unusable_data_folder_is_one_line_and_no_success() {
 /// Runs examples whose output is closed, as `| head -0` does.
 #[tokio::test]
 async fn a_closed_output_is_no_panic() {
-    for (name, arguments) in EXAMPLES {
+    for (name, arguments) in built() {
         let folder = tempfile::tempdir().unwrap();
         let mut child = example(name, arguments, folder.path()).spawn().unwrap();
         drop(child.stdout.take());

@@ -53,6 +53,8 @@ mod looking_back;
 mod loop_policies;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "mcp-server")]
+mod mcp_server;
 mod media_paths;
 mod memory_folder;
 mod memory_tools;

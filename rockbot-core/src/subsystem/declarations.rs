@@ -51,6 +51,7 @@ pub struct Declarations {
     costs: Vec<(String, PartCost)>,
     defaults: Vec<DefaultPart>,
     conflicts: Vec<String>,
+    serves_tools: bool,
 }
 
 /// A part for a slot that no subsystem fills: provided when all have declared, with the name of its subsystem.
@@ -92,6 +93,7 @@ impl Declarations {
             costs: Vec::new(),
             defaults: Vec::new(),
             conflicts: Vec::new(),
+            serves_tools: false,
         }
     }
 
@@ -187,6 +189,11 @@ impl Declarations {
         self.costs.push((self.declaring.clone(), cost));
     }
 
+    /// States that the subsystem serves the host's tools to other programs: the host then needs no model of its own.
+    pub fn serve_tools(&mut self) {
+        self.serves_tools = true;
+    }
+
     /// Merges the declarations of all subsystems and reports missing parts and conflicts.
     pub fn merge(mut self) -> MergedDeclarations {
         self.open_defaults();
@@ -202,6 +209,7 @@ impl Declarations {
             routes: self.routes,
             subscriptions: self.subscriptions,
             costs: self.costs,
+            serves_tools: self.serves_tools,
         }
     }
 
@@ -240,6 +248,8 @@ pub struct MergedDeclarations {
     pub subscriptions: Vec<(String, SubscribeOptions)>,
     /// The costs of parts, each with the name of the subsystem that stated it.
     pub costs: Vec<(String, PartCost)>,
+    /// `true` if a subsystem serves the host's tools to other programs.
+    pub serves_tools: bool,
 }
 
 impl fmt::Debug for Declarations {

@@ -13,7 +13,7 @@ use rockbot_core::tool::{StaticGuide, Tool, ToolGroup};
 use crate::servers::McpServers;
 
 /// The name of the group of these tools.
-const GROUP: &str = "mcp";
+pub(crate) const GROUP: &str = "mcp";
 
 /// The origin of these tools.
 const SOURCE: &str = "mcp:management";

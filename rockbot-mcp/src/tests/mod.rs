@@ -8,7 +8,7 @@ mod leaks;
 mod management;
 mod peer;
 mod pins;
-mod real;
+pub(crate) mod real;
 mod reload;
 mod requests;
 mod tools;
@@ -31,17 +31,17 @@ use serde_json::Value;
 use crate::{McpServers, McpTools};
 
 /// A host with nothing but the subsystem.
-struct Host {
+pub(crate) struct Host {
     registry: Arc<InMemoryToolRegistry>,
-    servers: McpServers,
-    running: Box<dyn Running>,
+    pub(crate) servers: McpServers,
+    pub(crate) running: Box<dyn Running>,
     /// The tools about the servers themselves.
     managing: Vec<Tool>,
 }
 
 impl Host {
     /// Starts the subsystem, and waits until each server is connected or has failed.
-    async fn start(tools: McpTools) -> Self {
+    pub(crate) async fn start(tools: McpTools) -> Self {
         let host = Self::begin(tools).await;
         host.servers.settled().await;
         host
@@ -115,7 +115,7 @@ impl Host {
         Ok(answer.content.into_words())
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Result<ToolInvokeResponse, ToolError> {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<ToolInvokeResponse, ToolError> {
         self.call_in("s", tool, arguments).await
     }
 
@@ -132,7 +132,7 @@ impl Host {
     }
 
     /// Waits until the registered tools are these.
-    async fn until_tools(&self, wanted: &[&str]) {
+    pub(crate) async fn until_tools(&self, wanted: &[&str]) {
         let mut changes = self.registry.watch();
         let reached = async {
             while self.tools() != wanted {

@@ -12,7 +12,7 @@ use super::requests::User;
 use crate::{McpServer, McpServerState, McpTools, SamplingLimits};
 
 /// Returns the folder of the servers, or `None` if the test is to be skipped.
-pub(super) fn folder() -> Option<PathBuf> {
+pub(crate) fn folder() -> Option<PathBuf> {
     outside_part(
         "ROCKBOT_TEST_MCP_SERVERS",
         "`.ci/mcp-servers` installs the servers and names their folder",

@@ -133,7 +133,8 @@ fn sets(line: &str, field: &str) -> bool {
 }
 
 /// Errors against which a repetition never helps, each with the reason.
-const NEVER: [(&str, &str); 31] = [
+const NEVER: [(&str, &str); 32] = [
+    ("AgentFileError", "the file is wrong"),
     ("ArgumentError", "the call is wrong"),
     ("BuildError", "the program is wrong"),
     ("ConfigError", "the configuration is wrong"),

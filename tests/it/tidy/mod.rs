@@ -102,7 +102,7 @@ fn every_dependency_comes_from_the_registry() {
 
 /// The crates of the workspace that each crate may depend on. Everything points downwards: authors of tools, models,
 /// stores and buses need `rockbot-core` alone.
-const MAY_DEPEND_ON: [(&str, &[&str]); 10] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 11] = [
     ("rockbot-bus", &["rockbot-core"]),
     ("rockbot-core", &[]),
     ("rockbot-text-calls", &[]),
@@ -111,6 +111,10 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 10] = [
     ("rockbot-mcp", &["rockbot-core"]),
     ("rockbot-memory", &["rockbot-core"]),
     ("rockbot-tools", &["rockbot-core"]),
+    (
+        "rockbot-openrouter-mcp",
+        &["rockbot-core", "rockbot-host", "rockbot-mcp", "rockbot-tools"],
+    ),
     (
         "rockbot",
         &[

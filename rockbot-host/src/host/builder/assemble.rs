@@ -9,9 +9,10 @@ use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::messaging::Bus;
 use rockbot_core::recall::ContextSource;
+use rockbot_core::service::ServiceSources;
 use rockbot_core::store::{ConversationLog, ConversationMemory, MediaStore, RulesStore, WorkingMemory};
 use rockbot_core::subsystem::{Declarations, MergedDeclarations, PartCost, Parts};
-use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolGuides, ToolRegistry};
+use rockbot_core::tool::{InMemoryToolRegistry, OutsideTools, Owner, Tool, ToolGuides, ToolRegistry};
 use rockbot_core::turn::{TurnJournal, TurnObserver};
 use rockbot_core::{AgentIdentity, BoxError, IdSource, ToolName};
 
@@ -30,7 +31,7 @@ use crate::large_result::result_readers;
 use crate::media::MediaLibrary;
 use crate::profile::SystemPrompt;
 use crate::text_calling::TextCallFallback;
-use crate::tool::ToolDispatcher;
+use crate::tool::{GuardedOutsideTools, ToolDispatcher};
 use crate::workers::Announcer;
 
 /// The chat client of a host without a model, which only handles messages and serves tools.
@@ -119,7 +120,7 @@ impl AgentHostBuilder {
         let effects = note(self.open_effects(), problems)?;
         let patterns = self.messages.patterns(identity, &mut declared, problems);
         let chat: Option<Arc<dyn ChatClient>> = match self.chat.take() {
-            None if self.messages.need_no_model() => Some(Arc::new(NoModel)),
+            None if self.messages.need_no_model(declared.serves_tools) => Some(Arc::new(NoModel)),
             chat => note(chat.ok_or(NoChat), problems),
         };
         if let Some(chat) = &chat {
@@ -216,6 +217,7 @@ impl AgentHostBuilder {
         parts.provide::<dyn IdSource>(self.ids.clone());
         // Filled once all subsystems have declared theirs.
         parts.provide(Arc::new(ToolGuides::new()));
+        parts.provide(Arc::new(ServiceSources::default()));
         if let Some(config) = self.config.take() {
             parts.provide(Arc::new(config));
         }
@@ -361,6 +363,8 @@ impl AgentHostBuilder {
         parts.provide::<dyn ChatClient>(Arc::new(BackgroundClient::of(&engine)));
         parts.provide::<dyn ConversationMemory>(engine.memory.clone());
         parts.provide::<dyn MediaStore>(engine.media.store().clone());
+        let outside = GuardedOutsideTools::new(engine.tools.clone(), deps.own_tools.clone());
+        parts.provide::<dyn OutsideTools>(Arc::new(outside));
         let turns = TurnService::new(engine.clone());
         let routes = self.messages.host_routes(&turns, &parts, &self.ids, deps.effects);
         let announcer = self.announcer(&identity, deps.own_tools, registry, owner, &parts);

@@ -131,9 +131,11 @@ impl MessageSettings {
         }
     }
 
-    /// Reports whether the host can do without a model: it only handles messages or serves tools.
-    pub(super) fn need_no_model(&self) -> bool {
-        self.bus.is_some() && !self.serves_users && (!self.routes.is_empty() || self.serves_tools)
+    /// Reports whether the host can do without a model: it only handles messages or serves tools, over the bus or by a
+    /// subsystem.
+    pub(super) fn need_no_model(&self, serves_tools: bool) -> bool {
+        let over_bus = self.bus.is_some() && (!self.routes.is_empty() || self.serves_tools);
+        !self.serves_users && (over_bus || serves_tools)
     }
 
     /// Returns the subscriptions that match the host's own replies to users.

@@ -1,0 +1,192 @@
+//! The server over streamable HTTP: who may connect, and how much.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rockbot_core::context::CancellationToken;
+use rockbot_core::{Digest, ExposeSecret, Secret};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+use tokio_util::task::TaskTracker;
+
+use super::handler::Handler;
+
+/// Maximum number of connections. Further ones wait in the operating system's queue.
+const MAX_CONNECTIONS: usize = 256;
+
+/// Maximum number of sessions of clients of the older protocol; a further client is refused. One without requests ends
+/// after five minutes.
+const MAX_SESSIONS: usize = 256;
+
+/// Maximum length of a request, in bytes.
+const MAX_REQUEST: usize = 4 << 20;
+
+/// Maximum time for the headers of a request.
+const HEADERS: Duration = Duration::from_secs(10);
+
+/// The pause after a connection that could not be accepted: most likely there are too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The path of the server's URL.
+const PATH: &str = "/mcp";
+
+/// The names by which this machine calls itself.
+const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// The origins of pages of this machine.
+const LOCAL_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+
+/// The conditions under which a client may connect.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Admission {
+    pub(super) token: Option<Secret>,
+    pub(super) hosts: Vec<String>,
+    pub(super) origins: Vec<String>,
+}
+
+impl Admission {
+    /// Reports whether an address may be listened at: one that others reach needs a token.
+    pub(super) fn check(&self, address: SocketAddr) -> Result<(), String> {
+        match address.ip().is_loopback() || self.token.is_some() {
+            true => Ok(()),
+            false => Err(format!(
+                "tools would be served to everyone who reaches {address}: set a `Token`, or listen at 127.0.0.1"
+            )),
+        }
+    }
+
+    fn config(&self, address: IpAddr, stop: CancellationToken) -> StreamableHttpServerConfig {
+        let local = LOCAL_HOSTS.map(str::to_owned).into_iter();
+        let hosts = local.chain([address.to_string()]).chain(self.hosts.iter().cloned());
+        let origins = LOCAL_ORIGINS
+            .map(str::to_owned)
+            .into_iter()
+            .chain(self.origins.iter().cloned());
+        let config = StreamableHttpServerConfig::default()
+            .with_max_request_body_bytes(MAX_REQUEST)
+            .with_cancellation_token(stop)
+            .with_allowed_origins(origins)
+            .enforce_origin_validation();
+        match self.hosts.iter().any(|host| host == "*") {
+            true => config.disable_allowed_hosts(),
+            false => config.with_allowed_hosts(hosts),
+        }
+    }
+}
+
+/// The server. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct HttpServer {
+    service: StreamableHttpService<Handler, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    /// The digest of the token: its comparison tells nothing of the token itself.
+    token: Option<Digest>,
+    stop: CancellationToken,
+}
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+impl HttpServer {
+    pub(super) fn new(handler: Handler, admission: &Admission, address: SocketAddr, stop: CancellationToken) -> Self {
+        let sessions = Arc::new(LocalSessionManager::default());
+        let config = admission.config(address.ip(), stop.clone());
+        Self {
+            service: StreamableHttpService::new(move || Ok(handler.clone()), sessions.clone(), config),
+            sessions,
+            token: admission.token.as_ref().map(|token| digest(token.expose_secret())),
+            stop,
+        }
+    }
+
+    /// Serves connections until the server is stopped.
+    pub(super) async fn serve(self, listener: TcpListener, tasks: TaskTracker) {
+        let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let accepting = async {
+            // Never closed.
+            while let Ok(permit) = connections.clone().acquire_owned().await {
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        let serving = self.clone().connection(stream);
+                        tasks.spawn(async move {
+                            serving.await;
+                            drop(permit);
+                        });
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection to the MCP server cannot be accepted; trying again");
+                        sleep(PAUSE).await;
+                    }
+                }
+            }
+        };
+        self.stop.run_until_cancelled(accepting).await;
+    }
+
+    async fn connection(self, stream: TcpStream) {
+        let stop = self.stop.clone();
+        let service = service_fn(move |request| {
+            let server = self.clone();
+            async move { Ok::<_, Infallible>(server.answer(request).await) }
+        });
+        let mut protocol = http1::Builder::new();
+        protocol.timer(TokioTimer::new()).header_read_timeout(HEADERS);
+        let connection = protocol.serve_connection(TokioIo::new(stream), service);
+        // What is wrong with a connection concerns its client, who sees it end.
+        let _ = stop.run_until_cancelled(connection).await;
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        if request.uri().path() != PATH {
+            return refusal(StatusCode::NOT_FOUND, "the MCP server is at /mcp");
+        }
+        if !self.is_authorized(&request) {
+            let mut answer = refusal(StatusCode::UNAUTHORIZED, "send the bearer token of this server");
+            let scheme = hyper::header::HeaderValue::from_static("Bearer");
+            answer.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+            return answer;
+        }
+        let is_new = !request.headers().contains_key("mcp-session-id");
+        if is_new && self.sessions.sessions.read().await.len() >= MAX_SESSIONS {
+            return refusal(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many sessions; try again in a few minutes",
+            );
+        }
+        self.service.handle(request).await
+    }
+
+    fn is_authorized(&self, request: &Request<Incoming>) -> bool {
+        let Some(expected) = &self.token else {
+            return true;
+        };
+        let value = request
+            .headers()
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        let given = value.and_then(|value| value.split_once(' '));
+        given.is_some_and(|(scheme, token)| scheme.eq_ignore_ascii_case("bearer") && digest(token.trim()) == *expected)
+    }
+}
+
+fn digest(token: &str) -> Digest {
+    Digest::of([token])
+}
+
+fn refusal(status: StatusCode, text: &'static str) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
+    *answer.status_mut() = status;
+    answer
+}

@@ -1,0 +1,181 @@
+//! A host's tools for MCP clients: calls through the host's guard, and the example program with real clients.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rockbot::agent::AgentHost;
+use rockbot::context::{Origin, Trust};
+use rockbot::layer::tool_fn;
+use rockbot::mcp::{McpEndpoint, McpServer, McpServers, McpToolServer, McpTools};
+use rockbot::testing::{ScriptedModel, outside_part};
+use rockbot::tool::{OutsideTools, Tool, ToolInvokeRequest, tool};
+use rockbot::turn::TurnPolicies;
+use rockbot::{CallContext, Principal};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::example_programs::{PATIENCE, example, text};
+use crate::support::Anything;
+
+/// A call as a subsystem makes it for a caller outside.
+async fn called(host: &AgentHost, name: &str, arguments: &Value) -> String {
+    let tools = host.parts().get::<dyn OutsideTools>().unwrap();
+    let request = ToolInvokeRequest::new("1", name, arguments.to_string());
+    let cx = CallContext::new("s")
+        .with_trust(Trust::Untrusted)
+        .with_origin(Origin::Bus);
+    tools.call(request, &cx).await.content.into_words()
+}
+
+fn echo(name: &'static str) -> Tool {
+    tool(name, |Anything { n }: Anything| async move { n.to_string() })
+}
+
+#[tokio::test]
+async fn a_call_from_outside_passes_layers_checks_and_approvals() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let names = seen.clone();
+    let audit = tool_fn(
+        move |call: rockbot::layer::ToolInvocation, next: rockbot::layer::Next<_, _>| {
+            names.lock().unwrap().push(call.request.tool_name.to_string());
+            async move { next.call(call).await }
+        },
+    );
+    let host = AgentHost::in_memory()
+        .chat(ScriptedModel::new())
+        .tool(echo("echo"))
+        .tool(echo("send").needs_approval())
+        .tool(echo("rule").needs_endorsement())
+        .tool_layer(audit)
+        .policies(TurnPolicies::new().with_has_approver(false))
+        .build()
+        .unwrap();
+    assert_eq!(called(&host, "echo", &json!({"n": 7})).await, "7");
+    let wrong = called(&host, "echo", &json!({"n": "x"})).await;
+    assert!(wrong.contains("`n`"), "{wrong}");
+    let unapproved = called(&host, "send", &json!({"n": 1})).await;
+    assert_eq!(unapproved, "there is no tool `send`");
+    let unendorsed = called(&host, "rule", &json!({"n": 1})).await;
+    assert!(unendorsed.contains("only the user can approve that"), "{unendorsed}");
+    assert_eq!(*seen.lock().unwrap(), ["echo", "echo", "rule"]);
+}
+
+/// One agent uses the tools of another, over HTTP: the example of two hosts.
+#[tokio::test]
+async fn an_agent_uses_the_tools_of_a_host_without_a_model() {
+    let seen = Arc::new(Mutex::new(None));
+    let kept = seen.clone();
+    let who = tool("who", move |_: Anything, cx: CallContext| {
+        *kept.lock().unwrap() = Some((cx.principal().clone(), cx.content_trust()));
+        async { "you" }
+    });
+    let server = McpToolServer::new()
+        .listen("127.0.0.1:0".parse().unwrap())
+        .tools(["who"])
+        .token("sesame".to_owned())
+        .principal(Principal::from("friend"));
+    let workshop = AgentHost::builder("workshop")
+        .tool(who)
+        .tool(echo("hidden"))
+        .add(server);
+    let workshop = workshop.build().unwrap();
+    workshop.start().await.unwrap();
+    let address = workshop.parts().get::<McpEndpoint>().unwrap().address().unwrap();
+
+    let server = McpServer::http("shop", &format!("http://{address}/mcp")).unwrap();
+    let server = server.header("Authorization", "Bearer sesame");
+    let model = ScriptedModel::new().calls("shop__who", json!({"n": 1})).says("Done.");
+    let tools = McpTools::default().server(server);
+    let agent = AgentHost::in_memory().chat(model.clone()).add(tools).build().unwrap();
+    agent.start().await.unwrap();
+    let servers = agent.parts().get::<McpServers>().unwrap();
+    servers.settled().await;
+    assert_eq!(servers.list()[0].tools, ["who"]);
+    agent.agent().ask("s", "Who am I?").await.unwrap();
+    assert_eq!(model.requests()[1].messages.last().unwrap().text(), "you");
+    assert_eq!(
+        *seen.lock().unwrap(),
+        Some((Principal::from("friend"), Trust::Untrusted))
+    );
+    agent.shutdown(Duration::from_secs(10)).await;
+    workshop.shutdown(Duration::from_secs(10)).await;
+}
+
+/// Returns the example as a server that a client starts.
+fn notes() -> McpServer {
+    let folder = tempfile::tempdir().unwrap();
+    let command = example("mcp_server", &[], folder.path());
+    let program = command.as_std().get_program().to_str().unwrap().to_owned();
+    McpServer::process("notes", program)
+}
+
+#[tokio::test]
+async fn our_client_uses_the_example_over_standard_input() {
+    let model = ScriptedModel::new()
+        .calls("notes__add_note", json!({"text": "buy milk"}))
+        .calls("notes__search_notes", json!({"text": "milk"}))
+        .says("Done.");
+    let tools = McpTools::default().server(notes());
+    let host = AgentHost::in_memory().chat(model.clone()).add(tools).build().unwrap();
+    host.start().await.unwrap();
+    host.parts().get::<McpServers>().unwrap().settled().await;
+    host.agent().ask("s", "Note it.").await.unwrap();
+    assert_eq!(model.requests()[2].messages.last().unwrap().text(), "buy milk");
+    host.shutdown(Duration::from_secs(10)).await;
+}
+
+/// Returns the folder of MCP programs, or `None` if the test is to be skipped.
+fn folder() -> Option<PathBuf> {
+    outside_part(
+        "ROCKBOT_TEST_MCP_SERVERS",
+        "`.ci/mcp-servers` installs the servers and names their folder",
+    )
+}
+
+/// A client of PyPI, over standard input and over HTTP.
+const CLIENT: &str = r#"
+import asyncio, sys
+from fastmcp import Client
+
+async def main():
+    seen = []
+    async def progress(done, total, message):
+        seen.append(message)
+    where = {"mcpServers": {"notes": {"command": sys.argv[1], "args": []}}} if len(sys.argv) == 2 else sys.argv[2]
+    async with Client(where, progress_handler=progress) as client:
+        tools = await client.list_tools()
+        print(*sorted(f"{tool.name}:{tool.annotations.read_only_hint}" for tool in tools))
+        await client.call_tool("add_note", {"text": "buy milk"})
+        found = await client.call_tool("search_notes", {})
+        print(found.content[0].text)
+        await client.call_tool("count_down", {"seconds": 1})
+        print(*seen)
+
+asyncio.run(main())
+"#;
+
+const SEEN: &str = "add_note:False count_down:True search_notes:True\nbuy milk\n1 …\n";
+
+#[tokio::test]
+async fn a_client_of_python_uses_the_example_over_both_transports() {
+    let Some(folder) = folder() else { return };
+    let data = tempfile::tempdir().unwrap();
+    let mut server = example("mcp_server", &["--http", "127.0.0.1:0"], data.path());
+    let program = server.as_std().get_program().to_str().unwrap().to_owned();
+    let mut running = server.spawn().unwrap();
+    let output = tokio::io::BufReader::new(running.stdout.take().unwrap());
+    let mut lines = tokio::io::AsyncBufReadExt::lines(output);
+    let line = lines.next_line().await.unwrap().unwrap();
+    let url = line.strip_prefix("serving at ").unwrap();
+    for arguments in [vec![&*program], vec![&*program, url]] {
+        let mut client = Command::new("python3");
+        client
+            .args(["-c", CLIENT])
+            .args(&arguments)
+            .env("PYTHONPATH", folder.join("python"))
+            .kill_on_drop(true);
+        let ended = tokio::time::timeout(PATIENCE, client.output()).await.unwrap().unwrap();
+        assert_eq!(text(&ended.stdout), SEEN, "{}", text(&ended.stderr));
+    }
+}

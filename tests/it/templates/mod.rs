@@ -83,7 +83,7 @@ async fn every_part_arrives_through_the_templates_of_real_models() {
 /// Reads the real templates, if there are any.
 fn real_families() -> Option<Vec<(String, Result<Family, String>)>> {
     let folder = outside_part("ROCKBOT_TEST_TEMPLATES", "`.ci/templates` fetches the chat templates")?;
-    let mut families: Vec<_> = std::fs::read_dir(folder)
+    let mut families: Vec<_> = std::fs::read_dir(&folder)
         .expect("the folder of chat templates")
         .map(|entry| entry.expect("an entry of the folder").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "jinja"))

@@ -22,7 +22,7 @@ pub(crate) const MAX_BEHIND: usize = 64;
 ///
 /// [`McpServers::subscribe`](crate::McpServers::subscribe) receives it in this process. A host with a bus publishes it
 /// under `tool.meta.mcp.{agent}`, too.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpServersIndexed {
@@ -80,7 +80,7 @@ pub(crate) async fn announce(
         drop(runtime);
         let event = difference(&last, &index);
         last = index;
-        if event != McpServersIndexed::default() {
+        if !event.servers.is_empty() || !event.removed_servers.is_empty() {
             if let Some((bus, topic)) = &bus {
                 publish(bus.as_ref(), topic, &event).await;
             }

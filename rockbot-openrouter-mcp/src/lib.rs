@@ -15,7 +15,7 @@ use rockbot_host::AgentHost;
 use rockbot_host::settings::HostSettings;
 use rockbot_mcp::McpToolServer;
 use rockbot_mcp::serve::settings::McpServerSettings;
-use rockbot_tools::rest::{RestEndpoint, RestTools};
+use rockbot_tools::rest::{Credentials, RestEndpoint, RestTools};
 use serde_json::json;
 
 /// The default of `BaseUrl`.
@@ -60,7 +60,7 @@ pub fn tools(settings: &OpenRouterSettings) -> RestTools {
     let endpoint = |name: &str, path: &str, description: &str| {
         RestEndpoint::new(name, format!("{base}/{path}"))
             .description(description)
-            .bearer(settings.api_key.clone())
+            .credentials(Credentials::bearer(settings.api_key.clone()))
     };
     let text = |name: &str, description: &str| {
         json!({
@@ -92,7 +92,7 @@ pub fn tools(settings: &OpenRouterSettings) -> RestTools {
                 "keys",
                 "Lists the API keys of the account. It needs a management key.",
             )
-            .bearer(management_key.clone()),
+            .credentials(Credentials::bearer(management_key.clone())),
         )
         .endpoint(
             endpoint("get_api_key", "keys/{keyHash}", "Tells the details of an API key.")

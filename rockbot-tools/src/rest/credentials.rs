@@ -44,6 +44,11 @@ impl Credentials {
         Self(Kind::Header(header.into(), key))
     }
 
+    /// Returns `true` if nothing is sent.
+    pub(super) fn is_none(&self) -> bool {
+        matches!(self.0, Kind::None)
+    }
+
     /// Returns the header fields.
     pub(super) fn headers(&self) -> Result<HeaderMap, BoxError> {
         let mut headers = HeaderMap::new();

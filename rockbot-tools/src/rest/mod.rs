@@ -1,7 +1,8 @@
 //! Tools from HTTP interfaces: endpoints that the settings describe, and OpenAPI documents.
 //!
 //! [`RestTools`] is the subsystem. Every request obeys the [`EgressPolicy`]; the host of an endpoint is one that the operator
-//! wrote, so it may be internal, and a redirect may not leave it for another internal one.
+//! wrote, so it may be internal, and a redirect may not leave it for another internal one. A server that an OpenAPI document
+//! alone names gets neither credentials nor this exception.
 
 mod credentials;
 mod endpoint;
@@ -40,7 +41,8 @@ use crate::egress::EgressPolicy;
 /// | `NeedsApproval` | a person approves each call; default `false` |
 ///
 /// The tools of an OpenAPI document (`Document`, `Server`, `Include`, `NeedsApproval` and the settings of credentials) stand in
-/// a group with a guide, which a model activates when it needs them.
+/// a group with a guide, which a model activates when it needs them. Credentials and an internal server need `Server`, unless
+/// the server has the origin of the document's URL.
 ///
 /// ```
 /// use rockbot_core::config::Config;
@@ -146,10 +148,7 @@ fn tools_of(import: &OpenApi, policy: &EgressPolicy) -> Result<Vec<Tool>, BoxErr
     let group = ToolGroup::new(name, summary).with_guide(include_str!("guides/rest.md"));
     let endpoints = import.endpoints(&document)?;
     // All paths are below one server, so that all tools share its connections.
-    let client = endpoints.first().map(|endpoint| executor::client_of(endpoint, policy));
-    let Some(client) = client.transpose()? else {
-        return Ok(Vec::new());
-    };
+    let client = import.client(&document, policy)?;
     let tools = endpoints
         .into_iter()
         .map(|endpoint| executor::tool(endpoint, client.clone()));

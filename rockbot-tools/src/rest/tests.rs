@@ -208,3 +208,57 @@ async fn a_document_is_imported_from_its_url_and_called() {
     );
     assert!(request.ends_with("\n\n{\"done\":true}"), "{request}");
 }
+
+/// Returns the text of a document with one operation, `GET /a`, below this server.
+fn document_of(server: &str) -> String {
+    json!({"openapi": "3.1.0", "servers": [{"url": server}], "paths": {"/a": {"get": {}}}}).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_neither_sends_credentials_elsewhere_nor_opens_internal_hosts() {
+    let server = TestServer::start(|_| ok("text/plain", b"internal")).await;
+    let (to_server, elsewhere) = (document_of(&server.url("")), document_of("https://evil.example/v1"));
+    let documents = TestServer::start(move |request| match request.split(' ').nth(1).unwrap() {
+        "/inner.json" => ok("application/json", to_server.as_bytes()),
+        "/own.json" => ok("application/json", document_of("/").as_bytes()),
+        _ => ok("application/json", b"{}"),
+    })
+    .await;
+    let tools = |import: OpenApi| declared(RestTools::new().openapi(import), "{}", &[]);
+    let bearer = || Credentials::bearer("secret".into());
+    for import in [
+        OpenApi::text(document_of(&server.url(""))),
+        OpenApi::url(documents.url("/inner.json")),
+    ] {
+        let refused = tools(import).unwrap_err();
+        assert!(refused.contains("is not allowed: only 80 and 443 are"), "{refused}");
+    }
+    assert_eq!(
+        tools(OpenApi::text(elsewhere.as_str()).credentials(bearer())).unwrap_err(),
+        "`the given text` alone names `https://evil.example`, and credentials go to no such server: set the server"
+    );
+    assert!(tools(OpenApi::text(elsewhere)).is_ok(), "nothing secret is sent");
+    let named = OpenApi::text(document_of("https://evil.example")).server(server.url("/v1"));
+    call(&tools(named.credentials(bearer())).unwrap()[0], "{}")
+        .await
+        .unwrap();
+    assert!(server.requests()[0].contains("authorization: bearer secret"));
+    let own = OpenApi::url(documents.url("/own.json")).credentials(bearer());
+    call(&tools(own).unwrap()[0], "{}").await.unwrap();
+    assert!(documents.requests()[2].contains("authorization: bearer secret"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_of_a_document_names_no_server_for_credentials() {
+    let target = TestServer::start(|_| ok("application/json", document_of("/").as_bytes())).await;
+    let location = target.url("/own.json");
+    let server = TestServer::start(move |_| response("302 Found", &[("location", &location)], b"")).await;
+    let policy = EgressPolicy::new().allow_host(&format!("127.0.0.1:{}", target.port()));
+    let import = OpenApi::url(server.url("/moved.json")).credentials(Credentials::bearer("secret".into()));
+    let tools = RestTools::new().egress(policy.unwrap()).openapi(import);
+    let refused = declared(tools, "{}", &[]).unwrap_err();
+    assert!(
+        refused.ends_with("and credentials go to no such server: set the server"),
+        "{refused}"
+    );
+}

@@ -10,11 +10,13 @@ mod tests;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use rockbot_core::BoxError;
 use serde_json::Value;
 use url::Url;
 
 use super::credentials::Credentials;
 use super::endpoint::RestEndpoint;
+use crate::egress::{EgressClient, EgressPolicy};
 use filter::Filter;
 pub(super) use load::Document;
 
@@ -77,6 +79,14 @@ pub enum OpenApiError {
         /// The file or URL.
         document: String,
     },
+    /// There are credentials, and the document alone names the server.
+    #[error("`{document}` alone names `{server}`, and credentials go to no such server: set the server")]
+    ServerNotSet {
+        /// The file or URL.
+        document: String,
+        /// The origin of the server.
+        server: String,
+    },
     /// The document has too many operations.
     #[error("`{document}` has {count} operations, and a model can choose among {max} at most: include fewer")]
     TooMany {
@@ -137,7 +147,8 @@ impl OpenApi {
         }
     }
 
-    /// Sets the URL of the server. Default: the first one that the document names.
+    /// Sets the URL of the server. Default: the first one that the document names, which gets credentials and may be
+    /// internal only if the document comes from its origin.
     pub fn server(mut self, url: impl Into<String>) -> Self {
         self.server = Some(url.into());
         self
@@ -165,6 +176,8 @@ impl OpenApi {
     /// Returns the endpoints of the included operations, with the title of the document.
     pub(super) fn endpoints(&self, document: &Document) -> Result<Vec<RestEndpoint>, OpenApiError> {
         let base = self.base(document)?;
+        self.check_receiver(document, &base)?;
+        let base = base.as_str().trim_end_matches('/');
         let filters: Vec<Filter> = self.include.iter().map(|pattern| Filter::new(pattern)).collect();
         let operations = operation::all(&document.json);
         for (filter, pattern) in filters.iter().zip(&self.include) {
@@ -186,7 +199,7 @@ impl OpenApi {
         }
         let mut names = BTreeSet::new();
         let endpoints = included.into_iter().filter_map(|operation| {
-            let mut endpoint = operation.endpoint(&document.json, &base, &mut names)?;
+            let mut endpoint = operation.endpoint(&document.json, base, &mut names)?;
             endpoint.credentials = self.credentials.clone();
             endpoint.needs_approval = self.needs_approval;
             Some(endpoint)
@@ -194,8 +207,18 @@ impl OpenApi {
         Ok(endpoints.collect())
     }
 
+    /// Returns the client of all tools of the document. Only a server that the operator named may be internal.
+    pub(super) fn client(&self, document: &Document, policy: &EgressPolicy) -> Result<EgressClient, BoxError> {
+        let base = self.base(document)?;
+        let policy = policy.clone();
+        EgressClient::new(match self.names_origin_of(&base) {
+            true => policy.allow_origin(&base)?,
+            false => policy,
+        })
+    }
+
     /// Returns the URL that paths are appended to.
-    fn base(&self, document: &Document) -> Result<String, OpenApiError> {
+    fn base(&self, document: &Document) -> Result<Url, OpenApiError> {
         let stated = document.json.pointer("/servers/0");
         let of_document = || Some(with_variables(stated?, stated?.get("url")?.as_str()?));
         let text = self.server.clone().or_else(of_document);
@@ -204,10 +227,32 @@ impl OpenApi {
             Some(url) => url.join(&text).ok(),
             None => Url::parse(&text).ok(),
         });
-        let url = parsed.filter(Url::has_host).ok_or_else(|| OpenApiError::NoServer {
+        parsed.filter(Url::has_host).ok_or_else(|| OpenApiError::NoServer {
             document: document.name.clone(),
-        })?;
-        Ok(url.as_str().trim_end_matches('/').to_owned())
+        })
+    }
+
+    /// Returns an error if credentials would go to a server that the operator did not name.
+    fn check_receiver(&self, document: &Document, base: &Url) -> Result<(), OpenApiError> {
+        if self.credentials.is_none() || self.names_origin_of(base) {
+            return Ok(());
+        }
+        Err(OpenApiError::ServerNotSet {
+            document: document.name.clone(),
+            server: base.origin().ascii_serialization(),
+        })
+    }
+
+    /// Returns `true` if the operator wrote the origin of `url`, as that of the server or of the document. Where the
+    /// document is redirected to does not count.
+    fn names_origin_of(&self, url: &Url) -> bool {
+        let server = self.server.as_deref().and_then(|server| Url::parse(server).ok());
+        let document = match &self.source {
+            Source::Url(document) => Url::parse(document).ok(),
+            Source::File(_) | Source::Text(_) => None,
+        };
+        let named = [server, document];
+        named.into_iter().flatten().any(|own| own.origin() == url.origin())
     }
 }
 

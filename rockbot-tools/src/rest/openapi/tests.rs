@@ -1,7 +1,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::egress::{EgressClient, EgressPolicy};
 use crate::rest::endpoint::Place;
 
 /// A document with what real ones have: references, shared parameters, version 3.0's `nullable`, several methods.

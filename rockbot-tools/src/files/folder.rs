@@ -2,9 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, DirEntry, OpenOptions};
 use rockbot_core::{Digest, IdSource, RandomIds};
 
 use super::path::{BACKUPS, DRAFT, FilePath};
@@ -17,6 +18,9 @@ pub(super) const MAX_LISTED: usize = 1_000;
 
 /// Maximum number of entries of folders that a list looks at.
 const MAX_VISITED: usize = 20_000;
+
+/// Age at which a file that is being written counts as left by a killed process. Another host may use the folder.
+const LEFT_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// A folder. The operating system resolves every path below its handle, so neither a link nor a folder that is moved while
 /// it is used leads out of it.
@@ -39,6 +43,12 @@ pub(super) struct Listed {
     pub(super) size: u64,
 }
 
+/// An entry of a folder that is listed.
+enum Below {
+    Folder(String),
+    File(Listed),
+}
+
 impl Version {
     pub(super) fn of(bytes: Vec<u8>) -> Self {
         let digest = Digest::of([&bytes]);
@@ -53,7 +63,7 @@ impl Folder {
         let folder = Self {
             dir: Dir::open_ambient_dir(path, ambient_authority())?,
         };
-        folder.remove_drafts()?;
+        folder.remove_drafts();
         Ok(folder)
     }
 
@@ -82,7 +92,7 @@ impl Folder {
         if let Some(folder) = path.folder() {
             self.dir.create_dir_all(folder)?;
         }
-        let draft = path.beside(&format!("{DRAFT}{}", RandomIds.next_id()));
+        let draft = new_draft();
         let written = self.write_draft(&draft, path, bytes).and_then(|()| {
             // Another process may have changed it since it was read.
             let present = self.read(path)?.map(|version| version.digest);
@@ -105,23 +115,20 @@ impl Folder {
 
     /// Removes a file. It is kept as the previous version.
     pub(super) fn delete(&self, path: &FilePath) -> io::Result<()> {
-        let backup = path.backup();
-        if let Some(folder) = backup.folder() {
-            self.dir.create_dir_all(folder)?;
-        }
-        self.dir.rename(path.as_str(), &self.dir, backup.as_str())?;
+        self.dir.create_dir_all(BACKUPS)?;
+        self.dir.rename(path.as_str(), &self.dir, path.backup().as_str())?;
         self.sync_folder(path)
     }
 
-    /// Returns the files below a folder, or below all of it, sorted; and whether there are more.
+    /// Returns the files below a folder, or below all of it, sorted; and whether there are more. What cannot be read below it
+    /// is left out.
     pub(super) fn list(&self, prefix: &str) -> io::Result<(Vec<Listed>, bool)> {
+        self.dir.entries()?;
         let (mut found, mut folders, mut visited) = (Vec::new(), vec![String::new()], 0);
         let (mut is_cut, prefix) = (false, prefix.trim().trim_start_matches("./"));
         while let Some(folder) = folders.pop() {
-            let entries = if folder.is_empty() {
-                self.dir.entries()?
-            } else {
-                self.dir.read_dir(&folder)?
+            let Ok(entries) = self.dir.read_dir(if folder.is_empty() { "." } else { &folder }) else {
+                continue;
             };
             for entry in entries {
                 visited += 1;
@@ -129,27 +136,10 @@ impl Folder {
                     is_cut = true;
                     break;
                 }
-                let entry = entry?;
-                let Ok(name) = entry.file_name().into_string() else {
-                    continue;
-                };
-                let path = if folder.is_empty() {
-                    name.clone()
-                } else {
-                    format!("{folder}/{name}")
-                };
-                if name.starts_with(DRAFT) || path == BACKUPS {
-                    continue;
-                }
-                // Links are not followed: one may lead to a folder above itself.
-                let kind = entry.file_type()?;
-                if kind.is_dir() && (path.starts_with(prefix) || prefix.starts_with(&format!("{path}/"))) {
-                    folders.push(path);
-                } else if kind.is_file() && path.starts_with(prefix) {
-                    found.push(Listed {
-                        size: entry.metadata()?.len(),
-                        path,
-                    });
+                match entry.and_then(|entry| below(&folder, &entry, prefix)) {
+                    Ok(Some(Below::Folder(path))) => folders.push(path),
+                    Ok(Some(Below::File(file))) => found.push(file),
+                    Ok(None) | Err(_) => {}
                 }
             }
         }
@@ -158,25 +148,23 @@ impl Folder {
     }
 
     fn write_draft(&self, draft: &str, path: &FilePath, bytes: &[u8]) -> io::Result<()> {
+        self.dir.create_dir_all(BACKUPS)?;
         let mut file = self
             .dir
             .open_with(draft, OpenOptions::new().write(true).create_new(true))?;
-        file.write_all(bytes)?;
+        // Before the content, which only those may read who may read the file.
         if let Ok(metadata) = self.dir.metadata(path.as_str()) {
             file.set_permissions(metadata.permissions())?;
         }
+        file.write_all(bytes)?;
         file.sync_all()
     }
 
     fn keep_previous(&self, path: &FilePath, before: Option<&Version>) -> io::Result<()> {
         let Some(before) = before else { return Ok(()) };
-        let backup = path.backup();
-        if let Some(folder) = backup.folder() {
-            self.dir.create_dir_all(folder)?;
-        }
-        let draft = backup.beside(&format!("{DRAFT}{}", RandomIds.next_id()));
+        let draft = new_draft();
         self.write_draft(&draft, path, &before.bytes)?;
-        self.dir.rename(&draft, &self.dir, backup.as_str())
+        self.dir.rename(&draft, &self.dir, path.backup().as_str())
     }
 
     /// Makes a rename durable.
@@ -184,23 +172,46 @@ impl Folder {
         self.dir.open(path.folder().unwrap_or("."))?.sync_all()
     }
 
-    fn remove_drafts(&self) -> io::Result<()> {
-        let mut folders = vec![self.dir.try_clone()?];
-        let mut visited = 0;
-        while let Some(folder) = folders.pop() {
-            for entry in folder.entries()? {
-                visited += 1;
-                if visited > MAX_VISITED {
-                    return Ok(());
-                }
-                let entry = entry?;
-                if entry.file_type()?.is_dir() {
-                    folders.push(entry.open_dir()?);
-                } else if entry.file_name().to_string_lossy().starts_with(DRAFT) {
-                    entry.remove_file()?;
-                }
+    /// Removes what killed processes left. A host runs as well with what cannot be removed.
+    fn remove_drafts(&self) {
+        let Ok(entries) = self.dir.read_dir(BACKUPS) else {
+            return;
+        };
+        for entry in entries.take(MAX_VISITED).flatten() {
+            let changed = entry.metadata().and_then(|metadata| metadata.modified());
+            let age = changed.ok().and_then(|changed| changed.into_std().elapsed().ok());
+            let is_draft = entry.file_name().to_string_lossy().starts_with(DRAFT);
+            if is_draft && age.is_some_and(|age| age > LEFT_AFTER) {
+                let _ = entry.remove_file();
             }
         }
-        Ok(())
     }
+}
+
+/// Returns what an entry of a folder is, or `None` for one that a list of `prefix` leaves out.
+fn below(folder: &str, entry: &DirEntry, prefix: &str) -> io::Result<Option<Below>> {
+    let Ok(name) = entry.file_name().into_string() else {
+        return Ok(None);
+    };
+    let path = match folder {
+        "" => name,
+        folder => format!("{folder}/{name}"),
+    };
+    if path == BACKUPS {
+        return Ok(None);
+    }
+    // Links are not followed: one may lead to a folder above itself.
+    let kind = entry.file_type()?;
+    if kind.is_dir() && (path.starts_with(prefix) || prefix.starts_with(&format!("{path}/"))) {
+        return Ok(Some(Below::Folder(path)));
+    }
+    if !kind.is_file() || !path.starts_with(prefix) {
+        return Ok(None);
+    }
+    let size = entry.metadata()?.len();
+    Ok(Some(Below::File(Listed { path, size })))
+}
+
+fn new_draft() -> String {
+    format!("{BACKUPS}/{DRAFT}{}", RandomIds.next_id())
 }

@@ -27,7 +27,7 @@ const FOLDER: &str = "files";
 ///
 /// The folder is opened once, and everything happens below its handle: no path, no link and no folder that is exchanged
 /// meanwhile leads out of it. A file is replaced atomically, in its encoding and with its permissions, and its version before
-/// the change stays below `.prev/`. A model overwrites a file only if it was shown all of its present version, since a model
+/// the change stays in `.prev/`, where the name of `a/b.md` is `a%2Fb.md`. A model overwrites a file only if it was shown all of its present version, since a model
 /// that "restores" what it has read in part destroys the rest.
 ///
 /// All users of a host share the folder. The setting `FileTools.BasePath` names it; default `files`, below the host's data

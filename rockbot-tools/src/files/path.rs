@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use rockbot_core::Digest;
+
 /// Maximum length of a path, in bytes.
 const MAX_PATH: usize = 1_024;
 
@@ -11,11 +13,14 @@ const MAX_NAME: usize = 200;
 /// Maximum number of folders in a path.
 const MAX_DEPTH: usize = 32;
 
-/// The folder of the previous versions of files.
+/// The folder of the host: the previous versions of files, and files that are being written.
 pub(super) const BACKUPS: &str = ".prev";
 
-/// The beginning of the names of files that are being written.
-pub(super) const DRAFT: &str = ".draft-";
+/// The beginning of the names of files that are being written. No previous version has such a name.
+pub(super) const DRAFT: &str = "%draft-";
+
+/// Length to which the name of a previous version is cut, in bytes, if it is too long.
+const CUT_NAME: usize = 120;
 
 /// A path below the folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,9 +57,6 @@ impl FilePath {
         if names.is_empty() || is_long {
             return Err(wrong("it is empty or too long"));
         }
-        if names.iter().any(|name| name.starts_with(DRAFT)) {
-            return Err(wrong("names of this form are the host's own"));
-        }
         Ok(Self(names.join("/")))
     }
 
@@ -84,19 +86,18 @@ impl FilePath {
         self.0.rsplit_once('/').map(|(folder, _)| folder)
     }
 
-    /// Returns the path of the previous version.
+    /// Returns the path of the previous version: one name, since a file may stand where a folder was.
     pub(super) fn backup(&self) -> Self {
-        Self(format!("{BACKUPS}/{}", self.0))
+        let mut name = self.0.replace('%', "%25").replace('/', "%2F");
+        if name.len() > MAX_NAME {
+            name.truncate(name.floor_char_boundary(CUT_NAME));
+            name = format!("{name}%-{}", Digest::of([&self.0]));
+        }
+        Self(format!("{BACKUPS}/{name}"))
     }
 
     pub(super) fn is_backup(&self) -> bool {
         self.0.split('/').next() == Some(BACKUPS)
-    }
-
-    /// Returns the path of a file beside this one.
-    pub(super) fn beside(&self, name: &str) -> String {
-        self.folder()
-            .map_or_else(|| name.to_owned(), |folder| format!("{folder}/{name}"))
     }
 }
 
@@ -117,6 +118,7 @@ mod tests {
             ("./a//b.md", "a/b.md"),
             (" a/b c ", "a/b c"),
             ("..a/b..", "..a/b.."),
+            (".draft-1", ".draft-1"),
         ] {
             assert_eq!(FilePath::parse(text).map(|path| path.to_string()), Ok(path.to_owned()));
         }
@@ -135,10 +137,21 @@ mod tests {
             "a\0b",
             "a\nb",
             &long,
-            ".draft-1",
         ] {
             assert!(FilePath::parse(text).is_err(), "{text:?}");
         }
         assert!(FilePath::of_change(".prev/a").is_err() && FilePath::parse(".prev/a").is_ok());
+    }
+
+    #[test]
+    fn each_path_has_a_previous_version_of_its_own() {
+        let long = |last: &str| format!("{}{last}", "ß%/".repeat(30));
+        let backups = ["a/b", "a%2Fb", "a%b", "%draft-1", &long("a"), &long("b")].map(|path| {
+            let backup = FilePath::parse(path).unwrap().backup();
+            FilePath::parse(backup.as_str()).unwrap().to_string()
+        });
+        let short = [".prev/a%2Fb", ".prev/a%252Fb", ".prev/a%25b", ".prev/%25draft-1"];
+        assert_eq!(backups[..4], short);
+        assert_ne!(backups[4], backups[5]);
     }
 }

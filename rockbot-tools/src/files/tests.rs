@@ -74,7 +74,7 @@ async fn files_are_written_read_edited_listed_and_deleted() {
         .await;
     assert_eq!(edited, Ok("Changed `a/b.md`: 1 place(s).".into()));
     assert_eq!(
-        (desk.text("a/b.md"), desk.text(".prev/a/b.md")),
+        (desk.text("a/b.md"), desk.text(".prev/a%2Fb.md")),
         ("one\n2\nthree\n".into(), "one\ntwo\nthree\n".into())
     );
     desk.call("file_write", json!({"path": "c.txt", "content": "Three"}))
@@ -261,15 +261,81 @@ async fn long_files_are_read_in_pages() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_removed() {
+fn what_a_killed_process_left_is_removed_and_nothing_else() {
     let root = tempfile::tempdir().unwrap();
-    let left = |name: &str| {
-        fs::create_dir_all(root.path().join("a")).unwrap();
-        fs::write(root.path().join(name), "x").unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(2 * 60 * 60);
+    let write = |name: &str, is_old: bool| {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let file = fs::File::create(path).unwrap();
+        if is_old {
+            file.set_modified(long_ago).unwrap();
+        }
     };
-    left("a/.draft-1");
-    left("a/kept");
+    let kept = ["a/.draft-notes", ".draft-1", ".prev/.draft-1", "a/%draft-1", ".prev/a"];
+    kept.iter().for_each(|name| write(name, true));
+    write(".prev/%draft-1", true);
+    // Another host may be about to rename it.
+    write(".prev/%draft-2", false);
     Folder::open(root.path()).unwrap();
     let exists = |name: &str| Path::exists(&root.path().join(name));
-    assert!(!exists("a/.draft-1") && exists("a/kept"));
+    assert!(!exists(".prev/%draft-1") && exists(".prev/%draft-2"));
+    assert_eq!(kept.map(exists), [true; 5]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_left_out_of_lists() {
+    let desk = Desk::new();
+    for name in ["locked/a", "open/a"] {
+        desk.call("file_write", json!({"path": name, "content": "text"}))
+            .await
+            .unwrap();
+    }
+    let locked = desk.path("locked");
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read_dir(&locked).is_ok() {
+        println!("SKIPPED: this user may read every folder");
+        return;
+    }
+    let listed = desk.call("file_list", json!({})).await;
+    let found = desk.call("file_search", json!({"query": "text"})).await;
+    let opened = Folder::open(&desk.path(""));
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(listed, Ok("open/a (4)\n".into()));
+    assert_eq!(found, Ok("open/a:1: text\n".into()));
+    assert!(opened.is_ok(), "{opened:?}");
+}
+
+#[tokio::test]
+async fn a_file_may_become_a_folder_and_a_folder_a_file() {
+    let desk = Desk::new();
+    let write = async |path: &str, content: &str| {
+        desk.call("file_write", json!({"path": path, "content": content}))
+            .await
+            .unwrap();
+    };
+    let delete = async |path: &str| desk.call("file_delete", json!({"path": path})).await.unwrap();
+    write("notes", "1").await;
+    delete("notes").await;
+    write("notes/today", "2").await;
+    write("notes/today", "3").await;
+    assert_eq!(
+        delete("notes/today").await,
+        "Deleted `notes/today`. Its last version is `.prev/notes%2Ftoday`."
+    );
+    fs::remove_dir(desk.path("notes")).unwrap();
+    write("notes", "4").await;
+    write("notes", "5").await;
+    assert_eq!(
+        (desk.text(".prev/notes"), desk.text(".prev/notes%2Ftoday")),
+        ("4".into(), "3".into())
+    );
+    let long = vec!["ß".repeat(90); 5].join("/");
+    write(&long, "6").await;
+    let deleted = delete(&long).await;
+    let backup = deleted.split('`').nth(3).unwrap();
+    assert_eq!(
+        desk.call("file_read", json!({ "path": backup })).await,
+        Ok("6\n[lines 1–1 of 1; the end]".into())
+    );
 }

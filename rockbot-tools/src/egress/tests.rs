@@ -513,6 +513,7 @@ async fn a_response_is_bounded_after_decompression() {
             "/small" => response("200 OK", &gzip, &small),
             "/torn" => response("200 OK", &gzip, &small[..small.len() - 4]),
             "/wrong" => response("200 OK", &gzip, b"no gzip at all"),
+            "/no-content" => response("204 No Content", &gzip, b""),
             "/brotli" => response("200 OK", &[("content-encoding", "br")], b"x"),
             "/double" => response("200 OK", &[("content-encoding", "gzip, gzip")], b"x"),
             "/long" => response("200 OK", &[], &vec![b'a'; 3000]),
@@ -545,6 +546,7 @@ async fn a_response_is_bounded_after_decompression() {
             .unwrap_err()
             .starts_with("`127.0.0.1` could not be reached: ")
     );
+    assert_eq!(check("/no-content").await, Ok((0, false)));
     let damaged = "the response of `127.0.0.1` is damaged: it is not valid gzip";
     assert_eq!(check("/torn").await, Err(damaged.to_owned()));
     assert_eq!(check("/wrong").await, Err(damaged.to_owned()));

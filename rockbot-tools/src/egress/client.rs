@@ -62,6 +62,9 @@ pub(crate) struct EgressResponse {
     pub(crate) body: Vec<u8>,
     /// `true` if the body was longer than the policy allows, and is cut.
     pub(crate) is_cut: bool,
+    /// `true` if another response, a redirect, led to this one.
+    #[cfg_attr(not(feature = "rest"), expect(dead_code, reason = "other requests only read"))]
+    pub(crate) is_redirected: bool,
 }
 
 impl EgressRequest {
@@ -174,7 +177,11 @@ impl EgressClient {
                 .await
                 .map_err(|error| at_hop(error, hop, &request.url))?;
             let Some(mut target) = target_of(&response, host)? else {
-                return self.receive(response, &request.url, host).await;
+                let received = self.receive(response, &request.url, host).await;
+                return received.map(|response| EgressResponse {
+                    is_redirected: hop > 0,
+                    ..response
+                });
             };
             hop += 1;
             if hop > max {
@@ -249,6 +256,7 @@ impl EgressClient {
             headers,
             body,
             is_cut,
+            is_redirected: false,
         })
     }
 }
@@ -322,8 +330,9 @@ fn transport(error: reqwest::Error, host: &str) -> EgressError {
             _ => innermost = source.to_string(),
         }
     }
-    EgressError::Unreachable {
-        host: host.to_owned(),
-        cause: innermost.chars().take(200).collect(),
+    let (host, cause) = (host.to_owned(), innermost.chars().take(200).collect());
+    match error.is_connect() {
+        true => EgressError::Unreachable { host, cause },
+        false => EgressError::Broken { host, cause },
     }
 }

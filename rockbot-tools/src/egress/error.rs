@@ -43,8 +43,8 @@ pub enum EgressError {
         /// The host.
         host: String,
     },
-    /// A redirect was refused.
-    #[error("redirect {hop} to `{target}` was refused: {cause}")]
+    /// A redirect was refused, or the request that it asked for failed.
+    #[error("redirect {hop} to `{target}` {}: {cause}", if .cause.is_refusal() { "was refused" } else { "failed" })]
     Redirect {
         /// Number of the redirect, from 1.
         hop: usize,
@@ -103,7 +103,15 @@ pub enum EgressError {
         /// The time limit of the request, with all its redirects.
         limit: Duration,
     },
-    /// The server could not be reached, or the connection broke.
+    /// The connection broke after the request was sent.
+    #[error("the connection to `{host}` broke: {cause}")]
+    Broken {
+        /// The host.
+        host: String,
+        /// The reason, in the words of the HTTP client.
+        cause: String,
+    },
+    /// The server could not be reached.
     #[error("`{host}` could not be reached: {cause}")]
     Unreachable {
         /// The host.
@@ -116,17 +124,34 @@ pub enum EgressError {
 impl EgressError {
     /// Returns `true` if the policy refused the request; repeating it does not help.
     pub fn is_refusal(&self) -> bool {
-        !matches!(
-            self,
-            Self::NotAUrl { .. } | Self::Timeout { .. } | Self::Unreachable { .. } | Self::Damaged { .. }
-        )
+        match self {
+            Self::Redirect { cause, .. } => cause.is_refusal(),
+            Self::Scheme { .. }
+            | Self::UserInfo
+            | Self::Port { .. }
+            | Self::Internal { .. }
+            | Self::Forbidden { .. }
+            | Self::Downgrade
+            | Self::BodyElsewhere => true,
+            _ => false,
+        }
+    }
+
+    /// Returns `true` if a server may have got the request, or the one before a redirect.
+    #[cfg_attr(not(feature = "rest"), expect(dead_code, reason = "other requests only read"))]
+    pub(crate) fn was_sent(&self) -> bool {
+        match self {
+            Self::NotAUrl { .. } | Self::Unreachable { .. } => false,
+            Self::Redirect { .. } => true,
+            error => !error.is_refusal(),
+        }
     }
 
     /// Returns `true` if the same request may succeed a little later.
     pub fn retry_helps(&self) -> bool {
         match self {
             Self::Redirect { cause, .. } => cause.retry_helps(),
-            Self::Timeout { .. } | Self::Unreachable { .. } => true,
+            Self::Timeout { .. } | Self::Broken { .. } | Self::Unreachable { .. } => true,
             _ => false,
         }
     }

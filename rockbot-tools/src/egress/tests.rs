@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use rockbot_core::config::Config;
+use rockbot_core::tool::{ToolError, ToolErrorCode};
 
 use super::resolver::Lookup;
 use super::*;
@@ -544,7 +545,7 @@ async fn a_response_is_bounded_after_decompression() {
         check("/too-much")
             .await
             .unwrap_err()
-            .starts_with("`127.0.0.1` could not be reached: ")
+            .starts_with("the connection to `127.0.0.1` broke: ")
     );
     assert_eq!(check("/no-content").await, Ok((0, false)));
     let damaged = "the response of `127.0.0.1` is damaged: it is not valid gzip";
@@ -596,4 +597,38 @@ fn no_spelling_of_an_address_passes_that_its_numbers_do_not() {
         let is_public = super::address::class_of(address.into()) == super::address::AddressClass::Public;
         prop_assert_eq!(EgressPolicy::new().check(&format!("http://{host}/")).is_ok(), is_public, "{}", host);
     });
+}
+
+#[tokio::test]
+async fn only_decisions_of_the_policy_are_refusals() {
+    let server = TestServer::start(|request| match request.split(' ').nth(1).unwrap() {
+        "/inner" => response("302 Found", &[("location", "http://10.0.0.1/")], b""),
+        "/broken" => response("302 Found", &[("location", "/cut")], b""),
+        "/cut" => b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n".to_vec(),
+        "/loop" => response("302 Found", &[("location", "/loop")], b""),
+        "/nowhere" => response("302 Found", &[], b""),
+        "/brotli" => response("200 OK", &[("content-encoding", "br")], b"x"),
+        _ => response("200 OK", &[("x-long", &"y".repeat(70_000))], b""),
+    })
+    .await;
+    let failed = async |path: &str| {
+        let error = fetch(local(), &server.url(path)).await.unwrap_err();
+        let (told, is_refusal, retry_helps) = (error.to_string(), error.is_refusal(), error.retry_helps());
+        (told, is_refusal, retry_helps, ToolError::from(error).code())
+    };
+    let (told, is_refusal, retry_helps, code) = failed("/broken").await;
+    assert!(
+        told.starts_with(&format!("redirect 1 to `{}` failed: ", server.url("/cut"))),
+        "{told}"
+    );
+    assert_eq!(
+        (is_refusal, retry_helps, code),
+        (false, true, ToolErrorCode::ExecutionFailed)
+    );
+    for path in ["/loop", "/nowhere", "/brotli", "/headers"] {
+        let (told, is_refusal, _, code) = failed(path).await;
+        assert_eq!((is_refusal, code), (false, ToolErrorCode::ExecutionFailed), "{told}");
+    }
+    let (told, is_refusal, _, code) = failed("/inner").await;
+    assert_eq!((is_refusal, code), (true, ToolErrorCode::Denied), "{told}");
 }

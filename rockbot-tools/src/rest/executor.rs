@@ -1,8 +1,8 @@
 //! Calls of endpoints.
 
 use async_trait::async_trait;
-use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use reqwest::{Method, StatusCode};
 use rockbot_core::tool::{
     Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::endpoint::{Place, RestEndpoint, effect_of};
 use super::template::{Template, text_of};
-use crate::egress::{self, EgressClient, EgressPolicy, EgressRequest, EgressResponse, from_server};
+use crate::egress::{self, EgressClient, EgressError, EgressPolicy, EgressRequest, EgressResponse, from_server};
 
 /// Maximum number of characters of an error's body that are shown.
 const MAX_ERROR: usize = 2_000;
@@ -82,18 +82,14 @@ fn method_of(name: &str) -> Result<Method, String> {
 impl ToolExecutor for RestTool {
     async fn execute(&self, request: ToolInvokeRequest, _: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
         let sent = self.request(&request.arguments)?;
-        let response = self
-            .client
-            .fetch(sent)
-            .await
-            .map_err(|error| ToolError::from(error).after(self.effect))?;
+        let response = self.client.fetch(sent).await.map_err(|error| self.failed(error))?;
         let text = shown(&response);
         match response.status.is_success() {
             true => {
                 let content = from_server(request.tool_name.as_str(), &response.url, text);
                 Ok(request.succeed(content))
             }
-            false => Err(refused(&response, &text)),
+            false => Err(self.refused(&response, &text)),
         }
     }
 }
@@ -144,6 +140,30 @@ impl RestTool {
     }
 }
 
+impl RestTool {
+    /// Returns the error of a call without a response.
+    fn failed(&self, error: EgressError) -> ToolError {
+        match self.effect {
+            Effect::Mutating if error.was_sent() => ToolError::outcome_unknown(error),
+            _ => error.into(),
+        }
+    }
+
+    /// Returns the error of a call whose response is no success. The server itself says by a status of the client's errors
+    /// that it did nothing.
+    fn refused(&self, response: &EgressResponse, text: &str) -> ToolError {
+        let status = response.status;
+        let body: String = text.chars().take(MAX_ERROR).collect();
+        let told = format!("the server answered with status {status}: {body}");
+        let may_have_run = response.is_redirected || status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT;
+        if self.effect == Effect::Mutating && may_have_run {
+            return ToolError::outcome_unknown(told);
+        }
+        let is_temporary = matches!(status.as_u16(), 408 | 429 | 502 | 503 | 504);
+        ToolError::execution_failed(told).with_retryable(is_temporary)
+    }
+}
+
 /// Appends an argument to the query: a list as one pair for each item.
 fn append_query(request: &mut EgressRequest, name: &str, value: &Value) {
     let values = match value {
@@ -162,12 +182,4 @@ fn shown(response: &EgressResponse) -> String {
         (false, true) => format!("{text}\n[The answer is longer; the rest was not read.]"),
         (false, false) => text.into_owned(),
     }
-}
-
-fn refused(response: &EgressResponse, text: &str) -> ToolError {
-    let status = response.status;
-    let body: String = text.chars().take(MAX_ERROR).collect();
-    let is_temporary = matches!(status.as_u16(), 408 | 429 | 502 | 503 | 504);
-    ToolError::execution_failed(format!("the server answered with status {status}: {body}"))
-        .with_retryable(is_temporary)
 }

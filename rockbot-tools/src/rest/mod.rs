@@ -30,7 +30,7 @@ use crate::egress::EgressPolicy;
 /// The settings describe endpoints in `RestTools.Endpoints` and name OpenAPI documents in `RestTools.OpenApi`; the methods add
 /// more. GET, HEAD and OPTIONS make a tool that only reads, PUT and DELETE one that may be repeated, POST and PATCH one that is
 /// never repeated by the host. An answer with another status than success is an error that the model reads, with status and
-/// body. A secret that the settings name and the environment does not have is an error when the host is built.
+/// body. If POST or PATCH may have taken effect, as after a broken connection, the error says so. A secret that the settings name and the environment does not have is an error when the host is built.
 ///
 /// | setting of an endpoint | |
 /// |---|---|

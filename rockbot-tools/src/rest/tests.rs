@@ -163,11 +163,15 @@ async fn another_status_than_success_is_an_error_with_its_body() {
     );
     assert_eq!(call(&tool("/missing"), "{}").await, Err(told));
     let busy = call(&tool("/busy"), "{}").await.unwrap_err().1;
+    let end = "; it may or may not have taken effect, so check before you try it again";
     assert_eq!(
         busy.len(),
-        "the server answered with status 503 Service Unavailable: ".len() + 2_000
+        "the server answered with status 503 Service Unavailable: ".len() + 2_000 + end.len()
     );
-    assert_eq!(call(&tool("/moved"), "{}").await.unwrap_err().0, ToolErrorCode::Denied);
+    assert_eq!(
+        call(&tool("/moved"), "{}").await.unwrap_err().0,
+        ToolErrorCode::OutcomeUnknown
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -260,5 +264,66 @@ async fn a_redirect_of_a_document_names_no_server_for_credentials() {
     assert!(
         refused.ends_with("and credentials go to no such server: set the server"),
         "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_may_have_taken_effect_is_not_reported_as_failed() {
+    let server = TestServer::start(|request| match request.split(' ').nth(1).unwrap() {
+        "/cut-head" => b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n".to_vec(),
+        "/cut-body" => b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\nconnection: close\r\n\r\nless".to_vec(),
+        "/brotli" => response("200 OK", &[("content-encoding", "br")], b"x"),
+        "/internal" => response("303 See Other", &[("location", "http://169.254.169.254/")], b""),
+        "/result" => response("303 See Other", &[("location", "/missing")], b""),
+        "/500" => response("500 Internal Server Error", &[], b""),
+        "/502" => response("502 Bad Gateway", &[], b""),
+        "/504" => response("504 Gateway Timeout", &[], b""),
+        "/429" => response("429 Too Many Requests", &[], b""),
+        _ => response("404 Not Found", &[], b""),
+    })
+    .await;
+    let failed = async |method: &str, url: String| {
+        let endpoint = RestEndpoint::new("t", url).method(method);
+        let tool = declared(RestTools::new().endpoint(endpoint), "{}", &[])
+            .unwrap()
+            .remove(0);
+        let request = ToolInvokeRequest::new("c1", "t", "{}");
+        let error = tool
+            .executor
+            .execute(request, &CallContext::new("s"))
+            .await
+            .unwrap_err();
+        (error.code(), error.retry_helps())
+    };
+    use ToolErrorCode::{Denied, ExecutionFailed, OutcomeUnknown};
+    for path in [
+        "/cut-head",
+        "/cut-body",
+        "/brotli",
+        "/internal",
+        "/result",
+        "/500",
+        "/502",
+        "/504",
+    ] {
+        assert_eq!(
+            failed("POST", server.url(path)).await,
+            (OutcomeUnknown, false),
+            "{path}"
+        );
+    }
+    assert_eq!(failed("POST", server.url("/404")).await, (ExecutionFailed, false));
+    assert_eq!(failed("POST", server.url("/429")).await, (ExecutionFailed, true));
+    assert_eq!(failed("GET", server.url("/cut-body")).await, (ExecutionFailed, true));
+    assert_eq!(failed("GET", server.url("/502")).await, (ExecutionFailed, true));
+    assert_eq!(failed("GET", server.url("/internal")).await, (Denied, false));
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    assert_eq!(
+        failed("POST", format!("http://{closed}/")).await,
+        (ExecutionFailed, true)
     );
 }

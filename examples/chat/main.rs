@@ -203,7 +203,7 @@ struct Chat {
     /// The folder for images and files of answers.
     pictures: PathBuf,
     terminal: Terminal,
-    /// What parts of the agent ask while an answer is made.
+    /// Questions of parts of the agent, while an answer is made.
     questions: mpsc::Receiver<Question>,
     session: SessionId,
     arguments: Arguments,

@@ -13,6 +13,7 @@ mod tool;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::chat::ChatClient;
@@ -21,10 +22,10 @@ use rockbot_core::context::CancellationToken;
 use rockbot_core::files::DataFolder;
 use rockbot_core::service::{AgentDirectory, KnownAgents, ServiceSources};
 use rockbot_core::store::SkillStore;
-use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
+use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, RunningTask, Subsystem};
 use rockbot_core::tool::{ToolGuides, ToolRegistry};
-use rockbot_core::{BoxError, ToolName};
-use tokio_util::task::TaskTracker;
+use rockbot_core::{BoxError, Principal, ToolName};
+use tokio::time::sleep;
 
 use hints::ServiceHints;
 use index::ServiceIndex;
@@ -32,6 +33,9 @@ use summaries::Summaries;
 
 /// The name of the file of known agents in the data folder.
 const AGENTS: &str = "well-known-agents.json";
+
+/// Interval of the looks for services without a summary.
+const SUMMARY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Settings of the section `ServiceSearch`, which [`ServiceSearch`] reads while the host is built; options set in code take
 /// precedence.
@@ -192,34 +196,22 @@ impl Subsystem for ServiceSearch {
         let Some(summaries) = self.summaries else {
             return Ok(Box::new(Idle));
         };
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let chat = parts.require::<dyn ChatClient>()?;
-        let (stopped, writing) = (stop.clone(), async move { summaries.keep_up(&index, &*chat).await });
-        tasks.spawn(async move {
-            stopped.run_until_cancelled(writing).await;
+        let (running, task) = RunningTask::new(async move |stop: CancellationToken| {
+            stop.run_until_cancelled(write_summaries(&summaries, &index, &*chat))
+                .await;
         });
-        Ok(Box::new(Writing { stop, tasks }))
+        tokio::spawn(task);
+        Ok(Box::new(running))
     }
 }
 
-/// The handle of a host whose services are summarized.
-#[derive(Debug)]
-struct Writing {
-    stop: CancellationToken,
-    tasks: TaskTracker,
-}
-
-#[async_trait]
-impl Running for Writing {
-    async fn stop(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
-    }
-}
-
-impl Drop for Writing {
-    fn drop(&mut self) {
-        self.stop.cancel();
+/// Summarizes the services that have no summary, now and whenever there are new ones.
+async fn write_summaries(summaries: &Arc<Summaries>, index: &ServiceIndex, chat: &dyn ChatClient) {
+    loop {
+        summaries
+            .update(&index.services(&Principal::default()).await, chat)
+            .await;
+        sleep(SUMMARY_INTERVAL).await;
     }
 }

@@ -8,10 +8,8 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatMessage, ChatRequest, ModelSe
 use rockbot_core::context::Priority;
 use rockbot_core::files::{DataFolder, FileError};
 use rockbot_core::service::{KnownService, ServiceKind};
-use rockbot_core::{BoxError, CallContext, Digest, Principal};
-use tokio::time::{Instant, sleep, timeout};
-
-use super::index::ServiceIndex;
+use rockbot_core::{BoxError, CallContext, Digest};
+use tokio::time::{Instant, timeout};
 
 /// The name of the document.
 const FILE: &str = "summaries.json";
@@ -21,9 +19,6 @@ const MAX_BYTES: u64 = 4 << 20;
 
 /// Maximum number of summaries; those of services that are gone go first.
 const MAX_SUMMARIES: usize = 1_000;
-
-/// Interval of the looks for services without a summary.
-const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Maximum number of attempts for a version of a service.
 const MAX_ATTEMPTS: u32 = 3;
@@ -83,18 +78,14 @@ impl Summaries {
         }
     }
 
-    /// Summarizes the services of the index that have no summary, now and whenever there are new ones.
-    pub(super) async fn keep_up(self: &Arc<Self>, index: &ServiceIndex, chat: &dyn ChatClient) {
-        loop {
-            let services = index.services(&Principal::default()).await;
-            let mut has_new = false;
-            for service in services.iter().filter(|service| is_summarized(service)) {
-                has_new |= self.summarize(service, chat).await;
-            }
-            if has_new {
-                self.save(&services).await;
-            }
-            sleep(INTERVAL).await;
+    /// Summarizes those of the services that have no summary.
+    pub(super) async fn update(self: &Arc<Self>, services: &[KnownService], chat: &dyn ChatClient) {
+        let mut has_new = false;
+        for service in services.iter().filter(|service| is_summarized(service)) {
+            has_new |= self.summarize(service, chat).await;
+        }
+        if has_new {
+            self.save(services).await;
         }
     }
 

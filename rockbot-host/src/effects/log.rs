@@ -20,10 +20,13 @@ const MAX_GROWTH: u64 = 32 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct EffectLog {
     folder: DataFolder,
-    file: LineFile,
-    /// The size of the file when it was last written anew.
+    /// `None` after the file was replaced, until the new one is open.
+    file: Option<LineFile>,
+    /// The size of the file when it was last written anew, or when that failed.
     compacted: u64,
     is_synced: bool,
+    /// `false` after the file was replaced and its name could not be synced: a power failure may bring back the old one.
+    is_durable: bool,
 }
 
 /// One record of a call.
@@ -98,8 +101,9 @@ impl EffectLog {
             Ok(Self {
                 compacted: file.len(),
                 folder,
-                file,
+                file: Some(file),
                 is_synced,
+                is_durable: true,
             })
         });
         opened.map_err(|cause| EffectLogError { folder: name, cause })
@@ -121,32 +125,62 @@ impl EffectLog {
 
     /// Appends a record. Returns a handle if it must be synced before the call begins.
     pub(super) fn append(&mut self, line: &EffectLine) -> Result<Option<FileHandle>, FileError> {
+        let must_sync = self.is_synced && !line.ended;
+        if must_sync {
+            self.confirm()?;
+        }
         let mut lines = Vec::new();
-        if line.write_to(&mut lines).is_ok() {
-            self.file.append(&lines)?;
-        }
-        match self.is_synced && !line.ended {
-            true => self.file.handle().map(Some),
-            false => Ok(None),
-        }
+        // A digest, numbers and JSON that was read as such can always be written.
+        let _ = line.write_to(&mut lines);
+        let file = self.file()?;
+        file.append(&lines)?;
+        must_sync.then(|| file.handle()).transpose()
     }
 
     /// Returns `true` if the file has grown so much that it is worth writing it anew.
     pub(super) fn is_large(&self) -> bool {
-        self.file.len() > self.compacted.saturating_add(MAX_GROWTH)
+        let len = self.file.as_ref().map_or(0, LineFile::len);
+        len > self.compacted.saturating_add(MAX_GROWTH)
     }
 
     /// Replaces the file by these records.
     pub(super) fn rewrite(&mut self, records: impl Iterator<Item = EffectLine>) -> Result<(), FileError> {
         let mut lines = Vec::new();
         for record in records {
-            // A digest, numbers and JSON that was read as such can always be written.
             let _ = record.write_to(&mut lines);
         }
-        self.folder.replace(FILE, &lines)?;
-        self.file = self.folder.lines(FILE)?;
-        self.compacted = self.file.len();
-        Ok(())
+        let replaced = self.replace(&lines);
+        // After a failure, too: the next attempt waits until the file has grown as much again.
+        self.compacted = self.file()?.len();
+        replaced
+    }
+
+    /// Writes the file anew and waits for the disk, if its name could not be synced.
+    fn confirm(&mut self) -> Result<(), FileError> {
+        if self.is_durable {
+            return Ok(());
+        }
+        let lines = self.folder.read(FILE, u64::MAX - 1)?.unwrap_or_default();
+        self.replace(&lines)
+    }
+
+    fn replace(&mut self, lines: &[u8]) -> Result<(), FileError> {
+        let replaced = self.folder.replace(FILE, lines);
+        if matches!(replaced, Ok(()) | Err(FileError::NotDurable { .. })) {
+            // Appends must reach the file that has the name now.
+            self.file = None;
+            self.is_durable = replaced.is_ok();
+        }
+        replaced
+    }
+
+    /// Returns the file, which is opened again if it was replaced.
+    fn file(&mut self) -> Result<&mut LineFile, FileError> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => self.folder.lines(FILE)?,
+        };
+        Ok(self.file.insert(file))
     }
 }
 

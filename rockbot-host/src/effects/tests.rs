@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::messaging::MessageEnvelope;
-use rockbot_core::testing::ManualClock;
+use rockbot_core::testing::{FailingSyncs, ManualClock};
 use rockbot_core::tool::{ToolInvokeRequest, ToolInvokeResponse};
-use rockbot_core::{CallContext, Timestamp};
+use rockbot_core::{CallContext, Clock as _, Digest, Timestamp};
 
+use super::log::EffectLine;
 use super::{Admission, EFFECT_WINDOW, EffectKey, EffectLedger, EffectLog};
 
 const INTERRUPTED: &str = "unknown: the call was interrupted after it had begun";
@@ -159,4 +160,32 @@ async fn a_result_that_is_too_large_is_forgotten_but_not_its_call() {
     run(&ledger, pay, &"x".repeat(300 * 1024)).await;
     let expected = "unknown: the call has run, and its result is not kept any more";
     assert_eq!(enter(&ledger, pay, true).await, expected);
+}
+
+#[test]
+fn records_reach_the_file_that_has_the_name_after_a_folder_that_cannot_be_synced() {
+    for is_synced in [false, true] {
+        let (scratch, at) = (tempfile::tempdir().unwrap(), clock().now());
+        let folder = scratch.path().join("effects");
+        let line = |id: &str| EffectLine::began(Digest::of([id]), at);
+        let mut log = EffectLog::open(folder.clone(), is_synced).unwrap();
+        log.append(&line("before")).unwrap();
+        let failing = FailingSyncs::of(&folder);
+        assert!(log.rewrite([line("kept")].into_iter()).is_err());
+        let meanwhile = log.append(&line("meanwhile"));
+        assert_eq!(
+            meanwhile.is_err(),
+            is_synced,
+            "a call that must be durable does not begin"
+        );
+        drop(failing);
+        log.append(&line("later")).unwrap();
+        let mut found = Vec::new();
+        log.read(|line| found.push(line.key)).unwrap();
+        let expected: &[&str] = match is_synced {
+            true => &["kept", "later"],
+            false => &["kept", "meanwhile", "later"],
+        };
+        assert_eq!(found, expected.iter().map(|id| Digest::of([id])).collect::<Vec<_>>());
+    }
 }

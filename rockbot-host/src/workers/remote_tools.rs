@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot_core::BoxError;
 use rockbot_core::config::Config;
-use rockbot_core::messaging::{Bus, RequestClient};
+use rockbot_core::messaging::Bus;
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTask, Stage, Subsystem};
 use rockbot_core::tool::ToolRegistry;
 use tokio::sync::mpsc;
@@ -119,11 +119,8 @@ impl Subsystem for RemoteTools {
         let (sender, messages) = mpsc::channel(MAX_WAITING);
         let announcements = listen(&*bus, &identity, sender).await?;
         let (abandoned, given_up) = mpsc::channel(MAX_ABANDONED);
-        let caller = Caller {
-            client: Arc::new(RequestClient::new(bus.clone(), identity.name().clone())),
-            abandoned,
-            time_limit: self.options.time_limit.unwrap_or(TIME_LIMIT),
-        };
+        let time_limit = self.options.time_limit.unwrap_or(TIME_LIMIT);
+        let caller = Caller::new(bus.clone(), identity.name().clone(), abandoned, time_limit);
         let expected = self.options.expected.clone();
         let present = Arc::<Mutex<BTreeSet<String>>>::default();
         let taking = TakenTools {

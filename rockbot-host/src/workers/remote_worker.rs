@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::MessageId;
-use rockbot_core::messaging::{RequestClient, check_topic};
+use rockbot_core::messaging::{Bus, RequestClient, check_topic};
 use rockbot_core::support::{defused, loggable, one_line};
 use rockbot_core::tool::{
     Owner, RegistryError, RemoteToolExecutor, Tool, ToolError, ToolRegistration, ToolRegistry, remote_tool, tool,
@@ -34,13 +34,28 @@ const CALL_TOPICS: &str = "tool.";
 /// The parts of an agent that calls of remote tools need.
 #[derive(Debug)]
 pub(super) struct Caller {
-    pub(super) client: Arc<RequestClient>,
+    client: Arc<RequestClient>,
     /// Takes the ids of calls whose answers are no longer awaited.
-    pub(super) abandoned: mpsc::Sender<MessageId>,
-    pub(super) time_limit: Duration,
+    abandoned: mpsc::Sender<MessageId>,
+    time_limit: Duration,
 }
 
 impl Caller {
+    /// Creates the caller of an agent, whose calls take at most `time_limit`.
+    pub(super) fn new(
+        bus: Arc<dyn Bus>,
+        agent: Arc<str>,
+        abandoned: mpsc::Sender<MessageId>,
+        time_limit: Duration,
+    ) -> Self {
+        Self {
+            // The limit of the client applies to all its requests, and its default is shorter than some calls.
+            client: Arc::new(RequestClient::new(bus, agent).with_time_limit(time_limit)),
+            abandoned,
+            time_limit,
+        }
+    }
+
     /// Returns the tools of an announcement. Those of a vouched worker describe themselves as the host's own do.
     pub(super) fn tools_of(&self, offer: &ToolsAnnounced, is_vouched: bool) -> Result<Vec<Tool>, &'static str> {
         if !offer.topic.starts_with(CALL_TOPICS) || check_topic(&offer.topic).is_err() {

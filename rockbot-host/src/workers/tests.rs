@@ -1,13 +1,19 @@
-//! Leases of workers: who offers what, and for how long.
+//! Leases of workers: who offers what, and for how long; and what an agent makes of an offer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::tool::ToolRegistration;
+use rockbot_core::CallContext;
+use rockbot_core::messaging::{Delivery, Disposition, MessageSubscriberExt as _, headers};
+use rockbot_core::tool::{ToolErrorCode, ToolInvokeRequest, ToolRegistration};
 use serde_json::json;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::directory::{Change, Directory};
+use super::remote_worker::Caller;
 use super::wire::{ToolsAnnounced, ToolsWithdrawn, WorkerHeartbeat};
+use crate::bus::InProcessBus;
 
 const LEASE: Duration = Duration::from_secs(15);
 
@@ -132,4 +138,24 @@ fn leases_and_numbers_are_bounded() {
     };
     let refused = Change::Refused("there are too many workers");
     assert_eq!(known.announced(further, now), refused);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_limit_of_calls_may_exceed_that_of_requests() {
+    let (bus, limit) = (InProcessBus::new(), Duration::from_secs(20 * 60));
+    let (asked, mut limits) = mpsc::unbounded_channel();
+    let silent = move |delivery: Delivery| {
+        asked.send(headers::timeout(&delivery.envelope.headers)).unwrap();
+        async { Disposition::Ack }
+    };
+    let _worker = bus.on("tool.invoke.w", "w", silent).await.unwrap();
+    let (abandoned, _given_up) = mpsc::channel(1);
+    let caller = Caller::new(Arc::new(bus.clone()), "agent".into(), abandoned, limit);
+    let tools = caller.tools_of(&announced("a", 1, &["t"]), false).unwrap();
+    let began = Instant::now();
+    let (request, cx) = (ToolInvokeRequest::new("1", "t", "{}"), CallContext::new("s"));
+    let called = tools[0].executor.execute(request, &cx).await;
+    assert_eq!(called.unwrap_err().code(), ToolErrorCode::OutcomeUnknown);
+    assert_eq!(limits.recv().await, Some(Some(limit)));
+    assert!(began.elapsed() >= limit, "{:?}", began.elapsed());
 }

@@ -2,18 +2,23 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
 use rockbot_core::messaging::{Bus, BusError, MessageEnvelope};
 use serde_json::Value;
+use tokio::time;
 
-use super::wire::{ID, RESPONSE_TYPE, ReplyBody};
+use super::wire::{ATTEMPT, ID, RESPONSE_TYPE, ReplyBody, SERVICE_ERROR};
+
+/// Pauses between attempts to publish a reply, which outlast a reconnect of a bus.
+const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(15)];
 
 /// A service that runs calls of tools for agents, in a process of its own.
 ///
-/// [`ToolServiceServer`](super::ToolServiceServer) runs it. A request may come more than once: when its reply could not be
-/// delivered, and when the process died.
+/// [`ToolServiceServer`](super::ToolServiceServer) runs it. A request comes again only when the process died
+/// before its reply, and after [`TooManyRequests`].
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -121,11 +126,18 @@ pub struct ReplyParts {
     bus: Arc<dyn Bus>,
     topic: Arc<str>,
     id: String,
+    /// The number of the delivery of the request, from 1.
+    attempt: u32,
 }
 
 impl ReplyParts {
-    pub(super) fn new(bus: Arc<dyn Bus>, topic: Arc<str>, id: String) -> Self {
-        Self { bus, topic, id }
+    pub(super) fn new(bus: Arc<dyn Bus>, topic: Arc<str>, id: String, attempt: u32) -> Self {
+        Self {
+            bus,
+            topic,
+            id,
+            attempt,
+        }
     }
 
     /// Sends a part that more follow, and waits until the bus has it.
@@ -134,12 +146,41 @@ impl ReplyParts {
     ///
     /// Returns an error if the bus fails or is closed.
     pub async fn send(&self, text: &str) -> Result<(), BusError> {
-        self.reply(&ReplyBody::part(text)).await
+        self.publish(&self.envelope(&ReplyBody::part(text))).await
+    }
+
+    /// Publishes the last reply, again after pauses where that may help. The caller gets an error in place of a reply that is
+    /// too large for the bus.
+    pub(super) async fn end(&self, body: &ReplyBody<'_>) -> Result<(), BusError> {
+        let envelope = self.envelope(body);
+        let mut replied = self.publish(&envelope).await;
+        for pause in PAUSES {
+            match &replied {
+                Err(error) if error.retry_helps() => time::sleep(pause).await,
+                _ => break,
+            }
+            replied = self.publish(&envelope).await;
+        }
+        match replied {
+            Err(error @ BusError::TooLarge { .. }) => {
+                let message = format!("the call has run, and its result is lost: {error}");
+                let error = ReplyBody::error(SERVICE_ERROR, &message);
+                self.publish(&self.envelope(&error)).await
+            }
+            replied => replied,
+        }
+    }
+
+    fn envelope(&self, body: &ReplyBody<'_>) -> Arc<MessageEnvelope> {
+        let envelope = MessageEnvelope::new(RESPONSE_TYPE, body.to_json()).with_header(ID, &self.id);
+        Arc::new(match self.attempt {
+            0 | 1 => envelope,
+            attempt => envelope.with_header(ATTEMPT, attempt.to_string()),
+        })
     }
 
     /// Publishes a reply. That no client listens any more is no error: it has given up.
-    pub(super) async fn reply(&self, body: &ReplyBody<'_>) -> Result<(), BusError> {
-        let envelope = MessageEnvelope::new(RESPONSE_TYPE, body.to_json()).with_header(ID, &self.id);
-        self.bus.publish(&self.topic, Arc::new(envelope)).await.map(drop)
+    async fn publish(&self, envelope: &Arc<MessageEnvelope>) -> Result<(), BusError> {
+        self.bus.publish(&self.topic, Arc::clone(envelope)).await.map(drop)
     }
 }

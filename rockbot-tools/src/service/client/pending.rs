@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{self, Instant};
 
 use super::CallLimits;
-use crate::service::wire::{ID, Reply};
+use crate::service::wire::{ATTEMPT, ID, Reply};
 
 /// An error of a call.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +64,8 @@ struct PendingCall {
 #[derive(Debug, Default)]
 struct Collected {
     text: String,
+    /// The delivery of the request to which the text belongs.
+    attempt: u32,
     /// The end of the call; later messages change nothing.
     result: Option<Result<String, CallError>>,
 }
@@ -98,8 +100,8 @@ impl PendingCall {
     }
 
     /// Takes in a message of the reply.
-    fn take(&self, body: &[u8]) {
-        let part = self.lock().take(body, self.max_bytes);
+    fn take(&self, body: &[u8], attempt: u32) {
+        let part = self.lock().take(body, attempt, self.max_bytes);
         self.arrived.notify_one();
         // The listener is the program's code, so it runs outside the lock.
         if let Some(part) = part {
@@ -115,9 +117,14 @@ impl PendingCall {
 
 impl Collected {
     /// Takes in a message, and returns the part to report: one that more follow.
-    fn take(&mut self, body: &[u8], max_bytes: usize) -> Option<String> {
-        if self.result.is_some() {
+    fn take(&mut self, body: &[u8], attempt: u32, max_bytes: usize) -> Option<String> {
+        if self.result.is_some() || attempt < self.attempt {
             return None;
+        }
+        if attempt > self.attempt {
+            // The service runs the request again, and sends its parts from the first on.
+            self.text.clear();
+            self.attempt = attempt;
         }
         match Reply::parse(body) {
             None => self.result = Some(Err(CallError::Unreadable("it is no JSON object".to_owned()))),
@@ -177,10 +184,12 @@ pub(super) struct Replies(pub(super) Arc<PendingCalls>);
 impl DeliveryHandler for Replies {
     async fn handle(&self, delivery: Delivery) -> Disposition {
         // Replies to other clients, late ones and repeated ones find no call, and are dropped.
-        let id = delivery.envelope.headers.get(ID);
+        let headers = &delivery.envelope.headers;
+        let id = headers.get(ID);
         let call = id.and_then(|id| self.0.lock().get(id).cloned());
         if let Some(call) = call {
-            call.take(&delivery.envelope.body);
+            let attempt = headers.get(ATTEMPT).and_then(|attempt| attempt.parse().ok());
+            call.take(&delivery.envelope.body, attempt.unwrap_or(1));
         }
         Disposition::Ack
     }
@@ -191,5 +200,22 @@ impl Drop for Replies {
         for (_, call) in std::mem::take(&mut *self.0.lock()) {
             call.end(CallError::Bus(BusError::Closed));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Collected;
+
+    const PART: &[u8] = br#"{"response": "a", "end_of_stream": false}"#;
+    const LAST: &[u8] = br#"{"response": "b", "end_of_stream": true}"#;
+
+    #[test]
+    fn parts_of_a_later_delivery_replace_those_of_an_earlier_one() {
+        let mut collected = Collected::default();
+        for (body, attempt) in [(PART, 1), (PART, 1), (PART, 2), (PART, 1), (LAST, 2)] {
+            collected.take(body, attempt, 100);
+        }
+        assert!(matches!(collected.result, Some(Ok(text)) if text == "ab"));
     }
 }

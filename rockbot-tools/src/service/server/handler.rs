@@ -30,28 +30,28 @@ impl DeliveryHandler for ServiceHandler {
     async fn handle(&self, delivery: Delivery) -> Disposition {
         // Read before the body, so that a reply about an unreadable body finds its caller.
         let id = delivery.envelope.headers.get(ID).map_or(UNKNOWN_ID, String::as_str);
-        let replies = ReplyParts::new(Arc::clone(&self.bus), Arc::clone(&self.response), id.to_owned());
+        let (bus, topic) = (Arc::clone(&self.bus), Arc::clone(&self.response));
+        let replies = ReplyParts::new(bus, topic, id.to_owned(), delivery.attempt);
         let is_last_attempt = delivery.attempt >= self.max_attempts;
         let replied = match self.run(&delivery.envelope.body, &replies).await {
-            Ok(value) => replies.reply(&ReplyBody::last(&text_of(&value))).await,
+            Ok(value) => replies.end(&ReplyBody::last(&text_of(&value))).await,
             Err(error) => match error.downcast_ref::<TooManyRequests>() {
                 Some(busy) if !is_last_attempt => return Disposition::retry(busy),
                 Some(busy) => {
                     replies
-                        .reply(&ReplyBody::error(TOO_MANY_REQUESTS, &busy.to_string()))
+                        .end(&ReplyBody::error(TOO_MANY_REQUESTS, &busy.to_string()))
                         .await
                 }
                 None => {
                     tracing::warn!(error = %loggable(&error.to_string()), "a call of the tool service failed");
-                    replies
-                        .reply(&ReplyBody::error(SERVICE_ERROR, &error.to_string()))
-                        .await
+                    replies.end(&ReplyBody::error(SERVICE_ERROR, &error.to_string())).await
                 }
             },
         };
         match replied {
             Ok(()) => Disposition::Ack,
-            Err(error) => Disposition::retry(format_args!("the reply could not be delivered: {error}")),
+            // Not a retry: the call has run, and must not run twice.
+            Err(error) => Disposition::dead_letter(format_args!("the reply could not be delivered: {error}")),
         }
     }
 }

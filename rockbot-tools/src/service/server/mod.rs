@@ -2,6 +2,8 @@
 
 mod announcer;
 mod handler;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +20,8 @@ use handler::ServiceHandler;
 
 /// Runs a [`ToolService`] over a bus.
 ///
-/// A request is acknowledged once the bus has its reply. Servers of one id share the requests of their queue; those of
+/// A request is acknowledged once the bus has its reply; one whose reply cannot be sent becomes a dead letter, since its
+/// call has run. Servers of one id share the requests of their queue; those of
 /// different ids on one queue all run each request, and the caller takes the first reply. A panic and a call beyond the
 /// [time limit](Self::time_limit) are errors of that call.
 ///

@@ -3,6 +3,7 @@
 use url::Url;
 
 use super::dom::Dom;
+use super::markdown::MAX_LINK;
 
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 300;
@@ -24,7 +25,7 @@ pub(super) fn base_of(dom: &Dom, page: Option<&Url>) -> Option<Url> {
     let stated = stated.and_then(|href| page.join(href.trim()).ok());
     Some(
         stated
-            .filter(|base| base.origin() == page.origin())
+            .filter(|base| base.origin() == page.origin() && base.as_str().len() <= MAX_LINK)
             .unwrap_or_else(|| page.clone()),
     )
 }

@@ -23,7 +23,7 @@ pub struct MainContent {
     pub title: String,
     /// The content, as Markdown.
     pub markdown: String,
-    /// `true` if the page exceeds the bounds of the parser, and its end is missing.
+    /// `true` if the page exceeds the bounds of the parser, or its Markdown those of the writer, and its end is missing.
     pub is_cut: bool,
 }
 
@@ -31,7 +31,8 @@ pub struct MainContent {
 ///
 /// Only what no reader sees is left out: scripts, styles, embedded documents. Relative links are resolved against `base`;
 /// links to scripts become text. Nesting of any depth and markup of any kind are converted in bounded time and without
-/// recursion; a page with more than 500 000 nodes is cut.
+/// recursion; a page with more than 500 000 nodes is cut, and so is Markdown that is longer than 64 KiB and 8 times the page.
+/// Of a link that is longer than 2 KiB, the text alone stays.
 ///
 /// ```
 /// use rockbot_tools::web::html_to_markdown;
@@ -46,7 +47,7 @@ pub struct MainContent {
 pub fn html_to_markdown(html: &str, base: Option<&Url>) -> String {
     let dom = parse::parse(html);
     let base = metadata::base_of(&dom, base);
-    markdown::markdown(&dom, dom::DOCUMENT, base.as_ref())
+    markdown::markdown(&dom, dom::DOCUMENT, base.as_ref(), max_markdown(html)).0
 }
 
 /// Finds the main content of a page, and converts it to Markdown as [`html_to_markdown`] does.
@@ -68,11 +69,17 @@ pub fn main_content(html: &str, base: Option<&Url>) -> MainContent {
     let title = metadata::title_of(&dom);
     let base = metadata::base_of(&dom, base);
     let root = main_content::find(&mut dom);
+    let (markdown, is_cut) = markdown::markdown(&dom, root, base.as_ref(), max_markdown(html));
     MainContent {
         title,
-        markdown: markdown::markdown(&dom, root, base.as_ref()),
-        is_cut: dom.is_cut,
+        markdown,
+        is_cut: is_cut || dom.is_cut,
     }
+}
+
+/// Returns the maximum size of the Markdown of a page, in bytes. Links become absolute, and lines have the prefixes of lists.
+fn max_markdown(html: &str) -> usize {
+    8 * html.len() + (64 << 10)
 }
 
 /// Returns the text of a fragment of HTML, on one line.

@@ -192,6 +192,37 @@ fn a_page_beyond_the_bounds_is_cut() {
 }
 
 #[test]
+fn no_page_becomes_much_longer() {
+    let base = "https://example.org/".parse().ok();
+    let links = |length: usize| {
+        format!(
+            "<base href='/{}/'>{}",
+            "a".repeat(length),
+            "<a href=b>c</a> ".repeat(20_000)
+        )
+    };
+    for (page, is_cut) in [
+        (links(80_000), false),
+        (links(1_900), true),
+        (format!("<table>{}", "<tr><th colspan=100>x".repeat(20_000)), true),
+        (
+            format!("{}<pre>{}", "<ol start=100000000><li>".repeat(24), "x\n".repeat(50_000)),
+            true,
+        ),
+        (format!("{}{}", "<s>".repeat(100), "<p>x".repeat(20_000)), true),
+    ] {
+        let (whole, content) = (
+            html_to_markdown(&page, base.as_ref()),
+            main_content(&page, base.as_ref()),
+        );
+        let bound = 8 * page.len() + (64 << 10) + 1;
+        assert!(whole.len() <= bound, "{:.60}: {} of {bound}", page, whole.len());
+        assert_eq!((content.markdown, content.is_cut), (whole, is_cut), "{page:.60}");
+    }
+    check(&format!("<p>a <a href='/{}'>b</a>", "c".repeat(3_000)), "a b");
+}
+
+#[test]
 fn the_main_content_is_without_what_is_around_it() {
     let page = include_str!("testdata/article.html");
     let base = "https://news.example.org/2026/cats".parse().unwrap();

@@ -24,6 +24,10 @@ pub(super) struct Inline {
 }
 
 impl Inline {
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
     /// Appends text of the page; white space is one space.
     pub(super) fn text(&mut self, text: &str) {
         let is_code = self.is_code();

@@ -21,16 +21,30 @@ impl Prefix {
 }
 
 /// The written blocks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Lines {
     out: String,
     prefixes: Vec<Prefix>,
+    /// Maximum size, in bytes. A block that goes beyond it is the last one.
+    max: usize,
 }
 
 /// Maximum number of prefixes that are written. Deeper lists are flat.
 const MAX_PREFIXES: usize = 24;
 
 impl Lines {
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            out: String::new(),
+            prefixes: Vec::new(),
+            max,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.out.len()
+    }
+
     pub(super) fn push(&mut self, prefix: Prefix) {
         self.prefixes.push(prefix);
     }
@@ -43,6 +57,9 @@ impl Lines {
     pub(super) fn block(&mut self, text: &str) {
         self.separate();
         for (number, line) in text.split('\n').enumerate() {
+            if self.out.len() > self.max {
+                return;
+            }
             if number > 0 {
                 self.out.push('\n');
             }
@@ -56,12 +73,14 @@ impl Lines {
         }
     }
 
-    /// Returns the text, with a line end behind the last line.
-    pub(super) fn finish(mut self) -> String {
+    /// Returns the text, with a line end behind the last line, and whether its end is missing.
+    pub(super) fn finish(mut self) -> (String, bool) {
+        let is_cut = self.out.len() > self.max;
+        self.out.truncate(self.out.floor_char_boundary(self.max));
         if !self.out.is_empty() {
             self.out.push('\n');
         }
-        self.out
+        (self.out, is_cut)
     }
 
     /// Writes the blank line between blocks. An item follows its list without one.

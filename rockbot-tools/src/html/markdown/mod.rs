@@ -20,27 +20,32 @@ use inline::{Inline, Mark};
 use lines::{Lines, Prefix};
 use table::Table;
 
-/// Returns the Markdown of `root` and everything below it. Relative links are below `base`.
-pub(crate) fn markdown(dom: &Dom, root: NodeId, base: Option<&Url>) -> String {
+/// Maximum length of a link, in bytes. Of a longer one, the text alone stays.
+pub(super) const MAX_LINK: usize = 2_048;
+
+/// Returns the Markdown of `root` and everything below it, and whether its end is missing, since it would be longer than
+/// `max` bytes. Relative links are below `base`.
+pub(crate) fn markdown(dom: &Dom, root: NodeId, base: Option<&Url>, max: usize) -> (String, bool) {
     let mut writer = Writer {
         dom,
         base,
         inline: Inline::default(),
-        lines: Lines::default(),
+        lines: Lines::new(max),
         lists: Vec::new(),
         heading: None,
         table: None,
         quotes: Vec::new(),
     };
     let mut walk = dom.walk(root);
-    while let Some(step) = walk.next() {
+    while writer.len() <= max
+        && let Some(step) = walk.next()
+    {
         match step {
             Step::Enter(id) => writer.enter(id, &mut walk),
             Step::Leave(id) => writer.leave(id),
         }
     }
-    writer.flush();
-    writer.lines.finish()
+    writer.finish()
 }
 
 struct Writer<'d> {
@@ -58,6 +63,19 @@ struct Writer<'d> {
 }
 
 impl Writer<'_> {
+    /// Returns the size of what is written, in bytes.
+    fn len(&self) -> usize {
+        self.lines.len() + self.inline.len() + self.table.as_ref().map_or(0, Table::len)
+    }
+
+    fn finish(mut self) -> (String, bool) {
+        if let Some(id) = self.table.as_ref().map(Table::id) {
+            self.leave_table(id);
+        }
+        self.flush();
+        self.lines.finish()
+    }
+
     fn enter(&mut self, id: NodeId, walk: &mut Walk<'_>) {
         let element = match &self.dom[id].data {
             NodeData::Text(text) => return self.inline.text(text),
@@ -217,7 +235,7 @@ impl Writer<'_> {
 
     fn leave_table(&mut self, id: NodeId) {
         match self.table.take() {
-            Some(mut table) if table.is(id) => {
+            Some(mut table) if table.id() == id => {
                 table.rest(&self.inline.take());
                 let (caption, rows) = table.written();
                 self.block(&caption);
@@ -272,7 +290,7 @@ impl Writer<'_> {
         self.resolved(element.attribute("href")?.trim())
     }
 
-    /// Returns an absolute URL, or `None` for one that leads to no other document, such as a script.
+    /// Returns an absolute URL, or `None` for one that is too long or leads to no other document, such as a script.
     fn resolved(&self, reference: &str) -> Option<String> {
         if reference.is_empty() {
             return None;
@@ -288,6 +306,7 @@ impl Writer<'_> {
             None if self.base.is_none() && !reference.contains(':') => reference.replace([' ', '\n', '\t'], "%20"),
             None => return None,
         };
-        Some(text.replace('(', "%28").replace(')', "%29"))
+        let text = text.replace('(', "%28").replace(')', "%29");
+        (text.len() <= MAX_LINK).then_some(text)
     }
 }

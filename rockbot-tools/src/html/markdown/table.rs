@@ -19,6 +19,8 @@ pub(super) struct Table {
     caption: String,
     span: (usize, usize),
     is_in_cell: bool,
+    /// Size of the written cells, in bytes.
+    len: usize,
 }
 
 impl Table {
@@ -31,11 +33,17 @@ impl Table {
             caption: String::new(),
             span: (1, 1),
             is_in_cell: false,
+            len: 0,
         }
     }
 
-    pub(super) fn is(&self, id: NodeId) -> bool {
-        self.id == id
+    pub(super) fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// Returns the size of what is written, in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.len + self.caption.len()
     }
 
     /// Returns `true` if the row or cell is one of this table and not of one inside of it.
@@ -62,7 +70,7 @@ impl Table {
             self.filled.resize(self.filled.len().max(at + 1), 0);
             self.filled[at] = rows - 1;
             let written = if column == 0 { one_line(text) } else { String::new() };
-            self.row.push(written);
+            self.push(written);
         }
     }
 
@@ -106,8 +114,13 @@ impl Table {
     fn skip_filled(&mut self) {
         while let Some(left) = self.filled.get_mut(self.row.len()).filter(|left| **left > 0) {
             *left -= 1;
-            self.row.push(String::new());
+            self.push(String::new());
         }
+    }
+
+    fn push(&mut self, cell: String) {
+        self.len += cell.len() + "|  ".len();
+        self.row.push(cell);
     }
 }
 

@@ -30,6 +30,20 @@ const LEFT_OUT: [&str; 9] = [
     "$schema",
 ];
 
+/// Members of schemas that are schemas.
+const SCHEMAS: [&str; 10] = [
+    "items",
+    "additionalProperties",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "propertyNames",
+    "contains",
+    "not",
+    "if",
+    "then",
+    "else",
+];
+
 /// The schemas that one tool needs.
 pub(super) struct Schemas<'d> {
     document: &'d Value,
@@ -81,14 +95,21 @@ impl<'d> Schemas<'d> {
         for (name, member) in members {
             let value = match (name.as_str(), member) {
                 (name, _) if LEFT_OUT.contains(&name) || name.starts_with("x-") => continue,
-                ("properties" | "patternProperties", Value::Object(properties)) => {
+                ("required", Value::Array(names)) => {
+                    let is_read_only = |name: &&Value| {
+                        let property = name.as_str().and_then(|name| members.get("properties")?.get(name));
+                        property.is_some_and(|schema| schema["readOnly"] == true)
+                    };
+                    names.iter().filter(|name| !is_read_only(name)).cloned().collect()
+                }
+                ("properties" | "patternProperties" | "dependentSchemas", Value::Object(properties)) => {
                     let properties = properties.iter().filter(|(_, schema)| schema["readOnly"] != true);
                     properties
                         .map(|(name, schema)| (name.clone(), self.at(schema, depth + 1)))
                         .collect::<Map<_, _>>()
                         .into()
                 }
-                ("items" | "additionalProperties" | "not", schema) => self.at(schema, depth + 1),
+                (name, schema) if SCHEMAS.contains(&name) => self.at(schema, depth + 1),
                 ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => schemas
                     .iter()
                     .map(|schema| self.at(schema, depth + 1))

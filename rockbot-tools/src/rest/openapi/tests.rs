@@ -153,6 +153,23 @@ fn references_in_circles_and_deep_schemas_end() {
 }
 
 #[test]
+fn read_only_properties_are_not_required_and_all_schemas_are_converted() {
+    let own = json!({"$ref": "#/components/schemas/Own"});
+    let body = json!({"required": ["id", "name"], "properties": {"id": {"readOnly": true}, "name": {}},
+        "if": own, "then": own, "else": own, "contains": own, "dependentSchemas": {"name": own}});
+    let text = json!({"openapi": "3.1.0", "servers": [{"url": "https://e.org"}], "paths": {"/a": {"post": {
+        "requestBody": {"content": {"application/json": {"schema": body}}}}}},
+        "components": {"schemas": {"Own": {"type": "object"}}}});
+    let all = endpoints(&OpenApi::text(text.to_string())).unwrap();
+    let own = json!({"$ref": "#/$defs/Own"});
+    assert_eq!(
+        all[0].parameters["properties"]["body"],
+        json!({"required": ["name"], "properties": {"name": {}}, "if": own, "then": own, "else": own, "contains": own,
+            "dependentSchemas": {"name": own}})
+    );
+}
+
+#[test]
 fn a_document_in_yaml_is_the_same() {
     let shop: Value = serde_json::from_str(SHOP).unwrap();
     let yaml = include_str!("testdata/shop.yaml");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rockbot_core::context::Trust;
 use rockbot_core::messaging::{
     Bus, Delivery, DeliveryHandler, Disposition, SubscribeOptions, Subscription, TopicPattern,
 };
@@ -76,6 +77,9 @@ struct Listener(mpsc::Sender<Announcement>);
 #[async_trait]
 impl DeliveryHandler for Listener {
     async fn handle(&self, delivery: Delivery) -> Disposition {
+        if delivery.trust == Trust::Untrusted {
+            return Disposition::dead_letter("tools are not taken from an unauthenticated channel");
+        }
         match Announcement::parse(&delivery.envelope.body) {
             Some(Announcement::Wanted) => {}
             Some(announcement) => drop(self.0.try_send(announcement)),
@@ -197,5 +201,29 @@ fn culprit(error: &RegistryError) -> Option<&ToolName> {
         }
         RegistryError::InvalidSchema { name, .. } | RegistryError::NotOwner { name, .. } => Some(name),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rockbot_core::context::Trust;
+    use rockbot_core::messaging::{Delivery, DeliveryHandler as _, Disposition, MessageEnvelope};
+    use tokio::sync::mpsc;
+
+    use super::Listener;
+
+    #[tokio::test]
+    async fn announcements_over_an_unauthenticated_channel_are_refused() {
+        let (sender, mut taken) = mpsc::channel(1);
+        let listener = Listener(sender);
+        let announced = |trust| {
+            let envelope = MessageEnvelope::new("t", r#"{"instance": "i", "lease-ms": 1000}"#);
+            Delivery::new("t", envelope).with_trust(trust)
+        };
+        let refused = listener.handle(announced(Trust::Untrusted)).await;
+        assert!(matches!(refused, Disposition::DeadLetter { .. }), "{refused:?}");
+        assert!(taken.try_recv().is_err());
+        assert_eq!(listener.handle(announced(Trust::User)).await, Disposition::Ack);
+        assert!(taken.try_recv().is_ok());
     }
 }

@@ -3,18 +3,22 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use rockbot_core::messaging::{
-    Bus, Delivery, Disposition, MessageEnvelope, MessagePublisher as _, MessageSubscriberExt as _, headers,
+    Bus, Delivery, Disposition, MessageEnvelope, MessagePublisher as _, MessageSubscriberExt as _, RequestClient,
+    headers,
 };
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::tool;
-use rockbot_core::turn::{ApprovalRequest, TurnProgress};
+use rockbot_core::turn::{ApprovalRequest, InMemoryTurnJournal, TurnProgress};
 use rockbot_core::user::{AgentReply, UserMessage, UserProxy};
-use rockbot_core::{CallContext, TraceContext};
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_core::{CallContext, SystemClock, TraceContext};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use crate::support::journal::{Around, Counting};
 use crate::support::networks::{Network, PATIENCE, on_each_bus, until};
 use crate::support::{Anything, noting_tool};
 
@@ -118,7 +122,7 @@ async fn a_message_that_is_sent_again_gets_the_same_reply() {
     on_each_bus(async |network: &Network| {
         let model = ScriptedModel::new().says("Hello.");
         let host = started(serving(&model, network).await).await;
-        let client = rockbot_core::messaging::RequestClient::new(network.bus().await, "desk");
+        let client = RequestClient::new(network.bus().await, "desk");
         let message = MessageEnvelope::of(&UserMessage::new("s", "Hi!")).unwrap().with_id("1");
         for _ in 0..3 {
             let reply = client.call("user.message", message.clone()).await.unwrap();
@@ -126,6 +130,38 @@ async fn a_message_that_is_sent_again_gets_the_same_reply() {
         }
         assert_eq!((model.requests().len(), client.stray_replies()), (1, 0));
         host.shutdown(PATIENCE).await;
+    })
+    .await;
+}
+
+/// Holds the end of a run back until it is let go.
+#[derive(Debug, Clone, Default)]
+struct HeldEnd(Arc<Notify>);
+
+#[async_trait]
+impl Around for HeldEnd {
+    async fn before_end(&self) {
+        self.0.notified().await;
+    }
+}
+
+/// The reply is out before the journal has the end of the turn: the message that comes again meanwhile gets it, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_comes_again_before_its_end_is_recorded_gets_the_same_reply() {
+    on_each_bus(async |network: &Network| {
+        let (model, end) = (ScriptedModel::new().says("Hello."), HeldEnd::default());
+        let journal = InMemoryTurnJournal::new(Arc::new(SystemClock));
+        let stores = Stores::new().with_journal(Counting::new(journal, end.clone()));
+        let host = started(serving(&model, network).await.stores(stores)).await;
+        let client = RequestClient::new(network.bus().await, "desk").with_time_limit(PATIENCE);
+        let message = MessageEnvelope::of(&UserMessage::new("s", "Hi!")).unwrap().with_id("1");
+        for _ in 0..3 {
+            let reply = client.call("user.message", message.clone()).await.unwrap();
+            assert_eq!(reply.payload::<AgentReply>().unwrap(), says("Hello."));
+        }
+        end.0.notify_one();
+        host.shutdown(PATIENCE).await;
+        assert_eq!((model.requests().len(), client.stray_replies()), (1, 0));
     })
     .await;
 }

@@ -221,6 +221,12 @@ impl TurnEngine {
     /// Returns the live turn of a redelivered message, resuming it first if a crash interrupted it.
     async fn rejoin(self: &Arc<Self>, live: Arc<LiveTurn>) -> Result<Arc<LiveTurn>, TurnError> {
         if let Some(running) = self.find(live.id()) {
+            // Its reply may be out, though the journal does not have its end yet.
+            if let TurnState::Ended(outcome) = running.state() {
+                live.publish(TurnState::Ended(outcome.clone()));
+                self.reply_again(&live, &outcome);
+                return Ok(live);
+            }
             return Ok(running);
         }
         // All turns are resumed, not this one alone: its message may have joined an earlier one of its session.
@@ -232,12 +238,12 @@ impl TurnEngine {
     }
 
     /// Returns a turn that could not be resumed here, if it has ended meanwhile: perhaps as one that cannot be read.
-    async fn ended_or_elsewhere(&self, live: Arc<LiveTurn>) -> Result<Arc<LiveTurn>, TurnError> {
+    async fn ended_or_elsewhere(self: &Arc<Self>, live: Arc<LiveTurn>) -> Result<Arc<LiveTurn>, TurnError> {
         let state = self.journal.read(live.id()).await?.map(|run| run.state);
         let Some(RunState::Finished(outcome)) = state else {
             return Err(TurnError::Elsewhere(live.id().clone()));
         };
-        end_known(&live, &outcome);
+        self.reply_again(&live, &end_known(&live, &outcome));
         Ok(live)
     }
 }

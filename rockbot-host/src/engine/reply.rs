@@ -5,8 +5,8 @@
 //! The second one, the end, follows the reply: a crash in between ends the turn once more and sends the reply again,
 //! under the same message id, which receivers deduplicate. In the other order the crash would lose the reply.
 //!
-//! A redelivered message whose turn has ended gets its reply again, since the first one may have been lost; one whose
-//! turn runs gets none of its own.
+//! A redelivered message whose turn has ended gets its reply again, also before the journal has the end, since the first
+//! one may have been lost; one whose turn runs gets none of its own.
 
 use std::fmt;
 use std::sync::Arc;

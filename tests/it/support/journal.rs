@@ -26,6 +26,9 @@ pub(crate) trait Around: std::fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Runs before the end of each run is written.
+    async fn before_end(&self) {}
+
     /// Runs before each release of a claim.
     async fn before_release(&self) {}
 
@@ -77,6 +80,7 @@ impl<J: TurnJournal, A: Around> TurnJournal for Counting<J, A> {
     }
 
     async fn finish(&self, claim: &Claim, outcome: &RunBody) -> Result<(), JournalError> {
+        self.around.before_end().await;
         self.write(self.inner.finish(claim, outcome)).await
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier};
+use super::{ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier, RequestCache};
 use crate::shared::share;
 use crate::{CallContext, CallId, ToolName};
 
@@ -83,6 +83,8 @@ pub struct ChatCall {
     pub deltas: Option<DeltaSink>,
     /// Context of the call: session, deadline, cancellation and priority.
     pub cx: CallContext,
+    /// Cache that the calls of a turn share; `None` if no further request will repeat this one.
+    pub cache: Option<RequestCache>,
 }
 
 impl ChatCall {
@@ -92,6 +94,7 @@ impl ChatCall {
             request: request.into(),
             deltas: None,
             cx,
+            cache: None,
         }
     }
 
@@ -99,6 +102,13 @@ impl ChatCall {
     #[must_use]
     pub fn with_deltas(mut self, deltas: impl Into<Option<DeltaSink>>) -> Self {
         self.deltas = deltas.into();
+        self
+    }
+
+    /// Sets the cache that the calls of a turn share. Default `None`.
+    #[must_use]
+    pub fn with_cache(mut self, cache: impl Into<Option<RequestCache>>) -> Self {
+        self.cache = cache.into();
         self
     }
 

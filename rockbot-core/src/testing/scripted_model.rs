@@ -275,11 +275,7 @@ mod tests {
     use crate::testing::conformance;
 
     fn ask(deltas: Option<DeltaSink>) -> ChatCall {
-        ChatCall {
-            request: Arc::new(ChatRequest::default()),
-            deltas,
-            cx: CallContext::new("session"),
-        }
+        ChatCall::new(ChatRequest::default(), CallContext::new("session")).with_deltas(deltas)
     }
 
     #[tokio::test]

@@ -59,7 +59,7 @@ pub use guides::{GuideError, GuideSnapshot, ToolGuides};
 pub use invoke::{ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
 pub use message::{ToolErrorMessage, ToolOutcomeRequest};
 pub(crate) use model_schema::schema_text;
-pub use model_schema::{NotStrict, StrictSchema};
+pub use model_schema::{NotStrict, StrictSchema, without_optional_nulls};
 pub use outside::OutsideTools;
 pub use registration::{ToolHints, ToolRegistration};
 pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot, ToolView};

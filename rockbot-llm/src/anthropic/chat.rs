@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use rockbot_core::IdSource;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelTier};
 
@@ -117,10 +118,10 @@ impl ChatWire for AnthropicWire {
     type Asked = Option<ShapeTool>;
     type Reader<'a> = Assembler<'a>;
 
-    fn request(&self, question: Question<'_>) -> Result<(Vec<u8>, Self::Asked), ChatError> {
+    fn request(&self, question: Question<'_>) -> Result<(Bytes, Self::Asked), ChatError> {
         let shape = ShapeTool::of(question.request, question.settings);
         let body = request::body(question, shape.as_ref(), &self.options)?;
-        Ok((body, shape))
+        Ok((body.into(), shape))
     }
 
     fn reader<'a>(

@@ -1,5 +1,7 @@
 //! Tests of neighbours of one role and of the marks around the host's notes, by the exact text.
 
+use std::sync::Arc;
+
 use rockbot_core::chat::{ChatMessage, ChatRequest, ContentPart, ContextReason, Provenance, Role, ToolCall};
 
 use super::request::{RequestOptions, body};
@@ -12,13 +14,14 @@ fn check(messages: impl IntoIterator<Item = ChatMessage>, expected: &str) {
         is_cached: false,
         has_temperature: true,
     };
-    let request = ChatRequest::new(messages);
+    let request = Arc::new(ChatRequest::new(messages));
     let question = Question {
         model: "m",
         request: &request,
         settings: &request.settings_over(None),
         scope: MarkScope(["secret", "turn"]),
         is_streamed: false,
+        cache: None,
     };
     let body = body(question, None, &options).unwrap();
     let body = String::from_utf8(body).unwrap();

@@ -44,6 +44,7 @@ pub(super) fn body(
         settings,
         scope,
         is_streamed,
+        ..
     } = question;
     let conversation = Conversation::new(&request.messages, options.is_cached, settings.images.unwrap_or(true));
     let choice = tool_choice(request, settings, shape);

@@ -4,9 +4,12 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use reqwest::Url;
 use rockbot_core::IdSource;
-use rockbot_core::chat::{ChatCall, ChatError, ChatMessage, ChatRequest, ChatResponse, ModelInfo, ModelSettings};
+use rockbot_core::chat::{
+    ChatCall, ChatError, ChatMessage, ChatRequest, ChatResponse, ModelInfo, ModelSettings, RequestCache,
+};
 use tokio::time::Instant;
 
 use super::notes::{MarkScope, MarkSecret};
@@ -20,12 +23,14 @@ use crate::retry::retrying;
 #[derive(Clone, Copy)]
 pub(crate) struct Question<'a> {
     pub(crate) model: &'a str,
-    pub(crate) request: &'a ChatRequest,
+    pub(crate) request: &'a Arc<ChatRequest>,
     pub(crate) settings: &'a ModelSettings,
     /// The origin of the marks around the host's texts.
     pub(crate) scope: MarkScope<'a>,
     /// `true` if the call has a sink.
     pub(crate) is_streamed: bool,
+    /// The cache of the turn's requests, if the question is one of a turn.
+    pub(crate) cache: Option<&'a RequestCache>,
 }
 
 /// The requests and answers of a dialect.
@@ -43,7 +48,7 @@ pub(crate) trait ChatWire: Send + Sync {
     type Reader<'a>: AnswerReader + Send;
 
     /// Writes the body of a question.
-    fn request(&self, question: Question<'_>) -> Result<(Vec<u8>, Self::Asked), ChatError>;
+    fn request(&self, question: Question<'_>) -> Result<(Bytes, Self::Asked), ChatError>;
 
     /// Creates the reader of an answer to `messages`. Calls without a usable id get one from `ids`.
     fn reader<'a>(
@@ -139,6 +144,7 @@ impl<W: ChatWire> HttpChat<W> {
             settings: &settings,
             scope: self.secret.scope(&call),
             is_streamed: call.deltas.is_some(),
+            cache: call.cache.as_ref(),
         };
         let (body, asked) = self.wire.request(question)?;
         let outgoing = Outgoing::new(body, &settings.extra_headers);

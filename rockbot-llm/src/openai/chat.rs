@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use rockbot_core::IdSource;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelTier};
 
@@ -93,7 +94,7 @@ impl ChatWire for OpenAiWire {
     type Asked = ();
     type Reader<'a> = Assembler<'a>;
 
-    fn request(&self, question: Question<'_>) -> Result<(Vec<u8>, ()), ChatError> {
+    fn request(&self, question: Question<'_>) -> Result<(Bytes, ()), ChatError> {
         Ok((request::body(question)?, ()))
     }
 

@@ -1,23 +1,26 @@
 //! The request as OpenAI-compatible servers want it, written straight into bytes.
 
-use rockbot_core::chat::{ChatError, ChatRequest, OutputSchema, ReasoningEffort, ToolChoice};
+use bytes::Bytes;
+use rockbot_core::chat::{ChatError, ChatRequest, OutputSchema, ReasoningEffort, RequestCache, ToolChoice};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::messages::{MessageForm, push_messages};
+use super::messages::{MessageForm, WrittenMessages, push_messages};
 use crate::http::{Question, expected_size, invalid_body, push_extra, stated_temperature};
 
 /// Writes the body that asks a question. Unset members are left out. Its scope is for the marks in messages; see
 /// [`MessageForm`].
 ///
-/// Most of a body are messages that were sent before, and the tools: so they are written by hand, and copied in long runs.
-pub(super) fn body(question: Question<'_>) -> Result<Vec<u8>, ChatError> {
+/// Most of a body are messages that were sent before, and the tools: so they are written by hand, and copied in long runs. Those
+/// that the turn's last request had, too, are copied from it.
+pub(super) fn body(question: Question<'_>) -> Result<Bytes, ChatError> {
     let Question {
         model,
         request,
         settings,
         scope,
         is_streamed,
+        cache,
     } = question;
     let has_tools = !request.tools.is_empty();
     let members = Members {
@@ -50,7 +53,8 @@ pub(super) fn body(question: Question<'_>) -> Result<Vec<u8>, ChatError> {
         takes_media: settings.images.unwrap_or(true),
         takes_parallel_calls: settings.parallel_tool_calls.unwrap_or(true),
     };
-    push_messages(&mut body, &request.messages, form);
+    let (start, earlier) = (body.len(), cache.and_then(RequestCache::take));
+    let seams = push_messages(&mut body, &request.messages, form, earlier);
     if has_tools {
         body.extend_from_slice(b",\"tools\":");
         match settings.strict_tools {
@@ -60,6 +64,12 @@ pub(super) fn body(question: Question<'_>) -> Result<Vec<u8>, ChatError> {
         }
     }
     body.push(b'}');
+    let body = Bytes::from(body);
+    if let Some(cache) = cache
+        && let Some(written) = WrittenMessages::keep(request, &body, start, seams, form)
+    {
+        cache.put(written);
+    }
     Ok(body)
 }
 
@@ -141,19 +151,20 @@ mod tests {
     use super::*;
     use crate::http::MarkScope;
 
-    fn written(request: &ChatRequest, is_streamed: bool) -> Result<Vec<u8>, ChatError> {
+    fn written(request: &ChatRequest, is_streamed: bool) -> Result<Bytes, ChatError> {
         body(Question {
             model: "m",
-            request,
+            request: &Arc::new(request.clone()),
             settings: &request.settings_over(None),
             scope: MarkScope(["secret", "turn"]),
             is_streamed,
+            cache: None,
         })
     }
 
     fn check(request: &ChatRequest, is_streamed: bool, expected: &str) {
         let body = written(request, is_streamed).unwrap();
-        assert_eq!(String::from_utf8(body).unwrap(), expected);
+        assert_eq!(String::from_utf8(body.into()).unwrap(), expected);
     }
 
     fn tools() -> ToolView {

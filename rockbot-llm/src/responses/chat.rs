@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use rockbot_core::IdSource;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelTier};
 
@@ -109,8 +110,8 @@ impl ChatWire for ResponsesWire {
     type Asked = ();
     type Reader<'a> = Assembler<'a>;
 
-    fn request(&self, question: Question<'_>) -> Result<(Vec<u8>, ()), ChatError> {
-        Ok((request::body(question, self.keeps_reasoning)?, ()))
+    fn request(&self, question: Question<'_>) -> Result<(Bytes, ()), ChatError> {
+        Ok((request::body(question, self.keeps_reasoning)?.into(), ()))
     }
 
     fn reader<'a>(

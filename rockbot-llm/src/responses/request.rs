@@ -20,6 +20,7 @@ pub(super) fn body(question: Question<'_>, keeps_reasoning: bool) -> Result<Vec<
         settings,
         scope,
         is_streamed,
+        ..
     } = question;
     let members = Members {
         include: if keeps_reasoning {

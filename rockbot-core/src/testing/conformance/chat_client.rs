@@ -71,11 +71,7 @@ impl Pieces {
 }
 
 async fn ask(client: &impl ChatClient, request: &Arc<ChatRequest>, deltas: Option<DeltaSink>) -> ChatResponse {
-    let call = ChatCall {
-        request: request.clone(),
-        deltas,
-        cx: CallContext::new("session"),
-    };
+    let call = ChatCall::new(request.clone(), CallContext::new("session")).with_deltas(deltas);
     let answered = client.chat(call).await;
     answered.expect("the client can answer the request of the suite")
 }

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 pub use bounds::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
 pub use error::ArgumentError;
+pub(super) use parse::parse;
 pub use schema::SchemaError;
 pub(super) use schema::resolve;
 
@@ -82,7 +83,7 @@ impl ArgumentSchema {
     /// schema, or need more steps to validate than are allowed.
     pub fn check(&self, arguments: &str) -> Result<Value, ArgumentError> {
         let value = bounds::check(arguments)
-            .and_then(|()| parse::parse(arguments))
+            .and_then(|()| parse(arguments))
             .map_err(|problem| self.explain(problem))?;
         let problems = validate::problems(&self.0, &value, arguments.len());
         if problems.is_empty() {

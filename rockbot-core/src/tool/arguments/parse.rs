@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::error::shorten;
 
 /// Parses the arguments. The second pass is needed because `serde_json::Value` silently keeps the last of two members.
-pub(super) fn parse(arguments: &str) -> Result<Value, String> {
+pub(in crate::tool) fn parse(arguments: &str) -> Result<Value, String> {
     let invalid = |error: serde_json::Error| format!("the arguments are not valid JSON: {error}");
     let value = serde_json::from_str(arguments).map_err(invalid)?;
     let mut deserializer = serde_json::Deserializer::from_str(arguments);

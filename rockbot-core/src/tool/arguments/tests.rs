@@ -72,7 +72,7 @@ fn types() {
     refuses(
         &json!({"type": "object"}),
         &json!(null),
-        "`x` must be an object, got null",
+        "`x` must be an object, got null; leave it out instead",
     );
     fits(&json!({"type": "string", "nullable": true}), [json!(null), json!("a")]);
     fits(&json!(true), [json!(null), json!({"a": [1]})]);

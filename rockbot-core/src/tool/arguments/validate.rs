@@ -151,13 +151,24 @@ impl<'a> Validation<'a> {
         let missing = rules.required.iter().filter(|name| !members.contains_key(*name));
         let mut fits = missing.fold(true, |_, name| self.missing(rules, name, members));
         for (name, value) in members {
+            let is_optional_null = value.is_null() && !rules.required.contains(name);
             fits &= match (rules.properties.get(name), rules.additional) {
+                (Some(id), _) if is_optional_null => self.optional_null(*id, name, value),
                 (Some(id), _) => self.at(PathSegment::Member(name), |check| check.fits(*id, value)),
                 (None, Some(id)) => self.additional(rules, id, name, value),
                 (None, None) => true,
             };
         }
         fits & self.count(&rules.member_count, members.len(), "member")
+    }
+
+    /// Checks a `null` for an optional member. A problem with it says that the member may be left out.
+    fn optional_null(&mut self, id: Id, name: &'a str, value: &'a Value) -> bool {
+        let known = self.problems.len();
+        let fits = self.at(PathSegment::Member(name), |check| check.fits(id, value));
+        let found = self.problems.iter_mut().skip(known);
+        found.for_each(|problem| problem.push_str("; leave it out instead"));
+        fits
     }
 
     fn missing(&mut self, rules: &Rules, name: &'a str, members: &'a Map<String, Value>) -> bool {

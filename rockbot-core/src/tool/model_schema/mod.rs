@@ -9,9 +9,9 @@
 mod merge;
 mod normalize;
 mod one_object;
+mod optional_nulls;
 mod references;
 mod strict;
-mod strict_arguments;
 mod write;
 
 #[cfg(test)]
@@ -19,6 +19,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
+pub use optional_nulls::without_optional_nulls;
 use references::NullForm;
 pub use strict::{NotStrict, StrictSchema};
 pub(super) use write::{ORDER, property_order};

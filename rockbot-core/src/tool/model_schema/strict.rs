@@ -62,8 +62,6 @@ const FORMATS: [&str; 9] = [
 #[derive(Debug)]
 pub struct StrictSchema {
     text: String,
-    /// The schema before, with `nullable` where it accepts `null`.
-    pub(super) plain: Value,
 }
 
 /// The part of a tool's schema that OpenAI's strict mode has no form for.
@@ -102,8 +100,7 @@ impl StrictSchema {
             members.entry("$defs").or_insert_with(|| json!({}))[name] = definition;
         }
         let text = write::text(&members.into());
-        let plain = plain.into();
-        Ok(Self { text, plain })
+        Ok(Self { text })
     }
 
     /// Returns the schema as JSON text.
@@ -113,10 +110,7 @@ impl StrictSchema {
 
     /// Passes the text through `edit`, for tools whose texts are not trusted.
     pub(in crate::tool) fn map_text(self, edit: impl FnOnce(String) -> String) -> Self {
-        Self {
-            text: edit(self.text),
-            plain: self.plain,
-        }
+        Self { text: edit(self.text) }
     }
 }
 

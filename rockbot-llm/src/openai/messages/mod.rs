@@ -12,10 +12,13 @@
 //!   model says a word between results and a message of the user.
 //! * For a model that makes one call at a time, an answer with several becomes as many answers, each with its result.
 //! * Images and files stand in users' messages only: those of results and answers follow in the next one.
+//!
+//! What a request has in common with the one before it in its turn is copied from there ([`written`]).
 
 mod content;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,6 +28,8 @@ use rockbot_core::support::json::push_text;
 use serde_json::value::RawValue;
 
 use self::content::{forms, has_media_for, media_of, push_forms};
+use self::written::Seam;
+pub(super) use self::written::WrittenMessages;
 use crate::http::{
     MarkScope, NoteMarks, OPENING, PartForm, RESULTS_READ, ReasoningForm, in_rounds, is_mixed, is_note,
     sendable_arguments, sendable_name, with_single_calls,
@@ -47,57 +52,115 @@ pub(super) struct MessageForm<'a> {
     pub(super) takes_parallel_calls: bool,
 }
 
-/// Appends the list of `messages`, arranged.
-pub(super) fn push_messages(body: &mut Vec<u8>, messages: &[Arc<ChatMessage>], form: MessageForm<'_>) {
-    let is_system = |message: &&Arc<ChatMessage>| message.role == Role::System;
-    let leading = messages.iter().take_while(is_system).count();
-    let late: Vec<_>;
-    let others = match &messages[leading..] {
-        // A system message among the others is rare, so nothing is copied for the usual order.
-        rest if rest.iter().any(|message| is_system(&message)) => {
-            late = rest.iter().filter(|message| !is_system(message)).cloned().collect();
-            &late
-        }
-        rest => rest,
-    };
-    let rounds = in_rounds(others);
-    let others = &*match form.takes_parallel_calls {
-        true => rounds,
-        false => with_single_calls(rounds),
-    };
+/// Appends the list of `messages`, arranged. What it has in common with `earlier` is copied. Returns the positions up to
+/// which a later list may copy from this one: none if messages had to be moved, which is rare.
+pub(super) fn push_messages(
+    body: &mut Vec<u8>,
+    messages: &[Arc<ChatMessage>],
+    form: MessageForm<'_>,
+    earlier: Option<WrittenMessages>,
+) -> Vec<Seam> {
+    let leading = messages.iter().take_while(|message| is_system(message)).count();
+    let arranged = arranged(&messages[leading..], form);
+    let is_moved = matches!(arranged, Cow::Owned(_));
+    let start = body.len();
+    let seams = earlier
+        .filter(|_| !is_moved)
+        .map(|earlier| earlier.push_common(body, messages, form));
     let mut list = MessageList {
         body,
+        start,
         last: None,
         form,
         waiting: Vec::new(),
+        seams: seams.unwrap_or_default(),
     };
-    list.push_system(messages);
-    if others.first().is_some_and(|first| first.role == Role::Assistant) {
-        list.push_opening();
-    }
-    let is_one = |one: &Arc<ChatMessage>, next: &Arc<ChatMessage>| one.role == next.role && one.role != Role::Tool;
-    let mut groups = others.chunk_by(is_one).peekable();
-    while let Some(group) = groups.next() {
-        let is_result = group[0].role == Role::Tool;
-        let notes = groups.next_if(|next| is_result && next.iter().all(|message| is_note(message)));
-        list.push(group, notes.unwrap_or_default());
-    }
+    let done = match list.seams.pop() {
+        Some(seam) => list.resume(seam),
+        None => {
+            list.push_system(messages);
+            if arranged.first().is_some_and(|first| first.role == Role::Assistant) {
+                list.push_opening();
+            }
+            leading
+        }
+    };
+    list.push_groups(&arranged[done - leading..], done);
     list.end();
+    match is_moved {
+        true => Vec::new(),
+        false => list.seams,
+    }
+}
+
+fn is_system(message: &ChatMessage) -> bool {
+    message.role == Role::System
+}
+
+/// Returns `messages` without those of the system, in rounds. Nothing is copied in the usual order.
+fn arranged<'m>(messages: &'m [Arc<ChatMessage>], form: MessageForm<'_>) -> Cow<'m, [Arc<ChatMessage>]> {
+    let rounds = match messages.iter().any(|message| is_system(message)) {
+        true => {
+            let others: Vec<_> = messages.iter().filter(|message| !is_system(message)).cloned().collect();
+            Cow::Owned(in_rounds(&others).into_owned())
+        }
+        false => in_rounds(messages),
+    };
+    match form.takes_parallel_calls {
+        true => rounds,
+        false => with_single_calls(rounds),
+    }
 }
 
 struct MessageList<'a> {
     body: &'a mut Vec<u8>,
+    /// Position of the list in the body.
+    start: usize,
     /// Role of the last message.
     last: Option<Role>,
     form: MessageForm<'a>,
     /// Results and answers whose images and files have not followed yet.
     waiting: Vec<&'a ChatMessage>,
+    /// The positions up to which a later list may copy from this one.
+    seams: Vec<Seam>,
 }
 
 impl<'a> MessageList<'a> {
+    /// Continues behind the messages in front of `seam`, which were copied, and returns their number.
+    fn resume(&mut self, seam: Seam) -> usize {
+        self.last = seam.last;
+        seam.messages
+    }
+
+    /// Appends messages in front of which there are `done` others.
+    fn push_groups(&mut self, messages: &'a [Arc<ChatMessage>], mut done: usize) {
+        let is_one = |one: &Arc<ChatMessage>, next: &Arc<ChatMessage>| one.role == next.role && one.role != Role::Tool;
+        let mut groups = messages.chunk_by(is_one).peekable();
+        while let Some(group) = groups.next() {
+            let is_result = group[0].role == Role::Tool;
+            let notes = groups.next_if(|next| is_result && next.iter().all(|message| is_note(message)));
+            self.push_seam(done);
+            let notes = notes.unwrap_or_default();
+            self.push(group, notes);
+            done += group.len() + notes.len();
+        }
+        self.push_seam(done);
+    }
+
+    /// Records the position behind the first `messages`, unless images of theirs have not followed yet.
+    fn push_seam(&mut self, messages: usize) {
+        if self.waiting.is_empty() {
+            self.seams.push(Seam {
+                messages,
+                offset: self.body.len() - self.start,
+                last: self.last,
+            });
+        }
+    }
+
     fn push_system(&mut self, messages: &[Arc<ChatMessage>]) {
         let with_text = || {
-            let of_host = messages.iter().filter(|message| message.role == Role::System);
+            let of_host = messages.iter().filter(|message| is_system(message));
             of_host.filter(|message| !message.content.is_empty())
         };
         if with_text().next().is_none() {
@@ -211,7 +274,7 @@ impl<'a> MessageList<'a> {
         self.body.extend_from_slice(b",\"content\":");
     }
 
-    fn end(mut self) {
+    fn end(&mut self) {
         self.push_waiting();
         if self.last.is_none() {
             self.body.push(b'[');

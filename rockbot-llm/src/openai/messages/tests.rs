@@ -14,7 +14,7 @@ const FORM: MessageForm<'static> = MessageForm {
 fn check(messages: impl IntoIterator<Item = ChatMessage>, expected: &str) {
     let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
     let mut body = Vec::new();
-    push_messages(&mut body, &messages, FORM);
+    push_messages(&mut body, &messages, FORM, None);
     assert_eq!(String::from_utf8(body).unwrap(), expected);
 }
 

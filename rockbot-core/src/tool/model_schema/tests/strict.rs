@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use crate::tool::StrictSchema;
-use crate::tool::ToolRegistration;
+use crate::tool::{StrictSchema, ToolRegistration, without_optional_nulls};
 
 #[track_caller]
 fn check(schema: &Value, expected: &str) {
@@ -189,7 +188,7 @@ fn a_schema_that_would_mean_something_else_is_refused() {
 }
 
 #[test]
-fn nulls_that_only_the_form_demanded_are_left_out_of_calls() {
+fn nulls_of_optional_arguments_that_do_not_accept_them_are_left_out_of_calls() {
     let area = json!({"type": "object", "properties": {"km": {"type": "number"}, "city": {"type": "string"}}, "required": ["city"]});
     let schema = json!({
         "type": "object",
@@ -202,9 +201,9 @@ fn nulls_that_only_the_form_demanded_are_left_out_of_calls() {
         },
         "required": ["must"],
     });
-    let strict = StrictSchema::of(&schema).unwrap();
+    StrictSchema::of(&schema).unwrap();
     let check = |given: Value, expected: Option<Value>| {
-        let left = strict.without_added_nulls(&given.to_string());
+        let left = without_optional_nulls(&schema, &given.to_string());
         assert_eq!(left, expected.map(|value| value.to_string()));
     };
     check(
@@ -212,5 +211,20 @@ fn nulls_that_only_the_form_demanded_are_left_out_of_calls() {
         Some(json!({"note": null, "areas": [{"city": "Oslo"}, "x"], "must": null, "next": {"must": "a"}})),
     );
     check(json!({"days": 1, "note": null, "areas": [], "must": "null"}), None);
-    assert_eq!(strict.without_added_nulls("{\"days\": null"), None);
+    assert_eq!(without_optional_nulls(&schema, "{\"days\": null"), None);
+}
+
+#[test]
+fn nulls_of_arguments_that_accept_anything_stay() {
+    let anything = json!({"type": "object", "properties": {
+        "a": {}, "b": {"description": "Anything."}, "c": true, "d": {"enum": ["x", null]}, "e": {"type": "string"},
+        "f": {"anyOf": [{"type": "object", "properties": {"g": {"type": "string"}}}, {"type": "integer"}]},
+    }});
+    let given = json!({"a": null, "b": null, "c": null, "d": null, "e": null, "f": {"g": null, "h": null}});
+    let left = without_optional_nulls(&anything, &given.to_string()).unwrap();
+    let left: Value = serde_json::from_str(&left).unwrap();
+    assert_eq!(
+        left,
+        json!({"a": null, "b": null, "c": null, "d": null, "f": {"h": null}})
+    );
 }

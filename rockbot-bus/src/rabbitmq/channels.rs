@@ -1,7 +1,7 @@
-//! Channels for publishing with confirms.
+//! Channels for publishing with confirms, each for one message at a time.
 //!
-//! Each message in flight has a channel to itself. The client pairs a returned message with whichever confirm comes
-//! next, so with several messages in flight on one channel an unroutable message could be taken for a delivered one.
+//! The broker refuses a message by closing its channel. A message on a channel of its own learns what is said of it, and
+//! not of others.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,8 +9,8 @@ use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, Channel, Confirmation, Connection};
 use tokio::sync::Semaphore;
 
-/// Maximum number of messages in flight on a connection; further publishers wait.
-const MAX_IN_FLIGHT: usize = 64;
+/// Maximum number of channels of a connection; further publishers wait.
+const MAX_OPEN: usize = 8;
 
 /// The end of a publication that the broker has decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl ConfirmChannels {
     pub(super) fn new() -> Self {
         Self {
             idle: Mutex::default(),
-            in_flight: Semaphore::new(MAX_IN_FLIGHT),
+            in_flight: Semaphore::new(MAX_OPEN),
         }
     }
 
@@ -97,7 +97,8 @@ impl ConfirmChannels {
     }
 }
 
-async fn open(connection: &Connection) -> lapin::Result<Channel> {
+/// Opens a channel on which the broker confirms messages.
+pub(super) async fn open(connection: &Connection) -> lapin::Result<Channel> {
     let channel = connection.create_channel().await?;
     channel.confirm_select(ConfirmSelectOptions::default()).await?;
     Ok(channel)

@@ -8,16 +8,19 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use lapin::tcp::OwnedTLSConfig;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, ConnectionState, ErrorKind, Event};
 use rockbot_core::messaging::BusError;
+use rockbot_core::support::deadline_after;
 use tokio::sync::watch;
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::channels::{ConfirmChannels, Published, Route};
-use super::error::provider;
+use super::error::{provider, refusal};
+use super::pipeline::Pipeline;
 use super::settings::RabbitMqSettings;
 use super::topology;
 use crate::consumer::jittered;
@@ -29,6 +32,8 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 /// Maximum delay between two attempts to reconnect.
 const MAX_DELAY: Duration = Duration::from_secs(30);
+/// Delay before an operation is tried again after its connection failed.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Maximum time for a lost or finished connection to end in good order.
 const GOODBYE_TIME: Duration = Duration::from_secs(1);
 
@@ -50,7 +55,9 @@ enum LinkState {
 /// One opened connection.
 pub(super) struct Session {
     connection: Connection,
-    /// Channels for publishing, each with confirms.
+    /// The channel for publishing.
+    pipeline: Pipeline,
+    /// Channels for messages that were refused on the common one.
     publishers: ConfirmChannels,
     /// The delays, in milliseconds, whose retry queue exists.
     delays: Mutex<HashSet<u64>>,
@@ -107,6 +114,67 @@ impl Link {
                 })
             }
         }
+    }
+
+    /// Returns the time by which an operation that begins now must have ended.
+    pub(super) fn deadline(&self) -> Instant {
+        deadline_after(Instant::now(), self.settings.publish_wait)
+    }
+
+    /// Runs an operation until it succeeds or the broker refuses it, over as many connections as it takes, until
+    /// `deadline`. It may run more than once: its effect must be that of one run.
+    pub(super) async fn repeat<T, F>(
+        &self,
+        doing: &str,
+        deadline: Instant,
+        operation: impl Fn(Arc<Session>) -> F,
+    ) -> Result<T, BusError>
+    where
+        F: Future<Output = lapin::Result<T>>,
+    {
+        loop {
+            let session = self.session(deadline).await?;
+            // Boxed, since each wrapper would copy it.
+            let running = session.run(Box::pin(operation(Arc::clone(&session))));
+            let error = match time::timeout_at(deadline, running).await {
+                Ok(Ok(done)) => return Ok(done),
+                Ok(Err(error)) => error,
+                Err(_) => {
+                    let wait = self.settings.publish_wait;
+                    return Err(provider(doing, &self.settings, format!("no answer within {wait:?}")));
+                }
+            };
+            if self.closed.is_cancelled() {
+                return Err(BusError::Closed);
+            }
+            let is_refused = refusal(&error).is_some() && !session.lost.is_cancelled();
+            if is_refused || Instant::now() >= deadline {
+                return Err(provider(doing, &self.settings, error));
+            }
+            // It is not known how far the operation came.
+            tracing::debug!(%error, doing, "an operation on the broker failed; trying again");
+            time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Runs an operation as [`Link::repeat`] does, on a channel of its own.
+    pub(super) async fn operate<T, F>(
+        &self,
+        doing: &str,
+        deadline: Instant,
+        operation: impl Fn(Channel) -> F,
+    ) -> Result<T, BusError>
+    where
+        F: Future<Output = lapin::Result<T>>,
+    {
+        let operation = &operation;
+        let operating = |session: Arc<Session>| async move {
+            let channel = session.channel().await?;
+            let done = operation(channel.clone()).await?;
+            channel.close(200, "done".into()).await?;
+            Ok(done)
+        };
+        self.repeat(doing, deadline, operating).await
     }
 
     /// Ends the connection for good.
@@ -182,6 +250,7 @@ impl Session {
         };
         let session = Self {
             connection,
+            pipeline: Pipeline::default(),
             publishers: ConfirmChannels::new(),
             delays: Mutex::default(),
             exchanges: Mutex::default(),
@@ -215,15 +284,22 @@ impl Session {
         run(&self.lost, operation).await
     }
 
-    /// Publishes a message and waits for the broker's confirm.
+    /// Publishes a message and waits for the broker's confirm, which may never come once the connection is lost.
     pub(super) async fn publish(
         &self,
         route: Route<'_>,
-        body: &[u8],
-        properties: BasicProperties,
+        body: &Bytes,
+        properties: &BasicProperties,
     ) -> lapin::Result<Published> {
-        let published = self.publishers.publish(&self.connection, route, body, properties);
-        self.run(published).await
+        let connection = &self.connection;
+        let published = self.pipeline.publish(connection, &self.lost, route, body, properties);
+        match published.await {
+            // The refused message may be another one.
+            Err(error) if refusal(&error).is_some() => {
+                Box::pin(self.publishers.publish(connection, route, body, properties.clone())).await
+            }
+            published => published,
+        }
     }
 
     /// Returns the token that is cancelled when the connection is lost or given up.
@@ -251,6 +327,12 @@ impl Session {
     pub(super) fn know_delay(&self, delay: u64) {
         let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
         delays.insert(delay);
+    }
+
+    /// Forgets which retry queues exist.
+    pub(super) fn forget_delays(&self) {
+        let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
+        delays.clear();
     }
 
     /// Returns `true` if the fanout exchange of this topic is known to exist.

@@ -7,7 +7,9 @@ use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, message::BasicGetMessage};
 use rockbot_core::messaging::{DeadLetter, DeadLetterReason, Delivery};
 use rockbot_core::{Clock as _, MessageId, SystemClock, Timestamp};
+use tokio::time::{self, Instant};
 
+use super::error::is_missing;
 use super::mapping::{self, ATTEMPTS, TOPIC};
 use super::settings::RabbitMqSettings;
 use super::topology;
@@ -53,31 +55,32 @@ pub(super) async fn peek(
     Ok(letters)
 }
 
-/// Removes and returns the oldest dead letter of a message in a queue.
-pub(super) async fn take(
-    channel: &Channel,
+/// Returns the oldest dead letter of a message in a queue, which stays there until it is taken.
+pub(super) async fn find(
+    channel: Channel,
     queue: &str,
     wanted: &Wanted<'_>,
     settings: &RabbitMqSettings,
-) -> lapin::Result<Option<DeadLetter>> {
-    let (mut found, mut last) = (None, None);
-    while let Some(message) = next(channel, queue).await? {
-        let (tag, id) = (
-            message.delivery.delivery_tag,
-            message.delivery.properties.message_id().clone(),
-        );
+) -> lapin::Result<Option<FoundLetter>> {
+    let mut before = None;
+    while let Some(message) = next(&channel, queue).await? {
+        let tag = message.delivery.delivery_tag;
+        let id = message.delivery.properties.message_id().as_ref();
         if id.is_some_and(|id| id.as_str() == wanted.message.as_str()) {
             let letter = read(queue, message.delivery, settings);
             if *letter.subscription == *wanted.subscription {
-                channel.basic_ack(tag, BasicAckOptions::default()).await?;
-                found = Some(letter);
-                break;
+                return Ok(Some(FoundLetter {
+                    channel,
+                    tag,
+                    before,
+                    letter,
+                }));
             }
         }
-        last = Some(tag);
+        before = Some(tag);
     }
-    give_back(channel, last).await?;
-    Ok(found)
+    give_back(&channel, before).await?;
+    Ok(None)
 }
 
 /// The dead letter to take.
@@ -86,18 +89,54 @@ pub(super) struct Wanted<'a> {
     pub(super) message: &'a MessageId,
 }
 
-async fn next(channel: &Channel, queue: &str) -> lapin::Result<Option<BasicGetMessage>> {
-    channel.basic_get(queue.into(), BasicGetOptions::default()).await
+/// A dead letter that was found, and is hidden from other consumers. It goes back to its queue with its channel.
+pub(super) struct FoundLetter {
+    channel: Channel,
+    tag: u64,
+    /// The last of the letters before it, which are hidden, too.
+    before: Option<u64>,
+    letter: DeadLetter,
 }
 
-/// Returns all messages up to `last` to the queue, in their places.
+impl FoundLetter {
+    /// Removes the letter from its queue, and returns it. Without the broker's answer until `deadline` it is not known
+    /// whether the queue still has it, and another try might find nothing to return.
+    pub(super) async fn take(self, deadline: Instant) -> DeadLetter {
+        let removing = async {
+            self.channel.basic_ack(self.tag, BasicAckOptions::default()).await?;
+            give_back(&self.channel, self.before).await
+        };
+        let removed = time::timeout_at(deadline, removing).await;
+        if !matches!(removed, Ok(Ok(()))) {
+            let subscription = &self.letter.subscription;
+            tracing::warn!(%subscription, ?removed, "a dead letter was taken that may still be in its queue");
+        }
+        self.letter
+    }
+}
+
+/// Takes the next message of a queue, if it has one. A queue that does not exist has none.
+async fn next(channel: &Channel, queue: &str) -> lapin::Result<Option<BasicGetMessage>> {
+    match channel.basic_get(queue.into(), BasicGetOptions::default()).await {
+        Err(error) if is_missing(&error) => Ok(None),
+        got => got,
+    }
+}
+
+/// Returns all messages up to `last` to the queue, in their places, and waits until the broker has done so.
 async fn give_back(channel: &Channel, last: Option<u64>) -> lapin::Result<()> {
-    let Some(last) = last else { return Ok(()) };
-    let options = BasicNackOptions {
-        multiple: true,
-        requeue: true,
-    };
-    channel.basic_nack(last, options).await
+    if let Some(last) = last {
+        let options = BasicNackOptions {
+            multiple: true,
+            requeue: true,
+        };
+        channel.basic_nack(last, options).await?;
+    }
+    match channel.close(200, "done".into()).await {
+        // The broker has closed the channel already, since there is no such queue.
+        Err(_) if last.is_none() => Ok(()),
+        closed => closed,
+    }
 }
 
 /// Reads a dead letter: one of ours by its headers, one of the original or of the broker by the trace that the broker

@@ -26,8 +26,8 @@ use super::worker::Worker;
 /// Delays before a queue is consumed again after its channel failed, the last one from then on: the original's.
 const DELAYS: [u64; 5] = [2, 4, 8, 16, 30];
 
-/// Maximum time to declare and consume a queue: a connection that is cut meanwhile may never answer.
-const OPEN_TIME: Duration = Duration::from_secs(10);
+/// Maximum time for the broker to answer: a connection that is cut meanwhile may never do.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
 
 /// The task that takes the messages of one queue.
 pub(super) struct Feed {
@@ -79,8 +79,7 @@ impl Feed {
     pub(super) async fn open(&self, session: &Session) -> Result<OpenFeed, BusError> {
         let (spec, settings) = (&self.worker.spec, &self.worker.link().settings);
         let opened = async {
-            let channel = session.channel().await?;
-            topology::declare(&channel, spec, settings).await?;
+            let channel = topology::declare(session.connection(), spec, settings).await?;
             let prefetch = self.worker.prefetch();
             channel.basic_qos(prefetch, BasicQosOptions::default()).await?;
             let (queue, options) = (self.queue.as_str().into(), BasicConsumeOptions::default());
@@ -93,7 +92,7 @@ impl Feed {
                 lost,
             })
         };
-        match time::timeout(OPEN_TIME, session.run(opened)).await {
+        match time::timeout(ANSWER_TIME, session.run(opened)).await {
             Ok(opened) => opened.map_err(|error| subscribing(error, &spec.name, settings)),
             Err(elapsed) => Err(provider("cannot subscribe on", settings, elapsed)),
         }
@@ -248,13 +247,13 @@ impl Feed {
         };
         let queue = self.queue.as_str().into();
         let declared = open.channel.queue_declare(queue, options, FieldTable::default());
-        let declared = connection::run(&open.lost, declared).await;
+        let declared = time::timeout(ANSWER_TIME, connection::run(&open.lost, declared)).await;
         // What the broker had sent before its answer has arrived by now.
         while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
             self.take(delivery, &open.lost, waiting);
         }
         let in_queue = match (declared, self.purpose) {
-            (Ok(queue), Purpose::Handle) => usize::try_from(queue.message_count()).unwrap_or(usize::MAX),
+            (Ok(Ok(queue)), Purpose::Handle) => usize::try_from(queue.message_count()).unwrap_or(usize::MAX),
             // Another process may be the active consumer.
             _ => 0,
         };
@@ -267,13 +266,18 @@ impl Feed {
         if self.purpose == Purpose::Handle {
             let tag = open.consumer.tag();
             let cancelled = open.channel.basic_cancel(tag, BasicCancelOptions::default());
-            let _ = connection::run(&open.lost, cancelled).await;
-            for job in waiting {
-                job.give_back().await;
-            }
-            while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
-                Job::new(&self.worker, delivery, &open.lost).give_back().await;
-            }
+            let _ = time::timeout(ANSWER_TIME, connection::run(&open.lost, cancelled)).await;
+            let returning = async {
+                for job in waiting {
+                    job.give_back(&self.queue).await;
+                }
+                while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
+                    let job = Job::new(&self.worker, delivery, &open.lost);
+                    job.give_back(&self.queue).await;
+                }
+            };
+            // The rest goes back with the channel.
+            let _ = time::timeout(ANSWER_TIME, returning).await;
         }
         self.end_jobs().await;
         while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
@@ -287,7 +291,7 @@ impl Feed {
                 ..options
             };
             let deleted = open.channel.queue_delete(self.queue.as_str().into(), options);
-            let _ = connection::run(&open.lost, deleted).await;
+            let _ = time::timeout(ANSWER_TIME, connection::run(&open.lost, deleted)).await;
         }
         close(&open.channel).await;
     }

@@ -1,5 +1,6 @@
 //! A delivered message until it is settled.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,13 +17,15 @@ use super::channels::Published;
 use super::connection;
 use super::dead_letters;
 use super::layout::ExchangeLayout;
-use super::mapping::{self, ATTEMPTS, TOPIC};
+use super::mapping::{self, ATTEMPTS, KeptHeaders, MAX_HEADERS, TOPIC};
 use super::worker::Worker;
 use crate::consumer::{SettledKey, log_dead_letter};
 use crate::meters;
 
-/// Delay before a message goes back to its queue after the broker did not take it elsewhere.
+/// Delay before a message is moved again after the broker did not take it.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Number of refusals after which a message is moved with fewer headers, or becomes a dead letter.
+const MAX_REFUSALS: usize = 3;
 
 /// A message that this consumer holds. One that is dropped unsettled goes back to the queue with its channel.
 pub(super) struct Job {
@@ -120,9 +123,14 @@ impl Job {
         }
     }
 
+    /// Returns the reason why the message cannot be handled: a larger one could not be sent to a retry queue.
     fn too_large(&self) -> Option<String> {
         let limit = self.worker.link().settings.max_message_bytes;
-        (self.envelope.size() > limit).then(|| format!("the message is larger than {limit} bytes"))
+        if self.envelope.size() > limit {
+            return Some(format!("the message is larger than {limit} bytes"));
+        }
+        mapping::has_large_headers(&self.properties)
+            .then(|| format!("the headers of the message are larger than {MAX_HEADERS} bytes"))
     }
 
     /// Sends the message on to another queue, with its order kept by the caller, and settles it.
@@ -130,31 +138,34 @@ impl Job {
         if self.is_copy() {
             return self.ack().await;
         }
-        let properties = self.readdressed(self.earlier, Vec::new());
-        while self.acker.usable() {
-            let sent = self
-                .worker
-                .publisher
-                .to_queue(queue, &self.envelope.body, &properties)
-                .await;
-            match sent {
-                Ok(Published::Routed) => return self.ack().await,
-                Err(BusError::Closed) => return,
-                refused => tracing::warn!(
-                    queue,
-                    ?refused,
-                    "a message cannot be handed to its partition; trying again"
-                ),
-            }
-            if time::timeout(PAUSE, self.worker.stop.cancelled()).await.is_ok() {
+        if let Some(why) = self.too_large() {
+            return self.bury(DeadLetterReason::Rejected, &why).await;
+        }
+        let properties = self.readdressed(self.earlier, Vec::new(), KeptHeaders::All);
+        let mut refusals = 0;
+        while refusals < MAX_REFUSALS {
+            let sent = self.send(queue, &properties).await;
+            // A full queue has room later.
+            refusals += usize::from(!matches!(sent, Ok(Published::Refused)));
+            if self.moved(sent).await.is_break() {
                 return;
             }
         }
+        let why = "the broker does not take it to the queue of its partition";
+        self.bury(DeadLetterReason::Exhausted, why).await;
     }
 
-    /// Returns the message to the queue.
-    pub(super) async fn give_back(self) {
-        self.requeue().await;
+    /// Returns the message, whose handler has not begun, to the end of its queue with the attempts that it had. A negative
+    /// acknowledgement keeps its place, but the next delivery would count as a further attempt.
+    pub(super) async fn give_back(self, queue: &str) {
+        let attempts = self.attempt().saturating_sub(1);
+        let properties = self.readdressed(attempts, Vec::new(), KeptHeaders::All);
+        let is_sent =
+            self.too_large().is_none() && matches!(self.send(queue, &properties).await, Ok(Published::Routed));
+        match is_sent {
+            true => self.acknowledge().await,
+            false => self.requeue().await,
+        }
     }
 
     async fn requeue(&self) {
@@ -185,64 +196,80 @@ impl Job {
     async fn ack(&mut self) {
         self.is_settled = true;
         self.worker.settled.insert(self.key.clone());
+        self.acknowledge().await;
+    }
+
+    async fn acknowledge(&self) {
         let acknowledged = connection::run(&self.lost, self.acker.ack(BasicAckOptions::default()));
         if let Err(error) = acknowledged.await {
             tracing::debug!(%error, "an acknowledgement was lost; the broker delivers the message again");
         }
     }
 
-    /// Sends the message to its dead-letter queue and settles it.
+    /// Sends the message to its dead-letter queue and settles it. It is tried until the broker takes it or the consumer
+    /// ends: going back to its queue, the message would be handled again.
     async fn bury(&mut self, reason: DeadLetterReason, why: &str) {
-        let subscription = &self.worker.spec.name;
+        let (subscription, attempt) = (&self.worker.spec.name, self.attempt());
         let headers = dead_letters::headers(subscription, reason, why);
-        let properties = self.readdressed(self.attempt(), headers);
         let queue = self.worker.spec.dead_letters(&self.worker.link().settings);
-        log_dead_letter(
-            subscription,
-            &self.topic,
-            &self.envelope.message_id,
-            self.attempt(),
-            reason,
-            why,
-        );
-        let sent = self
-            .worker
-            .publisher
-            .to_queue(&queue, &self.envelope.body, &properties)
-            .await;
-        self.moved(sent).await;
-    }
-
-    /// Sends the message to a retry queue and settles it.
-    async fn postpone(&mut self, attempts: u32, delay: Duration) {
-        let properties = self.readdressed(attempts, Vec::new());
-        let (queue, publisher) = (
-            self.worker.spec.queue(&self.worker.link().settings),
-            &self.worker.publisher,
-        );
-        let sent = publisher.after(delay, &queue, &self.envelope.body, &properties).await;
-        self.moved(sent).await;
-    }
-
-    /// Settles the message once another queue has it. Otherwise it stays in this one.
-    async fn moved(&mut self, sent: Result<Published, BusError>) {
-        match sent {
-            Ok(Published::Routed) => self.ack().await,
-            refused => {
-                tracing::warn!(
-                    ?refused,
-                    "a message cannot be moved to another queue; it stays in its own"
-                );
-                let _ = time::timeout(PAUSE, self.worker.stop.cancelled()).await;
-                self.requeue().await;
+        let id = &self.envelope.message_id;
+        log_dead_letter(subscription, &self.topic, id, attempt, reason, why);
+        let mut properties = self.readdressed(attempt, headers.clone(), KeptHeaders::All);
+        for refusals in 1.. {
+            let sent = self.send(&queue, &properties).await;
+            if self.moved(sent).await.is_break() {
+                return;
+            }
+            if refusals == MAX_REFUSALS {
+                properties = self.readdressed(attempt, headers.clone(), KeptHeaders::Own);
             }
         }
     }
 
-    fn readdressed(&self, attempts: u32, mut headers: Vec<(&str, AMQPValue)>) -> BasicProperties {
+    /// Sends the message to a retry queue and settles it.
+    async fn postpone(&mut self, attempts: u32, delay: Duration) {
+        let properties = self.readdressed(attempts, Vec::new(), KeptHeaders::All);
+        let queue = self.worker.spec.queue(&self.worker.link().settings);
+        for _ in 0..MAX_REFUSALS {
+            let publisher = &self.worker.publisher;
+            let sent = publisher.after(delay, &queue, &self.envelope.body, &properties).await;
+            if self.moved(sent).await.is_break() {
+                return;
+            }
+        }
+        let why = "the broker does not keep it for another attempt";
+        self.bury(DeadLetterReason::Exhausted, why).await;
+    }
+
+    async fn send(&self, queue: &str, properties: &BasicProperties) -> Result<Published, BusError> {
+        let publisher = &self.worker.publisher;
+        publisher.to_queue(queue, &self.envelope.body, properties).await
+    }
+
+    /// Settles the message if another queue has it. Continues if the message is to be moved again; otherwise, it is
+    /// settled or returns to its queue with its channel.
+    async fn moved(&mut self, sent: Result<Published, BusError>) -> ControlFlow<()> {
+        match sent {
+            Ok(Published::Routed) => {
+                self.ack().await;
+                return ControlFlow::Break(());
+            }
+            Err(BusError::Closed) => return ControlFlow::Break(()),
+            Ok(Published::Unroutable) => self.worker.redeclare().await,
+            _ => {}
+        }
+        tracing::warn!(?sent, "a message cannot be moved to another queue; trying again");
+        let is_stopped = time::timeout(PAUSE, self.worker.stop.cancelled()).await.is_ok();
+        match is_stopped || !self.acker.usable() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn readdressed(&self, attempts: u32, mut headers: Vec<(&str, AMQPValue)>, kept: KeptHeaders) -> BasicProperties {
         headers.push((TOPIC, AMQPValue::LongString((*self.topic).into())));
         headers.push((ATTEMPTS, mapping::number(attempts.into())));
-        mapping::readdressed(&self.properties, headers)
+        mapping::readdressed(&self.properties, headers, kept)
     }
 }
 

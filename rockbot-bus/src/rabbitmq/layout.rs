@@ -45,7 +45,7 @@ pub(super) async fn declare_exchange(channel: &Channel, topic: &str) -> lapin::R
 }
 
 /// Deletes those of the exchanges to which nothing is bound.
-pub(super) async fn delete_exchanges(connection: &Connection, topics: Vec<String>) -> lapin::Result<()> {
+pub(super) async fn delete_exchanges(connection: &Connection, topics: &[String]) -> lapin::Result<()> {
     for topic in topics {
         let options = ExchangeDeleteOptions {
             if_unused: true,
@@ -53,7 +53,7 @@ pub(super) async fn delete_exchanges(connection: &Connection, topics: Vec<String
         };
         // The broker closes the channel when it refuses, so each deletion has its own.
         let channel = connection.create_channel().await?;
-        let _ = channel.exchange_delete(topic.into(), options).await;
+        let _ = channel.exchange_delete(topic.as_str().into(), options).await;
         let _ = channel.close(200, "done".into()).await;
     }
     Ok(())

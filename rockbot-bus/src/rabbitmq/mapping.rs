@@ -13,7 +13,7 @@ use rockbot_core::messaging::{BusError, MessageEnvelope};
 /// Maximum length of a short text of the protocol, in bytes.
 const MAX_SHORT: usize = 255;
 /// Maximum size of all headers together, in bytes. They must fit into one frame, which is 128 KiB by default.
-const MAX_HEADERS: usize = 64 * 1024;
+pub(super) const MAX_HEADERS: usize = 64 * 1024;
 /// The delivery mode of messages that survive a restart of the broker.
 const PERSISTENT: u8 = 2;
 
@@ -81,23 +81,104 @@ pub(super) fn header<'a>(properties: &'a BasicProperties, name: &str) -> Option<
     properties.headers().as_ref()?.inner().get(name)
 }
 
-/// Returns the properties of a message for another way through the broker: with these headers, and without the trace
-/// of its former ways, from which the broker would conclude that the message goes in circles.
-pub(super) fn readdressed(properties: &BasicProperties, added: Vec<(&str, AMQPValue)>) -> BasicProperties {
-    let mut headers = FieldTable::default();
-    let kept = properties.headers().iter().flat_map(|table| table.inner());
-    for (name, value) in kept {
-        let is_trace = ["x-death", "x-first-death-", "x-last-death-", "x-delivery-count"]
-            .iter()
-            .any(|trace| name.as_str().starts_with(trace));
-        if !is_trace {
-            headers.insert(name.clone(), value.clone());
-        }
-    }
+/// A setter of a property.
+type WithText = fn(BasicProperties, ShortString) -> BasicProperties;
+
+/// The headers that a message takes along on another way through the broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeptHeaders {
+    /// All that have room, those of the envelope first.
+    All,
+    /// Those of the envelope: the broker may have refused the message for another one.
+    Own,
+}
+
+/// Returns the properties of a message for another way through the broker: those of its envelope, and these headers.
+///
+/// A property that is not listed here could act on that way. The broker refuses a message with the user of another
+/// connection, drops one that has expired, and sends copies to the recipients in the headers `CC` and `BCC`.
+pub(super) fn readdressed(
+    properties: &BasicProperties,
+    added: Vec<(&str, AMQPValue)>,
+    kept: KeptHeaders,
+) -> BasicProperties {
+    let mut headers = kept_headers(properties, kept);
     for (name, value) in added {
         headers.insert(name.into(), value);
     }
-    properties.clone().with_headers(headers)
+    let mut moved = BasicProperties::default().with_headers(headers);
+    let texts: [(_, WithText); 7] = [
+        (properties.message_id(), BasicProperties::with_message_id),
+        (properties.kind(), BasicProperties::with_type),
+        (properties.correlation_id(), BasicProperties::with_correlation_id),
+        (properties.reply_to(), BasicProperties::with_reply_to),
+        (properties.content_type(), BasicProperties::with_content_type),
+        (properties.content_encoding(), BasicProperties::with_content_encoding),
+        (properties.app_id(), BasicProperties::with_app_id),
+    ];
+    for (text, with) in texts {
+        if let Some(text) = text {
+            moved = with(moved, text.clone());
+        }
+    }
+    if let Some(seconds) = *properties.timestamp() {
+        moved = moved.with_timestamp(seconds);
+    }
+    match *properties.delivery_mode() {
+        Some(PERSISTENT) => moved.with_delivery_mode(PERSISTENT),
+        _ => moved,
+    }
+}
+
+/// Returns `true` if the headers of a message are too large to take along on another way through the broker.
+pub(super) fn has_large_headers(properties: &BasicProperties) -> bool {
+    movable_headers(properties)
+        .map(|(name, value)| header_size(name, value))
+        .sum::<usize>()
+        > MAX_HEADERS
+}
+
+fn kept_headers(properties: &BasicProperties, kept: KeptHeaders) -> FieldTable {
+    let is_own = |name: &str| name.starts_with("rb-") || name.starts_with("x-rockbot-");
+    let own = movable_headers(properties).filter(|(name, _)| is_own(name));
+    let foreign = movable_headers(properties).filter(|(name, _)| kept == KeptHeaders::All && !is_own(name));
+    let (mut headers, mut room) = (FieldTable::default(), MAX_HEADERS);
+    for (name, value) in own.chain(foreign) {
+        if let Some(left) = room.checked_sub(header_size(name, value)) {
+            headers.insert(name.into(), value.clone());
+            room = left;
+        }
+    }
+    headers
+}
+
+/// Returns the headers that do not act on the way of a message: not the trace of its former ways, from which the broker
+/// would conclude that it goes in circles, and not further recipients.
+fn movable_headers(properties: &BasicProperties) -> impl Iterator<Item = (&str, &AMQPValue)> {
+    let is_trace = |name: &str| {
+        ["x-death", "x-first-death-", "x-last-death-", "x-delivery-count"]
+            .iter()
+            .any(|trace| name.starts_with(trace))
+    };
+    let headers = properties.headers().iter().flat_map(|table| table.inner());
+    headers
+        .map(|(name, value)| (name.as_str(), value))
+        .filter(move |(name, _)| !is_trace(name) && !matches!(*name, "CC" | "BCC"))
+        // No bus reads a nested value, and its size is not known without writing it.
+        .filter(|(_, value)| !matches!(value, AMQPValue::FieldArray(_) | AMQPValue::FieldTable(_)))
+}
+
+/// Returns the size of a header in a frame, in bytes.
+fn header_size(name: &str, value: &AMQPValue) -> usize {
+    // The length of the name, and the kind of the value.
+    let around = 2 + name.len();
+    around
+        + match value {
+            AMQPValue::LongString(text) => 4 + text.as_bytes().len(),
+            AMQPValue::ByteArray(bytes) => 4 + bytes.as_slice().len(),
+            AMQPValue::ShortString(text) => 1 + text.as_str().len(),
+            _ => 8,
+        }
 }
 
 /// Returns a number as the protocol's widest one that all brokers take.
@@ -130,14 +211,6 @@ pub(super) fn as_number(value: &AMQPValue) -> Option<i64> {
 }
 
 fn headers(envelope: &MessageEnvelope) -> Result<FieldTable, BusError> {
-    let size: usize = envelope
-        .headers
-        .iter()
-        .map(|(name, text)| name.len() + text.len())
-        .sum();
-    if size > MAX_HEADERS {
-        return Err(too_long("headers", size, MAX_HEADERS));
-    }
     let mut table = FieldTable::default();
     let text = |text: &str| AMQPValue::LongString(text.into());
     table.insert("rb-source".into(), text(&envelope.source));
@@ -152,7 +225,14 @@ fn headers(envelope: &MessageEnvelope) -> Result<FieldTable, BusError> {
     if !millis.is_multiple_of(1000) {
         table.insert(TIMESTAMP.into(), number(millis));
     }
-    Ok(table)
+    let sizes = table
+        .inner()
+        .iter()
+        .map(|(name, value)| header_size(name.as_str(), value));
+    match sizes.sum() {
+        0..=MAX_HEADERS => Ok(table),
+        size => Err(too_long("headers", size, MAX_HEADERS)),
+    }
 }
 
 fn read_header(envelope: &mut MessageEnvelope, name: &str, value: &AMQPValue) {

@@ -1,8 +1,9 @@
 //! A message bus over RabbitMQ, in the topology and the message format of the original.
 //!
 //! [`RabbitMqBus::connect`] opens one supervised connection (`connection`), which comes back whenever it is lost.
-//! Publishing waits for the broker's confirm, on a channel that each message in flight has to itself (`publisher`,
-//! `channels`), in the original's properties and headers (`mapping`). A consumer (`worker`) has a task for each queue
+//! Publishing waits for the broker's confirm (`publisher`), on a channel that all messages share (`pipeline`), and on one
+//! of its own for a message that the broker may have refused (`channels`), in the original's properties and headers
+//! (`mapping`). A consumer (`worker`) has a task for each queue
 //! (`feed`) that declares the topology (`topology`) again on every connection; each message that it takes is a `job`,
 //! which calls the handler and then acknowledges the message, sends it to a retry queue, or makes it a dead letter
 //! (`dead_letters`). Partitions are in `partitions`. What consumers of all brokers share is in `consumer`, beside this
@@ -12,12 +13,19 @@
 //!
 //! * A message is published once the broker has confirmed it. What was not confirmed is sent again over the next
 //!   connection, under the same message id, for up to [`RabbitMqSettings::publish_wait`].
+//! * No operation waits longer than `publish_wait` for a broker that does not answer.
 //! * A message that no queue is bound to comes back, and publishing returns
 //!   [`Reach::NoSubscribers`]. A full queue is [`BusError::Rejected`].
 //! * A message is acknowledged after its handler has ended. One whose connection ends before is delivered again; if
 //!   the handler had ended in this process, the copy is acknowledged and not handled again.
 //! * A message that failed waits in a retry queue of the broker, so it does not block others, except those of its
 //!   partition. After the last attempt it goes to the subscription's dead-letter queue, with the reason.
+//! * A message that the broker does not take to a retry or dead-letter queue is moved again, and not handled again.
+//! * [`Delivery::attempt`] counts the deliveries whose handler may have begun. What a consumer holds and has not begun when
+//!   it stops is published to its queue again with the attempts that it had, behind the messages that wait there. The
+//!   broker does not tell how far a delivery came in two cases, in which the next one counts as a further attempt though
+//!   the handler may not have begun: the channel, connection or process of the consumer ended; or the message is of a
+//!   partition, in whose order it must stay.
 //! * A handler that runs longer than the broker's `consumer_timeout`, 30 minutes by default, loses its channel: raise
 //!   that limit of the broker for such handlers.
 //!
@@ -34,6 +42,8 @@
 //! | `rockbot.messaging.broker.redelivered` | deliveries of messages that the broker had delivered before |
 //! | `rockbot.messaging.broker.reconnects` | connections that were opened again |
 //!
+//! [`Delivery::attempt`]: rockbot_core::messaging::Delivery::attempt
+//!
 //! The client crate logs returned messages with their content, at level WARN under the target
 //! `lapin::returned_messages`: set that target to ERROR where the content of messages must not be logged.
 
@@ -46,6 +56,7 @@ mod job;
 mod layout;
 mod mapping;
 mod partitions;
+mod pipeline;
 mod publisher;
 mod settings;
 #[cfg(test)]
@@ -58,6 +69,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lapin::Channel;
 use lapin::options::QueueDeleteOptions;
 use rockbot_core::MessageId;
 use rockbot_core::messaging::{
@@ -68,9 +80,8 @@ use tokio::sync::Mutex;
 use tokio::time::{self, Instant};
 use tokio_util::sync::DropGuard;
 
-use connection::Link;
+use connection::{Link, Session};
 use dead_letters::Wanted;
-use error::provider;
 use feed::{Feed, Purpose};
 use partitions::Share;
 use publisher::Publisher;
@@ -161,40 +172,34 @@ impl RabbitMqBus {
         for spec in self.shared.subscriptions.kept() {
             self.delete_subscription(&spec.name).await?;
         }
-        let (session, settings) = (self.link().session(self.deadline()).await?, &self.link().settings);
-        let _ = session
-            .run(layout::delete_exchanges(session.connection(), session.take_exchanges()))
-            .await;
-        let deleted = session
-            .run(topology::delete_unused(session.connection(), settings))
-            .await;
-        deleted.map_err(|error| provider("cannot delete the exchanges on", settings, error))
+        let (link, deadline) = (self.link(), self.link().deadline());
+        let topics = &link.session(deadline).await?.take_exchanges();
+        let deleting = |session: Arc<Session>| async move {
+            layout::delete_exchanges(session.connection(), topics).await?;
+            topology::delete_unused(session.connection(), &link.settings).await
+        };
+        link.repeat("cannot delete the exchanges on", deadline, deleting).await
     }
 
     async fn delete_queues(&self, queues: impl Iterator<Item = String>) -> Result<(), BusError> {
-        let session = self.link().session(self.deadline()).await?;
-        let deleted = async {
-            let channel = session.channel().await?;
+        let queues = &queues.collect::<Vec<_>>();
+        let deleting = |channel: Channel| async move {
             for queue in queues {
                 let options = QueueDeleteOptions::default();
-                channel.queue_delete(queue.into(), options).await?;
+                channel.queue_delete(queue.as_str().into(), options).await?;
             }
-            channel.close(200, "done".into()).await
+            Ok(())
         };
-        let (deleted, settings) = (session.run(deleted).await, &self.link().settings);
-        deleted.map_err(|error| provider("cannot delete a queue on", settings, error))
+        let (link, doing) = (self.link(), "cannot delete a queue on");
+        link.operate(doing, link.deadline(), deleting).await
     }
 
     fn link(&self) -> &Arc<Link> {
         &self.shared.publisher.link
     }
 
-    fn deadline(&self) -> Instant {
-        Instant::now() + self.link().settings.publish_wait.min(Duration::from_secs(3600))
-    }
-
     async fn listen(&self, worker: &Arc<Worker>) -> Result<(), BusError> {
-        let session = self.link().session(self.deadline()).await?;
+        let session = self.link().session(self.link().deadline()).await?;
         let (spec, stop) = (&worker.spec, worker.stop.clone());
         let purpose = match spec.is_partitioned() {
             true => Purpose::Spread,
@@ -205,7 +210,7 @@ impl RabbitMqBus {
         worker.tasks.spawn(feed.run(Some(open)));
         if spec.is_partitioned() {
             let mut share = Share::new(worker);
-            share.balance(&session).await?;
+            share.balance().await?;
             worker.tasks.spawn(share.keep());
         }
         Ok(())
@@ -291,46 +296,38 @@ impl DeadLetters for RabbitMqBus {
     /// Returns the dead letters of all subscriptions that this bus has had, and of ephemeral ones.
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, BusError> {
         let _inspection = self.shared.inspection.lock().await;
-        let session = self.link().session(self.deadline()).await?;
-        let (mut letters, settings) = (Vec::new(), &self.link().settings);
-        for queue in self.dead_letter_queues() {
-            let inspected = async {
+        let (link, deadline) = (self.link(), self.link().deadline());
+        let mut letters = Vec::new();
+        for queue in &self.dead_letter_queues() {
+            let inspecting = |session: Arc<Session>| async move {
                 let channel = session.channel().await?;
-                let found = dead_letters::peek(&channel, &queue, limit, settings).await?;
-                channel.close(200, "done".into()).await?;
-                Ok::<_, lapin::Error>(found)
+                dead_letters::peek(&channel, queue, limit, &link.settings).await
             };
-            match session.run(inspected).await {
-                Ok(found) => letters.extend(found),
-                Err(error) if error::is_missing(&error) => {}
-                Err(error) => return Err(provider("cannot read dead letters on", settings, error)),
-            }
+            letters.extend(link.repeat("cannot read dead letters on", deadline, inspecting).await?);
         }
         letters.sort_by_key(|letter| letter.at);
         letters.truncate(limit);
         Ok(letters)
     }
 
+    /// Removes and returns a dead letter. If the connection is lost at that moment, the broker may keep the letter all
+    /// the same: it is returned in any case, so that it is not lost.
     async fn take_dead_letter(&self, subscription: &str, message: &MessageId) -> Result<Option<DeadLetter>, BusError> {
         let _inspection = self.shared.inspection.lock().await;
-        let session = self.link().session(self.deadline()).await?;
-        let (wanted, settings) = (Wanted { subscription, message }, &self.link().settings);
-        let queues = [
-            format!("{}.dlq", topology::queue(subscription, settings)),
-            topology::ephemeral_dead_letters(settings),
+        let (link, deadline) = (self.link(), self.link().deadline());
+        let wanted = &Wanted { subscription, message };
+        let queues = &[
+            format!("{}.dlq", topology::queue(subscription, &link.settings)),
+            topology::ephemeral_dead_letters(&link.settings),
         ];
         for queue in queues {
-            let inspected = async {
+            let finding = |session: Arc<Session>| async move {
                 let channel = session.channel().await?;
-                let found = dead_letters::take(&channel, &queue, &wanted, settings).await?;
-                channel.close(200, "done".into()).await?;
-                Ok::<_, lapin::Error>(found)
+                dead_letters::find(channel, queue, wanted, &link.settings).await
             };
-            match session.run(inspected).await {
-                Ok(None) => {}
-                Ok(found) => return Ok(found),
-                Err(error) if error::is_missing(&error) => {}
-                Err(error) => return Err(provider("cannot take a dead letter on", settings, error)),
+            let found = link.repeat("cannot take a dead letter on", deadline, finding).await?;
+            if let Some(found) = found {
+                return Ok(Some(found.take(deadline).await));
             }
         }
         Ok(None)

@@ -14,6 +14,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lapin::Channel;
 use lapin::options::QueueDeclareOptions;
 use lapin::types::FieldTable;
 use rockbot_core::messaging::BusError;
@@ -21,8 +22,6 @@ use tokio::task::JoinHandle;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::Session;
-use super::error::provider;
 use super::feed::{Feed, Purpose};
 use super::worker::Worker;
 
@@ -52,11 +51,10 @@ impl Share {
     pub(super) async fn keep(mut self) {
         let stop = self.worker.stop.clone();
         while stop.run_until_cancelled(time::sleep(INTERVAL)).await.is_some() {
-            let deadline = time::Instant::now() + INTERVAL;
-            let Ok(session) = self.worker.link().session(deadline).await else {
-                continue;
+            let Some(balanced) = stop.run_until_cancelled(self.balance()).await else {
+                return;
             };
-            if let Err(error) = self.balance(&session).await {
+            if let Err(error) = balanced {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 tracing::warn!(%error, cause, "the partitions of a subscription cannot be shared; trying again");
             }
@@ -64,14 +62,14 @@ impl Share {
     }
 
     /// Takes partition queues that no process consumes, or gives up those beyond the fair share.
-    pub(super) async fn balance(&mut self, session: &Session) -> Result<(), BusError> {
+    pub(super) async fn balance(&mut self) -> Result<(), BusError> {
         self.held.retain(|_, partition| !partition.task.is_finished());
         let count = self.worker.link().settings.partitions;
-        let (members, consumers) = self.consumers(session, count).await?;
+        let (members, consumers) = self.consumers(count).await?;
         let fair = usize::from(count).div_ceil(members.max(1));
         for (index, consumers) in (0..count).zip(consumers) {
             if consumers == 0 && self.held.len() < fair && !self.held.contains_key(&index) {
-                self.take(session, index).await?;
+                self.take(index).await?;
             } else if consumers > 1 && RandomState::new().hash_one(index).is_multiple_of(2) {
                 // Two processes took it at the same time: one of them gives it up, sooner or later.
                 self.give_up(index);
@@ -82,11 +80,12 @@ impl Share {
         Ok(())
     }
 
-    async fn take(&mut self, session: &Session, index: u16) -> Result<(), BusError> {
+    async fn take(&mut self, index: u16) -> Result<(), BusError> {
         let (worker, stop) = (&self.worker, self.worker.stop.child_token());
+        let session = worker.link().session(worker.link().deadline()).await?;
         let queue = worker.spec.partition(index, &worker.link().settings);
         let feed = Feed::new(worker, queue, Purpose::HandleInOrder, stop.clone());
-        let open = feed.open(session).await?;
+        let open = feed.open(&session).await?;
         let task = worker.tasks.spawn(feed.run(Some(open)));
         self.held.insert(index, HeldPartition { stop, task });
         Ok(())
@@ -100,28 +99,25 @@ impl Share {
     }
 
     /// Returns the number of processes of the subscription, and of the consumers of each partition queue.
-    async fn consumers(&self, session: &Session, count: u16) -> Result<(usize, Vec<u32>), BusError> {
-        let (spec, settings) = (&self.worker.spec, &self.worker.link().settings);
+    async fn consumers(&self, count: u16) -> Result<(usize, Vec<u32>), BusError> {
+        let (spec, link) = (&self.worker.spec, self.worker.link());
+        let settings = &link.settings;
         let partitions = (0..count).map(|index| spec.partition(index, settings));
-        let queues = std::iter::once(spec.queue(settings)).chain(partitions);
+        let queues = &Vec::from_iter(std::iter::once(spec.queue(settings)).chain(partitions));
         let options = QueueDeclareOptions {
             passive: true,
             ..QueueDeclareOptions::default()
         };
-        let counted = async {
-            let channel = session.channel().await?;
+        let counting = |channel: Channel| async move {
             let mut counts = Vec::new();
             for queue in queues {
-                let declared = channel.queue_declare(queue.into(), options, FieldTable::default());
+                let declared = channel.queue_declare(queue.as_str().into(), options, FieldTable::default());
                 counts.push(declared.await?.consumer_count());
             }
-            channel.close(200, "done".into()).await?;
-            Ok::<_, lapin::Error>(counts)
+            Ok(counts)
         };
-        let mut counts = session
-            .run(counted)
-            .await
-            .map_err(|error| provider("cannot inspect the partitions on", settings, error))?;
+        let doing = "cannot inspect the partitions on";
+        let mut counts = link.operate(doing, link.deadline(), counting).await?;
         let members = usize::try_from(counts.remove(0)).unwrap_or(usize::MAX);
         Ok((members, counts))
     }

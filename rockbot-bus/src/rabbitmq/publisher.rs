@@ -3,22 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use lapin::BasicProperties;
 use lapin::protocol::AMQPSoftError;
 use rockbot_core::messaging::{BusError, MessageEnvelope, Reach, check_topic};
-use rockbot_core::support::deadline_after;
-use tokio::time::{self, Instant};
 
 use super::channels::{Published, Route};
 use super::connection::{Link, Session};
-use super::error::{provider, refusal};
+use super::error::refusal;
 use super::layout::{self, ExchangeLayout};
-use super::mapping;
+use super::mapping::{self, KeptHeaders};
 use super::topology::{self, RETRY_DELAY, RETRY_LEVELS};
 use crate::meters;
-
-/// Delay before a message is sent again after its connection failed.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// The publishing side of a bus. Cheap to clone.
 #[derive(Clone)]
@@ -63,7 +59,7 @@ impl Publisher {
     pub(super) async fn to_queue(
         &self,
         queue: &str,
-        body: &[u8],
+        body: &Bytes,
         properties: &BasicProperties,
     ) -> Result<Published, BusError> {
         self.send(Route::queue(queue), body, properties).await
@@ -78,7 +74,7 @@ impl Publisher {
         &self,
         delay: Duration,
         queue: &str,
-        body: &[u8],
+        body: &Bytes,
         properties: &BasicProperties,
     ) -> Result<Published, BusError> {
         let settings = &self.link.settings;
@@ -87,7 +83,7 @@ impl Publisher {
         let level = delay.max(min).next_power_of_two();
         let step = mapping::number(level);
         let expiration = delay.to_string();
-        let properties = mapping::readdressed(properties, vec![(RETRY_DELAY, step)]);
+        let properties = mapping::readdressed(properties, vec![(RETRY_DELAY, step)], KeptHeaders::All);
         let properties = properties.with_expiration(expiration.as_str().into());
         let exchange = topology::retry_exchange(settings);
         let route = Route {
@@ -100,83 +96,55 @@ impl Publisher {
 
     /// Declares the fanout exchange of a topic, once a connection.
     async fn declare_exchange(&self, topic: &str) -> Result<(), BusError> {
-        let session = self.link.session(self.deadline()).await?;
-        if session.knows_exchange(topic) {
-            return Ok(());
-        }
-        let declared = async {
+        let declaring = |session: Arc<Session>| async move {
+            if session.knows_exchange(topic) {
+                return Ok(());
+            }
             let channel = session.channel().await?;
             layout::declare_exchange(&channel, topic).await?;
+            session.know_exchange(topic);
             channel.close(200, "done".into()).await
         };
-        let declared = session.run(declared).await;
-        declared.map_err(|error| provider("cannot declare an exchange on", &self.link.settings, error))?;
-        session.know_exchange(topic);
-        Ok(())
+        let (doing, deadline) = ("cannot declare an exchange on", self.link.deadline());
+        self.link.repeat(doing, deadline, declaring).await
     }
 
+    /// Declares the retry queue of a delay, once a connection.
     async fn declare_retry(&self, level: u64) -> Result<(), BusError> {
         let settings = &self.link.settings;
-        let session = self.link.session(self.deadline()).await?;
-        if session.knows_delay(level) {
-            return Ok(());
-        }
-        let declared = async {
+        let declaring = |session: Arc<Session>| async move {
+            if session.knows_delay(level) {
+                return Ok(());
+            }
             let channel = session.channel().await?;
             topology::declare_retry(&channel, settings, level).await?;
+            session.know_delay(level);
             channel.close(200, "done".into()).await
         };
-        let declared = session.run(declared).await;
-        declared.map_err(|error| provider("cannot declare a retry queue on", settings, error))?;
-        session.know_delay(level);
-        Ok(())
+        let (doing, deadline) = ("cannot declare a retry queue on", self.link.deadline());
+        self.link.repeat(doing, deadline, declaring).await
     }
 
-    async fn send(&self, route: Route<'_>, body: &[u8], properties: &BasicProperties) -> Result<Published, BusError> {
-        let (settings, deadline) = (&self.link.settings, self.deadline());
-        loop {
-            let session = self.link.session(deadline).await?;
+    /// Sends a message until the broker has confirmed it. A copy of it has the same id, so that receivers can recognize
+    /// it.
+    async fn send(&self, route: Route<'_>, body: &Bytes, properties: &BasicProperties) -> Result<Published, BusError> {
+        let sending = |session: Arc<Session>| async move {
             meters::sent();
-            let sending = session.publish(route, body, properties.clone());
-            let error = match time::timeout_at(deadline, sending).await {
-                Ok(Ok(published)) => {
-                    match published {
-                        Published::Routed => meters::confirmed(),
-                        Published::Unroutable => meters::returned(),
-                        Published::Refused => meters::refused(),
-                    }
-                    return Ok(published);
-                }
-                Ok(Err(error)) => error,
-                Err(elapsed) => return Err(provider("a message was not confirmed in time by", settings, elapsed)),
-            };
-            if self.link.closed.is_cancelled() {
-                return Err(BusError::Closed);
+            let sent = session.publish(route, body, properties).await;
+            let refused = sent.as_ref().err().and_then(refusal);
+            if refused == Some(AMQPSoftError::NOTFOUND) {
+                // The exchange is gone: the next session declares it.
+                session.give_up();
             }
-            if !may_pass(&session, &error) || Instant::now() >= deadline {
-                return Err(provider("cannot publish on", settings, error));
-            }
-            // It is not known whether the broker has the message. The same id is sent again, so that receivers can
-            // recognize the second copy.
-            tracing::debug!(%error, "a message was not confirmed; sending it again");
-            time::sleep(PAUSE).await;
+            sent
+        };
+        let sent = self.link.repeat("cannot publish on", self.link.deadline(), sending);
+        let published = sent.await?;
+        match published {
+            Published::Routed => meters::confirmed(),
+            Published::Unroutable => meters::returned(),
+            Published::Refused => meters::refused(),
         }
-    }
-
-    fn deadline(&self) -> Instant {
-        deadline_after(Instant::now(), self.link.settings.publish_wait)
-    }
-}
-
-/// Returns `true` if the message may be confirmed at the next attempt.
-fn may_pass(session: &Session, error: &lapin::Error) -> bool {
-    match refusal(error) {
-        // The exchange is gone: the next session declares it.
-        Some(AMQPSoftError::NOTFOUND) => {
-            session.give_up();
-            true
-        }
-        Some(_) => false,
-        None => true,
+        Ok(published)
     }
 }

@@ -60,7 +60,9 @@ pub struct RabbitMqSettings {
     /// File with further trusted certificates in PEM, for a private authority. Default `None`.
     pub ca_file: Option<PathBuf>,
     /// `true` for replicated quorum queues, which also bound the deliveries of a message that ends its consumer's
-    /// process. Default `false`: the original's classic queues. A queue cannot change its kind.
+    /// process. Default `false`: the original's classic queues. A queue cannot change its kind. With RabbitMQ from version 4
+    /// on, queues of dead letters that an earlier version of this crate has declared need the policy `delivery-limit: -1`,
+    /// or the broker drops a letter that was inspected 20 times; a warning names them.
     pub quorum_queues: bool,
     /// Maximum number of messages that wait in a queue. Beyond it the broker refuses further ones, and publishing fails
     /// with [`BusError::Rejected`]. Default `None`: no maximum, as in the original.
@@ -71,7 +73,8 @@ pub struct RabbitMqSettings {
     /// Time for which an ephemeral subscription outlives its connection, so that replies that arrive while the
     /// connection is down are kept. Default `None`: its queue is exclusive, and ends with the connection.
     pub reply_queue_expiry: Option<Duration>,
-    /// Maximum time in which a message must be confirmed by the broker, reconnections included. Default 30 s.
+    /// Maximum time in which a message must be confirmed by the broker, and any other operation must end, reconnections
+    /// included. Default 30 s.
     pub publish_wait: Duration,
     /// Maximum size of a message in bytes, headers included. Default 16 MiB. A larger one that arrives becomes a dead
     /// letter.

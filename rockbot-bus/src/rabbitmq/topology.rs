@@ -18,10 +18,12 @@ use std::time::Duration;
 use lapin::options::{
     ExchangeDeclareOptions, ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
 };
+use lapin::protocol::AMQPSoftError;
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Connection, ExchangeKind};
 use rockbot_core::messaging::{BusError, check_topic};
 
+use super::error::refusal;
 use super::layout::{self, ExchangeLayout};
 use super::mapping::number;
 use super::settings::RabbitMqSettings;
@@ -120,14 +122,19 @@ pub(super) async fn declare_exchanges(connection: &Connection, settings: &Rabbit
     channel.close(200, "done".into()).await
 }
 
-/// Declares and binds the queues of a subscription. Declaring what exists changes nothing; what exists with other
-/// arguments is an error.
+/// Declares and binds the queues of a subscription, and returns the channel. Declaring what exists changes nothing; what
+/// exists with other arguments is an error.
 pub(super) async fn declare(
-    channel: &Channel,
+    connection: &Connection,
     spec: &SubscriptionSpec,
     settings: &RabbitMqSettings,
-) -> lapin::Result<()> {
-    declare_dead_letters(channel, spec, settings).await?;
+) -> lapin::Result<Channel> {
+    let channel = declare_dead_letters(connection, spec, settings).await?;
+    declare_queues(&channel, spec, settings).await?;
+    Ok(channel)
+}
+
+async fn declare_queues(channel: &Channel, spec: &SubscriptionSpec, settings: &RabbitMqSettings) -> lapin::Result<()> {
     let queue = spec.queue(settings);
     if settings.exchange_layout == ExchangeLayout::Fanout {
         let topic = spec.pattern.as_str();
@@ -203,25 +210,60 @@ pub(super) async fn delete_unused(connection: &Connection, settings: &RabbitMqSe
 }
 
 async fn declare_dead_letters(
-    channel: &Channel,
+    connection: &Connection,
     spec: &SubscriptionSpec,
     settings: &RabbitMqSettings,
-) -> lapin::Result<()> {
+) -> lapin::Result<Channel> {
     let name = spec.dead_letters(settings);
+    let channel = connection.create_channel().await?;
     let mut arguments = FieldTable::default();
     if spec.options.ephemeral {
         arguments.insert("x-max-length".into(), AMQPValue::LongInt(MAX_EPHEMERAL_DEAD_LETTERS));
-        return declare_kept(channel, &name, settings, arguments).await;
+        declare_kept(&channel, &name, settings, arguments).await?;
+        return Ok(channel);
     }
-    if settings.quorum_queues {
-        arguments.insert("x-queue-type".into(), text("quorum"));
+    let channel = match settings.quorum_queues {
+        true => declare_quorum_letters(connection, channel, &name, settings).await?,
+        false => {
+            declare_kept(&channel, &name, settings, arguments).await?;
+            channel
+        }
+    };
+    if settings.exchange_layout == ExchangeLayout::Topic {
+        let exchange = &settings.dead_letter_exchange_name;
+        bind(&channel, &name, exchange, spec.pattern.as_str()).await?;
     }
-    declare_kept(channel, &name, settings, arguments).await?;
-    if settings.exchange_layout == ExchangeLayout::Fanout {
-        return Ok(());
+    Ok(channel)
+}
+
+/// Declares a quorum queue of dead letters, and returns the channel, or another one if the broker has closed it.
+///
+/// From version 4 on the broker drops a message of a quorum queue that came back 20 times, and dead letters come back
+/// whenever they are inspected: such a queue has a limit that is not reached. One that was declared without cannot be
+/// changed, and is used as it is.
+async fn declare_quorum_letters(
+    connection: &Connection,
+    channel: Channel,
+    name: &str,
+    settings: &RabbitMqSettings,
+) -> lapin::Result<Channel> {
+    let mut arguments = FieldTable::default();
+    arguments.insert("x-queue-type".into(), text("quorum"));
+    let older = arguments.clone();
+    arguments.insert("x-delivery-limit".into(), AMQPValue::LongInt(i32::MAX));
+    match declare_kept(&channel, name, settings, arguments).await {
+        Ok(()) => return Ok(channel),
+        Err(error) if refusal(&error) == Some(AMQPSoftError::PRECONDITIONFAILED) => {}
+        Err(error) => return Err(error),
     }
-    let exchange = &settings.dead_letter_exchange_name;
-    bind(channel, &name, exchange, spec.pattern.as_str()).await
+    let channel = connection.create_channel().await?;
+    declare_kept(&channel, name, settings, older).await?;
+    tracing::warn!(
+        queue = %name,
+        "a dead-letter queue has no delivery limit of its own: from version 4 on RabbitMQ drops a letter that was \
+         inspected 20 times; set the policy `delivery-limit` of the queue to -1, or delete the queue when it is empty"
+    );
+    Ok(channel)
 }
 
 /// Returns the arguments of a queue of `spec`, of which there are `share`.

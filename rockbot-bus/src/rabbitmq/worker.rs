@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::connection::Link;
+use super::connection::{Link, Session};
 use super::publisher::Publisher;
+use super::topology;
 use crate::consumer;
 
 /// A consumer that moves messages to other queues of the broker.
@@ -12,6 +13,21 @@ pub(super) type Worker = consumer::Worker<Publisher>;
 impl Worker {
     pub(super) fn link(&self) -> &Arc<Link> {
         &self.publisher.link
+    }
+
+    /// Declares the queues of the subscription again, since one of them is gone.
+    pub(super) async fn redeclare(&self) {
+        let (link, spec) = (self.link(), &self.spec);
+        let declaring = |session: Arc<Session>| async move {
+            session.forget_delays();
+            let channel = topology::declare(session.connection(), spec, &link.settings).await?;
+            channel.close(200, "done".into()).await
+        };
+        let doing = "cannot declare the queues of a subscription on";
+        if let Err(error) = link.repeat(doing, link.deadline(), declaring).await {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::warn!(subscription = %spec.name, %error, cause, "a queue that is gone cannot be declared again");
+        }
     }
 
     /// Returns the number of messages that the broker hands over in advance, per queue.

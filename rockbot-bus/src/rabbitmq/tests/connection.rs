@@ -17,7 +17,7 @@ use super::proxy::Proxy;
 use crate::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 
 /// Connects a bus through a proxy.
-async fn behind_proxy(broker: &TestBroker) -> (Arc<RabbitMqBus>, Proxy) {
+pub(super) async fn behind_proxy(broker: &TestBroker) -> (Arc<RabbitMqBus>, Proxy) {
     let mut settings = broker.settings();
     let proxy = Proxy::start(&settings.host_name, settings.port).await;
     (settings.host_name, settings.port) = ("127.0.0.1".to_owned(), proxy.port);

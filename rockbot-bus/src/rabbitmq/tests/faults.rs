@@ -86,7 +86,9 @@ async fn a_late_reply_reaches_no_later_request() {
         let name = broker.name("s");
         let _subscription = server.on_with("ask", &name, options, handler).await.unwrap();
         let client = RequestClient::new(asker, "asker").with_time_limit(PATIENCE);
-        let hasty = text("slow").with_header(headers::TIMEOUT_MS, "100");
+        // The client subscribes to its replies with its first request.
+        client.call("ask", text("first")).await.unwrap();
+        let hasty = text("slow").with_header(headers::TIMEOUT_MS, "500");
         let late = client.call("ask", hasty).await;
         assert!(matches!(late, Err(RequestError::TimedOut { .. })), "{late:?}");
         gate.add_permits(1);

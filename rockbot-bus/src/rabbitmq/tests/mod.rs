@@ -5,12 +5,14 @@ mod connection;
 mod fanout;
 mod faults;
 mod meters;
+mod moved;
 mod node;
 mod original;
 mod partitions;
 mod proxy;
 mod restart;
 mod settings;
+mod stalled;
 mod tls;
 mod topology;
 

@@ -27,6 +27,8 @@ struct ProxyState {
     /// `true` if confirms are swallowed and the connection is cut instead.
     cuts_at_confirm: AtomicBool,
     connections: AtomicUsize,
+    /// `true` while nothing is carried in either direction.
+    stalls: watch::Sender<bool>,
 }
 
 impl Proxy {
@@ -39,6 +41,7 @@ impl Proxy {
             refuses: AtomicBool::new(false),
             cuts_at_confirm: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
+            stalls: watch::Sender::new(false),
         });
         Self {
             port: listener.local_addr().unwrap().port(),
@@ -55,6 +58,11 @@ impl Proxy {
     /// Refuses or accepts connections from now on.
     pub(super) fn refuse(&self, refuses: bool) {
         self.state.refuses.store(refuses, Ordering::SeqCst);
+    }
+
+    /// Stops or resumes to carry bytes. Connections stay open and further ones are accepted.
+    pub(super) fn stall(&self, stalls: bool) {
+        self.state.stalls.send_replace(stalls);
     }
 
     /// Cuts the connection, once, in place of the next confirm of the broker.
@@ -98,20 +106,24 @@ async fn carry(client: TcpStream, state: Arc<ProxyState>) {
     let (from_broker, to_broker) = broker.into_split();
     tokio::select! {
         _ = cuts.changed() => {}
-        () = copy(from_client, to_broker, None) => {}
-        () = copy(from_broker, to_client, Some(&state)) => {}
+        () = copy(from_client, to_broker, &state, false) => {}
+        () = copy(from_broker, to_client, &state, true) => {}
     }
 }
 
-/// Copies bytes until an end. With a state, ends in place of a confirm if the test asked for it.
-async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: Option<&ProxyState>) {
+/// Copies bytes until an end. From the broker, ends in place of a confirm if the test asked for it.
+async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &ProxyState, is_from_broker: bool) {
+    let mut stalls = state.stalls.subscribe();
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let Ok(read @ 1..) = from.read(&mut buffer).await else {
             return;
         };
-        let has_confirm = buffer[..read].windows(ACK.len()).any(|bytes| bytes == ACK);
-        if has_confirm && state.is_some_and(|state| state.cuts_at_confirm.swap(false, Ordering::SeqCst)) {
+        let has_confirm = is_from_broker && buffer[..read].windows(ACK.len()).any(|bytes| bytes == ACK);
+        if has_confirm && state.cuts_at_confirm.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        if stalls.wait_for(|stalls| !stalls).await.is_err() {
             return;
         }
         if to.write_all(&buffer[..read]).await.is_err() {

@@ -47,6 +47,37 @@ async fn publishers_at_once_learn_of_their_own_message() {
     .await;
 }
 
+/// The broker refuses a message by closing its channel; only its own publisher learns of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_message_fails_no_other() {
+    with_broker(async |broker| {
+        let bus = broker.bus().await;
+        let (seen, mut inbox) = inbox();
+        let name = broker.name("s");
+        let _subscription = bus.on("a", &name, seen).await.unwrap();
+        let mut publishers = tokio::task::JoinSet::new();
+        for number in 0..100 {
+            let bus = std::sync::Arc::clone(&bus);
+            publishers.spawn(async move { bus.publish("a", text(&number.to_string()).into()).await.unwrap() });
+        }
+        let publisher = &bus.shared.publisher;
+        let foreign = lapin::BasicProperties::default().with_user_id("other".into());
+        let refused = publisher.to_queue(&broker.queue(&name), &"x".into(), &foreign).await;
+        assert!(matches!(refused, Err(BusError::Provider { .. })), "{refused:?}");
+        while let Some(reach) = publishers.join_next().await {
+            assert_eq!(reach.unwrap(), Reach::Subscribers);
+        }
+        // A message whose confirm was lost with the channel may come twice.
+        let mut missing: std::collections::BTreeSet<_> = (0..100).map(|number| number.to_string()).collect();
+        while !missing.is_empty() {
+            let text = inbox.texts(1).await.remove(0);
+            assert_ne!(text, "x");
+            missing.remove(&text);
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn another_process_cannot_give_a_name_another_meaning() {
     with_broker(async |broker| {

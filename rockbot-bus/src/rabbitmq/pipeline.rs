@@ -1,0 +1,225 @@
+//! Publishing over one channel, with many messages in flight.
+//!
+//! The broker confirms the messages of a channel in batches, so one channel is faster than many. The client hands a
+//! returned message to whichever confirm comes next, which may be that of another message. A task owns all confirms of
+//! the channel and finds the message that was returned by its id and its route.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use lapin::options::BasicPublishOptions;
+use lapin::types::ShortString;
+use lapin::{BasicProperties, Channel, ChannelState, Confirmation, Connection, ErrorKind};
+use tokio::sync::{Mutex as FairMutex, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::channels::{self, Published, Route};
+
+/// Maximum number of messages in flight on the channel; further publishers wait.
+const MAX_IN_FLIGHT: usize = 64;
+
+/// The channel over which a session publishes. It is opened by the first message, and by the next one after it failed.
+#[derive(Default)]
+pub(super) struct Pipeline {
+    requests: Mutex<Option<mpsc::Sender<Request>>>,
+    /// Held while the channel is opened.
+    opening: FairMutex<()>,
+}
+
+/// A message to publish.
+struct Request {
+    message: Address,
+    body: Bytes,
+    properties: BasicProperties,
+    reply: oneshot::Sender<lapin::Result<Published>>,
+}
+
+/// The properties by which a returned message is known. Two messages with the same ones are the same message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Address {
+    exchange: ShortString,
+    key: ShortString,
+    id: Option<ShortString>,
+}
+
+impl Pipeline {
+    /// Publishes a message and waits for the broker's confirm.
+    ///
+    /// When the broker closes the channel, all messages in flight end in the same error, whichever caused it.
+    pub(super) async fn publish(
+        &self,
+        connection: &Connection,
+        lost: &CancellationToken,
+        route: Route<'_>,
+        body: &Bytes,
+        properties: &BasicProperties,
+    ) -> lapin::Result<Published> {
+        let requests = match self.open_channel() {
+            Some(requests) => requests,
+            // Boxed, since hardly a message opens the channel.
+            None => Box::pin(self.open(connection, lost)).await?,
+        };
+        let (reply, published) = oneshot::channel();
+        let request = Request {
+            message: Address {
+                exchange: route.exchange.into(),
+                key: route.key.into(),
+                id: properties.message_id().clone(),
+            },
+            body: body.clone(),
+            properties: properties.clone(),
+            reply,
+        };
+        // The task ends with its channel, whatever waits for it.
+        let ended = || ErrorKind::InvalidChannelState(ChannelState::Closed, "publishing").into();
+        requests.send(request).await.map_err(|_| ended())?;
+        published.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    fn open_channel(&self) -> Option<mpsc::Sender<Request>> {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.as_ref().filter(|requests| !requests.is_closed()).cloned()
+    }
+
+    async fn open(&self, connection: &Connection, lost: &CancellationToken) -> lapin::Result<mpsc::Sender<Request>> {
+        let _opening = self.opening.lock().await;
+        if let Some(requests) = self.open_channel() {
+            return Ok(requests);
+        }
+        let channel = channels::open(connection).await?;
+        let (sender, requests) = mpsc::channel(MAX_IN_FLIGHT);
+        let publishing = InFlight::new(channel).run(requests);
+        let lost = lost.clone();
+        tokio::spawn(async move { lost.run_until_cancelled(publishing).await });
+        let mut open = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(open.insert(sender).clone())
+    }
+}
+
+/// The messages of a channel that were not answered yet.
+struct InFlight {
+    channel: Arc<Channel>,
+    messages: Vec<SentMessage>,
+    /// Messages that the broker returned, each with the confirm of some message.
+    returned: Vec<Address>,
+}
+
+struct SentMessage {
+    message: Address,
+    confirm: Pin<Box<dyn Future<Output = lapin::Result<Confirmation>> + Send>>,
+    /// The broker's confirm, once it is there.
+    published: Option<Published>,
+    reply: oneshot::Sender<lapin::Result<Published>>,
+}
+
+impl InFlight {
+    fn new(channel: Channel) -> Self {
+        Self {
+            channel: Arc::new(channel),
+            messages: Vec::with_capacity(MAX_IN_FLIGHT),
+            returned: Vec::new(),
+        }
+    }
+
+    /// Publishes messages until the channel fails, or the session is gone and all are answered.
+    async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        let mut is_open = true;
+        while is_open || !self.messages.is_empty() {
+            let has_room = is_open && self.messages.len() < MAX_IN_FLIGHT;
+            let failed = tokio::select! {
+                biased;
+                // All that wait are taken before they are sent together.
+                request = requests.recv(), if has_room => {
+                    match request {
+                        Some(request) => self.begin(request),
+                        None => is_open = false,
+                    }
+                    continue;
+                }
+                failed = poll_fn(|context| self.poll_confirms(context)) => failed,
+            };
+            let Err(error) = failed else { continue };
+            for sent in self.messages {
+                let _ = sent.reply.send(Err(error.clone()));
+            }
+            return;
+        }
+    }
+
+    fn begin(&mut self, request: Request) {
+        let (channel, message) = (Arc::clone(&self.channel), request.message.clone());
+        let (body, properties) = (request.body, request.properties);
+        let options = BasicPublishOptions {
+            mandatory: true,
+            ..BasicPublishOptions::default()
+        };
+        let confirm = async move {
+            let sent = channel.basic_publish(message.exchange, message.key, options, &body, properties);
+            sent.await?.await
+        };
+        self.messages.push(SentMessage {
+            message: request.message,
+            confirm: Box::pin(confirm),
+            published: None,
+            reply: request.reply,
+        });
+    }
+
+    /// Sends messages, and answers those that are confirmed. Ready if some were answered or the channel failed.
+    fn poll_confirms(&mut self, context: &mut Context<'_>) -> Poll<lapin::Result<()>> {
+        // A returned message comes with a confirm that precedes its own or is its own. One that precedes a confirm seen
+        // in one pass is seen in the next at the latest.
+        while self.poll_once(context)? {}
+        match self.answer() {
+            true => Poll::Ready(Ok(())),
+            false => Poll::Pending,
+        }
+    }
+
+    /// Looks at each message that is not confirmed. Returns `true` if one of them is now.
+    fn poll_once(&mut self, context: &mut Context<'_>) -> lapin::Result<bool> {
+        let mut is_any = false;
+        for sent in &mut self.messages {
+            if sent.published.is_some() {
+                continue;
+            }
+            let Poll::Ready(confirmation) = sent.confirm.as_mut().poll(context)? else {
+                continue;
+            };
+            let (published, returned) = match confirmation {
+                Confirmation::Ack(returned) => (Published::Routed, returned),
+                Confirmation::Nack(returned) => (Published::Refused, returned),
+                Confirmation::NotRequested => (Published::Routed, None),
+            };
+            sent.published = Some(published);
+            self.returned.extend(returned.map(|returned| Address {
+                exchange: returned.delivery.exchange,
+                key: returned.delivery.routing_key,
+                id: returned.delivery.properties.message_id().clone(),
+            }));
+            is_any = true;
+        }
+        Ok(is_any)
+    }
+
+    /// Answers the confirmed messages. While one that was returned is not confirmed, the confirm of another may still
+    /// hide a return, so all wait.
+    fn answer(&mut self) -> bool {
+        let is_unconfirmed = |sent: &SentMessage| sent.published.is_none() && self.returned.contains(&sent.message);
+        if self.messages.iter().any(is_unconfirmed) {
+            return false;
+        }
+        let (before, returned) = (self.messages.len(), std::mem::take(&mut self.returned));
+        for sent in self.messages.extract_if(.., |sent| sent.published.is_some()) {
+            let published = match returned.contains(&sent.message) {
+                true => Some(Published::Unroutable),
+                false => sent.published,
+            };
+            let _ = published.map(|published| sent.reply.send(Ok(published)));
+        }
+        self.messages.len() < before
+    }
+}

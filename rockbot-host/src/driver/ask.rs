@@ -189,7 +189,9 @@ impl Drive<'_> {
         if let Some(answer) = &self.answer_tool {
             answer.require(&mut request);
         }
-        ChatCall::new(request, self.cx.clone()).with_deltas(deltas)
+        ChatCall::new(request, self.cx.clone())
+            .with_deltas(deltas)
+            .with_cache(self.requests.clone())
     }
 
     /// Labels the turn by the descriptions of the tools that were registered since it began.

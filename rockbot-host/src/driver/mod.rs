@@ -27,7 +27,7 @@ mod recover;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rockbot_core::chat::Ledger;
+use rockbot_core::chat::{Ledger, RequestCache};
 use rockbot_core::support::deadline_after;
 use rockbot_core::tool::ToolView;
 use rockbot_core::trust::Label;
@@ -131,6 +131,8 @@ struct Drive<'a> {
     label: Label,
     /// The messages with the bytes of their media.
     resolved: ResolvedMessages,
+    /// The cache of the turn's requests. Out-of-band questions repeat none of them, and have no part in it.
+    requests: RequestCache,
     steps: VecDeque<TurnStep>,
     /// The beginning of the drive, by both clocks: its records are dated by the time since then, so that a jump of the wall
     /// clock does not count as work.
@@ -164,6 +166,7 @@ impl<'a> Drive<'a> {
             deadline,
             label: Label::HOST,
             resolved: ResolvedMessages::default(),
+            requests: RequestCache::default(),
             steps: VecDeque::new(),
             began: (driver.clock.now(), Instant::now()),
             delegations: Vec::new(),

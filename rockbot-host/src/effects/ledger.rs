@@ -174,6 +174,11 @@ impl EffectLedger {
         }
     }
 
+    /// Returns the time since `at` by the ledger's clock; none if it is yet to come.
+    pub(crate) fn age(&self, at: Timestamp) -> Duration {
+        Duration::from_millis(self.clock.now().as_millis().saturating_sub(at.as_millis()))
+    }
+
     fn try_enter(&self, key: Digest, is_repeated: bool) -> Result<Entry<'_>, watch::Receiver<()>> {
         let now = self.clock.now();
         let mut state = self.lock();

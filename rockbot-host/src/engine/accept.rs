@@ -94,11 +94,7 @@ impl TurnEngine {
                 self.spawn_new(live.clone(), claim, policy, run.at, admission);
                 Ok(live)
             }
-            // The reply is sent again: the first one may have been lost.
-            Acceptance::Known(RunState::Finished(outcome)) => {
-                self.reply_again(&live, &end_known(&live, &outcome));
-                Ok(live)
-            }
+            Acceptance::Known(RunState::Finished(outcome)) => Ok(self.end_known(live, &outcome)),
             // The turn runs, or a crash interrupted it. The task that runs it sends its reply.
             _ => Box::pin(self.rejoin(live)).await,
         }
@@ -223,9 +219,7 @@ impl TurnEngine {
         if let Some(running) = self.find(live.id()) {
             // Its reply may be out, though the journal does not have its end yet.
             if let TurnState::Ended(outcome) = running.state() {
-                live.publish(TurnState::Ended(outcome.clone()));
-                self.reply_again(&live, &outcome);
-                return Ok(live);
+                return Ok(self.end_again(live, &outcome));
             }
             return Ok(running);
         }
@@ -243,16 +237,21 @@ impl TurnEngine {
         let Some(RunState::Finished(outcome)) = state else {
             return Err(TurnError::Elsewhere(live.id().clone()));
         };
-        self.reply_again(&live, &end_known(&live, &outcome));
-        Ok(live)
+        Ok(self.end_known(live, &outcome))
     }
-}
 
-/// Publishes the end of a turn that the journal knows as finished, and returns its outcome.
-fn end_known(live: &LiveTurn, outcome: &RunBody) -> Arc<TurnOutcome> {
-    let outcome = Arc::new(read_outcome(live.id(), outcome));
-    live.publish(TurnState::Ended(outcome.clone()));
-    outcome
+    /// Ends the copy of a message whose turn the journal knows as finished.
+    fn end_known(&self, live: Arc<LiveTurn>, outcome: &RunBody) -> Arc<LiveTurn> {
+        let outcome = Arc::new(read_outcome(live.id(), outcome));
+        self.end_again(live, &outcome)
+    }
+
+    /// Ends the copy of a message whose turn has ended, and sends the reply again: the first one may have been lost.
+    fn end_again(&self, live: Arc<LiveTurn>, outcome: &Arc<TurnOutcome>) -> Arc<LiveTurn> {
+        live.publish(TurnState::Ended(outcome.clone()));
+        self.reply_again(&live, outcome);
+        live
+    }
 }
 
 /// The exclusive right to write the acceptance of one turn. Dropping it admits the next one.

@@ -33,6 +33,9 @@ const MAX_CONCURRENCY: usize = 64;
 /// Maximum part of the caller's time that is kept for the way of the answer; at most a tenth of it.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
+/// Maximum difference of the clocks of a caller and this host, by which a call that waited in a queue may seem older.
+const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
+
 /// Topic of calls that name no host.
 pub(crate) const TOOL_TOPIC: &str = "tool.invoke";
 
@@ -101,7 +104,7 @@ impl ToolInvokeHandler {
         request.clone().fail(&error)
     }
 
-    /// Runs a mutating call, or returns its first result.
+    /// Runs a mutating call, or returns its first result. A call whose caller has given up meanwhile does not begin.
     async fn respond_once(
         &self,
         request: &ToolInvokeRequest,
@@ -110,6 +113,11 @@ impl ToolInvokeHandler {
     ) -> ToolInvokeResponse {
         let key = EffectKey::of(cx.envelope(), request, call);
         let is_repeated = cx.delivery().attempt > 1;
+        if !is_repeated && self.is_too_late(cx) && self.effects.recall(key, call.deadline()).await.is_none() {
+            let error = "not run: the call waited in a queue until its caller had given up; if the caller still waits, \
+                         the clocks of the two hosts differ";
+            return request.clone().fail(&ToolError::execution_failed(error));
+        }
         match self.effects.enter(key, is_repeated, call.deadline()).await {
             Admission::New(guard) => {
                 let response = self.tools.call(request.clone(), call).await;
@@ -132,6 +140,13 @@ impl ToolInvokeHandler {
                     .fail(&ToolError::execution_failed(error).with_retryable(true))
             }
         }
+    }
+
+    /// Returns `true` if the caller's time was over before the call arrived, which its remaining time does not tell: a durable
+    /// queue keeps calls while no worker runs.
+    fn is_too_late(&self, cx: &MessageContext) -> bool {
+        let limit = headers::timeout(&cx.envelope().headers);
+        limit.is_some_and(|limit| self.effects.age(cx.envelope().timestamp) > limit + CLOCK_SKEW)
     }
 }
 

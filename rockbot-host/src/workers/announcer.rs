@@ -8,7 +8,7 @@ use rockbot_core::messaging::{
     Bus, BusError, Delivery, Disposition, Message, MessagePublisherExt as _, MessageSubscriberExt as _,
     SubscribeOptions, Subscription,
 };
-use rockbot_core::tool::{Owner, ToolGuides, ToolRegistration, ToolRegistry};
+use rockbot_core::tool::{GuideSnapshot, Owner, ToolGuides, ToolRegistration, ToolRegistry};
 use rockbot_core::{AgentIdentity, ToolName};
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
@@ -51,6 +51,7 @@ struct Announcements {
     of: Announcer,
     revision: u64,
     tools: Vec<ToolRegistration>,
+    guides: GuideSnapshot,
 }
 
 impl Announcer {
@@ -63,6 +64,7 @@ impl Announcer {
         let questions = self.listen(&asked).await?;
         let announcements = Announcements {
             tools: self.tools(),
+            guides: self.guides.snapshot(),
             of: self,
             revision: 1,
         };
@@ -99,24 +101,6 @@ impl Announcer {
         registrations.filter(is_announced).cloned().collect()
     }
 
-    fn announcement(&self, revision: u64, tools: &[ToolRegistration]) -> ToolsAnnounced {
-        let guides = self.guides.snapshot();
-        let guides = guides.values().map(|guide| AnnouncedGuide {
-            name: guide.name().to_owned(),
-            summary: guide.summary().to_owned(),
-            document: guide.document().into_owned(),
-        });
-        ToolsAnnounced {
-            worker: self.identity.name().to_string(),
-            instance: self.identity.instance_id().to_string(),
-            revision,
-            lease_ms: self.lease_ms(),
-            topic: self.topic.clone(),
-            tools: tools.to_vec(),
-            guides: guides.collect(),
-        }
-    }
-
     fn lease_ms(&self) -> u64 {
         u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX)
     }
@@ -149,20 +133,49 @@ impl Announcements {
         loop {
             tokio::select! {
                 Ok(()) = generations.changed() => {
-                    let tools = self.of.tools();
-                    if tools != self.tools {
-                        (self.tools, self.revision) = (tools, self.revision + 1);
+                    if self.refresh() {
                         self.announce().await;
                     }
                 }
-                () = asked.notified() => self.announce().await,
-                _ = heartbeats.tick() => self.beat().await,
+                () = asked.notified() => {
+                    self.refresh();
+                    self.announce().await;
+                }
+                // Guides have no watch: their changes are announced in place of the next heartbeat.
+                _ = heartbeats.tick() => match self.refresh() {
+                    true => self.announce().await,
+                    false => self.beat().await,
+                },
             }
         }
     }
 
+    /// Takes the present tools and guides, and returns `true` if they differ from the announced ones.
+    fn refresh(&mut self) -> bool {
+        let (tools, guides) = (self.of.tools(), self.of.guides.snapshot());
+        let has_changed = tools != self.tools || !Arc::ptr_eq(&guides, &self.guides);
+        if has_changed {
+            (self.tools, self.guides) = (tools, guides);
+            self.revision += 1;
+        }
+        has_changed
+    }
+
     async fn announce(&self) {
-        let announcement = self.of.announcement(self.revision, &self.tools);
+        let guides = self.guides.values().map(|guide| AnnouncedGuide {
+            name: guide.name().to_owned(),
+            summary: guide.summary().to_owned(),
+            document: guide.document().into_owned(),
+        });
+        let announcement = ToolsAnnounced {
+            worker: self.of.identity.name().to_string(),
+            instance: self.of.identity.instance_id().to_string(),
+            revision: self.revision,
+            lease_ms: self.of.lease_ms(),
+            topic: self.of.topic.clone(),
+            tools: self.tools.clone(),
+            guides: guides.collect(),
+        };
         self.of.publish(&announcement).await;
     }
 

@@ -14,6 +14,9 @@ const MAX_WORKERS: usize = 64;
 /// Maximum number of processes of one name.
 const MAX_INSTANCES: usize = 256;
 
+/// Maximum length of the descriptions, schemas and guides of all workers together, in bytes.
+const MAX_TEXT: usize = 16 * 1024 * 1024;
+
 /// Shortest lease: a shorter one would end between two heartbeats of a busy process.
 const MIN_LEASE: Duration = Duration::from_secs(1);
 
@@ -32,6 +35,13 @@ struct KnownWorker {
     instances: BTreeMap<String, KnownInstance>,
     /// The announcement that counts: of a rolling update, the one that began last.
     offer: Arc<ToolsAnnounced>,
+}
+
+impl KnownWorker {
+    /// Returns `true` if the process whose announcement counts is gone.
+    fn is_orphaned(&self) -> bool {
+        !self.instances.contains_key(&self.offer.instance)
+    }
 }
 
 #[derive(Debug)]
@@ -62,6 +72,13 @@ impl Directory {
         if !is_known && self.workers.len() >= MAX_WORKERS {
             return Change::Refused("there are too many workers");
         }
+        let others = self
+            .workers
+            .values()
+            .filter(|worker| worker.offer.worker != announced.worker);
+        if others.map(|worker| worker.offer.text_len()).sum::<usize>() + announced.text_len() > MAX_TEXT {
+            return Change::Refused("the descriptions of all workers together are too long");
+        }
         let offer = Arc::new(announced);
         let worker = self.workers.entry(offer.worker.clone()).or_insert_with(|| KnownWorker {
             instances: BTreeMap::new(),
@@ -80,8 +97,7 @@ impl Directory {
         };
         worker.instances.insert(offer.instance.clone(), instance);
         // An announcement that is repeated, since an agent asked, changes nothing.
-        let is_orphaned = !worker.instances.contains_key(&worker.offer.instance);
-        if is_known && before == Some(offer.revision) && !is_orphaned {
+        if is_known && before == Some(offer.revision) && !worker.is_orphaned() {
             return Change::None;
         }
         let before = std::mem::replace(&mut worker.offer, offer.clone());
@@ -91,16 +107,26 @@ impl Directory {
         }
     }
 
-    /// Takes a sign of life, which renews the lease of a known process.
+    /// Takes a sign of life, which renews the lease of a known process. A process beyond the bounds is not asked, since its
+    /// announcement would be refused.
     pub(super) fn heartbeat(&mut self, heartbeat: &WorkerHeartbeat, now: Instant) -> Change {
-        let worker = self.workers.get_mut(&heartbeat.worker);
-        let instance = worker.and_then(|worker| worker.instances.get_mut(&heartbeat.instance));
-        match instance {
+        let has_room = self.workers.len() < MAX_WORKERS;
+        let Some(worker) = self.workers.get_mut(&heartbeat.worker) else {
+            return if has_room { Change::Ask } else { Change::None };
+        };
+        let has_room = worker.instances.len() < MAX_INSTANCES;
+        match worker.instances.get_mut(&heartbeat.instance) {
             Some(instance) if instance.revision == heartbeat.revision => {
                 instance.expires = expiry(heartbeat.lease_ms, now);
-                Change::None
+                // The answer to the question about the remaining processes was lost.
+                if worker.is_orphaned() {
+                    Change::Ask
+                } else {
+                    Change::None
+                }
             }
             Some(instance) if instance.revision > heartbeat.revision => Change::None,
+            None if !has_room => Change::None,
             _ => Change::Ask,
         }
     }

@@ -51,6 +51,7 @@
 mod announcer;
 mod directory;
 mod options;
+mod questions;
 mod remote_tools;
 mod remote_worker;
 mod taken_tools;

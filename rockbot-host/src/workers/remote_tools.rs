@@ -33,8 +33,8 @@ const MAX_ABANDONED: usize = 256;
 /// has been silent for its lease. A running turn keeps what its model has seen; a call of a tool that is gone fails with
 /// words that say so. A tool of the agent's own takes precedence over one of a worker with the same name.
 ///
-/// What workers say about their tools is text of other programs: it is defused, bounded, and makes the turns that may see
-/// it untrusted, unless the operator [vouches](Self::vouch_for) for the worker. Announcements over an unauthenticated
+/// What workers say about their tools is text of other programs: it is defused, bounded (2 MiB for a worker, 16 MiB for all),
+/// and makes the turns that may see it untrusted, unless the operator [vouches](Self::vouch_for) for the worker. Announcements over an unauthenticated
 /// channel ([`Trust::Untrusted`](rockbot_core::context::Trust::Untrusted)) are ignored.
 ///
 /// The section `RemoteTools` of the configuration adds to what code sets: `Workers`, `Vouched` and `Expected`, lists of

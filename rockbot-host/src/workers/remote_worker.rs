@@ -18,8 +18,8 @@ use super::wire::{AnnouncedGuide, ToolsAnnounced};
 /// Maximum number of tools of one worker; the others are left out.
 const MAX_TOOLS: usize = 256;
 
-/// Maximum length of the descriptions and schemas of one worker, in bytes.
-const MAX_TEXT: usize = 1024 * 1024;
+/// Maximum length of the descriptions, schemas and guides of one worker, in bytes.
+const MAX_TEXT: usize = 2 * 1024 * 1024;
 
 /// Maximum number of tools of a worker that are left out, because of their names or schemas, before all are.
 const MAX_REFUSED: usize = 16;
@@ -61,9 +61,8 @@ impl Caller {
         if !offer.topic.starts_with(CALL_TOPICS) || check_topic(&offer.topic).is_err() {
             return Err("its topic is not below `tool.`");
         }
-        let length = |tool: &ToolRegistration| tool.description.len() + tool.parameters_schema.to_string().len();
-        if offer.tools.iter().map(length).sum::<usize>() > MAX_TEXT {
-            return Err("its descriptions are too long");
+        if offer.text_len() > MAX_TEXT {
+            return Err("its descriptions and guides are too long");
         }
         let registrations = offer.tools.iter().take(MAX_TOOLS);
         let tools = registrations.map(|tool| self.tool(tool, offer, is_vouched));

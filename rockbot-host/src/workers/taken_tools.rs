@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::directory::{Change, Directory};
 use super::options::Options;
+use super::questions::Questions;
 use super::remote_worker::{Caller, replace, source};
 use super::wire::{ANNOUNCE_TOPIC, ToolCallCancelled, ToolsAnnounced, ToolsWanted, ToolsWithdrawn, WorkerHeartbeat};
 
@@ -46,26 +47,25 @@ impl TakenTools {
         stop: CancellationToken,
     ) {
         stop.run_until_cancelled(self.publish(&ToolsWanted {})).await;
+        let mut questions = Questions::asked_at(Instant::now());
         loop {
-            let expiry = self.directory.next_expiry();
-            let expired = async {
-                match expiry {
-                    Some(at) => sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let (expiry, question) = (self.directory.next_expiry(), questions.due());
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(message) = messages.recv() => {
                     let change = self.take(&message);
-                    self.apply(change, &stop).await;
+                    self.apply(change, &mut questions);
                 }
                 Some(message_id) = given_up.recv() => {
                     stop.run_until_cancelled(self.publish(&ToolCallCancelled { message_id })).await;
                 }
-                () = expired => {
+                () = reached(question) => {
+                    stop.run_until_cancelled(self.publish(&ToolsWanted {})).await;
+                    questions.asked(Instant::now());
+                }
+                () = reached(expiry) => {
                     while let Some(change) = self.directory.expire(Instant::now()) {
-                        self.apply(change, &stop).await;
+                        self.apply(change, &mut questions);
                     }
                 }
             }
@@ -104,11 +104,14 @@ impl TakenTools {
         is_wanted && instance != &**self.identity.instance_id()
     }
 
-    async fn apply(&mut self, change: Change, stop: &CancellationToken) {
+    fn apply(&mut self, change: Change, questions: &mut Questions) {
         match change {
             Change::None => {}
-            Change::Ask => _ = stop.run_until_cancelled(self.publish(&ToolsWanted {})).await,
-            Change::Offered(offer) => self.offer(&offer),
+            Change::Ask => questions.want(Instant::now()),
+            Change::Offered(offer) => {
+                questions.answered();
+                self.offer(&offer);
+            }
             Change::Gone(worker) => self.remove(&worker),
             Change::Refused(why) => tracing::warn!(why, "the tools of a worker are not taken"),
         }
@@ -144,6 +147,14 @@ impl TakenTools {
         if let Err(error) = self.bus.send(self.identity.name(), message).await {
             tracing::warn!(%error, message_type = M::TYPE, "workers could not be reached; trying again");
         }
+    }
+}
+
+/// Waits for a moment; for ever if there is none.
+async fn reached(moment: Option<Instant>) {
+    match moment {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -8,11 +8,12 @@ use rockbot_core::messaging::{Delivery, Disposition, MessageSubscriberExt as _, 
 use rockbot_core::tool::{ToolErrorCode, ToolInvokeRequest, ToolRegistration};
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::directory::{Change, Directory};
+use super::questions::Questions;
 use super::remote_worker::Caller;
-use super::wire::{ToolsAnnounced, ToolsWithdrawn, WorkerHeartbeat};
+use super::wire::{AnnouncedGuide, ToolsAnnounced, ToolsWithdrawn, WorkerHeartbeat};
 use crate::bus::InProcessBus;
 
 const LEASE: Duration = Duration::from_secs(15);
@@ -158,4 +159,87 @@ async fn the_time_limit_of_calls_may_exceed_that_of_requests() {
     assert_eq!(called.unwrap_err().code(), ToolErrorCode::OutcomeUnknown);
     assert_eq!(limits.recv().await, Some(Some(limit)));
     assert!(began.elapsed() >= limit, "{:?}", began.elapsed());
+}
+
+#[test]
+fn workers_beyond_the_bounds_are_not_asked_and_orphaned_offers_are() {
+    let (mut known, now) = (Directory::default(), Instant::now());
+    known.announced(announced("a", 1, &["t"]), now);
+    known.announced(announced("b", 1, &["u"]), now);
+    assert_eq!(known.withdrawn(&withdrawn("b")), Change::Ask);
+    assert_eq!(
+        known.heartbeat(&heartbeat("a", 1), now),
+        Change::Ask,
+        "the answer was lost"
+    );
+    known.announced(announced("a", 1, &["t"]), now);
+    assert_eq!(known.heartbeat(&heartbeat("a", 1), now), Change::None);
+    for number in 0..1000 {
+        let worker = format!("w{number}");
+        known.announced(
+            ToolsAnnounced {
+                worker,
+                ..announced("a", 1, &["t"])
+            },
+            now,
+        );
+        known.announced(announced(&format!("{number}"), 1, &["t"]), now);
+    }
+    let worker = "further".to_owned();
+    let further = WorkerHeartbeat {
+        worker,
+        ..heartbeat("a", 1)
+    };
+    assert_eq!(known.heartbeat(&further, now), Change::None);
+    assert_eq!(known.heartbeat(&heartbeat("further", 1), now), Change::None);
+}
+
+#[test]
+fn the_texts_of_all_workers_are_bounded_together() {
+    let (mut known, now) = (Directory::default(), Instant::now());
+    let guide = AnnouncedGuide {
+        name: "g".to_owned(),
+        summary: "s".to_owned(),
+        document: "x".repeat(1024 * 1024),
+    };
+    let large = |worker: &str| ToolsAnnounced {
+        worker: worker.to_owned(),
+        guides: vec![guide.clone()],
+        ..announced("a", 1, &["t"])
+    };
+    let outcomes: Vec<_> = (0..17)
+        .map(|number| outcome(&known.announced(large(&format!("w{number}")), now)))
+        .collect();
+    assert_eq!(outcomes[..15], vec!["offered t"; 15]);
+    assert_eq!(
+        outcomes[15..],
+        ["Refused(\"the descriptions of all workers together are too long\")"; 2]
+    );
+    assert_eq!(
+        outcome(&known.announced(large("w3"), now)),
+        "None",
+        "its own text does not count twice"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_back_off_until_they_bring_tools() {
+    let start = Instant::now();
+    let mut questions = Questions::asked_at(start);
+    let mut asked = Vec::new();
+    for _ in 0..8 {
+        questions.want(Instant::now());
+        questions.want(Instant::now());
+        sleep_until(questions.due().unwrap()).await;
+        questions.asked(Instant::now());
+        asked.push((Instant::now() - start).as_secs());
+    }
+    assert_eq!(asked, [1, 3, 7, 15, 31, 63, 123, 183]);
+    assert_eq!(questions.due(), None);
+    questions.answered();
+    questions.want(Instant::now());
+    sleep_until(questions.due().unwrap()).await;
+    questions.asked(Instant::now());
+    questions.want(Instant::now());
+    assert_eq!(questions.due(), Some(Instant::now() + Duration::from_secs(2)));
 }

@@ -33,6 +33,15 @@ pub(super) struct ToolsAnnounced {
     pub(super) guides: Vec<AnnouncedGuide>,
 }
 
+impl ToolsAnnounced {
+    /// Returns the length of what the worker says about its tools, in bytes.
+    pub(super) fn text_len(&self) -> usize {
+        let tool = |tool: &ToolRegistration| tool.description.len() + tool.parameters_schema.to_string().len();
+        let guide = |guide: &AnnouncedGuide| guide.name.len() + guide.summary.len() + guide.document.len();
+        self.tools.iter().map(tool).sum::<usize>() + self.guides.iter().map(guide).sum::<usize>()
+    }
+}
+
 /// A guide to the tools of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -55,37 +55,10 @@ impl MessageSettings {
         declared: &mut MergedDeclarations,
         problems: &mut Vec<BoxError>,
     ) -> Patterns {
-        self.routes.append(&mut declared.routes);
-        self.subscriptions.append(&mut declared.subscriptions);
-        if self.serves_users {
-            self.subscriptions.extend(handlers::user_subscriptions());
-        }
-        if self.serves_tools {
-            let topic = self.tool_topic(identity);
-            self.subscriptions
-                .extend([tool_subscription(&topic), cancel_subscription(), outcome_subscription()]);
-        }
+        self.merge(identity, declared);
         self.subscribe_to_handled_topics(problems);
         problems.extend(self.missing().map(BoxError::from));
-        let mut pending: Vec<PendingSubscription> = Vec::new();
-        for (pattern, options) in std::mem::take(&mut self.subscriptions) {
-            let Some(pattern) = note(TopicPattern::new(&pattern), problems) else {
-                continue;
-            };
-            // Users, tools and subsystems may name the same pattern: it is one subscription.
-            match pending.iter().find(|known| known.pattern == pattern) {
-                Some(known) if known.options != options => problems.push(MessageProblem::Options(pattern).into()),
-                Some(_) => {}
-                None => {
-                    let mut name = identity.subscription_name(pattern.as_str());
-                    if options.ephemeral {
-                        // It ends with this instance, so no other one can share it.
-                        name = format!("{name}.{}", identity.instance_id());
-                    }
-                    pending.push(PendingSubscription { pattern, name, options });
-                }
-            }
-        }
+        let pending = self.pending(identity, problems);
         problems.extend(self.own_replies(&pending).map(BoxError::from));
         let allowed = std::mem::take(&mut self.options.reply_topics);
         let replies = ReplyTopics {
@@ -99,6 +72,43 @@ impl MessageSettings {
                 .collect(),
         };
         Patterns { pending, replies }
+    }
+
+    /// Adds the declarations of subsystems, and the subscriptions of what the host serves.
+    fn merge(&mut self, identity: &AgentIdentity, declared: &mut MergedDeclarations) {
+        self.routes.append(&mut declared.routes);
+        self.subscriptions.append(&mut declared.subscriptions);
+        if self.serves_users {
+            self.subscriptions.extend(handlers::user_subscriptions());
+        }
+        if self.serves_tools {
+            let topic = self.tool_topic(identity);
+            self.subscriptions
+                .extend([tool_subscription(&topic), cancel_subscription(), outcome_subscription()]);
+        }
+    }
+
+    /// Takes the subscriptions, and returns each pattern once: users, tools and subsystems may name the same.
+    fn pending(&mut self, identity: &AgentIdentity, problems: &mut Vec<BoxError>) -> Vec<PendingSubscription> {
+        let mut pending: Vec<PendingSubscription> = Vec::new();
+        for (pattern, options) in std::mem::take(&mut self.subscriptions) {
+            let Some(pattern) = note(TopicPattern::new(&pattern), problems) else {
+                continue;
+            };
+            match pending.iter().find(|known| known.pattern == pattern) {
+                Some(known) if known.options != options => problems.push(MessageProblem::Options(pattern).into()),
+                Some(_) => {}
+                None => {
+                    let mut name = identity.subscription_name(pattern.as_str());
+                    if options.ephemeral {
+                        // It ends with this instance, so no other one can share it.
+                        name = format!("{name}.{}", identity.instance_id());
+                    }
+                    pending.push(PendingSubscription { pattern, name, options });
+                }
+            }
+        }
+        pending
     }
 
     /// Returns the topic over which the host takes tool calls. An announced host is called by its name, so that no other

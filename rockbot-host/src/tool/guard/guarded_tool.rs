@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use rockbot_core::CallContext;
 use rockbot_core::support::caught;
-use rockbot_core::tool::{Effect, ToolEntry, ToolError, ToolErrorCode, ToolInvokeRequest};
+use rockbot_core::tool::{Effect, ToolEntry, ToolError, ToolErrorCode, ToolInvokeRequest, without_optional_nulls};
 use rockbot_core::trust::Trust;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -89,6 +89,18 @@ impl GuardedTool {
         // A panic counts as a yes, as it does for approvals, and so does a store that does not answer.
         let stated = timeout(ENDORSEMENT_TIME, stated).await.unwrap_or(Ok(Some(true)));
         stated.unwrap_or(Some(true)).unwrap_or(true)
+    }
+
+    /// Returns the request without `null`s for optional arguments that do not accept them: models mean to leave those out.
+    /// Arguments that fit the schema stay as they are, and so do those of a call that changes something: without a filter it
+    /// could change more, and what runs is what was approved and recorded.
+    pub(super) fn without_nulls(&self, mut request: ToolInvokeRequest, effect: Effect) -> ToolInvokeRequest {
+        let given = &request.arguments;
+        if effect == Effect::Pure && given.contains("null") && self.entry.arguments().check(given).is_err() {
+            let left = without_optional_nulls(&self.entry.registration().parameters_schema, given);
+            request.arguments = left.map_or(request.arguments, Into::into);
+        }
+        request
     }
 
     /// Checks that the call has the grant that it needs, and that its arguments fit the tool's schema.

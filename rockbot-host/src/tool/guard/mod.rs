@@ -131,8 +131,12 @@ impl Guard {
         let is_endorsed = is_granted || tool.entry.registration().is_ordered(&request, cx);
         let endorsed = (is_endorsed != cx.is_endorsed()).then(|| cx.clone().with_endorsement(is_endorsed));
         let cx = endorsed.as_ref().unwrap_or(cx);
+        // After the grant was compared, which is for the arguments as the model wrote them.
+        let request = tool.without_nulls(request, effect);
         let checked = match tool.check(&request, needs_approval && !is_granted) {
-            Ok(()) if !is_granted && tool.needs_endorsement(&request, cx).await => Err(unendorsed(name, cx)),
+            Ok(()) if !is_granted && tool.needs_endorsement(&request, cx).await => {
+                Err(unendorsed(request.tool_name.as_str(), cx))
+            }
             checked => checked,
         };
         // A store may have been asked about the endorsement.

@@ -14,12 +14,18 @@
 
 #[cfg(feature = "egress")]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "web", feature = "rest"))))]
+#[cfg_attr(
+    not(any(feature = "web", feature = "rest")),
+    allow(dead_code, unused_imports, reason = "another crate needs `PolicyClient` alone")
+)]
 pub mod egress;
 #[cfg(feature = "files")]
 #[cfg_attr(docsrs, doc(cfg(feature = "files")))]
 pub mod files;
 #[cfg(feature = "web")]
 mod html;
+#[cfg(all(test, feature = "files", feature = "rest", feature = "web"))]
+mod outside_text;
 #[cfg(feature = "rest")]
 #[cfg_attr(docsrs, doc(cfg(feature = "rest")))]
 pub mod rest;

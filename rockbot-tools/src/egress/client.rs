@@ -54,10 +54,6 @@ pub(crate) struct EgressResponse {
     /// The URL after all redirects.
     pub(crate) url: Url,
     pub(crate) status: StatusCode,
-    #[cfg_attr(
-        not(feature = "web"),
-        expect(dead_code, reason = "pages alone need their header fields")
-    )]
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
     /// `true` if the body was longer than the policy allows, and is cut.
@@ -164,6 +160,24 @@ impl EgressClient {
         let mut host = String::new();
         let work = tokio::time::timeout(limit, self.follow(&mut request, &mut host)).await;
         work.unwrap_or_else(|_| Err(EgressError::Timeout { host, limit }))
+    }
+
+    /// Sends a request, and returns the response with its body. A redirect is a response.
+    pub(super) async fn fetch_once(&self, mut request: EgressRequest) -> Result<EgressResponse, EgressError> {
+        self.policy.check_url(&mut request.url)?;
+        let (limit, host) = (
+            self.policy.limits.timeout,
+            request.url.host_str().unwrap_or_default().to_owned(),
+        );
+        let work = async {
+            let response = self.send(&request, &host).await?;
+            self.receive(response, &request.url, &host).await
+        };
+        let fetched = tokio::time::timeout(limit, work).await;
+        fetched.unwrap_or_else(|_| {
+            let host = host.clone();
+            Err(EgressError::Timeout { host, limit })
+        })
     }
 
     async fn follow(&self, request: &mut EgressRequest, host: &mut String) -> Result<EgressResponse, EgressError> {

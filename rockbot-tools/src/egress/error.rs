@@ -14,6 +14,12 @@ pub enum EgressError {
         /// The beginning of the text.
         text: String,
     },
+    /// The URL is too long.
+    #[error("the URL is longer than {max} bytes: send less in it")]
+    UrlTooLong {
+        /// Maximum length, in bytes.
+        max: usize,
+    },
     /// The scheme is neither `http` nor `https`.
     #[error("`{scheme}:` cannot be fetched: only http and https can")]
     Scheme {
@@ -141,7 +147,7 @@ impl EgressError {
     #[cfg_attr(not(feature = "rest"), expect(dead_code, reason = "other requests only read"))]
     pub(crate) fn was_sent(&self) -> bool {
         match self {
-            Self::NotAUrl { .. } | Self::Unreachable { .. } => false,
+            Self::NotAUrl { .. } | Self::UrlTooLong { .. } | Self::Unreachable { .. } => false,
             Self::Redirect { .. } => true,
             error => !error.is_refusal(),
         }
@@ -160,7 +166,7 @@ impl EgressError {
 impl From<EgressError> for ToolError {
     fn from(error: EgressError) -> Self {
         let code = match &error {
-            EgressError::NotAUrl { .. } => ToolErrorCode::InvalidArguments,
+            EgressError::NotAUrl { .. } | EgressError::UrlTooLong { .. } => ToolErrorCode::InvalidArguments,
             EgressError::Timeout { .. } => ToolErrorCode::Timeout,
             error if error.is_refusal() => ToolErrorCode::Denied,
             _ => ToolErrorCode::ExecutionFailed,

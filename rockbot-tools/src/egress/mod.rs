@@ -10,6 +10,7 @@ mod client;
 mod error;
 mod origin;
 mod policy;
+mod policy_client;
 mod resolver;
 #[cfg(test)]
 mod tests;
@@ -20,3 +21,4 @@ pub(crate) use client::{EgressClient, EgressRequest, EgressResponse, USER_AGENT}
 pub use error::EgressError;
 pub(crate) use origin::from_server;
 pub use policy::EgressPolicy;
+pub use policy_client::{PolicyClient, PolicyResponse};

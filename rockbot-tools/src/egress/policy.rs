@@ -13,6 +13,9 @@ use super::address::{AddressClass, class_of};
 /// The ports of http and https.
 const PORTS: [u16; 2] = [80, 443];
 
+/// Maximum length of a URL, in bytes. Servers take less, and the HTTP client takes 64 KiB.
+const MAX_URL: usize = 16 << 10;
+
 /// Maximum length of a text that an error quotes, in characters.
 const QUOTED: usize = 100;
 
@@ -185,7 +188,11 @@ impl EgressPolicy {
 
     /// Parses and checks a URL. Its host has no dot at its end.
     pub(crate) fn parse(&self, text: &str) -> Result<Url, EgressError> {
-        let mut url = Url::parse(text.trim()).map_err(|_| EgressError::NotAUrl { text: quoted(text) })?;
+        let text = text.trim();
+        if text.len() > MAX_URL {
+            return Err(EgressError::UrlTooLong { max: MAX_URL });
+        }
+        let mut url = Url::parse(text).map_err(|_| EgressError::NotAUrl { text: quoted(text) })?;
         self.check_url(&mut url)?;
         Ok(url)
     }
@@ -199,6 +206,10 @@ impl EgressPolicy {
         if has_user(url) {
             return Err(EgressError::UserInfo);
         }
+        url.set_fragment(None);
+        if url.as_str().len() > MAX_URL {
+            return Err(EgressError::UrlTooLong { max: MAX_URL });
+        }
         let no_host = || EgressError::NotAUrl {
             text: "http://".to_owned(),
         };
@@ -206,7 +217,6 @@ impl EgressPolicy {
         if url.host_str() != Some(&host) {
             url.set_host(Some(&host)).map_err(|_| no_host())?;
         }
-        url.set_fragment(None);
         let is_named = self.is_exception(url);
         let port = url.port_or_known_default().unwrap_or(0);
         if !is_named && !self.allows_loopback && !PORTS.contains(&port) {

@@ -188,6 +188,20 @@ fn a_url_is_http_on_its_own_port_and_names_no_user() {
     ] {
         assert_eq!(check(url), Err(told.to_owned()));
     }
+    let long = |length: usize| {
+        format!(
+            "https://example.org/{}",
+            "a".repeat(length - "https://example.org/".len())
+        )
+    };
+    assert_eq!(check(&long(16 << 10)), Ok(()));
+    let told = "the URL is longer than 16384 bytes: send less in it";
+    assert_eq!(check(&long((16 << 10) + 1)), Err(told.to_owned()));
+    // Percent-encoded, it is longer.
+    assert_eq!(
+        check(&format!("https://example.org/{}", "ü".repeat(4_000))),
+        Err(told.to_owned())
+    );
 }
 
 #[test]
@@ -320,6 +334,12 @@ async fn each_hop_of_a_redirect_is_checked() {
             "/port" => "//192.168.0.1:22/",
             "/loop" => "/loop",
             "/empty" => return response("302 Found", &[], b""),
+            // Line ends would become header fields of the next request.
+            "/line-ends" => "/end\r\nx-own: 1\r\n\r\nGET /second",
+            "/return" => "/end\rx-own: 1",
+            "/feed" => "/end\nx-own: 1",
+            "/folded" => "/end\r\n x-own: 1",
+            "/escaped" => "/end%0d%0ax-own:%201%0d%0a%0d%0aGET%20/second",
             "/relative" => "end?x=1",
             _ => return ok("text/plain", b"the end"),
         };
@@ -370,6 +390,21 @@ async fn each_hop_of_a_redirect_is_checked() {
         told("/empty").await,
         "`127.0.0.1` answered with a redirect without a usable target"
     );
+    for (path, expected) in [
+        ("/line-ends", Some("/end")),
+        ("/return", None),
+        ("/feed", Some("/end")),
+        ("/folded", None),
+        ("/escaped", Some("/end%0d%0ax-own:%201%0d%0a%0d%0aGET%20/second")),
+    ] {
+        assert_eq!(check(path).await.ok().as_deref(), expected, "{path}");
+    }
+    for request in server.requests() {
+        assert!(
+            request.starts_with("GET /") && !request.contains("x-own: 1") && !request.contains("GET /second"),
+            "{request}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -6,15 +6,18 @@ const AROUND: usize = 4;
 /// Maximum number of words of a line that are compared.
 const MAX_WORDS: usize = 40;
 
+/// Maximum length of a line, in bytes, that is compared and shown.
+const MAX_LINE: usize = 1_000;
+
 /// Returns the nearest region with its line numbers, or `None` if nothing is like it.
 pub(super) fn region(text: &str, wanted: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let sought: Vec<&str> = wanted.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let first = sought.first()?;
+    let first = words(sought.first()?);
     let scores = lines.iter().enumerate().map(|(at, line)| {
         let follows = sought.iter().skip(1).take(3).zip(lines.iter().skip(at + 1));
         let further = follows.filter(|(sought, line)| **sought == line.trim()).count();
-        (4 * likeness(line, first) + further, at)
+        (4 * likeness(&words(line), &first) + further, at)
     });
     let (score, at) = scores.max_by_key(|(score, at)| (*score, usize::MAX - at))?;
     if score < 4 {
@@ -25,20 +28,25 @@ pub(super) fn region(text: &str, wanted: &str) -> Option<String> {
     let shown = lines[from..to].iter().take(40).enumerate();
     Some(
         shown
-            .map(|(number, line)| format!("{}: {line}\n", from + number + 1))
+            .map(|(number, line)| format!("{}: {}\n", from + number + 1, start_of(line)))
             .collect(),
     )
 }
 
+/// Returns the words of a line, in lower case.
+fn words(line: &str) -> Vec<String> {
+    let words = start_of(line)
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
+    words.take(MAX_WORDS).map(str::to_lowercase).collect()
+}
+
+fn start_of(line: &str) -> &str {
+    &line[..line.floor_char_boundary(MAX_LINE)]
+}
+
 /// Returns the number of words that two lines share; more than any words if they differ in white space alone.
-fn likeness(line: &str, sought: &str) -> usize {
-    let words = |text: &str| -> Vec<String> {
-        let words = text
-            .split(|c: char| !c.is_alphanumeric())
-            .filter(|word| !word.is_empty());
-        words.take(MAX_WORDS).map(str::to_lowercase).collect()
-    };
-    let (own, other) = (words(line), words(sought));
+fn likeness(own: &[String], other: &[String]) -> usize {
     if !own.is_empty() && own == other {
         return 2 * MAX_WORDS;
     }
@@ -60,5 +68,7 @@ mod tests {
         assert!(region(text, "    let x = two(3);").unwrap().contains("6: "));
         assert_eq!(region(text, "nothing alike"), None);
         assert_eq!(region("", "x"), None);
+        let long = format!("two{}", "(".repeat(5_000));
+        assert_eq!(region(&long, &long).unwrap(), format!("1: {}\n", &long[..MAX_LINE]));
     }
 }

@@ -4,6 +4,7 @@ use url::Url;
 
 use super::dom::Dom;
 use super::markdown::MAX_LINK;
+use super::one_line;
 
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 300;
@@ -13,8 +14,9 @@ pub(super) fn title_of(dom: &Dom) -> String {
     let in_svg = |id| dom.ancestors(id).any(|parent| dom.name(parent) == "svg");
     let titles = dom.ids().filter(|id| dom.name(*id) == "title" && !in_svg(*id));
     let headings = dom.ids().filter(|id| dom.name(*id) == "h1");
-    let texts = titles.chain(headings).map(|id| one_line(&dom.text(id)));
-    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+    let mut texts = titles.chain(headings).map(|id| one_line(&dom.text(id)));
+    let title = texts.find(|text| !text.is_empty()).unwrap_or_default();
+    title.chars().take(MAX_TITLE).collect()
 }
 
 /// Returns the URL that links are relative to: the page's `base` element counts within the origin of `page` only, since
@@ -28,9 +30,4 @@ pub(super) fn base_of(dom: &Dom, page: Option<&Url>) -> Option<Url> {
             .filter(|base| base.origin() == page.origin() && base.as_str().len() <= MAX_LINK)
             .unwrap_or_else(|| page.clone()),
     )
-}
-
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(MAX_TITLE).collect()
 }

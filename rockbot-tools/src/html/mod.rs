@@ -65,11 +65,14 @@ pub fn html_to_markdown(html: &str, base: Option<&Url>) -> String {
 /// assert_eq!(content.markdown, "# Cats\n\nA cat sleeps for most of the day, and for most of the night as well.\n");
 /// ```
 pub fn main_content(html: &str, base: Option<&Url>) -> MainContent {
-    let mut dom = parse::parse(html);
+    content_of(parse::parse(html), base, max_markdown(html))
+}
+
+fn content_of(mut dom: dom::Dom, base: Option<&Url>, max: usize) -> MainContent {
     let title = metadata::title_of(&dom);
     let base = metadata::base_of(&dom, base);
     let root = main_content::find(&mut dom);
-    let (markdown, is_cut) = markdown::markdown(&dom, root, base.as_ref(), max_markdown(html));
+    let (markdown, is_cut) = markdown::markdown(&dom, root, base.as_ref(), max);
     MainContent {
         title,
         markdown,
@@ -85,8 +88,13 @@ fn max_markdown(html: &str) -> usize {
 /// Returns the text of a fragment of HTML, on one line.
 pub(crate) fn plain_text(html: &str) -> String {
     if !html.contains(['<', '&']) {
-        return html.split_whitespace().collect::<Vec<_>>().join(" ");
+        return one_line(html);
     }
     let dom = parse::parse(html);
-    dom.text(dom::DOCUMENT).split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(&dom.text(dom::DOCUMENT))
+}
+
+/// Returns the text on one line, with one space between words.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

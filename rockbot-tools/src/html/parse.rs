@@ -32,9 +32,15 @@ const PIECE: usize = 16 << 10;
 const BOUNDARIES: [&str; 7] = ["caption", "td", "th", "template", "table", "object", "iframe"];
 
 /// Parses a page.
-pub(crate) fn parse(html: &str) -> Dom {
+pub(super) fn parse(html: &str) -> Dom {
+    parse_within(html, MAX_NODES)
+}
+
+/// Parses a page up to `max_nodes`.
+pub(super) fn parse_within(html: &str, max_nodes: usize) -> Dom {
     let builder = Builder {
         dom: Dom::new(),
+        max_nodes,
         open: vec![(DOCUMENT, LocalName::from(""))],
         paragraphs: 0,
         unopened: 0,
@@ -63,6 +69,7 @@ struct Sink(RefCell<Builder>);
 
 struct Builder {
     dom: Dom,
+    max_nodes: usize,
     /// The open elements with their names; the document is the first one.
     open: Vec<(NodeId, LocalName)>,
     /// Number of open paragraphs.
@@ -92,7 +99,7 @@ impl Builder {
     }
 
     fn has_room(&mut self) -> bool {
-        self.dom.is_cut |= self.dom.len() >= MAX_NODES;
+        self.dom.is_cut |= self.dom.len() >= self.max_nodes;
         !self.dom.is_cut
     }
 

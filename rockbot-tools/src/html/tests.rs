@@ -186,9 +186,16 @@ fn hostile_pages_neither_crash_nor_stall() {
 
 #[test]
 fn a_page_beyond_the_bounds_is_cut() {
-    let page = "<p>a</p>".repeat(400_000);
-    let content = main_content(&page, None);
-    assert!(content.is_cut && content.markdown.len() > 100_000);
+    let page = format!("<title>T</title>{}", "<p>a</p>".repeat(1_000));
+    // The document, the title and its text; a paragraph is two nodes.
+    let content = |max_nodes| content_of(parse::parse_within(&page, max_nodes), None, max_markdown(&page));
+    let expected = |paragraphs: usize, is_cut| MainContent {
+        title: "T".to_owned(),
+        markdown: format!("{}a\n", "a\n\n".repeat(paragraphs - 1)),
+        is_cut,
+    };
+    assert_eq!(content(3 + 2 * 300), expected(300, true));
+    assert_eq!(content(3 + 2 * 1_000 + 1), expected(1_000, false));
 }
 
 #[test]

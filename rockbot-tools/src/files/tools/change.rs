@@ -112,9 +112,7 @@ async fn store(
 ) -> Result<rockbot_core::Digest, ToolError> {
     let bytes = encode(text, encoding);
     if bytes.len() > MAX_FILE {
-        return Err(ToolError::invalid_arguments(
-            "a file has up to 4 MiB: write it in parts",
-        ));
+        return Err(too_long());
     }
     let of_file = path.clone();
     this.blocking(move |folder| {
@@ -123,6 +121,10 @@ async fn store(
         Ok(Version::of(bytes).digest)
     })
     .await
+}
+
+fn too_long() -> ToolError {
+    ToolError::invalid_arguments("a file has up to 4 MiB: write it in parts")
 }
 
 /// Returns the text with the replacement, and the number of places.
@@ -150,6 +152,8 @@ fn edited(path: &FilePath, text: &str, arguments: &FileEdit) -> Result<(String, 
             )))
         }
         1 => Ok((text.replacen(&*old, &new, 1), 1)),
+        // Checked before it is made: each of many places may get a long text.
+        _ if arguments.replace_all && count.saturating_mul(new.len()) > 2 * MAX_FILE => Err(too_long()),
         _ if arguments.replace_all => Ok((text.replace(&*old, &new), count)),
         _ => {
             let line = |at: usize| text[..at].matches('\n').count() + 1;

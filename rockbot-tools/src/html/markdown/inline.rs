@@ -33,10 +33,10 @@ impl Inline {
         let is_code = self.is_code();
         let mut rest = text;
         while !rest.is_empty() {
-            let word_at = rest.find(|c: char| !is_space(c)).unwrap_or(rest.len());
+            let word_at = length_until(rest, |at| !starts_with_space(at));
             self.is_spaced |= word_at > 0;
             rest = &rest[word_at..];
-            let end = rest.find(is_space).unwrap_or(rest.len());
+            let end = length_until(rest, starts_with_space);
             if end > 0 {
                 self.space();
                 match is_code {
@@ -125,7 +125,7 @@ impl Inline {
         let inner = &self.text[start..end];
         let (before, after): (Cow<'_, str>, Cow<'_, str>) = match mark {
             Mark::Link(None) => return true,
-            Mark::Link(Some(target)) => ("[".into(), format!("]({target})").into()),
+            Mark::Link(Some(target)) => ("[".into(), ["](", target, ")"].concat().into()),
             Mark::Strong if !is_marked(inner, "**") => ("**".into(), "**".into()),
             Mark::Emphasis if !is_marked(inner, "*") => ("*".into(), "*".into()),
             Mark::Deleted => ("~~".into(), "~~".into()),
@@ -133,8 +133,8 @@ impl Inline {
             Mark::Strong | Mark::Emphasis | Mark::Code => return true,
         };
         // Emphasis does not span lines in lists and cells.
-        let written = format!("{before}{inner}{after}");
-        self.text.replace_range(start..end, &written);
+        self.text.insert_str(end, &after);
+        self.text.insert_str(start, &before);
         true
     }
 }
@@ -157,20 +157,35 @@ fn is_marked(text: &str, sign: &str) -> bool {
     text.len() >= 2 * sign.len() && text.starts_with(sign) && text.ends_with(sign)
 }
 
-/// Returns `true` for white space of a page. A space that does not break is text like any other, but for its width.
-fn is_space(c: char) -> bool {
-    c.is_ascii_whitespace() || c == '\u{a0}'
+/// Returns `true` if white space of a page is next. A space that does not break is text like any other, but for its width.
+fn starts_with_space(bytes: &[u8]) -> bool {
+    match bytes {
+        [0xC2, 0xA0, ..] => true,
+        [first, ..] => first.is_ascii_whitespace(),
+        [] => false,
+    }
+}
+
+/// Returns the length of `text` before the first character at which `is_end` holds.
+fn length_until(text: &str, is_end: impl Fn(&[u8]) -> bool) -> usize {
+    let bytes = text.as_bytes();
+    // Bytes inside of a character are neither the beginning of white space nor the end of a word.
+    (0..bytes.len())
+        .find(|at| text.is_char_boundary(*at) && is_end(&bytes[*at..]))
+        .unwrap_or(bytes.len())
 }
 
 /// Appends a word. Signs that would begin a style or code are escaped; the rest reads better as it is.
 fn push_escaped(text: &mut String, word: &str) {
-    for c in word.chars() {
-        match c {
-            '*' | '`' => text.extend(['\\', c]),
-            '\0' => {}
-            c => text.push(c),
+    let mut rest = word;
+    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'*' | b'`' | b'\0')) {
+        text.push_str(&rest[..at]);
+        if rest.as_bytes()[at] != b'\0' {
+            text.extend(['\\', char::from(rest.as_bytes()[at])]);
         }
+        rest = &rest[at + 1..];
     }
+    text.push_str(rest);
 }
 
 /// Escapes the beginning of a paragraph that Markdown would take for a heading, a list or a quote.

@@ -14,7 +14,7 @@ use url::Url;
 
 use super::blocks::is_block;
 use super::dom::{Dom, Element, NodeData, NodeId, Step, Walk};
-use super::noise;
+use super::{noise, one_line};
 use elements::is_anchor_of_heading;
 use inline::{Inline, Mark};
 use lines::{Lines, Prefix};
@@ -271,7 +271,7 @@ impl Writer<'_> {
 
     fn image(&mut self, element: &Element) {
         let is_pixel = |name: &str| matches!(element.text_of(name), "0" | "1" | "0px" | "1px");
-        let alt = element.text_of("alt").split_whitespace().collect::<Vec<_>>().join(" ");
+        let alt = one_line(element.text_of("alt"));
         if is_pixel("width") || is_pixel("height") {
             return;
         }

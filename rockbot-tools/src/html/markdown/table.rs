@@ -69,7 +69,7 @@ impl Table {
             let at = self.row.len();
             self.filled.resize(self.filled.len().max(at + 1), 0);
             self.filled[at] = rows - 1;
-            let written = if column == 0 { one_line(text) } else { String::new() };
+            let written = if column == 0 { cell_of(text) } else { String::new() };
             self.push(written);
         }
     }
@@ -124,7 +124,8 @@ impl Table {
     }
 }
 
-fn one_line(text: &str) -> String {
+/// Returns the text of a cell: its lines with breaks between them, and no sign that ends the cell.
+fn cell_of(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for (number, part) in text
         .split('\n')

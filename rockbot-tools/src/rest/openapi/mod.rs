@@ -23,6 +23,9 @@ pub(super) use load::Document;
 /// Maximum number of tools of one document. A model cannot choose among more.
 const MAX_TOOLS: usize = 128;
 
+/// Maximum length of the URL of a server, in bytes.
+const MAX_SERVER: usize = 2_048;
+
 /// An OpenAPI document whose operations become tools.
 ///
 /// Each operation becomes a tool with its `operationId` as name, its parameters as arguments, and its JSON body as the
@@ -227,7 +230,8 @@ impl OpenApi {
             Some(url) => url.join(&text).ok(),
             None => Url::parse(&text).ok(),
         });
-        parsed.filter(Url::has_host).ok_or_else(|| OpenApiError::NoServer {
+        let parsed = parsed.filter(|url| url.has_host() && url.as_str().len() <= MAX_SERVER);
+        parsed.ok_or_else(|| OpenApiError::NoServer {
             document: document.name.clone(),
         })
     }
@@ -256,11 +260,21 @@ impl OpenApi {
     }
 }
 
-/// Returns the URL of a server with the defaults of its variables.
+/// Returns the URL of a server with the defaults of its variables. A default is text: it refers to no other variable.
 fn with_variables(server: &Value, url: &str) -> String {
-    let variables = server.get("variables").and_then(Value::as_object).into_iter().flatten();
-    variables.fold(url.to_owned(), |url, (name, variable)| {
-        let default = variable.get("default").and_then(Value::as_str).unwrap_or_default();
-        url.replace(&format!("{{{name}}}"), default)
-    })
+    let default = |name: &str| server.get("variables")?.get(name)?.get("default")?.as_str();
+    let (mut filled, mut rest) = (String::new(), url);
+    while let Some((before, after)) = rest.split_once('{')
+        && let Some((name, end)) = after.split_once('}')
+        && filled.len() < MAX_SERVER
+    {
+        filled.push_str(before);
+        match default(name) {
+            Some(default) => filled.push_str(default),
+            None => filled.extend(["{", name, "}"]),
+        }
+        rest = end;
+    }
+    filled.push_str(rest);
+    filled
 }

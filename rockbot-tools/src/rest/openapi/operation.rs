@@ -20,6 +20,12 @@ const MAX_DESCRIPTION: usize = 400;
 /// Maximum number of references that are followed from one object to the next.
 const MAX_REFERENCES: usize = 8;
 
+/// Maximum number of parameters of an operation; the rest is left out.
+const MAX_PARAMETERS: usize = 128;
+
+/// Maximum length of a path and of a parameter's name, in bytes. Longer ones are left out.
+const MAX_TEXT: usize = 1_000;
+
 /// The name of the argument that is the body.
 const BODY: &str = "body";
 
@@ -44,7 +50,7 @@ struct Parameter<'d> {
 pub(super) fn all(document: &Value) -> Vec<Operation<'_>> {
     let paths = document.get("paths").and_then(Value::as_object).into_iter().flatten();
     // Any other text behind the URL of the server could name another server.
-    let paths = paths.filter(|(path, _)| path.starts_with('/'));
+    let paths = paths.filter(|(path, _)| path.starts_with('/') && path.len() <= MAX_TEXT);
     let operations = paths.flat_map(|(path, item)| {
         let of_method = move |method: &&'static str| {
             let json = item.get(*method)?;
@@ -134,6 +140,14 @@ impl<'d> Operation<'d> {
         let of = |object: &'d Value| object.get("parameters").and_then(Value::as_array).into_iter().flatten();
         let mut parameters: Vec<Parameter<'d>> = Vec::new();
         for json in of(self.json).chain(of(self.item)) {
+            if parameters.len() == MAX_PARAMETERS {
+                tracing::warn!(
+                    method = self.method,
+                    path = self.path,
+                    "operation has more than {MAX_PARAMETERS} parameters: the rest is left out"
+                );
+                break;
+            }
             let Some(json) = resolved(document, json) else { continue };
             let text = |name: &str| json.get(name).and_then(Value::as_str).unwrap_or_default();
             let parameter = Parameter {
@@ -148,7 +162,7 @@ impl<'d> Operation<'d> {
                 && ["accept", "content-type", "authorization"]
                     .iter()
                     .any(|name| parameter.name.eq_ignore_ascii_case(name));
-            if !is_known && !is_reserved && !parameter.name.is_empty() {
+            if !is_known && !is_reserved && (1..=MAX_TEXT).contains(&parameter.name.len()) {
                 parameters.push(parameter);
             }
         }

@@ -1,3 +1,4 @@
+use rockbot_core::testing::Mutations;
 use serde_json::json;
 
 use super::*;
@@ -203,6 +204,46 @@ fn hostile_yaml_is_refused() {
         let told = endpoints(&OpenApi::text(text.as_str())).unwrap_err().to_string();
         assert!(told.len() < 400, "{}", told.len());
     }
+}
+
+#[test]
+fn mutated_documents_are_imported_or_refused() {
+    Mutations::of([SHOP, include_str!("testdata/shop.yaml")]).check_text(|text| {
+        match endpoints(&OpenApi::text(text)) {
+            Ok(endpoints) => {
+                for endpoint in endpoints {
+                    let schema = endpoint.parameters.to_string();
+                    assert!(schema.len() <= 16 * text.len() + 1_000, "{}", schema.len());
+                    assert!(endpoint.name.as_str().len() <= 64 && endpoint.description.chars().count() <= 400);
+                }
+            }
+            Err(error) => assert!(error.to_string().len() <= 3_000, "{error}"),
+        }
+    });
+}
+
+#[test]
+fn the_variables_of_a_server_are_texts() {
+    let base = |server: Value| {
+        let text = json!({"openapi": "3.1.0", "servers": [server], "paths": {"/p": {"get": {}}}}).to_string();
+        endpoints(&OpenApi::text(text))
+            .map(|endpoints| endpoints[0].url_template.clone())
+            .map_err(|error| error.to_string())
+    };
+    let variables =
+        json!({"a": {"default": "x{b}"}, "b": {"default": "y"}, "c": {}, "d": {"default": "{d}{d}".repeat(500)}});
+    let server = |url: &str| json!({"url": url, "variables": variables});
+    assert_eq!(
+        base(server("https://e.org/{b}/{b}")),
+        Ok("https://e.org/y/y/p".to_owned())
+    );
+    // A default that looks like a variable is none, and a variable without a default stays.
+    assert_eq!(
+        base(server("https://e.org/{a}/{c}/{e")),
+        Ok("https://e.org/x%7Bb%7D/%7Bc%7D/%7Be/p".to_owned())
+    );
+    let none = "`the given text` names no server with an absolute URL: set one";
+    assert_eq!(base(server("https://e.org/{d}")), Err(none.to_owned()));
 }
 
 /// The documents that `ROCKBOT_TEST_OPENAPI` names, separated by colons: public ones, which are kept out of the repository.

@@ -72,8 +72,42 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
 #[cfg(test)]
 mod tests {
     use encoding_rs::{SHIFT_JIS, WINDOWS_1252};
+    use rockbot_core::testing::Mutations;
 
     use super::*;
+
+    #[test]
+    fn mutated_texts_are_decoded() {
+        let corpus = [
+            SHIFT_JIS
+                .encode("<meta charset=shift_jis>日本語のページです。")
+                .0
+                .into_owned(),
+            WINDOWS_1252
+                .encode("<?xml encoding='windows-1252'?>Größe: fünf Äpfel")
+                .0
+                .into_owned(),
+            "Größe: 東京 🚀".as_bytes().to_vec(),
+            b"\xFF\xFEa\0b\0".to_vec(),
+            b"\x1b$B%F%9\x1b(B and more".to_vec(),
+        ];
+        Mutations::of(corpus).check(|bytes| {
+            for content_type in [
+                "",
+                "text/html; charset=utf-16be",
+                "text/html; charset=\"iso-2022-jp\"",
+                "text/plain;charset=gbk;x",
+            ] {
+                let text = decode(bytes, content_type);
+                assert!(
+                    text.is_none_or(|text| text.len() <= 3 * bytes.len() + 3),
+                    "{content_type}"
+                );
+            }
+            // The bytes as a content type.
+            let _ = decode(b"a\xe9", &String::from_utf8_lossy(bytes));
+        });
+    }
 
     #[test]
     fn charsets_are_stated_declared_or_guessed() {

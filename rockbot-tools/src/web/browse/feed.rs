@@ -192,7 +192,31 @@ fn bounded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rockbot_core::testing::Mutations;
+
     use super::*;
+
+    #[test]
+    fn mutated_feeds_are_read() {
+        let corpus = [
+            "<?xml version='1.0'?><rss><channel><title>News</title><item><title>A &amp; &#66;</title><link>/a</link>\
+                <pubDate>Mon</pubDate><description><![CDATA[<p>Some <b>text</b></p>]]></description></item></channel></rss>",
+            "<feed><title>Log</title><entry><link rel='alternate' href='https://example.org/1'/><updated>2026</updated>\
+                <summary type='html'>&lt;i&gt;short&lt;/i&gt;</summary></entry></feed>",
+        ];
+        let url = "https://example.org/feed".parse().unwrap();
+        Mutations::of(corpus).check_text(|text| {
+            let feed = read(text, &url);
+            let entries = feed.markdown.matches("## ").count();
+            assert!(feed.title.len() <= MAX_FIELD && entries <= text.len());
+            // A link may become absolute and is percent-encoded.
+            assert!(
+                feed.markdown.len() <= 64 * text.len() + 1_000,
+                "{}",
+                feed.markdown.len()
+            );
+        });
+    }
 
     #[test]
     fn rss_and_atom() {

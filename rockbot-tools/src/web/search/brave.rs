@@ -14,9 +14,6 @@ use crate::egress::{EgressClient, EgressRequest, EgressResponse, text_of};
 /// The endpoint.
 const ENDPOINT: &str = "https://api.search.brave.com/res/v1/web/search";
 
-/// Maximum length of a query, in characters.
-const MAX_QUERY: usize = 400;
-
 /// Maximum number of results of a request.
 const MAX_COUNT: usize = 20;
 
@@ -135,14 +132,13 @@ impl SearchProvider for Brave {
     }
 
     async fn search(&self, query: &str, count: usize) -> Result<Vec<SearchResult>, SearchError> {
-        let query: String = query.chars().take(MAX_QUERY).collect();
-        let mut response = self.ask(&query, count).await?;
+        let mut response = self.ask(query, count).await?;
         if response.status.as_u16() == 429
             && let Some((wait, true)) = wait_of(&response.headers)
             && wait <= MAX_WAIT
         {
             tokio::time::sleep(wait).await;
-            response = self.ask(&query, count).await?;
+            response = self.ask(query, count).await?;
         }
         if !response.status.is_success() {
             return Err(self.refusal(&response));

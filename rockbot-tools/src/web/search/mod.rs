@@ -19,10 +19,16 @@ pub(super) use brave::Brave;
 pub use provider::{SearchError, SearchProvider, SearchResult};
 pub(super) use searxng::SearXng;
 
-use crate::html::plain_text;
+use crate::html::{one_line, plain_text};
 
 /// Maximum number of results of a call.
 const MAX_COUNT: usize = 20;
+
+/// Maximum length of a query, in characters; the rest is left out. Brave takes no longer one.
+const MAX_QUERY: usize = 400;
+
+/// Maximum length of the URL of a result, in bytes. Of one with a longer URL, the text alone is shown.
+const MAX_URL: usize = 2_048;
 
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 200;
@@ -57,7 +63,8 @@ pub(super) fn tool(provider: Arc<dyn SearchProvider>, count: usize) -> Tool {
 }
 
 async fn search(this: State<WebSearch>, arguments: Arguments) -> Result<Content, ToolError> {
-    let query = arguments.query.split_whitespace().collect::<Vec<_>>().join(" ");
+    let query = one_line(&arguments.query);
+    let query: String = query.chars().take(MAX_QUERY).collect();
     if query.is_empty() {
         return Err(ToolError::invalid_arguments(
             "the query is empty: say what to search for",
@@ -70,18 +77,23 @@ async fn search(this: State<WebSearch>, arguments: Arguments) -> Result<Content,
     }
     let mut list = String::new();
     for (number, result) in results.iter().take(count).enumerate() {
-        let title = cleaned(&result.title, MAX_TITLE).replace(['[', ']'], "");
-        let (url, snippet) = (
-            result.url.replace([' ', '\n', ')'], ""),
-            cleaned(&result.snippet, MAX_SNIPPET),
-        );
-        let dash = if snippet.is_empty() { "" } else { " — " };
-        writeln!(list, "{}. [{title}]({url}){dash}{snippet}", number + 1).expect("a String takes everything");
+        writeln!(list, "{}. {}", number + 1, shown(result)).expect("a String takes everything");
     }
     let source = format!("tool:web_search, search:{}", this.provider.name());
     Ok(ContentPart::text(list)
         .with_provenance(Provenance::new(source, Trust::Untrusted))
         .into())
+}
+
+/// Returns the line of a result.
+fn shown(result: &SearchResult) -> String {
+    let title = cleaned(&result.title, MAX_TITLE).replace(['[', ']'], "");
+    let snippet = cleaned(&result.snippet, MAX_SNIPPET);
+    let dash = if snippet.is_empty() { "" } else { " — " };
+    match result.url.len() <= MAX_URL {
+        true => format!("[{title}]({}){dash}{snippet}", result.url.replace([' ', '\n', ')'], "")),
+        false => format!("{title}{dash}{snippet}"),
+    }
 }
 
 /// Returns the text of a fragment of HTML, on one line.

@@ -57,6 +57,55 @@ async fn results_are_a_numbered_list() {
 }
 
 #[tokio::test]
+async fn a_count_is_one_of_1_to_20() {
+    let found = |count: usize| {
+        let one =
+            |number| format!(r#"{{"title": "T{number}", "url": "https://a.example/{number}", "description": ""}}"#);
+        let all: Vec<_> = (1..=count).map(one).collect();
+        format!(r#"{{"web": {{"results": [{}]}}}}"#, all.join(","))
+    };
+    // An engine that returns more than it was asked for.
+    let server = TestServer::start(move |_| ok("application/json", found(30).as_bytes())).await;
+    for (count, asked, default) in [
+        ("0", 1, 5),
+        ("1", 1, 5),
+        ("20", 20, 5),
+        ("500", 20, 5),
+        ("null", 5, 5),
+        ("null", 1, 0),
+        ("null", 20, 99),
+    ] {
+        let provider = Arc::new(brave(&server, Some("k")));
+        let request = ToolInvokeRequest::new("c1", "web_search", format!(r#"{{"query": "x", "count": {count}}}"#));
+        let answer = tool(provider, default)
+            .executor
+            .execute(request, &CallContext::new("s"))
+            .await;
+        let list = answer.unwrap().content.text().into_owned();
+        assert_eq!(list.lines().count(), asked, "{count} of {default}");
+        assert!(
+            list.ends_with(&format!("{asked}. [T{asked}](https://a.example/{asked})\n")),
+            "{list}"
+        );
+        let sent = server.requests().pop().unwrap();
+        assert!(sent.starts_with(&format!("GET /search?q=x&count={asked}&")), "{sent}");
+    }
+    for count in ["-1", "1.5", "\"5\"", "1e99", "99999999999999999999999"] {
+        let refused = call(
+            brave(&server, Some("k")),
+            &format!(r#"{{"query": "x", "count": {count}}}"#),
+        )
+        .await;
+        assert_eq!(refused.unwrap_err().0, ToolErrorCode::InvalidArguments, "{count}");
+    }
+    assert_eq!(
+        server.requests().len(),
+        7,
+        "nothing is asked with a count that is no number"
+    );
+}
+
+#[tokio::test]
 async fn each_failure_is_told_apart_from_no_results() {
     let server = TestServer::start(|request| {
         let refusal = |code: &str| format!(r#"{{"type": "ErrorResponse", "error": {{"code": "{code}"}}}}"#);

@@ -16,7 +16,7 @@ use crate::naming::{group_name, tool_name};
 use crate::pins::Pins;
 use crate::requests::{Answers, PATIENCE};
 use crate::server::McpServer;
-use crate::service::{Service, ServiceState};
+use crate::service::{Registered, Service, ServiceState};
 use crate::tool_call::{MAX_WAIT, TypedTool};
 
 /// Number of servers whose tools are shown because they were called last.
@@ -134,11 +134,9 @@ impl Bridge {
                 McpExposure::Off | McpExposure::Lazy => false,
             };
             let state = service.state.borrow().clone();
-            let tools = match self.options.exposure {
-                McpExposure::Off => Vec::new(),
-                _ => self.tools(service, &state, is_shown.then_some(&mut left)),
-            };
-            self.register(service, tools);
+            let shown = if is_shown { state.tools.len().min(left) } else { 0 };
+            left -= shown;
+            self.register_changed(service, &state, shown);
         }
         let owners: Vec<_> = services.iter().map(|service| service.owner.clone()).collect();
         self.registry.arrange(&owners);
@@ -146,14 +144,28 @@ impl Bridge {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Returns the tools of a server; of those that are shown, as many as are `left`.
-    fn tools(&self, service: &Arc<Service>, state: &ServiceState, left: Option<&mut usize>) -> Vec<Tool> {
+    /// Registers a server's tools, the first `shown` of them always shown, unless they are registered so already: each schema
+    /// is compiled anew, and servers have hundreds.
+    fn register_changed(&self, service: &Arc<Service>, state: &ServiceState, shown: usize) {
+        let wanted = Registered {
+            tools: state.tools.clone(),
+            instructions: state.instructions.clone(),
+            shown,
+        };
+        let mut registered = service.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        if *registered == Some(wanted.clone()) {
+            return;
+        }
+        let tools = match self.options.exposure {
+            McpExposure::Off => Vec::new(),
+            _ => self.tools(service, state, shown),
+        };
+        *registered = self.register(service, tools).then_some(wanted);
+    }
+
+    /// Returns the tools of a server, of which the first `shown` are always shown.
+    fn tools(&self, service: &Arc<Service>, state: &ServiceState, shown: usize) -> Vec<Tool> {
         let group = (state.tools.len() <= MAX_GROUP).then(|| group_of(service, state));
-        let shown = left.map_or(0, |left| {
-            let shown = state.tools.len().min(*left);
-            *left -= shown;
-            shown
-        });
         let tools = state.tools.iter().enumerate();
         let tools = tools.map(|(index, listed)| {
             let exposure = match (index < shown, &group) {
@@ -192,8 +204,9 @@ impl Bridge {
             .with_hints(hints)
     }
 
-    /// Replaces the tools of a server in the registry. A tool whose name is taken is left out: none is shadowed.
-    fn register(&self, service: &Service, mut tools: Vec<Tool>) {
+    /// Replaces the tools of a server in the registry. A tool whose name is taken is left out: none is shadowed. Returns `true`
+    /// if all are registered.
+    fn register(&self, service: &Service, mut tools: Vec<Tool>) -> bool {
         let snapshot = self.registry.snapshot();
         let is_free = |tool: &Tool| {
             let entry = snapshot.find(tool.registration.name.as_str());
@@ -204,19 +217,26 @@ impl Bridge {
             }
             is_free
         };
+        let count = tools.len();
         tools.retain(is_free);
         if service.stop.is_cancelled() {
             tools.clear();
         }
-        if let Err(error) = self.registry.replace_source(&service.owner, tools) {
-            let server = service.server.name();
-            tracing::warn!(server, %error, "the tools of an MCP server cannot be registered");
+        let is_whole = tools.len() == count;
+        match self.registry.replace_source(&service.owner, tools) {
+            Ok(()) => is_whole,
+            Err(error) => {
+                let server = service.server.name();
+                tracing::warn!(server, %error, "the tools of an MCP server cannot be registered");
+                false
+            }
         }
     }
 
     /// Removes the tools of a server that is no longer configured.
     pub(crate) fn retire(&self, service: &Service) {
         self.register(service, Vec::new());
+        *service.registered.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.changes.send_modify(|changes| *changes += 1);
     }
 

@@ -17,6 +17,9 @@
 //! While a tool runs, its server may ask for input of the user ([`ElicitationHandler`]) and for answers of the host's model
 //! ([`SamplingLimits`]); a host refuses both unless it is told otherwise.
 //!
+//! A server over HTTP may demand that the user authorizes the agent by OAuth (feature `oauth`): an `AuthorizationHandler` of
+//! the host sends the user to the page.
+//!
 //! The other way round, [`McpToolServer`] serves the tools of a host to MCP clients (feature `server`).
 //!
 //! What a server sends is data of another program: descriptions are defused before a model reads them, results are
@@ -36,6 +39,10 @@ mod exposure;
 mod index_event;
 mod management;
 mod naming;
+#[cfg(feature = "oauth")]
+mod oauth;
+#[cfg(feature = "oauth")]
+mod oauth_settings;
 mod pins;
 mod reload;
 mod requests;
@@ -52,10 +59,17 @@ mod supervisor;
 #[cfg(test)]
 mod tests;
 mod tool_call;
+mod transport_error;
 
 pub use config::{ConfigProblem, McpConfigError};
 pub use exposure::McpExposure;
 pub use index_event::{McpServerSummary, McpServersIndexed};
+#[cfg(feature = "oauth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
+pub use oauth::{Authorization, AuthorizationAnswer, AuthorizationHandler, CredentialStore, InMemoryCredentials};
+#[cfg(feature = "oauth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
+pub use oauth_settings::McpOAuth;
 pub use requests::{
     Elicitation, ElicitationAnswer, ElicitationField, ElicitationForm, ElicitationHandler, ElicitationInput,
     ElicitationKind, SamplingLimits, SamplingOrigin,
@@ -64,5 +78,5 @@ pub use requests::{
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub use serve::{McpEndpoint, McpToolServer};
 pub use server::McpServer;
-pub use servers::{McpHeldTool, McpServerState, McpServerStatus, McpServers, UnknownServer};
+pub use servers::{McpAcceptError, McpHeldTool, McpServerState, McpServerStatus, McpServers, UnknownServer};
 pub use subsystem::McpTools;

@@ -28,7 +28,7 @@ const MAX_PINS: usize = 1_000;
 /// The pins of all servers, in a document if the host has a data folder.
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
-    folder: Option<DataFolder>,
+    folder: Option<Arc<DataFolder>>,
     /// Held while the document is written, so that it never goes back in time.
     writing: Mutex<()>,
     pinned: Mutex<BTreeMap<String, PinnedServer>>,
@@ -56,7 +56,8 @@ pub(crate) struct Compared {
 
 impl Pins {
     /// Opens the document below `folder`, which is locked for this process.
-    pub(crate) fn open(folder: DataFolder) -> Result<Self, BoxError> {
+    pub(crate) fn open(folder: impl Into<Arc<DataFolder>>) -> Result<Self, BoxError> {
+        let folder = folder.into();
         let pinned = match folder.read(FILE, MAX_BYTES) {
             Ok(None) => Ok(BTreeMap::new()),
             Ok(Some(text)) => serde_json::from_slice(&text).map_err(BoxError::from),
@@ -88,13 +89,14 @@ impl Pins {
         compared
     }
 
-    /// Pins exactly these definitions of a server in place of those of the same names, and writes the document.
-    pub(crate) async fn accept(self: &Arc<Self>, server: &McpServer, tools: &[ListedTool]) {
+    /// Pins exactly these definitions of a server, each a name and a fingerprint, and writes the document. A server whose
+    /// configuration has changed meanwhile keeps its pins.
+    pub(crate) async fn accept(self: &Arc<Self>, server: &McpServer, tools: Vec<(String, Digest)>) {
         {
             let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(pins) = pinned.get_mut(&server.key()) {
-                let accepted = tools.iter().map(|tool| (tool.name.clone(), tool.fingerprint));
-                pins.tools.extend(accepted);
+            let pins = pinned.get_mut(&server.key());
+            if let Some(pins) = pins.filter(|pins| pins.endpoint == server.endpoint_digest()) {
+                pins.tools.extend(tools);
             }
         }
         self.save(server.name().to_owned(), true, Vec::new()).await;

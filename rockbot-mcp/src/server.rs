@@ -54,6 +54,8 @@ pub(crate) struct Web {
     pub(crate) headers: BTreeMap<String, Secret>,
     /// `true` if the transport of 2024 is tried first, `GET` of a stream of events.
     pub(crate) is_event_stream: bool,
+    #[cfg(feature = "oauth")]
+    pub(crate) oauth: Option<crate::McpOAuth>,
 }
 
 /// A program to start.
@@ -103,6 +105,8 @@ impl McpServer {
             url: parse_url(url)?,
             headers: BTreeMap::new(),
             is_event_stream: false,
+            #[cfg(feature = "oauth")]
+            oauth: None,
         };
         Ok(Self::of(name.into(), Endpoint::Web(web)))
     }
@@ -111,6 +115,19 @@ impl McpServer {
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         if let Endpoint::Web(web) = &mut self.endpoint {
             web.headers.insert(name.into(), value.into());
+        }
+        self
+    }
+
+    /// Sets how the agent is authorized when the server demands it. Only a server that is reached over HTTP has it.
+    ///
+    /// Without it a server that demands an authorization gets the default, if the host has an
+    /// [`AuthorizationHandler`](crate::AuthorizationHandler), and no header `Authorization` is set.
+    #[cfg(feature = "oauth")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
+    pub fn oauth(mut self, oauth: crate::McpOAuth) -> Self {
+        if let Endpoint::Web(web) = &mut self.endpoint {
+            web.oauth = Some(oauth);
         }
         self
     }
@@ -241,11 +258,15 @@ impl Endpoint {
             }
             Self::Web(web) => {
                 let headers: Vec<_> = web.headers.iter().map(exposed).collect();
-                vec![
+                #[cfg_attr(not(feature = "oauth"), expect(unused_mut, reason = "OAuth alone adds to it"))]
+                let mut identity = vec![
                     "web".to_owned(),
                     web.url.to_string(),
                     format!("{headers:?}{}", web.is_event_stream),
-                ]
+                ];
+                #[cfg(feature = "oauth")]
+                identity.extend(web.oauth.iter().map(|oauth| oauth.identity().to_string()));
+                identity
             }
             #[cfg(test)]
             Self::Pipe(_) => vec!["pipe".to_owned()],

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
+use rockbot_core::Digest;
+use rockbot_core::support::one_line;
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 
@@ -66,6 +68,8 @@ pub struct McpHeldTool {
     pub description: String,
     /// JSON Schema of the arguments.
     pub schema: Value,
+    /// Digest of the definition as the server sent it, by which it is [accepted](McpServers::accept).
+    pub fingerprint: Digest,
 }
 
 impl McpHeldTool {
@@ -74,6 +78,7 @@ impl McpHeldTool {
             name: tool.name.clone(),
             description: tool.sent.as_deref().unwrap_or(&tool.description).to_owned(),
             schema: tool.schema.clone(),
+            fingerprint: tool.fingerprint,
         }
     }
 }
@@ -83,6 +88,23 @@ impl McpHeldTool {
 #[error("there is no MCP server `{0}`")]
 #[non_exhaustive]
 pub struct UnknownServer(pub String);
+
+/// An error of accepting definitions of tools. Nothing was accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpAcceptError {
+    /// The host does not have the server.
+    #[error(transparent)]
+    UnknownServer(#[from] UnknownServer),
+    /// Definitions are not those that the operator looked at: the server has changed them again, or they are no longer held.
+    #[error("tools of the MCP server `{server}` have changed since they were looked at: {}; look at them again", .tools.join(", "))]
+    Changed {
+        /// Name of the server.
+        server: String,
+        /// Original names of the tools.
+        tools: Vec<String>,
+    },
+}
 
 impl McpServers {
     /// Returns all servers, sorted by name.
@@ -117,18 +139,34 @@ impl McpServers {
         Ok(held.iter().map(McpHeldTool::of).collect())
     }
 
-    /// Accepts the definitions of a server's tools that are held back now, and no others: they come into use. A tool that
-    /// changes once more meanwhile is held again.
+    /// Accepts definitions of a server's tools that the operator has looked at, as [`held`](Self::held) returned them: they
+    /// come into use. Others stay held.
+    ///
+    /// A server may change a definition between the look and the decision. So each is compared by its fingerprint with the
+    /// one that is held now, and a tool that changes later is held again.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no such server.
-    pub fn accept(&self, server: &str) -> Result<(), UnknownServer> {
+    /// Returns an error, and accepts nothing, if there is no such server, or if one of `seen` is not held in this form any more.
+    pub fn accept(&self, server: &str, seen: &[McpHeldTool]) -> Result<(), McpAcceptError> {
         let (service, runtime) = self.service(server)?;
         let held = service.state.borrow().held.clone();
+        let is_held = |seen: &McpHeldTool| {
+            let mut held = held.iter();
+            held.any(|tool| tool.name == seen.name && tool.fingerprint == seen.fingerprint)
+        };
+        let changed = seen.iter().filter(|tool| !is_held(tool));
+        let changed: Vec<_> = changed.map(|tool| one_line(&tool.name).into_owned()).collect();
+        if !changed.is_empty() {
+            return Err(McpAcceptError::Changed {
+                server: service.server.name().to_owned(),
+                tools: changed,
+            });
+        }
+        let accepted = seen.iter().map(|tool| (tool.name.clone(), tool.fingerprint)).collect();
         let pins = runtime.bridge.pins.clone();
         runtime.spawn(async move {
-            pins.accept(&service.server, &held).await;
+            pins.accept(&service.server, accepted).await;
             if let Some(live) = service.live() {
                 live.tools_changed.notify_one();
             }

@@ -1,6 +1,6 @@
 //! A server of a host: its description, and what is known of it now.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rmcp::RoleClient;
 use rmcp::service::Peer;
@@ -20,6 +20,8 @@ pub(crate) struct Service {
     /// The position among the servers of the program. Those of other origins have an order by their names.
     position: usize,
     pub(crate) state: watch::Sender<ServiceState>,
+    /// The tools that are in the registry, if all of them are. Locked while they are replaced.
+    pub(crate) registered: Mutex<Option<Registered>>,
     /// Wakes the supervisor before its back-off is over.
     pub(crate) wake: Notify,
     /// Ends the supervisor: the server is no longer configured, or the host ends.
@@ -48,6 +50,15 @@ pub(crate) struct ServiceState {
     /// The tools that are held back.
     pub(crate) held: Arc<[ListedTool]>,
     pub(crate) instructions: Option<Arc<str>>,
+}
+
+/// The tools of a server as they are registered.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Registered {
+    pub(crate) tools: Arc<[ListedTool]>,
+    pub(crate) instructions: Option<Arc<str>>,
+    /// Number of tools, from the first, that are always shown.
+    pub(crate) shown: usize,
 }
 
 /// The state of a connection.
@@ -81,6 +92,7 @@ impl Service {
             position: if origin == Origin::Program { position } else { 0 },
             origin,
             state: watch::Sender::default(),
+            registered: Mutex::default(),
             wake: Notify::new(),
             called: Notify::new(),
             stop,

@@ -35,8 +35,9 @@ pub(crate) const MAX_TOOLS: usize = 80;
 pub struct McpSettings {
     /// `ConfigPath`: a file of servers such as `mcp.json`; a relative path is below the host's data folder. Default: none.
     pub config_path: Option<PathBuf>,
-    /// `Servers`: a list of servers with `Name`, and `Command`, `Arguments` and `EnvironmentVariables` or `Url` and
-    /// `Headers`; `Trusted` vouches for one. Default: empty.
+    /// `Servers`: a list of servers with `Name`, and `Command`, `Arguments` and `EnvironmentVariables` or `Url`, `Headers`
+    /// and, with the feature `oauth`, `OAuth` with `ClientId`, `ClientSecret`, `Issuer` (required with a secret), `Scopes`,
+    /// `RedirectUri` and `ClientCredentials`; `Trusted` vouches for one. Default: empty.
     pub servers: Vec<McpServer>,
     /// `Exposure`: the tools that models are shown. Default `pinned`.
     pub exposure: McpExposure,
@@ -123,6 +124,10 @@ fn server(section: &Section<'_>) -> Result<McpServer, ConfigError> {
                 server = server.header(header, value);
             }
         }
+        #[cfg(feature = "oauth")]
+        if let Some(oauth) = oauth(&section.section("OAuth")?)? {
+            server = server.oauth(oauth);
+        }
         return Ok(server.trusted(is_trusted));
     }
     let command: String = section.get("Command")?.ok_or_else(|| missing("Command"))?;
@@ -135,6 +140,36 @@ fn server(section: &Section<'_>) -> Result<McpServer, ConfigError> {
         }
     }
     Ok(server)
+}
+
+#[cfg(feature = "oauth")]
+fn oauth(section: &Section<'_>) -> Result<Option<crate::McpOAuth>, ConfigError> {
+    if !section.is_set() {
+        return Ok(None);
+    }
+    let mut oauth = crate::McpOAuth::default().scopes(section.get_or::<Vec<String>>("Scopes", Vec::new())?);
+    if let Some(id) = section.get::<String>("ClientId")? {
+        oauth = oauth.client(id);
+    }
+    let issuer = section.get::<String>("Issuer")?;
+    if let Some(secret) = section.get::<Secret>("ClientSecret")? {
+        let missing = || ConfigError::Invalid {
+            setting: section.path("Issuer"),
+            expected: "the address of the authorization server that alone gets `ClientSecret`".into(),
+            found: "nothing",
+        };
+        oauth = oauth.secret(secret, issuer.clone().ok_or_else(missing)?);
+    }
+    if let Some(issuer) = issuer {
+        oauth = oauth.issuer(issuer);
+    }
+    if let Some(uri) = section.get::<String>("RedirectUri")? {
+        oauth = oauth.redirect_uri(uri);
+    }
+    Ok(Some(match section.get_or("ClientCredentials", false)? {
+        true => oauth.client_credentials(),
+        false => oauth,
+    }))
 }
 
 #[cfg(test)]
@@ -173,5 +208,15 @@ mod tests {
             error.to_string(),
             "`Mcp.Servers.0.Url` in `a.json`: expected a URL with http:// or https://, found text"
         );
+        #[cfg(feature = "oauth")]
+        {
+            let unbound = r#"{"Mcp": {"Servers": [{"Name": "x", "Url": "https://x",
+                "OAuth": {"ClientId": "me", "ClientSecret": "sesame"}}]}}"#;
+            assert_eq!(
+                read(unbound).to_string(),
+                "Mcp.Servers.0.OAuth.Issuer: expected the address of the authorization server that alone gets \
+                 `ClientSecret`, found nothing"
+            );
+        }
     }
 }

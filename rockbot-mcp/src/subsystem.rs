@@ -11,14 +11,19 @@ use rockbot_core::files::DataFolder;
 use rockbot_core::messaging::Bus;
 use rockbot_core::service::ServiceSources;
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Stage, Subsystem};
-use rockbot_core::tool::ToolRegistry;
+use rockbot_core::tool::{Tool, ToolRegistry};
 use rockbot_core::{BoxError, Digest};
+
+#[cfg(feature = "oauth")]
+use rockbot_tools::egress::EgressPolicy;
 
 use crate::bridge::{Bridge, Options};
 use crate::config::{self, ServerList};
 use crate::exposure::McpExposure;
 use crate::index_event::announce;
 use crate::management;
+#[cfg(feature = "oauth")]
+use crate::oauth::{AuthorizationHandler, Authorizer, CredentialFolder, CredentialStore, InMemoryCredentials};
 use crate::pins::Pins;
 use crate::reload;
 use crate::requests::{Answers, ElicitationHandler, Sampler, SamplingLimits};
@@ -68,7 +73,18 @@ pub struct McpTools {
     registration_hosts: Option<Vec<String>>,
     elicitation: Option<Arc<dyn ElicitationHandler>>,
     sampling: Option<SamplingLimits>,
+    #[cfg(feature = "oauth")]
+    oauth: OAuthParts,
     declared: Option<Declared>,
+}
+
+/// The parts of authorizations that code has set, and the policy that the settings have.
+#[cfg(feature = "oauth")]
+#[derive(Debug, Default)]
+struct OAuthParts {
+    handler: Option<Arc<dyn AuthorizationHandler>>,
+    store: Option<Arc<dyn CredentialStore>>,
+    policy: EgressPolicy,
 }
 
 /// The parts of the subsystem once it has declared.
@@ -87,7 +103,7 @@ impl McpTools {
     /// "env": {…}}}}`; a relative path is below the current folder.
     ///
     /// Values may have variables: `${NAME}`, `${NAME:-default}`. Beside the members of other clients, an entry may
-    /// have `allowedTools`, `deniedTools`, `toolTimeoutMs`, `disabled` and `trusted`. An entry that cannot be used is
+    /// have `allowedTools`, `deniedTools`, `toolTimeoutMs`, `disabled`, `trusted` and, with the feature `oauth`, `oauth`. An entry that cannot be used is
     /// logged; a file that cannot be read keeps the host from being built. A change of the file is applied within seconds.
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
@@ -148,6 +164,67 @@ impl McpTools {
         self
     }
 
+    /// Sets the handler of servers' demands for an authorization by the user. Default: the part `dyn AuthorizationHandler` of
+    /// the host, if it has one; else such servers are not connected.
+    #[cfg(feature = "oauth")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
+    pub fn authorization(mut self, handler: impl AuthorizationHandler) -> Self {
+        self.oauth.handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Sets the store of what servers have granted. Default: files in `mcp/credentials` of the host's data folder, which only
+    /// the user of the process may read; in memory without one.
+    #[cfg(feature = "oauth")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
+    pub fn credentials(mut self, store: impl CredentialStore) -> Self {
+        self.oauth.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Returns the part that authorizes connections.
+    #[cfg(feature = "oauth")]
+    fn authorizer(&mut self, parts: &Parts) -> Authorizer {
+        let OAuthParts { handler, store, policy } = std::mem::take(&mut self.oauth);
+        let handler = handler.or_else(|| parts.get::<dyn AuthorizationHandler>());
+        Authorizer::new(
+            handler,
+            store.unwrap_or_else(|| Arc::new(InMemoryCredentials::default())),
+            policy,
+        )
+    }
+
+    /// Returns what the part costs a host: the tools about the servers, and the answers of its model that servers may ask for.
+    fn cost(&self, tools: &[Tool]) -> PartCost {
+        let names = tools.iter().map(|tool| tool.registration.name.clone());
+        let cost = PartCost::on("MCP servers")
+            .with_switch("the section `Mcp`")
+            .with_tools(names);
+        match &self.sampling {
+            Some(limits) => cost.with_model_calls(format!(
+                "up to {} in each call of a server's tool, of {} tokens, if the server asks for them",
+                limits.max_requests, limits.max_output_tokens
+            )),
+            None => cost,
+        }
+    }
+
+    /// Returns the document of pins below the data folder, where the tokens of authorizations are kept, too.
+    fn open_folder(&mut self, config: &Config, data_dir: Option<&Path>) -> Result<Pins, BoxError> {
+        let folder = data_dir.map(|folder| DataFolder::open(folder.join("mcp")));
+        let folder = folder.transpose()?.map(Arc::new);
+        #[cfg(feature = "oauth")]
+        {
+            self.oauth.policy = EgressPolicy::from_config(config)?;
+            if let (None, Some(folder)) = (&self.oauth.store, &folder) {
+                self.oauth.store = Some(Arc::new(CredentialFolder(folder.clone())));
+            }
+        }
+        #[cfg(not(feature = "oauth"))]
+        let _ = config;
+        Ok(folder.map(Pins::open).transpose()?.unwrap_or_default())
+    }
+
     /// Returns the parts that answer requests of servers.
     fn answers(&mut self, parts: &Parts) -> Result<Answers, BoxError> {
         let sampler = |limits| {
@@ -160,6 +237,8 @@ impl McpTools {
                 .take()
                 .or_else(|| parts.get::<dyn ElicitationHandler>()),
             sampling: self.sampling.take().map(sampler).transpose()?,
+            #[cfg(feature = "oauth")]
+            authorizer: Some(self.authorizer(parts)),
         })
     }
 
@@ -209,27 +288,14 @@ impl Subsystem for McpTools {
         };
         let file = self.file.clone().or_else(|| settings.config_path.as_ref().map(below));
         let (servers, digest) = self.servers(&settings, file.as_deref())?;
-        let pins = match &data_dir {
-            Some(folder) => Pins::open(DataFolder::open(folder.join("mcp"))?)?,
-            None => Pins::default(),
-        };
+        let pins = self.open_folder(&config, data_dir.as_deref())?;
         let part = McpServers::default();
         let hosts = self.registration_hosts.as_ref().unwrap_or(&settings.registration_hosts);
         let tools = management::tools(&part, hosts);
-        let names = tools.iter().map(|tool| tool.registration.name.clone());
         if settings.allow_sampling {
             self.sampling.get_or_insert_default();
         }
-        let cost = PartCost::on("MCP servers")
-            .with_switch("the section `Mcp`")
-            .with_tools(names);
-        declarations.cost(match &self.sampling {
-            Some(limits) => cost.with_model_calls(format!(
-                "up to {} in each call of a server's tool, of {} tokens, if the server asks for them",
-                limits.max_requests, limits.max_output_tokens
-            )),
-            None => cost,
-        });
+        declarations.cost(self.cost(&tools));
         tools.into_iter().for_each(|tool| declarations.tool(tool));
         declarations.guide(management::guide());
         if let Some(sources) = declarations.parts().get::<ServiceSources>() {

@@ -54,6 +54,43 @@ impl OpenRouterSettings {
     }
 }
 
+/// Name, path and description of each tool without parameters.
+const PLAIN: [[&str; 3]; 3] = [
+    [
+        "get_credits",
+        "credits",
+        "Tells the credits of the account: bought and used.",
+    ],
+    [
+        "get_api_key_info",
+        "key",
+        "Tells the limits and the usage of the present API key.",
+    ],
+    [
+        "list_models",
+        "models",
+        "Lists the models with their context lengths and prices. The list is long.",
+    ],
+];
+
+/// Name, path and description of each tool with one parameter, then name and description of that.
+const BY_ID: [[&str; 5]; 2] = [
+    [
+        "get_api_key",
+        "keys/{keyHash}",
+        "Tells the details of an API key.",
+        "keyHash",
+        "The hash of the key, as list_api_keys names it.",
+    ],
+    [
+        "get_generation",
+        "generation?id={generationId}",
+        "Tells the details of a generation: tokens, cost, provider.",
+        "generationId",
+        "The id of the generation, such as gen-1234.",
+    ],
+];
+
 /// Returns the six tools.
 pub fn tools(settings: &OpenRouterSettings) -> RestTools {
     let base = settings.base_url.trim_end_matches('/');
@@ -62,50 +99,19 @@ pub fn tools(settings: &OpenRouterSettings) -> RestTools {
             .description(description)
             .credentials(Credentials::bearer(settings.api_key.clone()))
     };
-    let text = |name: &str, description: &str| {
-        json!({
-            "type": "object",
-            "properties": {name: {"type": "string", "minLength": 1, "description": description}},
-            "required": [name],
-        })
-    };
+    let plain = PLAIN.map(|[name, path, description]| endpoint(name, path, description));
     let management_key = settings.management_key.as_ref().unwrap_or(&settings.api_key);
-    RestTools::new()
-        .endpoint(endpoint(
-            "get_credits",
-            "credits",
-            "Tells the credits of the account: bought and used.",
-        ))
-        .endpoint(endpoint(
-            "get_api_key_info",
-            "key",
-            "Tells the limits and the usage of the present API key.",
-        ))
-        .endpoint(endpoint(
-            "list_models",
-            "models",
-            "Lists the models with their context lengths and prices. The list is long.",
-        ))
-        .endpoint(
-            endpoint(
-                "list_api_keys",
-                "keys",
-                "Lists the API keys of the account. It needs a management key.",
-            )
-            .credentials(Credentials::bearer(management_key.clone())),
-        )
-        .endpoint(
-            endpoint("get_api_key", "keys/{keyHash}", "Tells the details of an API key.")
-                .parameters(text("keyHash", "The hash of the key, as list_api_keys names it.")),
-        )
-        .endpoint(
-            endpoint(
-                "get_generation",
-                "generation?id={generationId}",
-                "Tells the details of a generation: tokens, cost, provider.",
-            )
-            .parameters(text("generationId", "The id of the generation, such as gen-1234.")),
-        )
+    let listing = "Lists the API keys of the account. It needs a management key.";
+    let keys = endpoint("list_api_keys", "keys", listing).credentials(Credentials::bearer(management_key.clone()));
+    let by_id = BY_ID.map(|[name, path, description, parameter, meaning]| {
+        endpoint(name, path, description).parameters(json!({
+            "type": "object",
+            "properties": {parameter: {"type": "string", "minLength": 1, "description": meaning}},
+            "required": [parameter],
+        }))
+    });
+    let all = plain.into_iter().chain([keys]).chain(by_id);
+    all.fold(RestTools::new(), RestTools::endpoint)
 }
 
 /// Builds the host that serves the tools: at the address in `McpServer.Address`, else the client that started the program.

@@ -85,6 +85,35 @@ mod tests {
     }
 
     #[test]
+    fn the_authorization_of_a_server_is_read() {
+        let oauth = |members: &str| {
+            parsed(&format!(
+                r#"{{"servers": {{"a": {{"url": "https://x.example", "oauth": {members}}}}}}}"#
+            ))
+            .unwrap()
+        };
+        let list = oauth(
+            r#"{"clientId": "me", "clientSecret": "${KEY}", "issuer": "https://login.example", "scopes": ["a"],
+                "grantType": "client_credentials"}"#,
+        );
+        if cfg!(feature = "oauth") {
+            assert_eq!((list.servers.len(), list.problems.len()), (1, 0));
+            assert_ne!(list.servers[0].digest(), oauth("{}").servers[0].digest());
+            let problem = "`oauth.grantType` must be `authorization_code` or `client_credentials`";
+            assert_eq!(oauth(r#"{"grantType": "password"}"#).problems[0].problem, problem);
+            let problem = "`oauth.clientSecret` needs `oauth.issuer`, the authorization server that alone gets it: write its \
+                           address, such as `https://login.example.com`";
+            let unbound = r#"{"clientId": "me", "clientSecret": "${KEY}"}"#;
+            assert_eq!(oauth(unbound).problems[0].problem, problem);
+        } else {
+            assert_eq!(
+                list.problems[0].problem,
+                "`oauth` needs a build with the feature `oauth`"
+            );
+        }
+    }
+
+    #[test]
     fn errors_name_the_place_and_never_the_text() {
         let error = parsed("{\"mcpServers\": {\n  \"a\": sesame}}").unwrap_err();
         assert_eq!(error.to_string(), "`mcp.json` is not JSON, at line 2 column 8");

@@ -7,6 +7,8 @@ use rockbot_core::Secret;
 use serde_json::{Map, Value};
 
 use super::expand::{Variables, expand};
+#[cfg(feature = "oauth")]
+use crate::McpOAuth;
 use crate::server::{Endpoint, McpServer, Program, Web, parse_url};
 
 /// Maximum time limit of a call.
@@ -62,16 +64,56 @@ impl Entry<'_> {
                 folder: self.text("cwd")?.map(Into::into),
             }));
         }
+        #[cfg(not(feature = "oauth"))]
+        if self.members.contains_key("oauth") {
+            return Err("`oauth` needs a build with the feature `oauth`".to_owned());
+        }
         for key in URLS {
             if let Some(url) = self.text(key)? {
                 return Ok(Endpoint::Web(Web {
                     url: parse_url(&url)?,
                     headers: self.secrets("headers")?,
                     is_event_stream: self.is_event_stream()?,
+                    #[cfg(feature = "oauth")]
+                    oauth: self.oauth()?,
                 }));
             }
         }
         Err("it has neither `command` nor `url`: write how it is reached".to_owned())
+    }
+
+    /// Returns how the agent is authorized: `clientId`, `clientSecret`, `issuer`, `scopes`, `redirectUri`, `grantType`.
+    #[cfg(feature = "oauth")]
+    fn oauth(&self) -> Result<Option<McpOAuth>, String> {
+        let Some(value) = self.members.get("oauth") else {
+            return Ok(None);
+        };
+        let members = value.as_object().ok_or("`oauth` must be an object")?;
+        let inner = Entry {
+            members,
+            variables: self.variables,
+        };
+        let mut oauth = McpOAuth::default().scopes(inner.texts("scopes")?);
+        if let Some(id) = inner.text("clientId")? {
+            oauth = oauth.client(id);
+        }
+        let issuer = inner.text("issuer")?;
+        if let Some(secret) = inner.text("clientSecret")? {
+            let missing = "`oauth.clientSecret` needs `oauth.issuer`, the authorization server that alone gets it: write its \
+                           address, such as `https://login.example.com`";
+            oauth = oauth.secret(secret, issuer.clone().ok_or(missing)?);
+        }
+        if let Some(issuer) = issuer {
+            oauth = oauth.issuer(issuer);
+        }
+        if let Some(uri) = inner.text("redirectUri")? {
+            oauth = oauth.redirect_uri(uri);
+        }
+        match inner.text("grantType")?.as_deref() {
+            None | Some("authorization_code") => Ok(Some(oauth)),
+            Some("client_credentials") => Ok(Some(oauth.client_credentials())),
+            Some(_) => Err("`oauth.grantType` must be `authorization_code` or `client_credentials`".to_owned()),
+        }
     }
 
     /// Returns `true` if the entry names the transport of 2024.

@@ -45,6 +45,11 @@ impl Client {
         self.knows_sessions_only
     }
 
+    #[cfg(feature = "oauth")]
+    pub(super) fn authorizer(&self) -> Option<&crate::oauth::Authorizer> {
+        self.answers.authorizer.as_ref()
+    }
+
     pub(super) fn server(&self) -> &Arc<str> {
         &self.server
     }

@@ -6,13 +6,17 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use rmcp::RoleClient;
 use rmcp::service::RunningService;
-use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
+};
 use rockbot_core::ExposeSecret;
 
 use super::bounded::{Bounds, Signals};
 use super::client::Client;
 use super::event_stream::EventStream;
 use super::{ConnectError, MAX_MESSAGE, handshake};
+#[cfg(feature = "oauth")]
+use crate::oauth::{Authorizer, authorized_client};
 use crate::server::Web;
 
 /// Time in which a connection of the network is made.
@@ -25,15 +29,16 @@ type Opened = (RunningService<RoleClient, Client>, Signals);
 pub(super) async fn open(web: &Web, client: &Client, limit: Duration) -> Result<Opened, ConnectError> {
     let http = http_client(headers(web)?)?;
     let first = attempt(web, &http, client, limit, web.is_event_stream).await;
-    let Err(ConnectError::Refused { cause, errors }) = first else {
-        return first;
+    let first = match first {
+        Err(error @ (ConnectError::Refused { .. } | ConnectError::Unauthorized { .. })) => error,
+        opened => return opened,
     };
     let second = attempt(web, &http, client, limit, !web.is_event_stream).await;
     // The error of the transport that was asked for tells more.
-    second.map_err(|_| ConnectError::Refused { cause, errors })
+    second.map_err(|_| first)
 }
 
-/// Opens a connection by one transport. Each has signals of its own: those of a failed one have fired.
+/// Opens a connection by one transport.
 async fn attempt(
     web: &Web,
     http: &reqwest::Client,
@@ -41,15 +46,47 @@ async fn attempt(
     limit: Duration,
     is_event_stream: bool,
 ) -> Result<Opened, ConnectError> {
-    let bounds = Bounds {
+    if is_event_stream {
+        return event_stream(web, http, client, limit).await;
+    }
+    #[cfg(feature = "oauth")]
+    if let Some(authorizer) = client.authorizer().filter(|authorizer| authorizer.serves(web)) {
+        return authorized(authorizer, web, http, client, limit).await;
+    }
+    streamable(web, http.clone(), client, limit).await
+}
+
+/// Opens a connection with the tokens that are kept. If the server demands another authorization, it is asked for once.
+#[cfg(feature = "oauth")]
+async fn authorized(
+    authorizer: &Authorizer,
+    web: &Web,
+    http: &reqwest::Client,
+    client: &Client,
+    limit: Duration,
+) -> Result<Opened, ConnectError> {
+    let refused = |cause| ConnectError::Refused {
+        cause,
+        errors: String::new(),
+    };
+    let manager = authorizer.kept(client.server(), web).await.map_err(refused)?;
+    let opened = streamable(web, authorized_client(http.clone(), manager), client, limit).await;
+    let Err(ConnectError::Unauthorized { challenge }) = opened else {
+        return opened;
+    };
+    let manager = authorizer
+        .authorize(client.server(), web, &challenge)
+        .await
+        .map_err(refused)?;
+    streamable(web, authorized_client(http.clone(), manager), client, limit).await
+}
+
+/// Returns the bounds of a connection. Each attempt has signals of its own: those of a failed one have fired.
+fn bounds(client: &Client) -> Bounds {
+    Bounds {
         server: client.server().clone(),
         signals: Signals::default(),
-    };
-    let service = match is_event_stream {
-        true => event_stream(web, http, client.clone(), limit, &bounds).await?,
-        false => streamable(web, http, client.clone(), limit, &bounds).await?,
-    };
-    Ok((service, bounds.signals))
+    }
 }
 
 /// Creates the HTTP client: no redirects and no proxy of the environment, so that keys reach this server alone.
@@ -82,29 +119,28 @@ fn headers(web: &Web) -> Result<HeaderMap, ConnectError> {
     Ok(headers)
 }
 
-async fn streamable(
-    web: &Web,
-    http: &reqwest::Client,
-    client: Client,
-    limit: Duration,
-    bounds: &Bounds,
-) -> Result<RunningService<RoleClient, Client>, ConnectError> {
+async fn streamable<C>(web: &Web, http: C, client: &Client, limit: Duration) -> Result<Opened, ConnectError>
+where
+    C: StreamableHttpClient + Send + 'static,
+{
+    let bounds = bounds(client);
     let mut config = StreamableHttpClientTransportConfig::with_uri(web.url.as_str());
     config.max_sse_event_size = MAX_MESSAGE;
     config.max_json_response_size = MAX_MESSAGE;
     // A call would be sent twice; the supervisor makes a new session instead.
     config.reinit_on_expired_session = false;
-    let transport = StreamableHttpClientTransport::with_client(http.clone(), config);
-    handshake(bounds.around(transport), client, limit).await
+    let transport = StreamableHttpClientTransport::with_client(http, config);
+    let service = handshake(bounds.around(transport), client.clone(), limit).await?;
+    Ok((service, bounds.signals))
 }
 
 async fn event_stream(
     web: &Web,
     http: &reqwest::Client,
-    client: Client,
+    client: &Client,
     limit: Duration,
-    bounds: &Bounds,
-) -> Result<RunningService<RoleClient, Client>, ConnectError> {
+) -> Result<Opened, ConnectError> {
+    let bounds = bounds(client);
     let opening = tokio::time::timeout(limit, EventStream::open(http.clone(), web.url.clone()));
     let transport = match opening.await {
         Ok(opened) => opened.map_err(|error| ConnectError::Refused {
@@ -113,5 +149,6 @@ async fn event_stream(
         })?,
         Err(_) => return Err(ConnectError::TimedOut(limit, String::new())),
     };
-    handshake(bounds.around(transport), client, limit).await
+    let service = handshake(bounds.around(transport), client.clone(), limit).await?;
+    Ok((service, bounds.signals))
 }

@@ -29,6 +29,7 @@ use process::ServerProcess;
 
 use crate::requests::{Answers, RunningCalls};
 use crate::server::{Endpoint, McpServer};
+use crate::transport_error::without_paths;
 
 /// Maximum length of one message of a server, in bytes. A longer one is dropped.
 const MAX_MESSAGE: usize = 8 << 20;
@@ -53,6 +54,11 @@ pub(crate) enum ConnectError {
     TimedOut(Duration, String),
     #[error("{cause}{errors}")]
     Refused { cause: String, errors: String },
+    #[error("the server asks for authorization: set its header `Authorization`")]
+    Unauthorized {
+        /// Demand of the server, in its own words.
+        challenge: String,
+    },
     #[error("{0}")]
     Address(&'static str),
     #[error("its answer to the first message cannot be understood")]
@@ -178,7 +184,8 @@ impl ConnectError {
     fn refused(error: &ClientInitializeError) -> Self {
         let cause = match error {
             error if error.is_authorization_required() => {
-                "the server asks for authorization: set its header `Authorization`".to_owned()
+                let challenge = error.auth_challenge().unwrap_or_default().to_owned();
+                return Self::Unauthorized { challenge };
             }
             // The older handshake is the last that was tried.
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return Self::refused(fallback),
@@ -212,35 +219,5 @@ pub(crate) fn text_of(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => loggable(&error.message).to_string(),
         error => without_paths(&error.to_string()),
-    }
-}
-
-/// Returns the text of a transport's error, safe to show: of URLs the scheme and the host alone, since the rest may hold a
-/// key.
-fn without_paths(text: &str) -> String {
-    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some((before, after)) = rest.split_once("://") {
-        shown.push_str(before);
-        shown.push_str("://");
-        let end = after.find(|c: char| c.is_whitespace() || "()<>\"'`".contains(c));
-        let (url, behind) = after.split_at(end.unwrap_or(after.len()));
-        let authority = url.split(['/', '?', '#']).next().unwrap_or_default();
-        // Without a user's name and password.
-        shown.push_str(authority.rsplit('@').next().unwrap_or_default());
-        rest = behind;
-    }
-    shown.push_str(rest);
-    loggable(&shown).to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_paths;
-
-    #[test]
-    fn of_urls_only_the_host_is_shown() {
-        let text = "error sending request for url (http://u:pw@127.0.0.1:9/mcp/sesame?key=sesame#sesame), twice: https://a.b/sesame";
-        let shown = "error sending request for url (http://127.0.0.1:9), twice: https://a.b";
-        assert_eq!(without_paths(text), shown);
     }
 }

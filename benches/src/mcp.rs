@@ -8,7 +8,8 @@ use rockbot_core::tool::{InMemoryToolRegistry, Tool, ToolRegistry};
 use rockbot_core::{AgentIdentity, BoxError, SystemClock};
 use rockbot_mcp::{McpServerState, McpServers, McpTools};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
 
 /// The connected servers of a host.
 pub struct Connected {
@@ -88,18 +89,79 @@ pub fn definition(index: usize) -> Value {
 pub async fn serve(tools: usize) -> Result<(), BoxError> {
     let (mut lines, mut out) = (BufReader::new(tokio::io::stdin()).lines(), tokio::io::stdout());
     while let Some(line) = lines.next_line().await? {
-        let message: Value = serde_json::from_str(&line)?;
-        let answer = match message["method"].as_str().unwrap_or_default() {
-            "initialize" => json!({"result": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
-                "serverInfo": {"name": "bench", "version": "1"}}}),
-            "tools/list" => json!({"result": {"tools": (0..tools).map(definition).collect::<Vec<_>>()}}),
-            "server/discover" => json!({"error": {"code": -32601, "message": "unknown"}}),
-            _ => continue,
-        };
-        let mut answer = answer;
-        (answer["jsonrpc"], answer["id"]) = (json!("2.0"), message["id"].clone());
-        out.write_all(format!("{answer}\n").as_bytes()).await?;
-        out.flush().await?;
+        if let Some(answer) = answer(&serde_json::from_str(&line)?, tools) {
+            out.write_all(format!("{answer}\n").as_bytes()).await?;
+            out.flush().await?;
+        }
     }
     Ok(())
+}
+
+/// Serves one tool over HTTP at an address that it prints first, until standard input ends.
+///
+/// # Errors
+///
+/// Returns an error if it cannot listen.
+pub async fn serve_http() -> Result<(), BoxError> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("http://{}/mcp", listener.local_addr()?);
+    let serving = async {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                // A client that is gone ends it.
+                let _ = serve_connection(stream).await;
+            });
+        }
+    };
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    tokio::select! {
+        () = serving => {}
+        _ = lines.next_line() => {}
+    }
+    Ok(())
+}
+
+async fn serve_connection(stream: TcpStream) -> Result<(), BoxError> {
+    stream.set_nodelay(true)?;
+    let mut stream = BufReader::new(stream);
+    loop {
+        let (mut length, mut line) = (0, String::new());
+        while stream.read_line(&mut line).await? > 2 {
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse()?;
+            }
+            line.clear();
+        }
+        if line.is_empty() {
+            return Ok(());
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).await?;
+        let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let (status, body) = match answer(&message, 1) {
+            Some(answer) => ("200 OK", answer.to_string()),
+            None if message.is_null() => ("405 Method Not Allowed", String::new()),
+            None => ("202 Accepted", String::new()),
+        };
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(format!("{head}{body}").as_bytes()).await?;
+    }
+}
+
+/// Returns the answer to a message of a client, if it needs one.
+fn answer(message: &Value, tools: usize) -> Option<Value> {
+    let mut answer = match message["method"].as_str().unwrap_or_default() {
+        "initialize" => json!({"result": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "bench", "version": "1"}}}),
+        "tools/list" => json!({"result": {"tools": (0..tools).map(definition).collect::<Vec<_>>()}}),
+        "tools/call" => {
+            let text = &message["params"]["arguments"]["id"];
+            json!({"result": {"content": [{"type": "text", "text": text}]}})
+        }
+        "server/discover" => json!({"error": {"code": -32601, "message": "unknown"}}),
+        _ => return None,
+    };
+    (answer["jsonrpc"], answer["id"]) = (json!("2.0"), message["id"].clone());
+    Some(answer)
 }

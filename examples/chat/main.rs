@@ -107,7 +107,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         arguments,
     };
     let resumed = chat.resume().await?;
-    mcp::connected(&chat.host).await;
+    mcp::connected(&chat.host, &mut chat.terminal, &mut chat.questions).await;
     if let Some(url) = serve_mcp::url(&chat.host) {
         eprintln!("the tools are served at {url}");
     }
@@ -279,7 +279,7 @@ impl Chat {
                 Ok(session) => self.session = session,
                 Err(problem) => eprintln!("{problem}"),
             },
-            ("/accept", name) => mcp::accept(&self.host, name.trim()),
+            ("/accept", name) => mcp::accept(&self.host, &mut self.terminal, name.trim()).await,
             ("/reset", _) => self.host.agent().reset(&self.session).await?,
             _ => eprintln!("there is no command `{command}`; --help lists them"),
         }

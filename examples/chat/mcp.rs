@@ -6,9 +6,12 @@ use rockbot::agent::{AgentHost, AgentHostBuilder};
 use rockbot::config::Config;
 use rockbot::prelude::*;
 
-use crate::questions::Questions;
+use tokio::sync::mpsc::Receiver;
+
+use crate::questions::{Question, Questions};
 #[cfg(feature = "mcp")]
 use crate::terminal;
+use crate::terminal::Terminal;
 
 /// Adds the answers of the person at the terminal to servers that ask for input.
 #[cfg(feature = "mcp")]
@@ -50,48 +53,65 @@ pub(crate) fn configured(config: Config, file: Option<&Path>) -> Result<Config, 
 /// Waits until the servers are connected or have failed, so that the first question has their tools, and reports those
 /// that have failed.
 #[cfg(feature = "mcp")]
-pub(crate) async fn connected(host: &AgentHost) {
+pub(crate) async fn connected(host: &AgentHost, terminal: &mut Terminal, questions: &mut Receiver<Question>) {
     use rockbot::mcp::{McpServerState, McpServers};
 
     let Some(servers) = host.parts().get::<McpServers>() else {
         return;
     };
-    servers.settled().await;
+    let mut settled = std::pin::pin!(servers.settled());
+    loop {
+        tokio::select! {
+            () = &mut settled => break,
+            // A server may ask the person to authorize the agent.
+            Some(question) = questions.recv() => terminal.answer(question).await,
+        }
+    }
     for server in servers.list() {
         match server.state {
             McpServerState::Failed(reason) => eprintln!("MCP server `{}` is not connected: {reason}", server.name),
             _ => eprintln!("MCP server `{}`: {} tools", server.name, server.tools.len()),
         }
         if !server.held.is_empty() {
+            let name = &server.name;
             eprintln!(
-                "tools of `{}` have changed; `/accept {}` accepts them as they are here:",
-                server.name, server.name
+                "{} tools of `{name}` have changed and are held; `/accept {name}` shows them",
+                server.held.len()
             );
-            for tool in servers.held(&server.name).unwrap_or_default() {
-                let (name, text) = (terminal::cut(&tool.name), terminal::clean(&tool.description));
-                eprintln!("  {name}: {text}\n  {}", terminal::clean(&tool.schema.to_string()));
-            }
         }
     }
 }
 
 /// Does nothing: the program was built without MCP.
 #[cfg(not(feature = "mcp"))]
-pub(crate) async fn connected(_: &AgentHost) {}
+pub(crate) async fn connected(_: &AgentHost, _: &mut Terminal, _: &mut Receiver<Question>) {}
 
-/// Accepts the changed tools of a server.
+/// Shows the changed tools of a server, and accepts exactly these if the person agrees.
 #[cfg(feature = "mcp")]
-pub(crate) fn accept(host: &AgentHost, server: &str) {
+pub(crate) async fn accept(host: &AgentHost, terminal: &mut Terminal, server: &str) {
     let servers = host.parts().get::<rockbot::mcp::McpServers>().unwrap_or_default();
-    match servers.accept(server) {
-        Ok(()) => eprintln!("accepted"),
-        Err(error) => eprintln!("{error}"),
+    let held = match servers.held(server) {
+        Ok(held) if held.is_empty() => return eprintln!("no tool of `{server}` is held"),
+        Ok(held) => held,
+        Err(error) => return eprintln!("{error}"),
+    };
+    for tool in &held {
+        let (name, text) = (terminal::cut(&tool.name), terminal::clean(&tool.description));
+        eprintln!("  {name}: {text}\n  {}", terminal::clean(&tool.schema.to_string()));
+    }
+    match terminal.confirm("Accept them?").await {
+        true => match servers.accept(server, &held) {
+            Ok(()) => eprintln!("accepted"),
+            Err(error) => eprintln!("{error}"),
+        },
+        false => eprintln!("they stay held"),
     }
 }
 
 /// Reports that there is no server: the program was built without MCP.
 #[cfg(not(feature = "mcp"))]
-pub(crate) fn accept(_: &AgentHost, _: &str) {
+#[expect(clippy::unused_async, reason = "as with MCP")]
+pub(crate) async fn accept(_: &AgentHost, _: &mut Terminal, _: &str) {
     eprintln!("MCP servers need a build with `--features mcp`");
 }
 
@@ -124,6 +144,8 @@ mod at_terminal {
         fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
             declarations.cost(PartCost::on("answers to MCP servers"));
             declarations.provide::<dyn ElicitationHandler>(Arc::new(self.clone()));
+            #[cfg(feature = "mcp-oauth")]
+            declarations.provide::<dyn rockbot::mcp::AuthorizationHandler>(Arc::new(self.clone()));
             Ok(())
         }
 
@@ -159,6 +181,26 @@ mod at_terminal {
 
         fn takes_urls(&self) -> bool {
             true
+        }
+    }
+
+    #[cfg(feature = "mcp-oauth")]
+    #[async_trait]
+    impl rockbot::mcp::AuthorizationHandler for AtTerminal {
+        async fn authorize(&self, asked: rockbot::mcp::Authorization) -> rockbot::mcp::AuthorizationAnswer {
+            use rockbot::mcp::AuthorizationAnswer::{Decline, Redirected};
+
+            let prompt = format!(
+                "\n? The MCP server `{}` wants you to authorize this agent. Open this page in a browser, and agree there:\n  \
+                 {}\n  Then paste the address that the browser shows at the end; it begins with {} (an empty line declines): ",
+                asked.server,
+                clean(&asked.url),
+                clean(&asked.redirect_uri)
+            );
+            match self.0.ask(prompt).await {
+                Some(line) if !line.trim().is_empty() => Redirected(line.trim().to_owned()),
+                _ => Decline,
+            }
         }
     }
 

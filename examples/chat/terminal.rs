@@ -63,11 +63,18 @@ impl Terminal {
         eprintln!("\n? {} {}", ask.tool, clean(&ask.arguments));
         if !self.interactive {
             eprintln!("  refused: there is no terminal to ask at; --yes approves every call");
+        }
+        self.confirm("  Run it?").await
+    }
+
+    /// Asks the person for a yes. Where there is no person, nothing is agreed to.
+    pub(crate) async fn confirm(&mut self, question: &str) -> bool {
+        if !self.interactive {
             return false;
         }
         // Discard what was typed before the question: it does not answer it.
         while self.lines.try_recv().is_ok() {}
-        let answer = self.prompt("  Run it? [y/N] ").await.unwrap_or_default();
+        let answer = self.prompt(&format!("{question} [y/N] ")).await.unwrap_or_default();
         matches!(answer.trim(), "y" | "Y" | "yes")
     }
 

@@ -1,6 +1,7 @@
 //! A host's tools for MCP clients: calls through the host's guard, and the example program with real clients.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use rockbot::tool::{OutsideTools, Tool, ToolInvokeRequest, tool};
 use rockbot::turn::TurnPolicies;
 use rockbot::{CallContext, Principal};
 use serde_json::{Value, json};
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
 
 use crate::example_programs::{PATIENCE, example, text};
 use crate::support::Anything;
@@ -125,6 +127,61 @@ async fn our_client_uses_the_example_over_standard_input() {
     host.shutdown(Duration::from_secs(10)).await;
 }
 
+/// Starts an example that serves its tools, and returns it with the URL after `says`, which it prints to either stream.
+async fn serving(name: &str, arguments: &[&str], says: &str, data: &Path) -> (Child, String) {
+    let arguments = [
+        arguments,
+        &["--serve-mcp", "127.0.0.1:0", "--data", data.to_str().unwrap()],
+    ]
+    .concat();
+    let mut running = example(name, &arguments, data).stdin(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(running.stdout.take().unwrap()).lines();
+    let mut err = BufReader::new(running.stderr.take().unwrap()).lines();
+    let url = async {
+        loop {
+            let line = tokio::select! {
+                Ok(Some(line)) = out.next_line() => line,
+                Ok(Some(line)) = err.next_line() => line,
+                else => panic!("{name} has ended"),
+            };
+            if let Some(url) = line.strip_prefix(says) {
+                return url.to_owned();
+            }
+        }
+    };
+    let url = tokio::time::timeout(PATIENCE, url)
+        .await
+        .expect("it says where it serves");
+    (running, url)
+}
+
+/// The option `--serve-mcp` of the programs, from a client's side.
+#[tokio::test]
+async fn the_chat_and_the_full_agent_serve_their_tools() {
+    let data = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (_chat, chat) = serving("chat", &[], "the tools are served at ", data[0].path()).await;
+    let port = ["--port", "0"];
+    let (_full, full) = serving("full_agent", &port, "tools for MCP clients at ", data[1].path()).await;
+    let tools = McpTools::default()
+        .server(McpServer::http("chat", &chat).unwrap())
+        .server(McpServer::http("full", &full).unwrap());
+    let model = ScriptedModel::new()
+        .calls("chat__calculate", json!({"expression": "6 * 7"}))
+        .says("Done.");
+    let host = AgentHost::in_memory().chat(model.clone()).add(tools).build().unwrap();
+    host.start().await.unwrap();
+    let servers = host.parts().get::<McpServers>().unwrap();
+    servers.settled().await;
+    let served: Vec<_> = servers.list().into_iter().map(|server| server.tools).collect();
+    let has = |server: usize, tool: &str| served[server].iter().any(|name| name == tool);
+    assert!(has(0, "calculate") && has(1, "take_note"), "{served:?}");
+    // What needs a person's approval is not served.
+    assert!(!has(0, "read_file"), "{served:?}");
+    host.agent().ask("s", "What is 6 times 7?").await.unwrap();
+    assert_eq!(model.requests()[1].messages.last().unwrap().text(), "42");
+    host.shutdown(Duration::from_secs(10)).await;
+}
+
 /// Returns the folder of MCP programs, or `None` if the test is to be skipped.
 fn folder() -> Option<PathBuf> {
     outside_part(
@@ -164,8 +221,8 @@ async fn a_client_of_python_uses_the_example_over_both_transports() {
     let mut server = example("mcp_server", &["--http", "127.0.0.1:0"], data.path());
     let program = server.as_std().get_program().to_str().unwrap().to_owned();
     let mut running = server.spawn().unwrap();
-    let output = tokio::io::BufReader::new(running.stdout.take().unwrap());
-    let mut lines = tokio::io::AsyncBufReadExt::lines(output);
+    let output = BufReader::new(running.stdout.take().unwrap());
+    let mut lines = output.lines();
     let line = lines.next_line().await.unwrap().unwrap();
     let url = line.strip_prefix("serving at ").unwrap();
     for arguments in [vec![&*program], vec![&*program, url]] {

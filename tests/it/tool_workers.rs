@@ -1,14 +1,16 @@
 //! Tools of workers that come and go: on a bus inside the process, and over the broker where there is one.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rockbot_core::CallContext;
+use async_trait::async_trait;
 use rockbot_core::context::Trust;
-use rockbot_core::messaging::{Bus, MessageEnvelope, MessagePublisher as _};
+use rockbot_core::messaging::{Bus, Message as _, MessageEnvelope, MessagePublisher as _, RequestClient, headers};
+use rockbot_core::subsystem::{Declarations, Parts, Running, Subsystem};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
-use rockbot_core::tool::{StaticGuide, Tool, tool};
+use rockbot_core::tool::{StaticGuide, Tool, ToolErrorMessage, ToolGuides, tool};
 use rockbot_core::turn::TurnRequest;
+use rockbot_core::{BoxError, CallContext, Clock as _, SystemClock, Timestamp};
 use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
 use rockbot_host::workers::RemoteTools;
 use rockbot_host::{AgentHost, AgentHostBuilder, MessageOptions};
@@ -127,6 +129,7 @@ async fn workers_of_one_name_stand_in_for_each_other_and_finish_what_they_have()
         assert_eq!(asked.await.unwrap(), "a");
         stopping.await.unwrap();
         assert_eq!(results(&model.requests()[1]), ["call_1: by the first"]);
+        has_tools(&agent, &["saw"]).await;
         assert_eq!(agent.agent().ask("other", "Saw!").await.unwrap().text, "b");
         assert_eq!(results(&model.requests()[3]), ["call_2: by the second"]);
         assert_eq!(names(&agent), ["saw"]);
@@ -342,6 +345,51 @@ async fn the_guides_of_a_worker_are_read_on_demand() {
     assert_eq!(results(&model.requests()[1]), ["call_1: # Wood\n\nSaw first."]);
 }
 
+/// A subsystem that hands the host's guides to its test.
+#[derive(Debug)]
+struct Guides(Arc<OnceLock<Arc<ToolGuides>>>);
+
+/// The handle of a subsystem that runs nothing.
+struct Nothing;
+
+#[async_trait]
+impl Subsystem for Guides {
+    fn name(&self) -> &str {
+        "guides"
+    }
+
+    fn declare(&mut self, _: &mut Declarations) -> Result<(), BoxError> {
+        Ok(())
+    }
+
+    async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        self.0.set(parts.require::<ToolGuides>()?).expect("it starts once");
+        Ok(Box::new(Nothing))
+    }
+}
+
+#[async_trait]
+impl Running for Nothing {
+    async fn stop(&self) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guide_that_changes_while_the_worker_runs_reaches_agents() {
+    let bus: Arc<dyn Bus> = Arc::new(InProcessBus::new());
+    let guides = Arc::new(OnceLock::new());
+    let _shed = started(worker(bus.clone(), [says("saw", "two halves")]).add(Guides(guides.clone()))).await;
+    let agent = started(agent(bus, &ScriptedModel::new(), RemoteTools::new())).await;
+    settle().await;
+    assert_eq!(names(&agent), ["saw"]);
+    let guides = guides.get().unwrap();
+    guides
+        .add(StaticGuide::new("wood", "Working with wood.", "Saw first."))
+        .unwrap();
+    has_tools(&agent, &["saw", "shed_guide"]).await;
+    assert!(guides.remove("wood"));
+    has_tools(&agent, &["saw"]).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_vouched_worker_and_settings_count() {
     let bus = InProcessBus::new();
@@ -391,4 +439,28 @@ async fn a_mutating_call_that_is_sent_again_gets_its_first_result() {
     );
     assert_eq!(executor.execute(call, &cx).await.unwrap().content, "paid");
     assert_eq!(handle.started(), 1);
+}
+
+/// A durable queue keeps calls while no worker runs.
+#[tokio::test(start_paused = true)]
+async fn a_mutating_call_whose_caller_gave_up_long_ago_does_not_begin() {
+    let bus: Arc<dyn Bus> = Arc::new(InProcessBus::new());
+    let (pay, handle) = mock_tool("pay");
+    let _shed = started(worker(bus.clone(), [pay.description("Pays.")])).await;
+    let hour_ago = SystemClock.now().as_millis() - 3_600_000;
+    let call = MessageEnvelope::of(&request("1", "pay", "{}"))
+        .unwrap()
+        .with_timestamp(Timestamp::from_millis(hour_ago))
+        .with_header(headers::TIMEOUT_MS, "60000");
+    let answer = RequestClient::new(bus, "caller")
+        .call("tool.invoke.shed", call)
+        .await
+        .unwrap();
+    assert_eq!(answer.message_type, ToolErrorMessage::TYPE);
+    let told = answer.payload::<ToolErrorMessage>().unwrap();
+    assert!(
+        told.message.starts_with("not run: the call waited in a queue"),
+        "{told:?}"
+    );
+    assert_eq!(handle.started(), 0);
 }

@@ -244,6 +244,67 @@ async fn arguments_that_do_not_fit_are_taught_and_the_tool_is_not_called() {
     assert_eq!((typed_notes.all().len(), handle.started()), (0, 0));
 }
 
+/// Returns its arguments.
+#[derive(Debug)]
+struct Repeat;
+
+#[async_trait]
+impl ToolExecutor for Repeat {
+    async fn execute(&self, request: ToolInvokeRequest, _: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
+        let arguments = request.arguments.to_string();
+        Ok(request.succeed(arguments))
+    }
+}
+
+/// Tells the weather of some days.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Days {
+    city: String,
+    #[serde(default)]
+    days: i64,
+}
+
+#[tokio::test]
+async fn nulls_for_optional_arguments_are_left_out_of_reads_and_those_for_required_ones_are_errors() {
+    let repeat = Tool::new(ToolRegistration::of::<Days>("repeat").with_effect(Effect::Pure), Repeat);
+    let typed = tool("typed", async |Days { city, days }: Days| format!("{city} {days}")).effect(Effect::Pure);
+    let tools = dispatcher([repeat, typed], ToolLimits::default());
+    let call = async |tool, arguments: serde_json::Value| {
+        let called = request("1", tool, &arguments.to_string());
+        tools.call(called, &cx()).await
+    };
+    let left = call("repeat", json!({"city": "Oslo", "days": null})).await;
+    assert_eq!(left.content.text(), r#"{"city":"Oslo"}"#);
+    let left = call("typed", json!({"city": "Oslo", "days": null})).await;
+    assert_eq!(left.content.text(), "Oslo 0");
+    for tool in ["repeat", "typed"] {
+        let refused = call(tool, json!({"city": null, "days": null})).await;
+        assert_eq!(outcome(&refused), (true, Some(ToolErrorCode::InvalidArguments)));
+        let text = refused.content.text().into_owned();
+        assert!(text.contains("`city` must be a string, got null"), "{text}");
+        assert!(!text.contains("`days`"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn nulls_in_a_call_that_changes_something_are_errors_since_a_filter_may_be_meant() {
+    for effect in [Effect::Mutating, Effect::Idempotent] {
+        let repeat = Tool::new(ToolRegistration::of::<Days>("repeat").with_effect(effect), Repeat);
+        let typed = tool("typed", async |Days { city, days }: Days| format!("{city} {days}")).effect(effect);
+        let tools = dispatcher([repeat, typed], ToolLimits::default());
+        for tool in ["repeat", "typed"] {
+            let called = request("1", tool, &json!({"city": "Oslo", "days": null}).to_string());
+            let refused = tools.call(called, &cx()).await;
+            assert_eq!(outcome(&refused), (true, Some(ToolErrorCode::InvalidArguments)));
+            let text = refused.content.text().into_owned();
+            assert!(
+                text.contains("`days` must be an integer, got null; leave it out instead"),
+                "{text}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_wrong_type_is_explained_by_name_and_the_model_can_correct_it() {
     let (tool, notes) = noting_tool("typed");

@@ -99,8 +99,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         "µs of CPU"
     };
     println!("| id | workload | floor | ours ({unit}) | ratio | must |\n|---|---|---|---|---|---|");
-    for row in turns(&base, &long, &whole).into_iter().chain(dispatches()) {
-        if is_wanted(row.id) {
+    for row in turns(&base, &long, &whole).into_iter().chain(dispatches()).chain(mcp()) {
+        // The drivers of MCP print no time.
+        if is_wanted(row.id) && (by_instructions || row.id != "W7") {
             let [floor, ours] = match by_instructions {
                 true => row.instructions()?,
                 false => row.times()?,
@@ -122,7 +123,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Builds the drivers, which stand beside this program.
 fn build() -> Result<(), Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let drivers = ["turn", "dispatch", "waits", "ends"]
+    let drivers = ["turn", "dispatch", "mcp", "waits", "ends"]
         .iter()
         .flat_map(|name| ["--bin", *name]);
     let built = Command::new(cargo)
@@ -212,6 +213,36 @@ fn dispatches<'a>() -> Vec<Ratio<'a>> {
         must: "2.5",
     };
     vec![row("tool call, 1 tool", "1"), row("tool call, 4 096 tools", "4096")]
+}
+
+/// Returns the rows of MCP, which are counted by instructions alone.
+fn mcp<'a>() -> Vec<Ratio<'a>> {
+    let driver = |arguments: &[&'a str]| Driver {
+        name: "mcp",
+        arguments: [arguments, &[LENGTH]].concat(),
+        environment: Vec::new(),
+    };
+    let row = |what, kind| Ratio {
+        id: "W7",
+        what,
+        floor: driver(&["floor-calls", kind]),
+        ours: driver(&["calls", kind]),
+        lengths: [320, 3_200],
+        units: 1.0,
+        must: "1.2",
+    };
+    let find = Ratio {
+        lengths: [10, 110],
+        floor: driver(&["floor-find"]),
+        ours: driver(&["find"]),
+        must: "",
+        ..row("`mcp_find_tools` among 2 000 tools", "")
+    };
+    vec![
+        row("MCP call over stdio, over `rmcp`", "stdio"),
+        row("MCP call over HTTP, over `rmcp`", "http"),
+        find,
+    ]
 }
 
 impl Ratio<'_> {

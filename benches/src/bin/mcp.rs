@@ -2,18 +2,24 @@
 //!
 //! - `mcp stdio INFLIGHT SECONDS COMMAND [ARGUMENT]...` and `mcp http INFLIGHT SECONDS URL` call the tool `echo` of a server,
 //!   through registry and guard, and print one JSON line (W7).
+//! - `mcp calls stdio|http LENGTH` makes LENGTH calls of a server of this program, 16 at a time, and `mcp floor-calls` the same by
+//!   bare `rmcp`, the client library below.
 //! - `mcp view LENGTH` makes the tool view of a request LENGTH times, with 2 000 tools of two servers, 40 of which the model
 //!   has activated; `mcp floor-view LENGTH` clones a view that is kept.
 //! - `mcp find LENGTH` calls `mcp_find_tools` LENGTH times over the same tools; `mcp floor-find LENGTH` is the bare search.
-//! - `mcp serve TOOLS` is such a server, over standard input and output.
+//! - `mcp serve TOOLS` and `mcp serve-http` are such servers.
 //!
-//! The last four are for `valgrind --tool=callgrind`: the difference of two lengths is the cost of one.
+//! All but the first are for `valgrind --tool=callgrind`: the difference of two lengths is the cost of one.
 
 use std::hint::black_box;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rockbot_benches::mcp::{Connected, connect, definition, serve};
+use rmcp::ServiceExt as _;
+use rmcp::model::CallToolRequestParams;
+use rmcp::transport::StreamableHttpClientTransport;
+use rockbot_benches::mcp::{Connected, connect, definition, serve, serve_http};
 use rockbot_benches::process_usage;
 use rockbot_core::search::Bm25Index;
 use rockbot_core::tool::{ToolInvokeRequest, ToolView};
@@ -21,6 +27,11 @@ use rockbot_core::{BoxError, CallContext, ToolName};
 use rockbot_host::tool::{ToolDispatcher, ToolLimits};
 use rockbot_mcp::{McpServer, McpTools};
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+/// Number of calls at a time.
+const IN_FLIGHT: usize = 16;
 
 /// Number of tools of each of the two servers.
 const TOOLS: usize = 1_000;
@@ -50,6 +61,8 @@ async fn main() -> Result<(), BoxError> {
             let server = McpServer::http("w7", arguments.get(3).ok_or("no URL")?)?;
             calls("http", server, number(1)?, number(2)?).await
         }
+        Some("calls") => counted_calls(arguments.get(1).is_some_and(|kind| kind == "http"), number(2)?).await,
+        Some("floor-calls") => floor_calls(arguments.get(1).is_some_and(|kind| kind == "http"), number(2)?).await,
         Some("view") => view(number(1)?, true).await,
         Some("floor-view") => view(number(1)?, false).await,
         Some("find") => find(number(1)?).await,
@@ -58,7 +71,8 @@ async fn main() -> Result<(), BoxError> {
             Ok(())
         }
         Some("serve") => serve(number(1)?).await,
-        _ => Err("one of stdio, http, view, floor-view, find, floor-find and serve is missing".into()),
+        Some("serve-http") => serve_http().await,
+        _ => Err("the first argument is none: see the source of this program".into()),
     }
 }
 
@@ -102,6 +116,97 @@ async fn calls(transport: &str, server: McpServer, in_flight: usize, seconds: us
             "client_cpu_us_per_call": (cpu / count * 1e7).round() / 10.0, "p50_us": at(0.5), "p99_us": at(0.99)})
     );
     connected.running.stop().await;
+    Ok(())
+}
+
+/// The server over HTTP of this program, in another process, and its address.
+async fn http_server() -> Result<(Child, String), BoxError> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg("serve-http")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let out = child.stdout.take().ok_or("its output is piped")?;
+    let url = BufReader::new(out)
+        .lines()
+        .next_line()
+        .await?
+        .ok_or("it prints its address")?;
+    Ok((child, url))
+}
+
+/// Makes `length` calls by `call`, 16 at a time.
+async fn repeat<F>(length: usize, call: impl Fn() -> F) -> Result<(), BoxError>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    for _ in 0..length / IN_FLIGHT {
+        let calls: Vec<_> = (0..IN_FLIGHT).map(|_| tokio::spawn(call())).collect();
+        for call in calls {
+            call.await?;
+        }
+    }
+    Ok(())
+}
+
+async fn counted_calls(is_http: bool, length: usize) -> Result<(), BoxError> {
+    let (server, _child) = match is_http {
+        true => {
+            let (child, url) = http_server().await?;
+            (McpServer::http("one", &url)?, Some(child))
+        }
+        false => {
+            let program = std::env::current_exe()?.display().to_string();
+            (McpServer::process("one", program).args(["serve", "1"]), None)
+        }
+    };
+    let connected = connect(McpTools::default().server(server)).await?;
+    let dispatcher = Arc::new(ToolDispatcher::new(connected.registry.clone(), ToolLimits::default()));
+    let arguments = json!({"id": "x".repeat(128)}).to_string();
+    let request = ToolInvokeRequest::new("call_1", "one__create_invoice_0", arguments).with_session_id("s1");
+    repeat(length, || {
+        let (dispatcher, request) = (dispatcher.clone(), request.clone());
+        async move { assert!(!dispatcher.call(request, &CallContext::new("s1")).await.is_error) }
+    })
+    .await?;
+    connected.running.stop().await;
+    Ok(())
+}
+
+async fn floor_calls(is_http: bool, length: usize) -> Result<(), BoxError> {
+    let (client, _child) = match is_http {
+        true => {
+            let (child, url) = http_server().await?;
+            (().serve(StreamableHttpClientTransport::from_uri(url)).await?, child)
+        }
+        false => {
+            let mut child = Command::new(std::env::current_exe()?)
+                .args(["serve", "1"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .kill_on_drop(true)
+                .spawn()?;
+            let pipes = child
+                .stdout
+                .take()
+                .zip(child.stdin.take())
+                .ok_or("its pipes are there")?;
+            (().serve(pipes).await?, child)
+        }
+    };
+    let peer = client.peer().clone();
+    repeat(length, || {
+        let peer = peer.clone();
+        async move {
+            let arguments = json!({"id": "x".repeat(128)}).as_object().cloned().unwrap_or_default();
+            let call = CallToolRequestParams::new("create_invoice_0").with_arguments(arguments);
+            let called = peer.call_tool(call).await;
+            assert!(called.is_ok_and(|result| !result.content.is_empty()));
+        }
+    })
+    .await?;
+    client.cancel().await?;
     Ok(())
 }
 

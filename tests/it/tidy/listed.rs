@@ -133,7 +133,7 @@ fn sets(line: &str, field: &str) -> bool {
 }
 
 /// Errors against which a repetition never helps, each with the reason.
-const NEVER: [(&str, &str); 32] = [
+const NEVER: [(&str, &str); 33] = [
     ("AgentFileError", "the file is wrong"),
     ("ArgumentError", "the call is wrong"),
     ("BuildError", "the program is wrong"),
@@ -146,6 +146,7 @@ const NEVER: [(&str, &str); 32] = [
     ("HistoryError", "the messages are wrong"),
     ("IdTooLong", "the id is wrong"),
     ("LlmConfigError", "the configuration is wrong"),
+    ("McpAcceptError", "a person must look first"),
     ("McpConfigError", "the file is wrong"),
     ("MissingPart", "the program is wrong"),
     ("ModelSettingsError", "the settings are wrong"),

@@ -108,7 +108,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 11] = [
     ("rockbot-text-calls", &[]),
     ("rockbot-host", &["rockbot-core", "rockbot-text-calls"]),
     ("rockbot-llm", &["rockbot-core"]),
-    ("rockbot-mcp", &["rockbot-core"]),
+    ("rockbot-mcp", &["rockbot-core", "rockbot-tools"]),
     ("rockbot-memory", &["rockbot-core"]),
     ("rockbot-tools", &["rockbot-core"]),
     (

@@ -152,6 +152,9 @@ async fn serving(name: &str, arguments: &[&str], says: &str, data: &Path) -> (Ch
     let url = tokio::time::timeout(PATIENCE, url)
         .await
         .expect("it says where it serves");
+    // A program that cannot write its next line would end.
+    tokio::spawn(async move { while let Ok(Some(_)) = out.next_line().await {} });
+    tokio::spawn(async move { while let Ok(Some(_)) = err.next_line().await {} });
     (running, url)
 }
 

@@ -10,6 +10,8 @@
 #[cfg(any(feature = "pulsar", feature = "rabbitmq"))]
 mod consumer;
 #[cfg(any(feature = "pulsar", feature = "rabbitmq"))]
+mod copies;
+#[cfg(any(feature = "pulsar", feature = "rabbitmq"))]
 mod meters;
 #[cfg(feature = "pulsar")]
 pub mod pulsar;

@@ -77,6 +77,8 @@ mod refused_parts;
 mod remote_tools;
 mod reply_media;
 mod requests;
+#[cfg(feature = "rabbitmq")]
+mod resent_calls;
 mod responses;
 mod restart;
 mod retention;
@@ -154,6 +156,10 @@ mod pulsar_lite;
 #[allow(dead_code, reason = "the example's own `main` is not run here")]
 #[path = "../../examples/quickstart.rs"]
 mod quickstart;
+#[cfg(feature = "rabbitmq")]
+#[allow(dead_code, reason = "the tests of the bus use more of it")]
+#[path = "../../rockbot-bus/src/rabbitmq/tests/proxy.rs"]
+mod rabbitmq_proxy;
 #[allow(dead_code, reason = "the example's own `main` is not run here")]
 #[path = "../../examples/remote_tools.rs"]
 mod remote_tools_example;

@@ -75,6 +75,8 @@ impl Job {
         let broker_id = origin.or_else(|| mapping::broker_id(&message.topic, &id));
         let arrived = mapping::read(metadata, message.payload.data, broker_id.as_deref());
         let (earlier, due) = if is_moved { way(&arrived, is_repeated) } else { (0, 0) };
+        // Another copy may have been handled, here or elsewhere.
+        let earlier = earlier.max(u32::from(arrived.is_resent()));
         Self {
             worker: Arc::clone(worker),
             ack: Ack {

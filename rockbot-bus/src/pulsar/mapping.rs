@@ -22,6 +22,8 @@ const REPLY_TO: &str = "rockbot-reply-to";
 const TIMESTAMP: &str = "rockbot-timestamp";
 /// The number of deliveries so far, of a message that was moved to another topic.
 pub(super) const ATTEMPTS: &str = "rockbot-attempts";
+/// Set on each copy of a message but the first, whose receipt was lost.
+const RESENT: &str = "rockbot-resent";
 /// The topic and the id of a message that the client moved to the retry topic, since it was delivered before.
 const ORIGIN: [&str; 2] = ["REAL_TOPIC", "ORIGIN_MESSAGE_ID"];
 /// The time before which a message is not to be handled, in milliseconds since 1970.
@@ -50,6 +52,12 @@ pub(super) fn moved(envelope: &MessageEnvelope, notes: &[(&str, String)]) -> Mes
     let mut message = written(envelope);
     let notes = notes.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
     message.properties.extend(notes);
+    message
+}
+
+/// Returns a further copy of a message.
+pub(super) fn resent(mut message: Message) -> Message {
+    message.properties.insert(RESENT.to_owned(), "true".to_owned());
     message
 }
 
@@ -106,6 +114,11 @@ impl Arrived {
     /// Returns a note on the way of the message.
     pub(super) fn note(&self, name: &str) -> Option<&str> {
         self.own.get(name).map(String::as_str)
+    }
+
+    /// Returns `true` if the bus published another copy of the message before this one.
+    pub(super) fn is_resent(&self) -> bool {
+        self.note(RESENT).is_some()
     }
 
     /// Returns a note that is a number.

@@ -9,7 +9,10 @@
 //! # Guarantees
 //!
 //! * A message is published once the broker has confirmed it. What was not confirmed is sent again over the next
-//!   connection, under the same message id, for up to [`PulsarSettings::publish_wait`].
+//!   connection, under the same message id, for up to [`PulsarSettings::publish_wait`]. Such a copy has the property
+//!   `rockbot-resent` and counts as a further attempt: another consumer may have got the first one. Within a connection
+//!   the client crate repeats a message by itself, without that property and with the same sequence id: let the broker
+//!   deduplicate (`brokerDeduplicationEnabled`) where two workers must not both run a mutating call.
 //! * The broker does not tell who subscribes: publishing returns [`Reach::Unknown`], also where nothing does. To a topic
 //!   that is not persistent a message without a subscriber is lost.
 //! * A message is acknowledged after its handler has ended. One whose connection ends before is delivered again, through

@@ -7,6 +7,9 @@ use pulsar::producer::Message;
 use pulsar::{Error, Producer, ProducerOptions, Pulsar, TokioExecutor};
 use tokio::sync::Mutex as FairMutex;
 
+use super::mapping;
+use crate::copies::Copies;
+
 /// The client of the broker.
 pub(super) type Client = Pulsar<TokioExecutor>;
 
@@ -42,13 +45,17 @@ impl Producers {
         }
     }
 
-    /// Sends a message and waits until the broker has it.
-    pub(super) async fn send(&self, topic: &str, message: Message) -> Result<(), Error> {
+    /// Sends a copy of a message and waits until the broker has it.
+    pub(super) async fn send(&self, topic: &str, message: &Message, copies: &Copies) -> Result<(), Error> {
         let slot = self.slot(topic);
         let mut open = slot.lock().await;
         let producer = match &mut *open {
             Some(producer) => producer,
             closed => closed.insert(self.open(topic).await?),
+        };
+        let message = match copies.add() {
+            true => mapping::resent(message.clone()),
+            false => message.clone(),
         };
         let receipt = Box::pin(producer.send_non_blocking(message)).await;
         if receipt.is_err() {

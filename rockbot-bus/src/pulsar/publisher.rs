@@ -11,6 +11,7 @@ use tokio::time::{self, Instant};
 use super::error::{Answer, answer, provider};
 use super::link::{Link, OPERATION_TIME};
 use super::mapping;
+use crate::copies::Copies;
 use crate::meters;
 
 /// Delay before a message is sent again.
@@ -45,10 +46,11 @@ impl Publisher {
     pub(super) async fn send(&self, topic: &str, message: &Message) -> Result<(), BusError> {
         let settings = &self.link.settings;
         let deadline = deadline_after(Instant::now(), settings.publish_wait);
+        let copies = Copies::default();
         loop {
             let session = self.link.session(deadline).await?;
             meters::sent();
-            let sending = time::timeout(OPERATION_TIME, session.producers.send(topic, message.clone()));
+            let sending = time::timeout(OPERATION_TIME, session.producers.send(topic, message, &copies));
             let sending = session.lost.run_until_cancelled(sending);
             let error = match time::timeout_at(deadline, sending).await {
                 Ok(Some(Ok(Ok(())))) => {
@@ -56,11 +58,11 @@ impl Publisher {
                     return Ok(());
                 }
                 Ok(Some(Ok(Err(error)))) => match answer(&error) {
-                    Some(Answer::Full) => {
+                    Some(Answer::Full) if !copies.are_several() => {
                         meters::refused();
                         return Err(BusError::Rejected(topic.to_owned()));
                     }
-                    Some(Answer::Never) => return Err(provider("cannot publish on", settings, error)),
+                    Some(Answer::Never | Answer::Full) => return Err(provider("cannot publish on", settings, error)),
                     Some(Answer::NotYet | Answer::Busy) => error.to_string(),
                     None => {
                         session.give_up(&error);
@@ -74,8 +76,8 @@ impl Publisher {
                 Ok(None) => "the connection was lost".to_owned(),
                 Err(elapsed) => return Err(provider("a message was not confirmed in time by", settings, elapsed)),
             };
-            // It is not known whether the broker has the message. The same id is sent again, so that receivers can
-            // recognize the second copy.
+            // It is not known whether the broker has the message. The next copy has the same id and a note that says what it is, so
+            // that receivers can recognize it.
             tracing::debug!(%error, "a message was not confirmed; sending it again");
             time::sleep(PAUSE).await;
         }

@@ -6,8 +6,10 @@
 use std::sync::{Mutex, PoisonError};
 
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
-use lapin::{BasicProperties, Channel, Confirmation, Connection};
+use lapin::{Channel, Confirmation, Connection};
 use tokio::sync::Semaphore;
+
+use super::outgoing::Outgoing;
 
 /// Maximum number of channels of a connection; further publishers wait.
 const MAX_OPEN: usize = 8;
@@ -29,23 +31,6 @@ pub(super) struct ConfirmChannels {
     in_flight: Semaphore,
 }
 
-/// The address of a message: an exchange and a routing key.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Route<'a> {
-    pub(super) exchange: &'a str,
-    pub(super) key: &'a str,
-}
-
-impl<'a> Route<'a> {
-    /// Creates the address of one queue.
-    pub(super) fn queue(name: &'a str) -> Self {
-        Self {
-            exchange: "",
-            key: name,
-        }
-    }
-}
-
 impl ConfirmChannels {
     pub(super) fn new() -> Self {
         Self {
@@ -57,13 +42,7 @@ impl ConfirmChannels {
     /// Publishes a message and waits for the broker's confirm.
     ///
     /// Cancel safety: a channel without its confirm is dropped, never used again.
-    pub(super) async fn publish(
-        &self,
-        connection: &Connection,
-        route: Route<'_>,
-        body: &[u8],
-        properties: BasicProperties,
-    ) -> lapin::Result<Published> {
+    pub(super) async fn publish(&self, connection: &Connection, message: &Outgoing<'_>) -> lapin::Result<Published> {
         let _permit = self.in_flight.acquire().await;
         let channel = match self.take() {
             Some(channel) => channel,
@@ -74,9 +53,9 @@ impl ConfirmChannels {
             mandatory: true,
             ..BasicPublishOptions::default()
         };
-        let (exchange, key) = (route.exchange.into(), route.key.into());
-        let confirm = channel.basic_publish(exchange, key, options, body, properties).await?;
-        let published = match confirm.await? {
+        let (exchange, key) = (message.route.exchange.into(), message.route.key.into());
+        let sending = channel.basic_publish(exchange, key, options, message.body, message.next_properties());
+        let published = match sending.await?.await? {
             Confirmation::Ack(None) | Confirmation::NotRequested => Published::Routed,
             Confirmation::Ack(Some(_)) => Published::Unroutable,
             Confirmation::Nack(_) => Published::Refused,

@@ -8,18 +8,18 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::StreamExt as _;
 use lapin::tcp::OwnedTLSConfig;
-use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, ConnectionState, ErrorKind, Event};
+use lapin::{Channel, Connection, ConnectionProperties, ConnectionState, ErrorKind, Event};
 use rockbot_core::messaging::BusError;
 use rockbot_core::support::deadline_after;
 use tokio::sync::watch;
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::channels::{ConfirmChannels, Published, Route};
+use super::channels::{ConfirmChannels, Published};
 use super::error::{provider, refusal};
+use super::outgoing::Outgoing;
 use super::pipeline::Pipeline;
 use super::settings::RabbitMqSettings;
 use super::topology;
@@ -285,19 +285,11 @@ impl Session {
     }
 
     /// Publishes a message and waits for the broker's confirm, which may never come once the connection is lost.
-    pub(super) async fn publish(
-        &self,
-        route: Route<'_>,
-        body: &Bytes,
-        properties: &BasicProperties,
-    ) -> lapin::Result<Published> {
+    pub(super) async fn publish(&self, message: &Outgoing<'_>) -> lapin::Result<Published> {
         let connection = &self.connection;
-        let published = self.pipeline.publish(connection, &self.lost, route, body, properties);
-        match published.await {
-            // The refused message may be another one.
-            Err(error) if refusal(&error).is_some() => {
-                Box::pin(self.publishers.publish(connection, route, body, properties.clone())).await
-            }
+        match self.pipeline.publish(connection, &self.lost, message).await {
+            // The refused message may be another one, and the broker may have this one.
+            Err(error) if refusal(&error).is_some() => Box::pin(self.publishers.publish(connection, message)).await,
             published => published,
         }
     }

@@ -66,7 +66,9 @@ impl Job {
         let before = mapping::header_number(&properties, "x-delivery-count").unwrap_or(1);
         let clamp = |number: i64| u32::try_from(number.clamp(0, 1 << 20)).unwrap_or_default();
         let envelope = layout.envelope(&properties, delivery.data);
-        let earlier = clamp(earlier.unwrap_or_default());
+        // Another copy may have been handled, here or elsewhere.
+        let resent = u32::from(mapping::is_resent(&properties));
+        let earlier = clamp(earlier.unwrap_or_default()).max(resent);
         Self {
             worker: Arc::clone(worker),
             acker: delivery.acker,
@@ -141,10 +143,14 @@ impl Job {
         if let Some(why) = self.too_large() {
             return self.bury(DeadLetterReason::Rejected, &why).await;
         }
-        let properties = self.readdressed(self.earlier, Vec::new(), KeptHeaders::All);
-        let mut refusals = 0;
+        let mut properties = self.readdressed(self.earlier, Vec::new(), KeptHeaders::All);
+        let (mut refusals, mut may_be_there) = (0, self.unfinished > 0);
         while refusals < MAX_REFUSALS {
+            if may_be_there {
+                properties = mapping::resent(&properties);
+            }
             let sent = self.send(queue, &properties).await;
+            may_be_there |= sent.is_err();
             // A full queue has room later.
             refusals += usize::from(!matches!(sent, Ok(Published::Refused)));
             if self.moved(sent).await.is_break() {

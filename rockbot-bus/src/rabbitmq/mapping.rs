@@ -25,6 +25,8 @@ const SHADOWED: &str = "x-rockbot-header-";
 pub(super) const TOPIC: &str = "x-rockbot-topic";
 /// The number of deliveries so far.
 pub(super) const ATTEMPTS: &str = "x-rockbot-attempts";
+/// `true` on each copy of a message but the first, whose confirm was lost.
+const RESENT: &str = "x-rockbot-resent";
 
 /// Returns the properties of a message.
 pub(super) fn properties(envelope: &MessageEnvelope, durable: bool) -> Result<BasicProperties, BusError> {
@@ -64,6 +66,18 @@ pub(super) fn envelope(properties: &BasicProperties, body: Vec<u8>) -> MessageEn
         read_header(&mut envelope, name.as_str(), value);
     }
     envelope
+}
+
+/// Returns the properties of a further copy of a message.
+pub(super) fn resent(properties: &BasicProperties) -> BasicProperties {
+    let mut headers = properties.headers().clone().unwrap_or_default();
+    headers.insert(RESENT.into(), AMQPValue::Boolean(true));
+    properties.clone().with_headers(headers)
+}
+
+/// Returns `true` if another copy of a message was published before this one.
+pub(super) fn is_resent(properties: &BasicProperties) -> bool {
+    header(properties, RESENT) == Some(&AMQPValue::Boolean(true))
 }
 
 /// Returns a header of a message as text.

@@ -3,7 +3,7 @@
 //! [`RabbitMqBus::connect`] opens one supervised connection (`connection`), which comes back whenever it is lost.
 //! Publishing waits for the broker's confirm (`publisher`), on a channel that all messages share (`pipeline`), and on one
 //! of its own for a message that the broker may have refused (`channels`), in the original's properties and headers
-//! (`mapping`). A consumer (`worker`) has a task for each queue
+//! (`mapping`); `outgoing` is a message with its copies so far. A consumer (`worker`) has a task for each queue
 //! (`feed`) that declares the topology (`topology`) again on every connection; each message that it takes is a `job`,
 //! which calls the handler and then acknowledges the message, sends it to a retry queue, or makes it a dead letter
 //! (`dead_letters`). Partitions are in `partitions`. What consumers of all brokers share is in `consumer`, beside this
@@ -12,7 +12,8 @@
 //! # Guarantees
 //!
 //! * A message is published once the broker has confirmed it. What was not confirmed is sent again over the next
-//!   connection, under the same message id, for up to [`RabbitMqSettings::publish_wait`].
+//!   connection, under the same message id, for up to [`RabbitMqSettings::publish_wait`]. Every copy but the first has
+//!   the header `x-rockbot-resent` and counts as a further attempt: another consumer may have got the first one.
 //! * No operation waits longer than `publish_wait` for a broker that does not answer.
 //! * A message that no queue is bound to comes back, and publishing returns
 //!   [`Reach::NoSubscribers`]. A full queue is [`BusError::Rejected`].
@@ -55,6 +56,7 @@ mod feed;
 mod job;
 mod layout;
 mod mapping;
+mod outgoing;
 mod partitions;
 mod pipeline;
 mod publisher;

@@ -16,7 +16,8 @@ use lapin::{BasicProperties, Channel, ChannelState, Confirmation, Connection, Er
 use tokio::sync::{Mutex as FairMutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::channels::{self, Published, Route};
+use super::channels::{self, Published};
+use super::outgoing::Outgoing;
 
 /// Maximum number of messages in flight on the channel; further publishers wait.
 const MAX_IN_FLIGHT: usize = 64;
@@ -53,29 +54,29 @@ impl Pipeline {
         &self,
         connection: &Connection,
         lost: &CancellationToken,
-        route: Route<'_>,
-        body: &Bytes,
-        properties: &BasicProperties,
+        message: &Outgoing<'_>,
     ) -> lapin::Result<Published> {
         let requests = match self.open_channel() {
             Some(requests) => requests,
             // Boxed, since hardly a message opens the channel.
             None => Box::pin(self.open(connection, lost)).await?,
         };
+        // The task ends with its channel, whatever waits for it.
+        let ended = || ErrorKind::InvalidChannelState(ChannelState::Closed, "publishing").into();
+        // A message that gets no place was not sent, so its next copy is the first one.
+        let place = requests.reserve().await.map_err(|_| ended())?;
         let (reply, published) = oneshot::channel();
-        let request = Request {
+        let (route, properties) = (message.route, message.next_properties());
+        place.send(Request {
             message: Address {
                 exchange: route.exchange.into(),
                 key: route.key.into(),
                 id: properties.message_id().clone(),
             },
-            body: body.clone(),
-            properties: properties.clone(),
+            body: message.body.clone(),
+            properties,
             reply,
-        };
-        // The task ends with its channel, whatever waits for it.
-        let ended = || ErrorKind::InvalidChannelState(ChannelState::Closed, "publishing").into();
-        requests.send(request).await.map_err(|_| ended())?;
+        });
         published.await.unwrap_or_else(|_| Err(ended()))
     }
 

@@ -8,11 +8,12 @@ use lapin::BasicProperties;
 use lapin::protocol::AMQPSoftError;
 use rockbot_core::messaging::{BusError, MessageEnvelope, Reach, check_topic};
 
-use super::channels::{Published, Route};
+use super::channels::Published;
 use super::connection::{Link, Session};
-use super::error::refusal;
+use super::error::{provider, refusal};
 use super::layout::{self, ExchangeLayout};
 use super::mapping::{self, KeptHeaders};
+use super::outgoing::{Outgoing, Route};
 use super::topology::{self, RETRY_DELAY, RETRY_LEVELS};
 use crate::meters;
 
@@ -48,9 +49,14 @@ impl Publisher {
                 (layout::properties(envelope)?, Route { exchange, key })
             }
         };
-        match self.send(route, &envelope.body, &properties).await? {
+        let message = Outgoing::new(route, &envelope.body, &properties);
+        match self.send(&message).await? {
             Published::Routed => Ok(Reach::Subscribers),
             Published::Unroutable => Ok(Reach::NoSubscribers),
+            Published::Refused if message.has_copies() => {
+                let refused = "a full queue refused a repetition, and the first copy may be in it";
+                Err(provider("a message was not confirmed by", settings, refused))
+            }
             Published::Refused => Err(BusError::Rejected(topic.to_owned())),
         }
     }
@@ -62,7 +68,7 @@ impl Publisher {
         body: &Bytes,
         properties: &BasicProperties,
     ) -> Result<Published, BusError> {
-        self.send(Route::queue(queue), body, properties).await
+        self.send(&Outgoing::new(Route::queue(queue), body, properties)).await
     }
 
     /// Sends a message to a queue after `delay`.
@@ -91,7 +97,7 @@ impl Publisher {
             key: queue,
         };
         self.declare_retry(level).await?;
-        self.send(route, body, &properties).await
+        self.send(&Outgoing::new(route, body, &properties)).await
     }
 
     /// Declares the fanout exchange of a topic, once a connection.
@@ -125,12 +131,12 @@ impl Publisher {
         self.link.repeat(doing, deadline, declaring).await
     }
 
-    /// Sends a message until the broker has confirmed it. A copy of it has the same id, so that receivers can recognize
-    /// it.
-    async fn send(&self, route: Route<'_>, body: &Bytes, properties: &BasicProperties) -> Result<Published, BusError> {
+    /// Sends a message until the broker has confirmed it. A copy of it has the same id and a header that says what it
+    /// is, so that receivers can recognize it.
+    async fn send(&self, message: &Outgoing<'_>) -> Result<Published, BusError> {
         let sending = |session: Arc<Session>| async move {
             meters::sent();
-            let sent = session.publish(route, body, properties).await;
+            let sent = session.publish(message).await;
             let refused = sent.as_ref().err().and_then(refusal);
             if refused == Some(AMQPSoftError::NOTFOUND) {
                 // The exchange is gone: the next session declares it.

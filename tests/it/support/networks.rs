@@ -102,7 +102,12 @@ pub(crate) mod broker {
 
         /// Connects a bus, as a further process does.
         pub(crate) async fn connect(&self) -> Arc<dyn Bus> {
-            let bus = Arc::new(RabbitMqBus::connect(self.settings.clone()).await.unwrap());
+            self.connect_with(self.settings.clone()).await
+        }
+
+        /// Connects a bus with other settings.
+        pub(crate) async fn connect_with(&self, settings: RabbitMqSettings) -> Arc<dyn Bus> {
+            let bus = Arc::new(RabbitMqBus::connect(settings).await.unwrap());
             self.buses.lock().unwrap().push(bus.clone());
             bus
         }

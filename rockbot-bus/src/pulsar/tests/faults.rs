@@ -13,7 +13,9 @@ use tokio::task::JoinSet;
 use tokio::time;
 
 use super::broker::{TestBroker, inbox, read, text, until, with_broker};
-use crate::pulsar::PulsarBus;
+use crate::copies::Copies;
+use crate::pulsar::link::OPERATION_TIME;
+use crate::pulsar::{PulsarBus, mapping};
 
 /// Starts publishers of `count` messages each, and returns them with the texts that they send.
 fn publishers(bus: &Arc<PulsarBus>, count: usize) -> (JoinSet<()>, HashSet<String>) {
@@ -90,6 +92,27 @@ async fn what_was_not_confirmed_is_sent_again_under_its_id() {
         // The broker had the first copy, and got a second one: the id tells the receiver.
         let ids = [inbox.next().await, inbox.next().await].map(|delivery| delivery.envelope.message_id.clone());
         assert_eq!(ids, [sent.message_id.clone(), sent.message_id.clone()]);
+    })
+    .await;
+}
+
+/// A consumer of a further copy, which may not be that of the first one, learns that it is one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_further_copy_counts_as_a_further_attempt() {
+    with_broker(async |broker| {
+        let bus = broker.bus().await;
+        let (seen, mut inbox) = inbox();
+        let _subscription = bus.on("a", "s", seen).await.unwrap();
+        let link = bus.link();
+        let session = link.session(time::Instant::now() + OPERATION_TIME).await.unwrap();
+        let (topic, copies) = (link.settings.pulsar_topic("a").unwrap(), Copies::default());
+        let sent = Arc::new(text("x").with_header("resent", "by hand"));
+        let message = mapping::message(&sent).unwrap();
+        for attempt in [1, 2, 2] {
+            session.producers.send(&topic, &message, &copies).await.unwrap();
+            let delivery = inbox.next().await;
+            assert_eq!((delivery.envelope, delivery.attempt), (Arc::clone(&sent), attempt));
+        }
     })
     .await;
 }

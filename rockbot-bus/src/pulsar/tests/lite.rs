@@ -4,11 +4,13 @@
 //! and so does pulsar-lite 0.2. The proxy puts it there, and its own port into the answers to look-ups.
 
 use std::net::TcpListener as Port;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rockbot_core::testing::outside_part;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -27,7 +29,7 @@ const MAX_FRAME: usize = 8 * 1024 * 1024;
 
 /// A broker of one test. It ends with this value.
 pub(crate) struct PulsarLite {
-    program: String,
+    program: PathBuf,
     folder: TempDir,
     broker: Child,
     state: Arc<ProxyState>,
@@ -51,16 +53,7 @@ struct ProxyState {
 impl PulsarLite {
     /// Starts a broker. Without the program, the test is skipped, or fails if nothing may be skipped.
     pub(crate) async fn start() -> Option<Self> {
-        const NAME: &str = "ROCKBOT_TEST_PULSAR";
-        let Ok(program) = std::env::var(NAME) else {
-            let why = format!("{NAME} names no pulsar-lite; `.ci/pulsar` installs one");
-            assert!(
-                !std::env::var("ROCKBOT_TEST_REQUIRE").is_ok_and(|require| require == "all"),
-                "{why}"
-            );
-            println!("SKIPPED: {why}");
-            return None;
-        };
+        let program = outside_part("ROCKBOT_TEST_PULSAR", "`.ci/pulsar` installs a pulsar-lite")?;
         let folder = tempfile::tempdir().expect("a folder for the broker");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port for the proxy");
         let port = listener.local_addr().expect("it is bound").port();
@@ -137,7 +130,7 @@ impl Drop for PulsarLite {
     }
 }
 
-fn spawn(program: &str, folder: &TempDir, port: u16) -> Child {
+fn spawn(program: &Path, folder: &TempDir, port: u16) -> Child {
     let (config, data) = (folder.path().join("pulsar-lite.toml"), folder.path().join("data"));
     let text = format!("addr = \"127.0.0.1:{port}\"\ndb_path = {data:?}\n[metrics]\nenabled = false\n");
     std::fs::write(&config, text).expect("the configuration can be written");
@@ -145,8 +138,8 @@ fn spawn(program: &str, folder: &TempDir, port: u16) -> Child {
     // The shell ends the broker when its input ends, also when the test is killed.
     let script = r#""$0" --config "$1" </dev/null & cat >/dev/null; kill -9 $!; wait"#;
     Command::new("sh")
-        .args(["-c", script, program])
-        .arg(config)
+        .args(["-c", script])
+        .args([program, &config])
         .stdin(Stdio::piped())
         .stdout(log.try_clone().expect("the log can be shared"))
         .stderr(log)

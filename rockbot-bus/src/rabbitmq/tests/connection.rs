@@ -55,9 +55,33 @@ async fn what_was_not_confirmed_is_sent_again_under_its_id() {
         let sent = Arc::new(text("x"));
         assert_eq!(bus.publish("a", Arc::clone(&sent)).await.unwrap(), Reach::Subscribers);
         assert!(!proxy.waits_for_confirm());
-        // The broker had the first copy, and got a second one: the id tells the receiver.
-        let ids = [inbox.next().await, inbox.next().await].map(|delivery| delivery.envelope.message_id.clone());
-        assert_eq!(ids, [sent.message_id.clone(), sent.message_id.clone()]);
+        // The broker had the first copy, and got a second one: the id and the attempt tell the receiver.
+        for attempt in [1, 2] {
+            let delivery = inbox.next().await;
+            assert_eq!((delivery.envelope, delivery.attempt), (Arc::clone(&sent), attempt));
+        }
+    })
+    .await;
+}
+
+/// A message that was not sent yet when its connection ended is no repetition.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waited_for_a_connection_is_a_first_copy() {
+    with_broker(async |broker| {
+        let (bus, proxy) = behind_proxy(broker).await;
+        let (seen, mut inbox) = inbox();
+        let _subscription = broker.bus().await.on("a", &broker.name("s"), seen).await.unwrap();
+        proxy.refuse(true);
+        proxy.cut();
+        until("the connection is lost", async || {
+            bus.link().session(time::Instant::now()).await.is_err()
+        })
+        .await;
+        let (publishing, waiting) = (Arc::clone(&bus), text("x"));
+        let sending = tokio::spawn(async move { publishing.publish("a", waiting.into()).await });
+        proxy.refuse(false);
+        assert_eq!(sending.await.unwrap().unwrap(), Reach::Subscribers);
+        assert_eq!(inbox.next().await.attempt, 1);
     })
     .await;
 }

@@ -14,7 +14,7 @@ use rockbot_core::messaging::{
 
 use super::broker::{TestBroker, inbox, read, text, until, with_broker};
 use crate::rabbitmq::mapping::{self, KeptHeaders};
-use crate::rabbitmq::topology;
+use crate::rabbitmq::{ExchangeLayout, topology};
 
 fn long(text: &str) -> AMQPValue {
     AMQPValue::LongString(text.into())
@@ -97,6 +97,20 @@ fn a_moved_message_takes_along_what_its_envelope_needs() {
     assert_eq!(moved, properties.clone().with_headers(all));
     let moved = mapping::readdressed(&acting, added(), KeptHeaders::Own);
     assert_eq!(moved, properties.with_headers(table([source, attempts])));
+}
+
+/// A further copy says so on each way through the broker, and to no reader of headers.
+#[test]
+fn a_further_copy_is_marked_outside_its_headers() {
+    let first = mapping::properties(&text("x").with_header("resent", "by hand"), true).unwrap();
+    let further = mapping::resent(&first);
+    assert_eq!([&first, &further].map(mapping::is_resent), [false, true]);
+    let moved = mapping::readdressed(&further, Vec::new(), KeptHeaders::Own);
+    assert!(mapping::is_resent(&moved));
+    for layout in [ExchangeLayout::Topic, ExchangeLayout::Fanout] {
+        let [read, expected] = [&moved, &first].map(|properties| layout.envelope(properties, b"x".to_vec()));
+        assert_eq!(read, expected, "{layout:?}");
+    }
 }
 
 #[test]

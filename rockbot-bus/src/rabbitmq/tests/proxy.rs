@@ -13,8 +13,8 @@ use tokio::task::JoinHandle;
 const ACK: [u8; 4] = [0, 60, 0, 80];
 
 /// A proxy on a free port of this machine.
-pub(super) struct Proxy {
-    pub(super) port: u16,
+pub(crate) struct Proxy {
+    pub(crate) port: u16,
     state: Arc<ProxyState>,
     task: JoinHandle<()>,
 }
@@ -33,7 +33,7 @@ struct ProxyState {
 
 impl Proxy {
     /// Starts a proxy to the broker at this address.
-    pub(super) async fn start(host: &str, port: u16) -> Self {
+    pub(crate) async fn start(host: &str, port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let state = Arc::new(ProxyState {
             broker: (host.to_owned(), port),
@@ -51,32 +51,32 @@ impl Proxy {
     }
 
     /// Cuts all connections.
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.state.cuts.send_modify(|cuts| *cuts += 1);
     }
 
     /// Refuses or accepts connections from now on.
-    pub(super) fn refuse(&self, refuses: bool) {
+    pub(crate) fn refuse(&self, refuses: bool) {
         self.state.refuses.store(refuses, Ordering::SeqCst);
     }
 
     /// Stops or resumes to carry bytes. Connections stay open and further ones are accepted.
-    pub(super) fn stall(&self, stalls: bool) {
+    pub(crate) fn stall(&self, stalls: bool) {
         self.state.stalls.send_replace(stalls);
     }
 
     /// Cuts the connection, once, in place of the next confirm of the broker.
-    pub(super) fn cut_at_confirm(&self) {
+    pub(crate) fn cut_at_confirm(&self) {
         self.state.cuts_at_confirm.store(true, Ordering::SeqCst);
     }
 
     /// Returns `true` while no confirm has been swallowed since [`Proxy::cut_at_confirm`].
-    pub(super) fn waits_for_confirm(&self) -> bool {
+    pub(crate) fn waits_for_confirm(&self) -> bool {
         self.state.cuts_at_confirm.load(Ordering::SeqCst)
     }
 
     /// Returns the number of connections so far.
-    pub(super) fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.state.connections.load(Ordering::SeqCst)
     }
 }

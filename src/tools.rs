@@ -7,6 +7,7 @@
 //! | feature | subsystem | tools |
 //! |---|---|---|
 //! | `web` | `web::WebTools` | `web_search`, `web_browse` |
+//! | `pdf` | `web::WebTools` | the text of PDF documents in `web_browse` |
 //! | `rest` | `rest::RestTools` | those that the settings or OpenAPI documents describe |
 //! | `files` | `files::FileTools` | `file_read`, `file_list`, `file_search`, `file_write`, `file_edit`, `file_delete` |
 

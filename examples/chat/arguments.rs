@@ -31,7 +31,7 @@ Options:
     --tool-services FOLDER
                      watch this folder for descriptors of tools that other processes run; they are called over the
                      broker in the section RabbitMq or Pulsar, such as ROCKBOT_RABBITMQ__HOSTNAME=127.0.0.1
-    --web            search the web and read pages; needs the feature web
+    --web            search the web and read pages; needs the feature web, and pdf for PDF documents
     --openapi DOC    use the operations of this OpenAPI document, a file or a URL, as tools; needs the feature rest
     --files FOLDER   let the agent read and write text files in this folder; needs the feature files
     --image FILE     show this image, or another file, with the first question; can be given several times. Those of

@@ -3,6 +3,7 @@
 //! | feature | what it holds |
 //! |---|---|
 //! | `web` | [`WebTools`](web::WebTools): `web_search` and `web_browse` |
+//! | `pdf` | the text of PDF documents in `web_browse`; needs `web` |
 //! | `rest` | [`RestTools`](rest::RestTools): tools from HTTP interfaces, described in the settings or by OpenAPI documents |
 //! | `files` | [`FileTools`](files::FileTools): a folder of files for an agent |
 //! | `service` | tools that other processes run, by descriptors |
@@ -24,8 +25,10 @@ pub mod egress;
 pub mod files;
 #[cfg(feature = "web")]
 mod html;
-#[cfg(all(test, feature = "files", feature = "rest", feature = "web"))]
+#[cfg(all(test, feature = "files", feature = "pdf", feature = "rest"))]
 mod outside_text;
+#[cfg(feature = "pdf")]
+mod pdf;
 #[cfg(feature = "rest")]
 #[cfg_attr(docsrs, doc(cfg(feature = "rest")))]
 pub mod rest;

@@ -240,6 +240,7 @@ async fn answers_of_servers() {
                 "application/rss+xml",
                 &[b"<rss><channel><item><link ", &**text].concat(),
             ),
+            "text/pdf" => ok("application/pdf", &[b"%PDF-1.7\n1 0 obj ", &**text].concat()),
             "text/refused" => response("404 Not Found", &[("content-type", "text/plain")], text),
             "text/encoded" => response("200 OK", &[("content-encoding", "gzip")], text),
             kind => ok(kind, text),
@@ -262,7 +263,7 @@ async fn answers_of_servers() {
             .await
             .unwrap();
         assert!(found.len() < 20_000, "{number}: {}", found.len());
-        for kind in ["html", "plain", "feed", "attributes", "refused", "encoded"] {
+        for kind in ["html", "plain", "feed", "attributes", "pdf", "refused", "encoded"] {
             let url = format!("{base}/text/{kind}");
             // What is no text is refused.
             if let Ok(page) = call(named(&tools, "web_browse"), json!({ "url": url }).to_string()).await {

@@ -30,6 +30,10 @@ use search::{Brave, SearXng};
 /// takes any other one. Without a key for Brave, `web_search` answers that there is none. What both tools return is untrusted,
 /// with the tool as its source.
 ///
+/// `web_browse` reads pages, feeds, texts and, with the feature `pdf`, the text layer of PDF documents. A PDF is read up to a
+/// budget of 64 MiB of work, to 2 000 pages and to 2 MiB of text; of an incomplete one, the pages that are there are read.
+/// Documents that are encrypted or have no text layer are refused, and the error says so.
+///
 /// The tools stand in a group with a guide, which a model activates when it needs the web. Long pages are kept in chunks of
 /// working memory under `{namespace}/web-{url}-chunk{n}`, with an outline under `…-index`.
 ///

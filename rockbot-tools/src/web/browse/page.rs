@@ -5,6 +5,8 @@ use rockbot_core::tool::{ToolError, ToolErrorCode};
 use super::{charset, feed};
 use crate::egress::EgressResponse;
 use crate::html::main_content;
+#[cfg(feature = "pdf")]
+use crate::pdf;
 
 /// A page as text.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ enum Kind {
     Xml,
     /// Text that the model reads as it is.
     Plain,
+    #[cfg(feature = "pdf")]
+    Pdf,
     Unknown,
 }
 
@@ -34,7 +38,12 @@ impl Page {
             let text = format!("{what} cannot be read: only pages, feeds and texts can");
             ToolError::new(ToolErrorCode::ExecutionFailed, text)
         };
-        let kind = kind_of(&media_type).ok_or_else(|| refused(&format!("a document of the type `{media_type}`")))?;
+        let kind = kind_of(&media_type, &response.body)
+            .ok_or_else(|| refused(&format!("a document of the type `{media_type}`")))?;
+        #[cfg(feature = "pdf")]
+        if kind == Kind::Pdf {
+            return Self::of_pdf(response);
+        }
         let text = charset::decode(&response.body, response.content_type());
         let text = text.ok_or_else(|| refused("a document that is not text"))?;
         let kind = match kind {
@@ -60,19 +69,39 @@ impl Page {
                     is_cut,
                 }
             }
-            Kind::Xml | Kind::Plain | Kind::Unknown => Self {
+            _ => Self {
                 title: String::new(),
                 text,
                 is_cut: response.is_cut,
             },
         })
     }
+
+    #[cfg(feature = "pdf")]
+    fn of_pdf(response: &EgressResponse) -> Result<Self, ToolError> {
+        let refused = |error: pdf::PdfError| ToolError::new(ToolErrorCode::ExecutionFailed, error.to_string());
+        let pdf = pdf::read(&response.body).map_err(refused)?;
+        Ok(Self {
+            title: pdf.title,
+            text: pdf.markdown,
+            is_cut: pdf.is_cut || response.is_cut,
+        })
+    }
 }
 
 /// Returns the kind of a document, or `None` for one that is not text.
-fn kind_of(media_type: &str) -> Option<Kind> {
+#[cfg_attr(
+    not(feature = "pdf"),
+    expect(unused_variables, reason = "only a PDF is known by its bytes")
+)]
+fn kind_of(media_type: &str, body: &[u8]) -> Option<Kind> {
     let (family, kind) = media_type.split_once('/').unwrap_or((media_type, ""));
     match (family, kind) {
+        #[cfg(feature = "pdf")]
+        ("application", "pdf" | "x-pdf") => Some(Kind::Pdf),
+        // Many servers do not say what they serve.
+        #[cfg(feature = "pdf")]
+        ("application", "octet-stream") | ("", _) if pdf::is_pdf(body) => Some(Kind::Pdf),
         ("text", "html") | ("application", "xhtml+xml") => Some(Kind::Html),
         ("text" | "application", "xml") => Some(Kind::Xml),
         ("image", "svg+xml") => None,

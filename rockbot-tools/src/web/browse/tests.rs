@@ -69,11 +69,55 @@ async fn pages_feeds_and_texts_are_read() {
     }
 }
 
+/// A document of one writer of the tests of PDF, in a type that says so, in one that does not, and cut by the policy.
+#[cfg(feature = "pdf")]
+#[tokio::test]
+async fn the_text_of_a_pdf_is_read() {
+    let pdf = include_bytes!("../../pdf/testdata/reportlab.pdf");
+    let server = TestServer::start(|request| match request.split(' ').nth(1).unwrap() {
+        "/typed" => ok("application/pdf", pdf),
+        "/untyped" => response("200 OK", &[], pdf),
+        "/damaged" => ok("application/pdf", b"%PDF-1.7 of nothing"),
+        "/page" => ok("application/pdf", b"<html><p>Sign in"),
+        _ => ok("application/octet-stream", pdf),
+    })
+    .await;
+    let mut tool = browse(None);
+    for path in ["/typed", "/untyped", "/octets"] {
+        let page = text(&tool, &server.url(path)).await.unwrap();
+        let start = format!(
+            "Source: {}\n\n# Harbour Report – Größe\n\n## Page 1\n\nHarbour report\n",
+            server.url(path)
+        );
+        assert!(page.starts_with(&start), "{page}");
+        assert!(
+            page.ends_with("## Page 2\n\nSecond page\n\nIt ends here.\n\n"),
+            "{page}"
+        );
+    }
+    for (path, told) in [
+        ("/damaged", "the PDF is damaged: none of its pages was found"),
+        ("/page", "the document is not a PDF, though the server says so"),
+    ] {
+        let refused = text(&tool, &server.url(path)).await;
+        assert_eq!(refused, Err((ToolErrorCode::ExecutionFailed, told.to_owned())));
+    }
+    let policy = EgressPolicy::new()
+        .with_loopback_for_tests()
+        .with_max_bytes(pdf.len() - 600);
+    tool.client = EgressClient::new(policy).unwrap();
+    let page = text(&tool, &server.url("/typed")).await.unwrap();
+    assert!(page.contains("## Page 1\n\nHarbour report\n"), "{page}");
+    assert!(
+        page.ends_with("\n[The page is longer; the rest was not read.]\n"),
+        "{page}"
+    );
+}
+
 #[tokio::test]
 async fn documents_that_are_no_text_are_refused_by_name() {
     let server = TestServer::start(|request| match request.split(' ').nth(1).unwrap() {
         "/png" => ok("image/png", b"\x89PNG"),
-        "/pdf" => ok("application/pdf", b"%PDF-1.7"),
         "/binary" => ok("text/html", b"\x7FELF\0\0\0"),
         "/octets" => ok("application/octet-stream", b"<html><p>x"),
         _ => response(
@@ -92,7 +136,6 @@ async fn documents_that_are_no_text_are_refused_by_name() {
         )
     };
     assert_eq!(refused("/png").await, told("a document of the type `image/png`"));
-    assert_eq!(refused("/pdf").await, told("a document of the type `application/pdf`"));
     assert_eq!(
         refused("/octets").await,
         told("a document of the type `application/octet-stream`")

@@ -1,0 +1,193 @@
+//! Fonts: what the codes of a text mean, and how wide they are.
+
+use super::cmap::{CMap, Ranges};
+use super::encoding::{CodePage, code_page};
+use super::file::File;
+use super::object::{Dict, Object};
+
+/// Work that a font takes beside its bytes, in bytes.
+const BASE_WORK: usize = 4 << 10;
+
+/// A font.
+#[derive(Debug)]
+pub(super) struct Font {
+    codes: Codes,
+    to_unicode: Option<CMap>,
+    widths: Ranges<f64>,
+    /// The width of a code that `widths` lacks. Default: estimated from its character.
+    default_width: Option<f64>,
+    /// The width of all glyphs of a typewriter font without a table of widths.
+    is_typewriter: bool,
+    /// The length of a unit of the widths, in the size of the font.
+    unit: f64,
+}
+
+/// The codes of a font.
+#[derive(Debug)]
+enum Codes {
+    /// Single bytes.
+    Bytes(CodePage),
+    /// Pairs of bytes that number glyphs: only the map to Unicode knows their characters.
+    Glyphs,
+    /// UTF-16.
+    Unicode,
+}
+
+/// A glyph of a text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Glyph {
+    pub(super) code: u32,
+    /// The width, at size 1.
+    pub(super) width: f64,
+    /// `true` for the code that the spacing between words widens.
+    pub(super) is_space: bool,
+}
+
+impl Font {
+    /// Reads a font, as far as it is intact.
+    pub(super) fn read(file: &File<'_>, font: &Dict) -> Self {
+        file.budget.spend(BASE_WORK);
+        let map = font.get("ToUnicode").and_then(|map| file.stream(map));
+        let to_unicode = map.map(|(_, map)| CMap::read(&map, file.budget));
+        let kind = font.get("Subtype").and_then(Object::name).unwrap_or_default();
+        let mut own = match kind {
+            "Type0" => Self::composite(file, font),
+            _ => Self::simple(file, font, to_unicode.is_some()),
+        };
+        own.to_unicode = to_unicode;
+        if kind == "Type3" {
+            let matrix = file.entry(font, "FontMatrix");
+            let unit = matrix
+                .as_deref()
+                .and_then(Object::array)
+                .and_then(|matrix| matrix.first()?.number());
+            own.unit = unit.unwrap_or(own.unit);
+        }
+        own
+    }
+
+    fn simple(file: &File<'_>, font: &Dict, has_map: bool) -> Self {
+        let first = file
+            .entry(font, "FirstChar")
+            .and_then(|first| first.natural())
+            .unwrap_or(0);
+        let widths = file.entry(font, "Widths");
+        let widths = widths.as_deref().and_then(Object::array).unwrap_or_default();
+        let widths = (first as u32..=u32::MAX).zip(widths).take(256);
+        let widths: Vec<_> = widths
+            .filter_map(|(code, width)| Some((code, code, width.number()?)))
+            .collect();
+        let has_widths = !widths.is_empty();
+        let descriptor = file.entry(font, "FontDescriptor");
+        let missing = descriptor
+            .as_deref()
+            .and_then(Object::dict)
+            .and_then(|own| own.get("MissingWidth")?.number());
+        let page = match has_map && !font.contains_key("Encoding") {
+            true => CodePage::new(),
+            false => code_page(file, font),
+        };
+        let name = font.get("BaseFont").and_then(Object::name).unwrap_or_default();
+        Self {
+            codes: Codes::Bytes(page),
+            to_unicode: None,
+            widths: Ranges::new(widths),
+            default_width: missing.filter(|_| has_widths),
+            is_typewriter: name.contains("Courier") || name.contains("Mono"),
+            unit: 0.001,
+        }
+    }
+
+    fn composite(file: &File<'_>, font: &Dict) -> Self {
+        let descendants = file.entry(font, "DescendantFonts");
+        let first = descendants.as_deref().and_then(Object::array).and_then(<[_]>::first);
+        let descendant = first.and_then(|first| file.resolve(first));
+        let descendant = descendant.as_deref().and_then(Object::dict);
+        let widths = descendant.and_then(|own| file.entry(own, "W"));
+        let widths = widths.as_deref().and_then(Object::array).unwrap_or_default();
+        file.budget.spend(widths.len());
+        let default = descendant.and_then(|own| file.entry(own, "DW")?.number());
+        let encoding = font.get("Encoding").and_then(Object::name).unwrap_or_default();
+        let is_unicode = encoding.contains("UCS2") || encoding.contains("UTF16");
+        Self {
+            codes: if is_unicode { Codes::Unicode } else { Codes::Glyphs },
+            to_unicode: None,
+            widths: Ranges::new(widths_of(widths)),
+            default_width: Some(default.unwrap_or(1000.0)),
+            is_typewriter: false,
+            unit: 0.001,
+        }
+    }
+
+    /// Returns the glyphs of a text.
+    pub(super) fn glyphs<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = Glyph> + 't {
+        let size = if matches!(self.codes, Codes::Bytes(_)) { 1 } else { 2 };
+        text.chunks_exact(size).map(move |bytes| {
+            let code = bytes.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
+            Glyph {
+                code,
+                width: self.width(code) * self.unit,
+                is_space: bytes == b" ",
+            }
+        })
+    }
+
+    /// Appends the characters of a glyph; U+FFFD if they are not known.
+    pub(super) fn write(&self, glyph: Glyph, text: &mut String) {
+        if self.to_unicode.as_ref().is_some_and(|map| map.write(glyph.code, text)) {
+            return;
+        }
+        match &self.codes {
+            Codes::Bytes(page) => match page.get(glyph.code as usize) {
+                Some(own) if !own.is_empty() => text.push_str(own),
+                _ => text.push(char::REPLACEMENT_CHARACTER),
+            },
+            Codes::Unicode => text.push(char::from_u32(glyph.code).unwrap_or(char::REPLACEMENT_CHARACTER)),
+            Codes::Glyphs => text.push(char::REPLACEMENT_CHARACTER),
+        }
+    }
+
+    fn width(&self, code: u32) -> f64 {
+        let listed = self.widths.get(code).map(|(_, width)| *width);
+        listed.or(self.default_width).unwrap_or_else(|| {
+            let character = u8::try_from(code).map_or('m', char::from);
+            if self.is_typewriter { 600.0 } else { estimate(character) }
+        })
+    }
+}
+
+/// Returns about the width of a character in the fonts that every viewer has, of which documents need not say the widths.
+fn estimate(character: char) -> f64 {
+    match character {
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '!' | '\'' | '|' => 240.0,
+        ' ' | 'f' | 't' | 'I' | '(' | ')' | '[' | ']' | '/' | '-' | 'r' => 300.0,
+        'm' | 'w' | 'M' | 'W' | '@' | '%' => 840.0,
+        'A'..='Z' => 680.0,
+        _ => 540.0,
+    }
+}
+
+/// Reads the widths of a composite font: `12 [500 600]` for codes from 12, and `20 30 500` for the codes from 20 to 30.
+fn widths_of(items: &[Object]) -> Vec<(u32, u32, f64)> {
+    let mut widths = Vec::new();
+    let mut rest = items;
+    while let [first, second, behind @ ..] = rest {
+        let Some(first) = first.natural().map(|first| first as u32) else {
+            break;
+        };
+        rest = match (second, behind) {
+            (Object::Array(each), _) => {
+                let each = (first..=u32::MAX).zip(each.iter().filter_map(Object::number));
+                widths.extend(each.map(|(code, width)| (code, code, width)));
+                behind
+            }
+            (last, [width, behind @ ..]) => {
+                let range = last.natural().zip(width.number());
+                widths.extend(range.map(|(last, width)| (first, last as u32, width)));
+                behind
+            }
+            _ => break,
+        };
+    }
+    widths
+}

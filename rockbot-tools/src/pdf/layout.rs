@@ -1,0 +1,95 @@
+//! The text of a page, from pieces at places.
+
+/// Gap between two pieces in a line that is a space, in heights of the font.
+const SPACE: f64 = 0.17;
+
+/// Distance between two pieces that is a new line, in heights of the font.
+const LINE: f64 = 0.5;
+
+/// Distance between two lines that is a new paragraph, in heights of the font.
+const PARAGRAPH: f64 = 1.9;
+
+/// A point of a page.
+pub(super) type Point = (f64, f64);
+
+/// The text of a page while it is read, in the order of the document.
+#[derive(Debug)]
+pub(super) struct Layout {
+    text: String,
+    /// The place behind the last piece.
+    end: Option<Point>,
+    max: usize,
+}
+
+impl Layout {
+    /// Creates an empty page that takes up to `max` bytes of text.
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            text: String::new(),
+            end: None,
+            max,
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.text.len() >= self.max
+    }
+
+    /// Begins a piece at this point. `axis` is the direction in which it is written, of length 1; `height` is that of its font.
+    pub(super) fn begin(&mut self, start: Point, axis: Point, height: f64) {
+        let Some(end) = self.end.filter(|_| !self.text.is_empty()) else {
+            return;
+        };
+        let (x, y) = (start.0 - end.0, start.1 - end.1);
+        let (along, across) = (x * axis.0 + y * axis.1, (x * axis.1 - y * axis.0).abs());
+        if across > PARAGRAPH * height {
+            self.text.push_str("\n\n");
+        } else if across > LINE * height {
+            self.text.push('\n');
+        } else if along > SPACE * height || along < -height {
+            self.text.push(' ');
+        }
+    }
+
+    /// Ends a piece at this point.
+    pub(super) fn end(&mut self, end: Point) {
+        self.end = Some(end);
+    }
+
+    /// Appends the characters of a glyph.
+    pub(super) fn push(&mut self, characters: &str) {
+        for character in characters.chars() {
+            match character {
+                _ if self.is_full() => return,
+                'ﬀ' => self.text.push_str("ff"),
+                'ﬁ' => self.text.push_str("fi"),
+                'ﬂ' => self.text.push_str("fl"),
+                'ﬃ' => self.text.push_str("ffi"),
+                'ﬄ' => self.text.push_str("ffl"),
+                '\u{a0}' | '\t' | '\n' | '\r' => self.text.push(' '),
+                character if character.is_control() || character == '\u{ad}' => {}
+                character => self.text.push(character),
+            }
+        }
+    }
+
+    /// Returns the text, without spaces at the ends of lines and without more than one empty line at a time. It is empty if
+    /// the page has none that can be read.
+    pub(super) fn finish(self) -> String {
+        let is_read = |character: char| !character.is_whitespace() && character != char::REPLACEMENT_CHARACTER;
+        if !self.text.contains(is_read) {
+            return String::new();
+        }
+        let mut text = String::with_capacity(self.text.len());
+        for line in self.text.lines() {
+            let words: Vec<_> = line.split(' ').filter(|word| !word.is_empty()).collect();
+            let is_second_empty = words.is_empty() && (text.is_empty() || text.ends_with("\n\n"));
+            if !is_second_empty {
+                text.push_str(&words.join(" "));
+                text.push('\n');
+            }
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+}

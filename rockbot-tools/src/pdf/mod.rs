@@ -1,0 +1,133 @@
+//! Documents in PDF: their text layer, page by page.
+//!
+//! The reader is made for documents of strangers. It knows as little of PDF as text needs, follows no table, and pays for each
+//! byte that it reads or decompresses from one [`Budget`](budget::Budget); a document that takes more is read up to there.
+//! [`file`] finds the objects, [`pages`] their order, [`content`] runs the program of each page, [`font`] knows what its codes
+//! mean, and [`layout`] puts the pieces together.
+
+mod budget;
+mod cmap;
+mod content;
+mod encoding;
+mod file;
+mod filters;
+mod font;
+mod layout;
+mod object;
+mod pages;
+mod syntax;
+#[cfg(test)]
+mod tests;
+
+use budget::Budget;
+use content::{Fonts, Interpreter};
+use file::File;
+use layout::Layout;
+use object::Object;
+
+/// Maximum size of the text of a document, in bytes.
+const MAX_TEXT: usize = 2 << 20;
+
+/// Number of bytes at the beginning of a document that may hold its mark.
+const HEAD: usize = 1024;
+
+/// The text of a document.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PdfText {
+    /// The title. Empty if the document has none.
+    pub(crate) title: String,
+    /// The text, with a heading for each page.
+    pub(crate) markdown: String,
+    /// `true` if the document exceeds the bounds of the reader, and its end is missing.
+    pub(crate) is_cut: bool,
+}
+
+/// The reason why a document has no text.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PdfError {
+    #[error("the document is not a PDF, though the server says so")]
+    NotAPdf,
+    #[error("the PDF is encrypted, and cannot be read: look for its text elsewhere")]
+    Encrypted,
+    #[error("the PDF is damaged: none of its pages was found")]
+    NoPages,
+    #[error("this PDF has no text layer, its pages are images: look for its text elsewhere")]
+    NoText,
+    #[error("the PDF takes too much work to read: look for its text elsewhere")]
+    TooLarge,
+}
+
+/// Returns `true` if the bytes begin like a PDF.
+pub(crate) fn is_pdf(bytes: &[u8]) -> bool {
+    bytes[..bytes.len().min(HEAD)]
+        .windows(5)
+        .any(|window| window == b"%PDF-")
+}
+
+/// Reads the text of a document. It takes time: it is called on a thread for blocking work.
+///
+/// # Errors
+///
+/// Returns an error if no page has text that can be read.
+pub(crate) fn read(bytes: &[u8]) -> Result<PdfText, PdfError> {
+    read_within(bytes, &Budget::new(budget::MAX_WORK))
+}
+
+fn read_within(bytes: &[u8], budget: &Budget) -> Result<PdfText, PdfError> {
+    if !is_pdf(bytes) {
+        return Err(PdfError::NotAPdf);
+    }
+    let file = File::new(bytes, budget);
+    if file.is_encrypted {
+        return Err(PdfError::Encrypted);
+    }
+    let pages = pages::pages(&file);
+    let (mut text, mut fonts) = (String::new(), Fonts::new());
+    let (mut read, mut has_text) = (0, false);
+    for page in &pages {
+        if budget.left() == 0 || text.len() >= MAX_TEXT {
+            break;
+        }
+        read += 1;
+        let (mut layout, resources) = (Layout::new(MAX_TEXT - text.len()), page.resources(&file));
+        Interpreter::new(&file, &mut fonts, &mut layout, &resources).run(&page.content(&file));
+        let own = layout.finish();
+        has_text |= !own.is_empty();
+        let shown = if own.is_empty() {
+            "(This page has no text layer.)"
+        } else {
+            &own
+        };
+        text.push_str(&format!("## Page {read}\n\n{shown}\n\n"));
+    }
+    match (has_text, pages.is_empty()) {
+        (true, _) => Ok(PdfText {
+            title: title(&file),
+            markdown: text,
+            is_cut: read < pages.len() || pages.len() == pages::MAX_PAGES || budget.is_exceeded(),
+        }),
+        (false, _) if budget.is_exceeded() => Err(PdfError::TooLarge),
+        (false, true) => Err(PdfError::NoPages),
+        (false, false) => Err(PdfError::NoText),
+    }
+}
+
+/// Returns the title that the document states, in one line.
+fn title(file: &File<'_>) -> String {
+    let information = file.entry(&file.trailer, "Info");
+    let title = information
+        .as_deref()
+        .and_then(Object::dict)
+        .and_then(|own| file.entry(own, "Title"));
+    let title = title
+        .as_deref()
+        .and_then(Object::text)
+        .map(encoding::text_string)
+        .unwrap_or_default();
+    let title: String = title
+        .chars()
+        .filter(|character| !character.is_control())
+        .take(300)
+        .collect();
+    title.trim().to_owned()
+}

@@ -1,0 +1,340 @@
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use rockbot_core::testing::Mutations;
+
+use super::*;
+
+/// Documents of four writers, and one of them with its objects in streams.
+const WRITTEN: [(&[u8], &str); 5] = [
+    (
+        include_bytes!("testdata/reportlab.pdf"),
+        include_str!("testdata/harbour.md"),
+    ),
+    (
+        include_bytes!("testdata/objstm.pdf"),
+        include_str!("testdata/harbour.md"),
+    ),
+    (include_bytes!("testdata/fpdf2.pdf"), include_str!("testdata/fpdf2.md")),
+    (include_bytes!("testdata/typst.pdf"), include_str!("testdata/typst.md")),
+    (include_bytes!("testdata/weasy.pdf"), include_str!("testdata/weasy.md")),
+];
+
+/// Returns a document with these objects, from number 1. The first is the catalog.
+fn document<O: AsRef<[u8]>>(objects: &[O]) -> Vec<u8> {
+    let mut bytes = b"%PDF-1.7\n".to_vec();
+    for (index, object) in objects.iter().enumerate() {
+        bytes.extend(format!("{} 0 obj ", index + 1).bytes());
+        bytes.extend(object.as_ref());
+        bytes.extend(b" endobj\n");
+    }
+    bytes.extend(b"trailer << /Root 1 0 R >>\n");
+    bytes
+}
+
+fn stream(entries: &str, data: &[u8]) -> Vec<u8> {
+    let head = format!("<< {entries} /Length {} >> stream\n", data.len());
+    [head.as_bytes(), data, b"\nendstream"].concat()
+}
+
+fn compressed(entries: &str, data: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(data).unwrap();
+    stream(&format!("{entries} /Filter /FlateDecode"), &encoder.finish().unwrap())
+}
+
+/// Returns a document of one page with this content. Objects from number 5 are `more`.
+fn page_with(resources: &str, content: Vec<u8>, more: &[Vec<u8>]) -> Vec<u8> {
+    let page = format!("<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << {resources} >> >>");
+    let start = ["<< /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] >>", &page].map(|text| text.as_bytes().to_vec());
+    document(&[&start[..], &[content], more].concat())
+}
+
+/// Returns the text of the only page, with Helvetica as its font `F`.
+fn text_of(content: &str) -> String {
+    let resources = "/Font << /F << /Subtype /Type1 /BaseFont /Helvetica >> >>";
+    page_text(&page_with(resources, stream("", content.as_bytes()), &[]))
+}
+
+fn page_text(document: &[u8]) -> String {
+    let text = read(document).unwrap().markdown;
+    text.strip_prefix("## Page 1\n\n").unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn documents_of_four_writers_are_read() {
+    for (document, expected) in WRITTEN {
+        let read = read(document).unwrap();
+        assert_eq!(format!("{}\n{}", read.title, read.markdown), expected);
+        assert!(!read.is_cut);
+    }
+}
+
+#[test]
+fn documents_without_text_say_why() {
+    let page = |content: &str| page_with("", stream("", content.as_bytes()), &[]);
+    for (document, expected) in [
+        (b"<html>".to_vec(), PdfError::NotAPdf),
+        (include_bytes!("testdata/encrypted.pdf").to_vec(), PdfError::Encrypted),
+        (b"%PDF-1.7\n%%EOF".to_vec(), PdfError::NoPages),
+        (document(&["<< /Pages 9 0 R >>"]), PdfError::NoPages),
+        (page("q 1 0 0 1 0 0 cm /Scan Do Q"), PdfError::NoText),
+        // Glyphs without a known character are no text.
+        (page("BT /Missing 12 Tf (text) Tj ET"), PdfError::NoText),
+    ] {
+        assert_eq!(read(&document).unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn an_incomplete_document_is_read_as_far_as_it_goes() {
+    let (whole, _) = WRITTEN[0];
+    let cut = &whole[..whole.len() - 600];
+    assert!(!cut.windows(7).any(|window| window == b"trailer"));
+    let read = read(cut).unwrap();
+    assert!(
+        read.markdown.contains("## Page 1\n\nHarbour report\n"),
+        "{}",
+        read.markdown
+    );
+    assert!(
+        read.markdown.contains("Bertha 95\n\n## Page 2\n\n"),
+        "{}",
+        read.markdown
+    );
+    assert_eq!(read.title, "", "it is named by the trailer");
+}
+
+#[test]
+fn the_newest_object_of_a_number_counts() {
+    let old = page_with("/Font << /F << >> >>", stream("", b"BT /F 9 Tf (old) Tj ET"), &[]);
+    let new = [
+        b"4 0 obj ".to_vec(),
+        stream("", b"BT /F 9 Tf (new) Tj ET"),
+        b" endobj trailer << >>".to_vec(),
+    ]
+    .concat();
+    assert_eq!(page_text(&[old, new].concat()), "new");
+}
+
+#[test]
+fn pieces_become_words_lines_and_paragraphs_by_their_places() {
+    for (content, expected) in [
+        (
+            "BT /F 10 Tf (one) Tj 0 -12 Td (two) Tj 0 -30 Td (three) Tj ET",
+            "one\ntwo\n\nthree",
+        ),
+        ("BT /F 10 Tf [(W) 80 (ord) -300 (next)] TJ ET", "Word next"),
+        ("BT /F 10 Tf 12 TL (a) Tj T* (b) Tj (c) ' 0 0 (d) \" ET", "a\nb\nc\nd"),
+        (
+            "BT /F 1 Tf 10 0 0 10 0 700 Tm (a) Tj 10 0 0 10 90 704 Tm (b) Tj ET",
+            "a b",
+        ),
+        // Along an upright line.
+        (
+            "BT /F 10 Tf 0 1 -1 0 0 0 Tm (up) Tj 0 1 -1 0 0 90 Tm (on) Tj ET",
+            "up on",
+        ),
+        (
+            "q 2 0 0 2 0 0 cm BT /F 5 Tf (a) Tj ET Q BT /F 10 Tf 0 -12 Td (b) Tj ET",
+            "a\nb",
+        ),
+        (
+            r"BT /F 10 Tf (a\(b\)\\ \101\12(c) <) Tj <4142 4> Tj ET",
+            r"a(b)\ A (c) <AB@",
+        ),
+        ("BT /F 10 Tf (a) Tj BI /W 1 ID \u{1}EI) ( EI (b) Tj ET", "ab"),
+    ] {
+        assert_eq!(text_of(content), expected, "{content}");
+    }
+}
+
+#[test]
+fn characters_come_from_names_maps_and_font_programs() {
+    let program =
+        b"%!PS\n/Encoding 256 array\ndup 11 /ff put\ndup 92 /quotedblleft put\nreadonly def currentfile eexec \x80\x01";
+    let map = b"1 begincodespacerange <0000> <FFFF> endcodespacerange 1 beginbfchar <0001> <00660069> endbfchar
+        2 beginbfrange <0010> <0012> <0430> <0020> <0021> [<D83DDE80> <0078>] endbfrange";
+    let more = [
+        stream("", program),
+        stream("", map),
+        b"<< /Subtype /Type1 /FontDescriptor << /FontFile 5 0 R >> >>".to_vec(),
+        b"<< /Subtype /Type0 /Encoding /Identity-H /ToUnicode 6 0 R /DescendantFonts [<< /DW 500 /W [1 [400] 16 18 300] >>] >>".to_vec(),
+        b"<< /Subtype /Type1 /Encoding << /BaseEncoding /WinAnsiEncoding /Differences [65 /Gamma /uni20AC /T_h /g12] >> >>".to_vec(),
+        b"<< /Subtype /Type0 /Encoding /UniJIS-UCS2-H >>".to_vec(),
+        b"<< /Subtype /Type1 >>".to_vec(),
+        b"<< /Subtype /Type1 /Encoding /MacRomanEncoding >>".to_vec(),
+    ];
+    let fonts = "/Font << /P 7 0 R /M 8 0 R /D 9 0 R /U 10 0 R /S 11 0 R /R 12 0 R >>";
+    for (content, expected) in [
+        ("/P 9 Tf (\\\\a\\013)", "“aff"),
+        ("/M 9 Tf <0001001000120020002100990010>", "fiав🚀x\u{fffd}а"),
+        ("/D 9 Tf (ABCDE\\200)", "Γ€Th\u{fffd}E€"),
+        ("/U 9 Tf <67714EAC>", "東京"),
+        ("/S 9 Tf (don't\\256\\320\\341\\373)", "don’tfi—Æß"),
+        ("/R 9 Tf (\\212)", "ä"),
+    ] {
+        let document = page_with(fonts, stream("", format!("BT {content} Tj ET").as_bytes()), &more);
+        assert_eq!(page_text(&document), expected, "{content}");
+    }
+}
+
+#[test]
+fn streams_are_decoded_from_each_encoding_of_text() {
+    let content = b"BT /F 9 Tf (plain) Tj ET";
+    let hexadecimal: String = content.iter().map(|byte| format!("{byte:02X} ")).collect();
+    for content in [
+        compressed("", content),
+        stream("/Filter [/ASCIIHexDecode]", format!("{hexadecimal}>").as_bytes()),
+        // Without a length, and with a wrong one.
+        [b"<< >> stream\r\n".as_slice(), content, b"\r\nendstream"].concat(),
+        [b"<< /Length 3 >> stream\n".as_slice(), content, b"\nendstream"].concat(),
+    ] {
+        assert_eq!(page_text(&page_with("/Font << /F << >> >>", content, &[])), "plain");
+    }
+    for unknown in [
+        "/Filter /JBIG2Decode",
+        "/Filter /FlateDecode /DecodeParms << /Predictor 12 >>",
+    ] {
+        let document = page_with("/Font << /F << >> >>", stream(unknown, content), &[]);
+        assert_eq!(read(&document).unwrap_err(), PdfError::NoText, "{unknown}");
+    }
+}
+
+/// Reads a document with a budget of a megabyte. It ends in bounded time and memory, whatever it says.
+fn little(document: &[u8]) -> Result<PdfText, PdfError> {
+    read_within(document, &Budget::new(1 << 20))
+}
+
+#[test]
+fn bombs_are_read_up_to_the_budget() {
+    let bomb = compressed("", &b"BT /F 9 Tf ".repeat(1 << 18));
+    assert!(bomb.len() < 20_000, "{} bytes", bomb.len());
+    let spaces = compressed("", &vec![b' '; 4 << 20]);
+    let many = format!("[{}]", "4 0 R ".repeat(10_000)).into_bytes();
+    let small = stream("", b"BT /F 9 Tf (words) Tj ET ");
+    let pages = |contents: &str| {
+        let page = format!("<< /Type /Page /Contents {contents} /Resources << /Font << /F << >> >> >> >>");
+        let kids: String = (5..3_005).map(|id| format!("{id} 0 R ")).collect();
+        let start = [
+            "<< /Pages 2 0 R >>".to_owned(),
+            format!("<< /Kids [{kids}] >>"),
+            "9".to_owned(),
+        ];
+        let start = start.map(String::into_bytes);
+        document(
+            &[
+                &start[..],
+                std::slice::from_ref(&small),
+                &vec![page.into_bytes(); 3_000],
+            ]
+            .concat(),
+        )
+    };
+    assert_eq!(little(&page_with("", bomb.clone(), &[])), Err(PdfError::TooLarge));
+    assert_eq!(little(&page_with("", spaces, &[])), Err(PdfError::TooLarge));
+    // A layer of each kind on top of the other.
+    let twice = compressed("/Filter [/FlateDecode /FlateDecode] /X", &bomb);
+    assert!(little(&page_with("", twice, &[])).is_err());
+    let listed = page_with("/Font << /F << >> >>", small.clone(), &[many]);
+    let listed = String::from_utf8(listed).unwrap().replace("/Contents 4", "/Contents 5");
+    let read = little(listed.as_bytes()).unwrap();
+    assert!(read.is_cut && read.markdown.contains("words"));
+    // More pages than are read, and pages that take more work than there is.
+    let read = super::read(&pages("4 0 R")).unwrap();
+    assert!(read.is_cut && read.markdown.contains("## Page 2000\n") && !read.markdown.contains("## Page 2001\n"));
+    assert!(little(&pages("[4 0 R 4 0 R]")).unwrap().is_cut);
+}
+
+#[test]
+fn many_objects_in_one_large_object_are_not_read_twice_for_free() {
+    // Each of 1 000 numbers is the same array of 100 000.
+    let index: String = (10..1_010).map(|id| format!("{id} 0 ")).collect();
+    let objects = format!("{index}[{}]", "0 ".repeat(100_000));
+    let entries = format!("/Type /ObjStm /N 1000 /First {}", index.len());
+    let kids: String = (10..1_010).map(|id| format!("{id} 0 R ")).collect();
+    let document = document(&[
+        b"<< /Pages 2 0 R >>".to_vec(),
+        format!("<< /Kids [{kids}] >>").into_bytes(),
+        compressed(&entries, objects.as_bytes()),
+    ]);
+    assert_eq!(little(&document), Err(PdfError::TooLarge));
+}
+
+#[test]
+fn circles_end() {
+    let circle = [
+        "<< /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [2 0 R 3 0 R] >>",
+        "<< /Type /Pages /Kids [2 0 R 3 0 R 3 0 R] >>",
+    ];
+    assert_eq!(little(&document(&circle)), Err(PdfError::NoPages));
+    let references = ["<< /Pages 2 0 R >>", "3 0 R", "2 0 R"];
+    assert_eq!(little(&document(&references)), Err(PdfError::NoPages));
+    let itself = "/Type /ObjStm /N 1 /First 4 /Filter 3 0 R";
+    let objects = document(&[
+        b"<< /Pages 3 0 R >>".to_vec(),
+        b"2 0 R".to_vec(),
+        stream(itself, b"3 0 3 0 R"),
+    ]);
+    assert_eq!(little(&objects), Err(PdfError::NoText));
+    let form = "/Subtype /Form /Resources << /Font << /F << >> >> /XObject << /X 5 0 R >> >>";
+    let form = stream(form, b"BT /F 9 Tf 0 -20 TD (in) Tj ET /X Do /X Do");
+    let read = little(&page_with("/XObject << /X 5 0 R >>", stream("", b"/X Do"), &[form])).unwrap();
+    // The form is in itself eight times, twice each.
+    assert!(read.markdown.matches("in").count() < 256, "{}", read.markdown.len());
+}
+
+#[test]
+fn nesting_ends() {
+    for piece in [
+        "[",
+        "<<",
+        "<</A",
+        "<</Kids[",
+        "(",
+        "(\\",
+        "q ",
+        "[<<",
+        "1 0 obj [",
+        "1 0 obj <</A 1 0 obj stream\n",
+    ] {
+        let nested = piece.repeat(100_000);
+        let plain = document(&["<< /Pages 2 0 R >>", &nested]);
+        let content = page_with("/Font << /F << >> >>", stream("", nested.as_bytes()), &[]);
+        for document in [plain, content] {
+            assert!(little(&document).is_err(), "{piece}");
+        }
+    }
+}
+
+#[test]
+fn mutated_documents_are_read_or_refused() {
+    let plain = page_with(
+        "/Font << /F 5 0 R /G 6 0 R >> /XObject << /X 8 0 R >>",
+        stream(
+            "",
+            b"q 1 0 0 1 9 9 cm BT /F 9 Tf 1 0 0 1 2 3 Tm [(a) -90 (b)] TJ T* (c) ' /G 8 Tf <0001> Tj ET Q /X Do",
+        ),
+        &[
+            b"<< /Subtype /Type1 /FirstChar 32 /Widths [1 2 3] /Encoding << /Differences [65 /A /B_c] >> >>".to_vec(),
+            b"<< /Subtype /Type0 /ToUnicode 7 0 R /DescendantFonts [<< /DW 1 /W [1 [2 3] 4 5 6] >>] >>".to_vec(),
+            stream(
+                "",
+                b"1 beginbfchar <0001> <0041> endbfchar 1 beginbfrange <01> <09> [<0041>] endbfrange",
+            ),
+            stream("/Subtype /Form /Matrix [1 0 0 1 0 0]", b"BT /F 2 Tf (form) Tj ET"),
+            stream("/Type /ObjStm /N 2 /First 10", b"20 0 21 3 9 << /Kids [3 0 R] >>"),
+        ],
+    );
+    let corpus = WRITTEN
+        .iter()
+        .map(|(document, _)| document.to_vec())
+        .chain(vec![plain; 3]);
+    Mutations::of(corpus).check(|document| {
+        if let Ok(text) = little(document) {
+            assert!(text.markdown.len() < MAX_TEXT + 100_000 && text.title.len() < 2_000);
+        }
+    });
+}

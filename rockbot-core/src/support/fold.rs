@@ -1,16 +1,13 @@
 //! A fast hash for keys that no untrusted source chooses.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by keys that are digests, such as [`TurnId`](crate::TurnId)s, or names that the program registered.
+/// A map by names that the program registered.
 ///
 /// Its hash takes a fraction of the time of the standard library's, and does not resist crafted keys: with such keys an
 /// untrusted source could make all operations slow.
 pub type FoldMap<K, V> = HashMap<K, V, BuildHasherDefault<FoldHasher>>;
-
-/// A set of such keys as [`FoldMap`] has.
-pub type FoldSet<K> = HashSet<K, BuildHasherDefault<FoldHasher>>;
 
 /// A hash by multiplication of eight bytes at a time.
 ///

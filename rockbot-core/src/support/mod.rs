@@ -8,7 +8,7 @@
 //! * [`defused`], [`one_line`] and [`indented`] make text of others safe to show to a model.
 //! * [`reference()`] takes the place of an error's text where that must not leave the host.
 //! * [`Digest`] is the SHA-256 digest that journals and approvals are bound to.
-//! * [`FoldMap`] is a map with a fast hash, for keys that no untrusted source chooses.
+//! * [`FoldMap`] is a map with a fast hash, for keys that no untrusted source chooses, and [`DigestMap`] one for digests.
 //! * [`json`] writes JSON faster than `serde_json` does, byte for byte the same.
 //! * [`nearest_names`] suggests known names for a misspelled one.
 
@@ -17,6 +17,7 @@ mod caught;
 mod deadline;
 mod defused;
 mod digest;
+mod digest_map;
 mod fold;
 pub mod json;
 mod loggable;
@@ -29,7 +30,8 @@ pub use caught::caught;
 pub use deadline::deadline_after;
 pub use defused::{defused, indented, one_line};
 pub use digest::Digest;
-pub use fold::{FoldHasher, FoldMap, FoldSet};
+pub use digest_map::{DigestHasher, DigestMap, DigestSet};
+pub use fold::{FoldHasher, FoldMap};
 pub use loggable::loggable;
 pub use redact::redact;
 pub use reference::reference;

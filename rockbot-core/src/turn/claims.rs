@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Claim, Fence, JournalError};
-use crate::support::FoldMap;
+use crate::support::DigestMap;
 use crate::{Timestamp, TurnId};
 
 /// The leases and fencing tokens of a journal's unfinished runs.
@@ -30,11 +30,15 @@ use crate::{Timestamp, TurnId};
 /// ```
 #[derive(Debug, Default)]
 pub struct ClaimTable {
-    runs: FoldMap<TurnId, ClaimedRun>,
+    /// The runs, each in the slot that its claims carry; `None` where the slot is free.
+    slots: Vec<Option<ClaimedRun>>,
+    free: Vec<u32>,
+    by_run: DigestMap<TurnId, u32>,
 }
 
 #[derive(Debug)]
 struct ClaimedRun {
+    run: TurnId,
     fence: Fence,
     /// `None` after a release. The fence stays, so that the next claim gets a higher one.
     holder: Option<Holder>,
@@ -56,27 +60,27 @@ impl ClaimTable {
     /// Adds a new run that `owner` holds for `lease` from `now` on, and returns its claim.
     pub fn accept(&mut self, run: TurnId, owner: &str, lease: Duration, now: Timestamp) -> Claim {
         let fence = Fence(1);
-        let holder = Some(Holder::new(owner, lease, now));
-        self.runs.insert(run.clone(), ClaimedRun { fence, holder });
-        Claim::new(run, fence)
+        let slot = self.insert(run.clone(), fence, Some(Holder::new(owner, lease, now)));
+        Claim::new(run, fence).with_slot(slot)
     }
 
     /// Adds a run without a holder whose last claim had `fence`: one that a journal read from its file.
     pub fn restore(&mut self, run: TurnId, fence: Fence) {
-        self.runs.insert(run, ClaimedRun { fence, holder: None });
+        self.insert(run, fence, None);
     }
 
     /// Claims a run that is free, or whose lease has expired, for `owner`. Returns `None` if the run is held
     /// or is not in the table.
     pub fn claim(&mut self, run: &TurnId, owner: &str, lease: Duration, now: Timestamp) -> Option<Claim> {
-        let held = self.runs.get_mut(run)?;
+        let slot = *self.by_run.get(run)?;
+        let held = self.slots[slot as usize].as_mut()?;
         if held.holder.as_ref().is_some_and(|holder| now < holder.until) {
             return None;
         }
         // Higher than all earlier fences, so that a former holder that wakes up late is fenced off.
         held.fence = Fence(held.fence.0 + 1);
         held.holder = Some(Holder::new(owner, lease, now));
-        Some(Claim::new(run.clone(), held.fence))
+        Some(Claim::new(run.clone(), held.fence).with_slot(slot))
     }
 
     /// Checks that `claim` is the newest of its run, and renews its lease from `now` on. An expired lease is
@@ -101,17 +105,41 @@ impl ClaimTable {
 
     /// Removes a run that is finished. Later writes with an old claim of it are fenced off.
     pub fn forget(&mut self, run: &TurnId) {
-        self.runs.remove(run);
+        if let Some(slot) = self.by_run.remove(run) {
+            self.slots[slot as usize] = None;
+            self.free.push(slot);
+        }
     }
 
     /// Returns the owner of a run; `None` if it is free or its lease has expired.
     pub fn owner(&self, run: &TurnId, now: Timestamp) -> Option<&str> {
-        let holder = self.runs.get(run)?.holder.as_ref()?;
+        let run = self.slots[*self.by_run.get(run)? as usize].as_ref()?;
+        let holder = run.holder.as_ref()?;
         (now < holder.until).then_some(&*holder.owner)
     }
 
+    /// Puts a run into its own slot, or into a free one, and returns that.
+    fn insert(&mut self, run: TurnId, fence: Fence, holder: Option<Holder>) -> u32 {
+        let (slots, free) = (&mut self.slots, &mut self.free);
+        let slot = *self.by_run.entry(run.clone()).or_insert_with(|| {
+            free.pop().unwrap_or_else(|| {
+                slots.push(None);
+                u32::try_from(slots.len() - 1).expect("fewer than 2³² runs are unfinished")
+            })
+        });
+        slots[slot as usize] = Some(ClaimedRun { run, fence, holder });
+        slot
+    }
+
     fn holder_by(&mut self, claim: &Claim) -> Option<&mut Option<Holder>> {
-        let run = self.runs.get_mut(claim.run())?;
+        // A claim that another table made, or a caller, has no slot or a wrong one.
+        let is_here =
+            |slot: &u32| matches!(self.slots.get(*slot as usize), Some(Some(held)) if held.run == *claim.run());
+        let slot = claim
+            .slot()
+            .filter(is_here)
+            .or_else(|| self.by_run.get(claim.run()).copied())?;
+        let run = self.slots[slot as usize].as_mut()?;
         // An older fence belongs to a superseded claim: it finds no holder, whatever its owner is.
         (run.fence == claim.fence()).then_some(&mut run.holder)
     }
@@ -169,5 +197,19 @@ mod tests {
         claims.restore(run.clone(), Fence(7));
         assert!(claims.check(&Claim::new(run.clone(), Fence(7)), at(0)).is_err());
         assert_eq!(claims.claim(&run, "me", LEASE, at(0)), Some(Claim::new(run, Fence(8))));
+    }
+
+    #[test]
+    fn a_slot_that_another_run_has_now_is_not_the_claims() {
+        let mut claims = ClaimTable::new();
+        let (first, second) = (TurnId::from("first"), TurnId::from("second"));
+        let ended = claims.accept(first.clone(), "me", LEASE, at(0));
+        claims.forget(&first);
+        let running = claims.accept(second.clone(), "me", LEASE, at(0));
+        assert_eq!(ended.slot(), running.slot());
+        assert!(matches!(claims.check(&ended, at(0)), Err(JournalError::Fenced(run)) if run == first));
+        claims.release(&ended);
+        claims.check(&running, at(0)).unwrap();
+        claims.check(&Claim::new(second, Fence(1)), at(0)).unwrap();
     }
 }

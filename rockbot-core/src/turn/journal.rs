@@ -241,16 +241,36 @@ impl StoredRun {
 pub struct Fence(pub u64);
 
 /// The right to write to a run, held by one owner at a time.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Claim {
     run: TurnId,
     fence: Fence,
+    /// Slot of the run in the table of claims that made this one.
+    slot: Option<u32>,
 }
+
+impl PartialEq for Claim {
+    /// Compares run and fence: the slot only says where to look.
+    fn eq(&self, other: &Self) -> bool {
+        (&self.run, self.fence) == (&other.run, other.fence)
+    }
+}
+
+impl Eq for Claim {}
 
 impl Claim {
     /// Creates a claim of `run`, for implementations of journals; all other code gets claims from a journal.
     pub fn new(run: TurnId, fence: Fence) -> Self {
-        Self { run, fence }
+        Self { run, fence, slot: None }
+    }
+
+    pub(super) fn with_slot(self, slot: u32) -> Self {
+        let slot = Some(slot);
+        Self { slot, ..self }
+    }
+
+    pub(super) fn slot(&self) -> Option<u32> {
+        self.slot
     }
 
     /// Returns the id of the run.

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::{
     Acceptance, Claim, ClaimTable, JournalError, RunAccepted, RunBody, RunRecord, RunState, StoredRun, TurnJournal,
 };
-use crate::support::FoldMap;
+use crate::support::DigestMap;
 use crate::{Clock, SystemClock, Timestamp, TurnId};
 
 /// Retention of the outcome of a finished run, to answer redeliveries.
@@ -30,7 +30,7 @@ pub struct InMemoryTurnJournal {
 #[derive(Debug, Default)]
 struct JournalState {
     claims: ClaimTable,
-    runs: FoldMap<TurnId, JournalRun>,
+    runs: DigestMap<TurnId, JournalRun>,
     /// Unfinished runs by the number of their acceptance, which is the order that `unfinished` returns.
     unfinished: BTreeMap<u64, TurnId>,
     /// Finished runs in the order of their ends, so that expired outcomes are found at the front.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rockbot_core::TurnId;
 use rockbot_core::chat::{ModelTier, OutputMode};
-use rockbot_core::support::FoldSet;
+use rockbot_core::support::DigestSet;
 use rockbot_core::turn::{Acceptance, BusyPolicy, RunBody, RunState, TurnOutcome, TurnRequest};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
@@ -21,7 +21,7 @@ use crate::live::{Admission, BacklogPermit, Busy, LiveTurn, TurnState};
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
 
 /// The ids of the turns whose acceptance is being written, on a channel that notifies those who wait for one.
-pub(super) type AcceptingTurns = watch::Sender<FoldSet<TurnId>>;
+pub(super) type AcceptingTurns = watch::Sender<DigestSet<TurnId>>;
 
 impl TurnEngine {
     /// Accepts a message. Once this returns, the message has a turn that a crash cannot lose.
@@ -266,7 +266,7 @@ struct AcceptanceGuard<'a> {
 impl<'a> AcceptanceGuard<'a> {
     async fn enter(turns: &'a AcceptingTurns, turn: TurnId) -> Self {
         while !turns.send_if_modified(|turns| turns.insert(turn.clone())) {
-            let is_free = |turns: &FoldSet<TurnId>| !turns.contains(&turn);
+            let is_free = |turns: &DigestSet<TurnId>| !turns.contains(&turn);
             // Never fails: the sender lives as long as `turns`. Of several that wait, the loop lets one in.
             let _ = turns.subscribe().wait_for(is_free).await;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rockbot_core::support::FoldMap;
+use rockbot_core::support::DigestMap;
 use rockbot_core::{Digest, Timestamp, TurnId};
 
 use super::ended_run::EndedRun;
@@ -23,8 +23,8 @@ const USUAL_LINES: usize = 8;
 /// last: there may be many of them, and mostly only their outcome is read.
 #[derive(Debug, Default)]
 pub(super) struct RunIndex {
-    open: FoldMap<RunHash, OpenRun>,
-    ended: FoldMap<RunHash, EndedRun>,
+    open: DigestMap<RunHash, OpenRun>,
+    ended: DigestMap<RunHash, EndedRun>,
     /// The unfinished runs in the order of their acceptance, in which they are resumed.
     order: BTreeMap<u64, TurnId>,
     /// Number of acceptances so far, the next key of `order`.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rockbot_core::TurnId;
-use rockbot_core::support::FoldMap;
+use rockbot_core::support::DigestMap;
 
 use super::{LiveTurn, TurnState};
 
@@ -12,7 +12,7 @@ use super::{LiveTurn, TurnState};
 /// A turn is in the registry from its admission until its end is in the journal, so a redelivered message finds the
 /// turn that is under way instead of starting a second one.
 #[derive(Debug, Default)]
-pub(crate) struct LiveTurns(Mutex<FoldMap<TurnId, Arc<LiveTurn>>>);
+pub(crate) struct LiveTurns(Mutex<DigestMap<TurnId, Arc<LiveTurn>>>);
 
 impl LiveTurns {
     /// Adds a turn; one of the same id is replaced.
@@ -47,7 +47,7 @@ impl LiveTurns {
         self.lock().values().any(works)
     }
 
-    fn lock(&self) -> MutexGuard<'_, FoldMap<TurnId, Arc<LiveTurn>>> {
+    fn lock(&self) -> MutexGuard<'_, DigestMap<TurnId, Arc<LiveTurn>>> {
         // No code that can panic runs under the lock, so a poisoned one still guards a consistent map.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -85,6 +85,10 @@ pub struct ChatCall {
     pub cx: CallContext,
     /// Cache that the calls of a turn share; `None` if no further request will repeat this one.
     pub cache: Option<RequestCache>,
+    /// `true` if the caller drops the call when its context is cancelled or its deadline has passed, so that no client need
+    /// watch either. Code that lets a call outlive its own future, such as one that spawns it, sets it to `false`. Default
+    /// `false`.
+    pub is_supervised: bool,
 }
 
 impl ChatCall {
@@ -95,6 +99,7 @@ impl ChatCall {
             deltas: None,
             cx,
             cache: None,
+            is_supervised: false,
         }
     }
 
@@ -109,6 +114,13 @@ impl ChatCall {
     #[must_use]
     pub fn with_cache(mut self, cache: impl Into<Option<RequestCache>>) -> Self {
         self.cache = cache.into();
+        self
+    }
+
+    /// Sets whether the caller drops the call when its context is cancelled or its deadline has passed. Default `false`.
+    #[must_use]
+    pub fn with_supervision(mut self, is_supervised: bool) -> Self {
+        self.is_supervised = is_supervised;
         self
     }
 

@@ -112,6 +112,8 @@ impl GuardedChat {
         let answer = match &self.stack {
             None => AssertUnwindSafe(self.client.chat(request)).catch_unwind().await,
             Some(stack) => {
+                // Layers are the program's code, and may let a call run on when they are dropped.
+                request.is_supervised = false;
                 WatchedDeltas::attach(&mut request);
                 AssertUnwindSafe(call(stack, request).map_err(ChatError::from))
                     .catch_unwind()

@@ -56,7 +56,7 @@ impl Drive<'_> {
         let (deadline, on_deadline) = self.deadline_of(purpose);
         let stop = stop_of(live, driver, deadline, on_deadline);
         let answer = {
-            // Cancel point: the call is dropped when `stop` wins. Both are pinned in this block, so the future of a
+            // Cancel point: the call is dropped when `stop` wins, as it was promised to the client. Both are pinned in this block, so the future of a
             // turn has room for them once; moved into a combinator they would be in it twice.
             let (asking, stop) = (pin!(driver.chat.ask(call)), pin!(stop));
             run_until_stopped(asking, stop).await
@@ -170,7 +170,7 @@ impl Drive<'_> {
                 .with_tier(tier)
                 .with_output(takes_schema.then_some(question.shape))
                 .with_settings(settings);
-            return ChatCall::new(request, self.cx.clone());
+            return ChatCall::new(request, self.cx.clone()).with_supervision(true);
         }
         self.extend_view();
         let request = self.turn.request();
@@ -192,6 +192,7 @@ impl Drive<'_> {
         ChatCall::new(request, self.cx.clone())
             .with_deltas(deltas)
             .with_cache(self.requests.clone())
+            .with_supervision(true)
     }
 
     /// Labels the turn by the descriptions of the tools that were registered since it began.

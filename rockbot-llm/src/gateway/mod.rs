@@ -129,8 +129,12 @@ impl ChatClient for ModelGateway {
         info.with_busy(is_busy)
     }
 
-    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+    async fn chat(&self, mut call: ChatCall) -> Result<ChatResponse, ChatError> {
         let _under_way = self.0.calls.begin();
+        // Layers may be the program's code, and let a call run on when they are dropped.
+        if std::mem::take(&mut call.is_supervised) {
+            return self.0.stack.chat(call).await;
+        }
         let cx = call.cx.clone();
         // Checked here too, not in layers alone: a call may wait for a permit or a retry when its caller loses interest.
         let late = async {

@@ -103,10 +103,16 @@ impl<W: ChatWire> HttpChat<W> {
 
     /// Asks the model within the limits of the connection and of the call.
     pub(crate) async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let (cx, deadline) = (call.cx.clone(), self.connection.deadline(&call.cx));
+        let deadline = self.connection.deadline(&call.cx);
+        // A call is raced with its end once: by the caller, unless this client's own limit comes first.
+        let is_watched = call.is_supervised && call.cx.deadline() == Some(deadline);
+        let cx = (!is_watched).then(|| call.cx.clone());
         // In place: moving a future copies all of it.
         let answer = pin!(self.ask(call, deadline));
-        self.connection.until(&cx, deadline, answer).await
+        match cx {
+            Some(cx) => self.connection.until(&cx, deadline, answer).await,
+            None => answer.await,
+        }
     }
 
     /// Writes the client for debugging, under the name of its public type.

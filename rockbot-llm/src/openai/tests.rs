@@ -773,6 +773,33 @@ async fn a_cancelled_call_lets_the_server_go() {
 }
 
 #[tokio::test]
+async fn a_supervised_call_is_ended_by_its_caller_or_by_the_clients_own_limit() {
+    let mut server = Server::start([Reply::stalling_stream(FIRST_WORD)]).await;
+    let cancellation = CancellationToken::new();
+    cancellation.cancel();
+    let call = |limit| {
+        let cx = CallContext::new("s").with_cancellation(cancellation.clone());
+        call()
+            .with_context(cx.with_deadline(Instant::now() + limit))
+            .with_supervision(true)
+    };
+    let asking = client(&server).build().unwrap();
+    let asked = call(Duration::from_secs(60));
+    let asking = tokio::spawn(async move { asking.chat(asked).await });
+    while server.requests().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    // It has not ended by itself, though its context is cancelled.
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    server.client_gone().await;
+
+    let short = client(&server).timeout(Duration::from_millis(50)).build().unwrap();
+    let error = short.chat(call(Duration::from_secs(3600))).await.unwrap_err();
+    assert_eq!(error.kind(), ChatErrorKind::Cancelled);
+}
+
+#[tokio::test]
 async fn a_wait_before_a_retry_can_be_cancelled() {
     let server = Server::start([Reply::new(429, "retry-after: 20\r\n", "")]).await;
     let client = client(&server).max_attempts(2).build().unwrap();

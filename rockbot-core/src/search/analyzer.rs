@@ -83,6 +83,9 @@ pub struct UnicodeAnalyzer;
 /// Maximum length of a term, in bytes.
 const MAX_WORD: usize = 64;
 
+/// Maximum length of a word that is read as a run: longer ones may have to be cut.
+const MAX_PLAIN: usize = 60;
+
 /// Maximum number of parts of a name: what has more, such as a hash, is a term as a whole only.
 const MAX_PARTS: usize = 6;
 
@@ -123,7 +126,16 @@ fn read(text: &str, each: EachTerm<'_>) {
     let mut word = PendingWord::default();
     let mut rest = text.chars();
     let mut is_sentence_start = true;
-    while let Some(c) = rest.next() {
+    loop {
+        if let Some(len) = plain_word(rest.as_str()).filter(|_| word.is_empty()) {
+            let (plain, behind) = rest.as_str().split_at(len);
+            rest = behind.chars();
+            if word.whole(plain, is_sentence_start, each).is_break() {
+                return;
+            }
+            is_sentence_start = false;
+        }
+        let Some(c) = rest.next() else { break };
         let step = if is_whole_word(c) {
             match word.end(each) {
                 ControlFlow::Continue(()) => each(c.encode_utf8(&mut [0; 4]), false),
@@ -157,6 +169,24 @@ fn read(text: &str, each: EachTerm<'_>) {
     let _ended = word.end(each);
 }
 
+/// Returns the length of the word that `text` begins with, if it consists of small letters `a` to `z`, of which the first may
+/// be a capital, and what follows ends it. Most words do: they are read as a run, not character by character.
+fn plain_word(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    bytes.first().filter(|first| first.is_ascii_alphabetic())?;
+    let rest = bytes[1..]
+        .iter()
+        .take(MAX_PLAIN)
+        .take_while(|byte| byte.is_ascii_lowercase());
+    let len = 1 + rest.count();
+    let is_ended = match bytes.get(len) {
+        Some(b'\'' | b'#' | b'+') => false,
+        Some(next) => next.is_ascii() && !next.is_ascii_alphanumeric(),
+        None => true,
+    };
+    (is_ended && len <= MAX_PLAIN).then_some(len)
+}
+
 /// The word that is being read.
 #[derive(Default)]
 struct PendingWord {
@@ -187,6 +217,22 @@ enum Letter {
 }
 
 impl PendingWord {
+    fn is_empty(&self) -> bool {
+        // A combining accent without a letter leaves its mark on the next word.
+        self.folded.is_empty() && !self.has_accents
+    }
+
+    /// Emits a [plain word](plain_word) that begins where no word is being read.
+    fn whole(&mut self, plain: &str, is_sentence_start: bool, each: EachTerm<'_>) -> ControlFlow<()> {
+        if plain.as_bytes()[0].is_ascii_lowercase() {
+            return emit(plain, false, each);
+        }
+        self.is_name = !is_sentence_start;
+        self.folded.push_str(plain);
+        self.folded.make_ascii_lowercase();
+        self.end(each)
+    }
+
     fn push(&mut self, c: char) {
         if self.folded.len() + 4 > MAX_WORD {
             return;

@@ -1,6 +1,5 @@
 //! Recall of skills: a list of all, and whole those that fit the message or that the conversation uses.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +29,9 @@ const WHOLE: usize = 4_000;
 
 /// Maximum length of a summary in the list, in bytes.
 const SUMMARY: usize = 100;
+
+/// Maximum number of listed skills in one item: the budget for context takes or skips whole items, and each costs a record.
+const MAX_LINES: usize = 10;
 
 /// Time for which a skill that the conversation read stays in use.
 const IN_USE: Duration = Duration::from_secs(30 * 60);
@@ -124,12 +126,20 @@ impl SkillRecall {
         };
         let found = try_join_all(query.topics().map(search)).await?;
         let mut found = merged(found, |skill: &Arc<Skill>| skill.name.clone());
-        found.retain(|found| fits(found.topic, &found.item));
+        let mut topics: Vec<(&str, TopicWords)> = Vec::new();
+        found.retain(|found| {
+            let known = topics.iter().position(|(topic, _)| *topic == found.topic);
+            let at = known.unwrap_or_else(|| {
+                topics.push((found.topic, TopicWords::of(found.topic)));
+                topics.len() - 1
+            });
+            topics[at].1.fit(&found.item)
+        });
         found.truncate(self.max_skills);
         Ok(found)
     }
 
-    /// Returns the lines of trusted skills and of guides, by name.
+    /// Returns the lines of trusted skills and of guides, by name, those of one author together.
     async fn listed(&self, query: &ContextQuery, whole: &[StorePath]) -> Result<Vec<ContextItem>, BoxError> {
         let mut skills = self.skills.list(&query.principal).await?;
         skills.retain(|skill| skill.is_live());
@@ -142,13 +152,26 @@ impl SkillRecall {
         let mut all: Vec<_> = skills.chain(guides).collect();
         all.sort_unstable_by_key(|(name, ..)| *name);
         // Lines are made only of those that are shown: a store may have thousands.
-        let item = |(name, summary, author): (&str, &str, Option<&Provenance>)| {
+        let (mut items, mut lines): (Vec<ContextItem>, _) = (Vec::new(), 0);
+        for (name, summary, author) in all.into_iter().take(self.max_listed) {
             let from = author.map_or(Provenance::HOST, shown_origin);
-            ContextItem::new(LIST, line(name, summary), "all skills are listed", from)
-                .as_guidance()
-                .activating(KNOWN_SKILLS)
-        };
-        Ok(all.into_iter().take(self.max_listed).map(item).collect())
+            let together = items
+                .last_mut()
+                .filter(|last| lines < MAX_LINES && last.provenance == from);
+            match together {
+                Some(item) => {
+                    item.text.push('\n');
+                    push_line(&mut item.text, name, summary);
+                    lines += 1;
+                }
+                None => {
+                    let item = ContextItem::new(LIST, line(name, summary), "all skills are listed", from);
+                    items.push(item.as_guidance().activating(KNOWN_SKILLS));
+                    lines = 1;
+                }
+            }
+        }
+        Ok(items)
     }
 }
 
@@ -156,27 +179,44 @@ impl SkillRecall {
 /// pasted document would be read for each skill, on the runtime's thread.
 const MAX_COMPARED: usize = 4 * 1024;
 
-/// Reports whether a message is about what a skill is for: they share two words, or half of the message's.
-fn fits(topic: &str, skill: &Skill) -> bool {
-    let topic = &topic[..topic.floor_char_boundary(MAX_COMPARED)];
-    let (asked, about) = (words(topic), words(&format!("{} {}", skill.name, skill.summary)));
-    let shared = asked.intersection(&about).count();
-    shared >= 2 || (shared >= 1 && 2 * shared >= asked.len())
-}
+/// The different words of a message, in order.
+struct TopicWords(Vec<String>);
 
-fn words(text: &str) -> BTreeSet<String> {
-    let mut words = BTreeSet::new();
-    UnicodeAnalyzer.words(text, &mut |word| {
-        words.insert(word.to_owned());
-    });
-    words
+impl TopicWords {
+    fn of(topic: &str) -> Self {
+        let topic = &topic[..topic.floor_char_boundary(MAX_COMPARED)];
+        let mut words = Vec::new();
+        UnicodeAnalyzer.words(topic, &mut |word| words.push(word.to_owned()));
+        words.sort_unstable();
+        words.dedup();
+        Self(words)
+    }
+
+    /// Reports whether the message is about what a skill is for: they share two words, or half of the message's.
+    fn fit(&self, skill: &Skill) -> bool {
+        let mut shared: Vec<usize> = Vec::new();
+        let mut compare = |word: &str| {
+            let at = self.0.binary_search_by(|asked| asked.as_str().cmp(word));
+            shared.extend(at.ok().filter(|at| !shared.contains(at)));
+        };
+        UnicodeAnalyzer.words(skill.name.as_str(), &mut compare);
+        UnicodeAnalyzer.words(&skill.summary, &mut compare);
+        shared.len() >= 2 || (shared.len() == 1 && self.0.len() <= 2)
+    }
 }
 
 fn line(name: &str, summary: &str) -> String {
+    let mut line = String::new();
+    push_line(&mut line, name, summary);
+    line
+}
+
+/// Appends the line of a skill in the list.
+fn push_line(lines: &mut String, name: &str, summary: &str) {
     let (name, summary) = (one_line(name), one_line(summary));
-    match summary.is_empty() {
-        true => ["- ", &name].concat(),
-        false => ["- ", &name, ": ", &shortened(&summary, SUMMARY)].concat(),
+    lines.extend(["- ", &name]);
+    if !summary.is_empty() {
+        lines.extend([": ", &shortened(&summary, SUMMARY)]);
     }
 }
 
@@ -259,8 +299,8 @@ mod tests {
     fn a_long_message_is_compared_by_its_beginning() {
         let trains = skill("travel/trains", "Booking trains and seats.", &[]);
         let pasted = "lorem ipsum dolor ".repeat(MAX_COMPARED);
-        assert!(fits(&format!("Book trains for this: {pasted}"), &trains));
-        assert!(!fits(&format!("{pasted} booking trains"), &trains));
+        assert!(TopicWords::of(&format!("Book trains for this: {pasted}")).fit(&trains));
+        assert!(!TopicWords::of(&format!("{pasted} booking trains")).fit(&trains));
     }
 
     async fn check(text: &str, earlier: &[&str], expected: &[&str]) {
@@ -278,6 +318,7 @@ mod tests {
         let query = ContextQuery::new(Principal::default(), "s".into(), "t".into(), text);
         let query = query.with_earlier(earlier.iter().map(|&text| text.to_owned()).collect());
         let items = SkillRecall::new(Arc::new(skills)).gather(&query).await.unwrap();
+        // Those of one author are one item: `cooking` has another than the trips.
         let shown = |item: &ContextItem| match (&*item.heading, item.is_guidance) {
             (LIST, true) => item.text.clone(),
             (heading, true) => format!("{heading}: {}", item.text),
@@ -306,11 +347,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_long_list_has_few_items() {
+        let (skills, me) = (InMemorySkillStore::new(), Principal::default());
+        for number in 0..2 * MAX_LINES + 1 {
+            skills
+                .save(&me, skill(&format!("s{number:02}"), "", &[]))
+                .await
+                .unwrap();
+        }
+        let query = ContextQuery::new(me, "s".into(), "t".into(), "Hi");
+        let items = SkillRecall::new(Arc::new(skills)).gather(&query).await.unwrap();
+        let lines: Vec<_> = items.iter().map(|item| item.text.lines().count()).collect();
+        assert_eq!(lines, [MAX_LINES, MAX_LINES, 1]);
+    }
+
+    #[tokio::test]
     async fn trusted_skills_are_listed_in_each_turn_and_none_is_whole_that_does_not_fit() {
         let all = [
             "- cooking",
-            "- travel/hotels: Booking hotels.",
-            "- travel/trains: Booking trains and seats.",
+            "- travel/hotels: Booking hotels.\n- travel/trains: Booking trains and seats.",
         ];
         check("Hi", &[], &all).await;
         check("Hi", &["Hello"], &all).await;
@@ -321,7 +376,7 @@ mod tests {
         )
         .await;
         let data = "data: - poems (from model, not confirmed by the user)\n    # poems";
-        let poems = [data, all[0], all[1], all[2]];
+        let poems = [data, all[0], all[1]];
         check(
             "Please help me with writing verses, poems above all.",
             &["Hello"],

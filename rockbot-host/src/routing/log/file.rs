@@ -5,6 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use rockbot_core::support::json;
+
 use super::{MAX_ENTRIES, RoutingEntry, lock};
 
 /// Maximum number of bytes that are read, from the newest end of the file.
@@ -25,7 +27,7 @@ struct FileState {
     /// Number of lines in the file, once they have been counted.
     lines: Option<usize>,
     /// The buffered lines.
-    pending: Vec<String>,
+    pending: Vec<Vec<u8>>,
 }
 
 impl LogFile {
@@ -39,8 +41,9 @@ impl LogFile {
 
     /// Buffers a decision, and writes the buffer if it is full. Returns `true` if the decision is the first in the buffer.
     pub(super) fn buffer(&self, entry: &RoutingEntry) -> io::Result<bool> {
-        let mut line = serde_json::to_string(entry)?;
-        line.push('\n');
+        let mut line = Vec::with_capacity(512);
+        json::write(&mut line, entry)?;
+        line.push(b'\n');
         // The lock is held while writing: lines must not interleave, and only one writer may rewrite the file.
         let mut state = lock(&self.state);
         state.pending.push(line);
@@ -69,7 +72,7 @@ impl LogFile {
         if count + pending.len() <= MAX_ENTRIES {
             private(OpenOptions::new().append(true))
                 .open(&self.path)?
-                .write_all(pending.concat().as_bytes())?;
+                .write_all(&pending.concat())?;
             state.lines = Some(count + pending.len());
         } else {
             state.lines = Some(self.rewrite(&pending)?);
@@ -92,19 +95,19 @@ impl LogFile {
     ///
     /// The file is replaced by a rename, so a crash leaves the old or the new one. It is not synced: a log that
     /// loses its newest lines in a power failure is acceptable.
-    fn rewrite(&self, new: &[String]) -> io::Result<usize> {
+    fn rewrite(&self, new: &[Vec<u8>]) -> io::Result<usize> {
         let text = self.read()?;
         let all: Vec<_> = text.lines().collect();
         let kept = &all[all.len().saturating_sub(MAX_ENTRIES - new.len())..];
-        let mut text = kept.join("\n");
+        let mut text = kept.join("\n").into_bytes();
         if !kept.is_empty() {
-            text.push('\n');
+            text.push(b'\n');
         }
-        text.extend(new.iter().map(String::as_str));
+        text.extend(new.iter().flatten());
         let temporary = self.path.with_extension("jsonl.new");
         private(OpenOptions::new().write(true).truncate(true))
             .open(&temporary)?
-            .write_all(text.as_bytes())?;
+            .write_all(&text)?;
         std::fs::rename(&temporary, &self.path)?;
         Ok(kept.len() + new.len())
     }

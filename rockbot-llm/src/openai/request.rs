@@ -14,34 +14,14 @@ use crate::http::{Question, expected_size, invalid_body, push_extra, stated_temp
 /// Most of a body are messages that were sent before, and the tools: so they are written by hand, and copied in long runs. Those
 /// that the turn's last request had, too, are copied from it.
 pub(super) fn body(question: Question<'_>) -> Result<Bytes, ChatError> {
+    let members = members(&question);
     let Question {
-        model,
         request,
         settings,
         scope,
-        is_streamed,
         cache,
+        ..
     } = question;
-    let has_tools = !request.tools.is_empty();
-    let members = Members {
-        model,
-        max_completion_tokens: settings.max_output_tokens,
-        temperature: stated_temperature(model, settings.temperature),
-        top_p: settings.top_p,
-        seed: settings.seed,
-        stop: &settings.stop_sequences,
-        reasoning_effort: settings.reasoning_effort.as_ref().map(ReasoningEffort::as_str),
-        // Servers reject both without tools.
-        tool_choice: settings
-            .tool_choice
-            .as_ref()
-            .filter(|_| has_tools)
-            .and_then(tool_choice),
-        parallel_tool_calls: settings.parallel_tool_calls.filter(|_| has_tools),
-        response_format: request.output.as_ref().map(response_format),
-        stream: is_streamed.then_some(true),
-        stream_options: is_streamed.then_some(StreamOptions { include_usage: true }),
-    };
     let mut body = Vec::with_capacity(expected_size(request));
     serde_json::to_writer(&mut body, &members).map_err(invalid_body)?;
     push_extra(&mut body, &settings.extra_body)?;
@@ -55,7 +35,7 @@ pub(super) fn body(question: Question<'_>) -> Result<Bytes, ChatError> {
     };
     let (start, earlier) = (body.len(), cache.and_then(RequestCache::take));
     let seams = push_messages(&mut body, &request.messages, form, earlier);
-    if has_tools {
+    if !request.tools.is_empty() {
         body.extend_from_slice(b",\"tools\":");
         match settings.strict_tools {
             Some(true) => push_strict_tools(&mut body, request),
@@ -71,6 +51,31 @@ pub(super) fn body(question: Question<'_>) -> Result<Bytes, ChatError> {
         cache.put(written);
     }
     Ok(body)
+}
+
+/// Returns the members that stand before the messages.
+fn members<'a>(question: &Question<'a>) -> Members<'a> {
+    let Question { model, settings, .. } = *question;
+    let has_tools = !question.request.tools.is_empty();
+    Members {
+        model,
+        max_completion_tokens: settings.max_output_tokens,
+        temperature: stated_temperature(model, settings.temperature),
+        top_p: settings.top_p,
+        seed: settings.seed,
+        stop: &settings.stop_sequences,
+        reasoning_effort: settings.reasoning_effort.as_ref().map(ReasoningEffort::as_str),
+        // Servers reject both without tools.
+        tool_choice: settings
+            .tool_choice
+            .as_ref()
+            .filter(|_| has_tools)
+            .and_then(tool_choice),
+        parallel_tool_calls: settings.parallel_tool_calls.filter(|_| has_tools),
+        response_format: question.request.output.as_ref().map(response_format),
+        stream: question.is_streamed.then_some(true),
+        stream_options: question.is_streamed.then_some(StreamOptions { include_usage: true }),
+    }
 }
 
 #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! A megabyte of hostile text at every door: in each argument of each tool, and in each remote answer. Every call ends, with
+//! Up to a megabyte of hostile text at every door: in each argument of each tool, and in each remote answer. Every call ends, with
 //! a bounded result or a short error of a kind that helps.
 //!
 //! No time is asserted: work that grows faster than the text would keep these tests from ending.
@@ -16,8 +16,13 @@ use crate::rest::{OpenApi, RestEndpoint, RestTools};
 use crate::test_server::{TestServer, ok, response};
 use crate::web::WebTools;
 
-/// Length of each text, in bytes.
-const MEGABYTE: usize = 1 << 20;
+/// Length of each text, in bytes: a megabyte with `PROPTEST_CASES=10000`, an eighth of it by default.
+fn length() -> usize {
+    let cases = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok());
+    if cases.unwrap_or(0) < 10_000 { 1 << 17 } else { 1 << 20 }
+}
 
 /// Maximum length of an error, in bytes.
 const MAX_ERROR: usize = 8_500;
@@ -41,7 +46,7 @@ pub(crate) fn texts() -> Vec<Vec<u8>> {
         "東京都".as_bytes(),
         b"\xff\xfe\x80\0",
     ];
-    let texts = pieces.iter().map(|piece| piece.repeat(MEGABYTE / piece.len()));
+    let texts = pieces.iter().map(|piece| piece.repeat(length() / piece.len()));
     texts.collect()
 }
 
@@ -225,7 +230,7 @@ async fn answers_of_servers() {
         let (number, kind) = path.split_once('/').unwrap();
         let text = &bodies[number.parse::<usize>().unwrap()];
         // Escaped in JSON, it is longer.
-        let part: String = lossy(text).chars().take(MEGABYTE / 12).collect();
+        let part: String = lossy(text).chars().take(text.len() / 12).collect();
         let found = json!({"title": part, "url": format!("https://a.example/{part}"), "content": part});
         match kind {
             "search" => ok(

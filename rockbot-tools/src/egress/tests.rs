@@ -93,10 +93,19 @@ async fn every_spelling_of_an_internal_host_is_refused_before_it_is_looked_up() 
         "１２７.０.０.１",
         "①②⑦.0.0.1",
         "127。0。0。1",
+        "127．0．0．1",
+        "127｡0｡0｡1",
+        "𝟏𝟐𝟕.𝟎.𝟎.𝟏",
+        "¹²⁷.⁰.⁰.¹",
+        "①⑥⑨.②⑤④.①⑥⑨.②⑤④",
+        "%31%32%37.0.0.1",
+        "0x7f。1",
         "[::1]",
         "[::]",
         "[::ffff:127.0.0.1]",
         "[::ffff:7f00:1]",
+        "[::ffff:169.254.169.254]",
+        "[::ffff:a9fe:a9fe]",
         "[0:0:0:0:0:ffff:a00:1]",
         "[::127.0.0.1]",
         "[64:ff9b::127.0.0.1]",
@@ -118,6 +127,8 @@ async fn every_spelling_of_an_internal_host_is_refused_before_it_is_looked_up() 
         "localhost.",
         "a.localhost",
         "ｌocalhost",
+        "ⓛⓞⓒⓐⓛⓗⓞⓢⓣ",
+        "local\u{ad}host",
     ] {
         let url = format!("http://{host}/");
         let Ok(url) = url.parse() else {
@@ -131,6 +142,33 @@ async fn every_spelling_of_an_internal_host_is_refused_before_it_is_looked_up() 
         assert!(is_refused, "{host}: {refused:?}");
     }
     assert_eq!(*names.asked.lock().unwrap(), [""; 0]);
+}
+
+#[test]
+fn hosts_that_only_look_internal_are_allowed() {
+    for host in [
+        "8.8.8.8",
+        "134744072",
+        "①.①.①.①",
+        "[::ffff:8.8.8.8]",
+        "[2606:4700:4700::1111]",
+        "[64:ff9b::808:808]",
+        "11.0.0.1",
+        "100.128.0.1",
+        "169.253.1.1",
+        "172.32.0.1",
+        "10.0.0.1.example.org",
+        "localhost.example.org",
+        "127.example.org",
+    ] {
+        assert_eq!(
+            EgressPolicy::new()
+                .check(&format!("http://{host}/"))
+                .map_err(|error| error.to_string()),
+            Ok(()),
+            "{host}"
+        );
+    }
 }
 
 #[test]
@@ -482,7 +520,14 @@ async fn a_proxy_of_the_environment_is_not_used() {
         "all_proxy",
     ];
     let variables = names.map(|name| (name, url.as_str()));
-    assert!(passes_alone("requests_go_to_the_server_itself", &variables));
+    // A list of exceptions from a proxy changes neither where requests go nor what the policy refuses.
+    for exceptions in ["", "*", "127.0.0.1,localhost", "example.org"] {
+        let variables = [&variables[..], &[("NO_PROXY", exceptions), ("no_proxy", exceptions)]].concat();
+        assert!(
+            passes_alone("requests_go_to_the_server_itself", &variables),
+            "{exceptions}"
+        );
+    }
     assert_eq!(proxy.requests(), [""; 0]);
 }
 
@@ -492,6 +537,12 @@ async fn requests_go_to_the_server_itself() {
     let server = TestServer::start(|_| ok("text/plain", b"direct")).await;
     let client = EgressClient::new(local()).unwrap();
     assert_eq!(client.fetch(get(&server.url("/"))).await.unwrap().body, b"direct");
+    for internal in ["http://127.0.0.1/", "http://localhost/", "http://10.0.0.1/"] {
+        assert!(
+            fetch(EgressPolicy::new(), internal).await.unwrap_err().is_refusal(),
+            "{internal}"
+        );
+    }
 }
 
 /// Returns the peak of the memory of this process so far, in bytes.
@@ -551,6 +602,11 @@ async fn a_response_is_bounded_after_decompression() {
             "/wrong" => response("200 OK", &gzip, b"no gzip at all"),
             "/no-content" => response("204 No Content", &gzip, b""),
             "/brotli" => response("200 OK", &[("content-encoding", "br")], b"x"),
+            "/zstd" => response(
+                "200 OK",
+                &[("content-encoding", "zstd")],
+                b"\x28\xb5\x2f\xfd\x04\x00\x01\x00\x00",
+            ),
             "/double" => response("200 OK", &[("content-encoding", "gzip, gzip")], b"x"),
             "/long" => response("200 OK", &[], &vec![b'a'; 3000]),
             "/too-little" => {
@@ -589,6 +645,7 @@ async fn a_response_is_bounded_after_decompression() {
     let unasked =
         |encoding| format!("`127.0.0.1` answered in the content encoding `{encoding}`, which was not asked for");
     assert_eq!(check("/brotli").await, Err(unasked("br")));
+    assert_eq!(check("/zstd").await, Err(unasked("zstd")));
     assert_eq!(check("/double").await, Err(unasked("gzip, gzip")));
     let headers = "`127.0.0.1` answered with more than 65536 bytes of header fields";
     assert_eq!(check("/headers").await, Err(headers.to_owned()));
@@ -603,9 +660,12 @@ async fn a_body_that_comes_too_slowly_is_given_up() {
         tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 4096])
             .await
             .unwrap();
-        let head = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n";
+        let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n";
         tokio::io::AsyncWriteExt::write_all(&mut stream, head).await.unwrap();
-        std::future::pending::<()>().await;
+        // A byte at a time keeps the connection busy, so that only a limit of the whole ends it. The client hangs up.
+        while tokio::io::AsyncWriteExt::write_all(&mut stream, b"a").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     });
     let limit = Duration::from_millis(200);
     let refused = fetch(local().with_timeout(limit), &url).await.unwrap_err();

@@ -175,6 +175,9 @@ async fn no_path_and_no_link_leads_out() {
         "relative",
         "a/../../secret",
         "up/../secret",
+        "missing/../secret",
+        "missing/../../secret",
+        "..%2fsecret/..",
     ] {
         for (tool, arguments) in [
             ("file_read", json!({"path": path})),

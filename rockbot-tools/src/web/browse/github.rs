@@ -242,7 +242,18 @@ mod tests {
             of("http://www.github.com/a/b.c_d/pull/8/files?x=1#issuecomment-9"),
             Some((8, true))
         );
+        // As browsers read them.
+        assert_eq!(of("https://github.com/x/../a/./b/issues/7"), Some((7, false)));
+        assert_eq!(of(r"https://github.com\a\b\issues\7"), Some((7, false)));
         for url in [
+            "https://github.com/a/b/../issues/1",
+            "https://github.com/a/b/issues/../1",
+            "https://github.com/a/b/issues/..%2f1",
+            "https://github.com/a/b/issues/1%2f..",
+            "https://github.com/a//b/issues/1",
+            "https://github.com//a/b/issues/1",
+            "https://github.com/a/b/issues/1%00",
+            "https://github.com/a/b/issues/\u{ff11}",
             "https://github.com/a/b/issues/99999999999999999999",
             "https://github.com/a/b/issues/+7",
             "https://github.com/a/b/issues/",

@@ -212,6 +212,9 @@ async fn issues_come_through_the_api_and_else_from_the_page() {
             "application/json",
             br#"{"title": "Moved", "state": "open", "user": null, "body": "", "pull_request": {}}"#,
         ),
+        // The comments of what is not there.
+        "/repos/o/gone/issues/1/comments?per_page=50" => ok("application/json", b"[]"),
+        "/repos/o/gone/issues/1" => response("404 Not Found", &[], br#"{"message": "Not Found"}"#),
         _ => response("403 Forbidden", &[("x-ratelimit-remaining", "0")], b"{}"),
     })
     .await;
@@ -249,5 +252,37 @@ async fn issues_come_through_the_api_and_else_from_the_page() {
             .await,
         None
     );
+    let gone = thread("https://github.com/o/gone/issues/1");
+    assert_eq!(tool.github.read(&tool.client, &gone).await, None);
     assert!(server.requests()[0].contains("authorization: bearer ghp_secret"));
+}
+
+/// The megabytes of text in each field of an answer of GitHub's API.
+#[cfg(all(feature = "files", feature = "pdf", feature = "rest"))]
+#[tokio::test]
+async fn hostile_answers_of_github_become_bounded_pages() {
+    for text in crate::outside_text::texts() {
+        let part: String = String::from_utf8_lossy(&text).chars().take(text.len() / 12).collect();
+        let part = serde_json::json!(part);
+        let (user, length) = (serde_json::json!({"login": part}), part.to_string().len());
+        let issue = serde_json::json!({"title": part, "state": part, "state_reason": part, "user": user,
+            "labels": [{"name": part}, part], "body": part, "created_at": part, "comments": u64::MAX});
+        let comments = serde_json::json!([{"user": user, "body": part, "created_at": part}]);
+        let server = TestServer::start(move |request| match request.split([' ', '?']).nth(1).unwrap() {
+            "/repos/o/r/issues/1" => ok("application/json", issue.to_string().as_bytes()),
+            "/repos/o/r/issues/1/comments" => ok("application/json", comments.to_string().as_bytes()),
+            _ => ok("application/json", &text),
+        })
+        .await;
+        let tool = browse(Some(&server.url("/")));
+        let read = async |url: &str| {
+            let thread = Thread::of(&url.parse().unwrap()).unwrap();
+            tool.github.read(&tool.client, &thread).await
+        };
+        let page = read("https://github.com/o/r/issues/1").await.unwrap();
+        let written = page.title.len() + page.text.len();
+        // Eleven fields.
+        assert!(written <= 11 * length + 1_000, "{written} of {length}");
+        assert_eq!(read("https://github.com/o/r/issues/2").await, None, "it is no answer");
+    }
 }

@@ -228,3 +228,33 @@ async fn searxng_is_another_engine_behind_the_same_tool() {
         "the search engine failed: it does not answer in JSON: the operator adds `json` to its `search.formats`"
     );
 }
+
+/// The megabytes of text in each field of an answer of Brave, and instead of one.
+#[cfg(all(feature = "files", feature = "pdf", feature = "rest"))]
+#[tokio::test]
+async fn hostile_answers_of_brave_become_bounded_lists_and_errors() {
+    for text in crate::outside_text::texts() {
+        let part: String = String::from_utf8_lossy(&text).chars().take(text.len() / 12).collect();
+        let found = serde_json::json!({"title": part, "url": format!("https://a.example/{part}"), "description": part});
+        let list = serde_json::json!({"web": {"results": [found, found, {"title": "", "url": part}]}}).to_string();
+        let refusal = serde_json::json!({"error": {"code": part}}).to_string();
+        let (whole, answered) = (text.clone(), list.clone());
+        let server = TestServer::start(move |request| match request.split([' ', '?']).nth(1).unwrap() {
+            "/list" => ok("application/json", answered.as_bytes()),
+            "/refusal" => response("422 Unprocessable", &[], refusal.as_bytes()),
+            "/error" => response("500 Internal Server Error", &[], &whole),
+            _ => ok("application/json", &whole),
+        })
+        .await;
+        let ask = async |path: &str| {
+            let engine = Brave::new(client(), Some("k".into()), "BRAVE_API_KEY").at(&server.url(path));
+            call(engine, r#"{"query": "x"}"#).await
+        };
+        let shown = ask("/list").await.unwrap();
+        assert!(shown.len() < 20_000, "{}", shown.len());
+        for path in ["/refusal", "/error", "/text"] {
+            let (_, told) = ask(path).await.unwrap_err();
+            assert!(told.len() < 1_000, "{path}: {}", told.len());
+        }
+    }
+}

@@ -5,16 +5,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::context::Trust;
-use rockbot_core::messaging::{Bus, Message as _, MessageEnvelope, MessagePublisher as _, RequestClient, headers};
+use rockbot_core::messaging::{
+    Bus, Delivery, Disposition, Message as _, MessageEnvelope, MessagePublisher as _, MessageSubscriberExt as _,
+    RequestClient, headers,
+};
 use rockbot_core::subsystem::{Declarations, Parts, Running, Subsystem};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
-use rockbot_core::tool::{StaticGuide, Tool, ToolErrorMessage, ToolGuides, tool};
+use rockbot_core::tool::{StaticGuide, Tool, ToolErrorCode, ToolErrorMessage, ToolGuides, tool};
 use rockbot_core::turn::TurnRequest;
 use rockbot_core::{BoxError, CallContext, Clock as _, SystemClock, Timestamp};
 use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
 use rockbot_host::workers::RemoteTools;
 use rockbot_host::{AgentHost, AgentHostBuilder, MessageOptions};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio::time::{advance, sleep};
 
 use crate::support::networks::{Network, on_each_bus, until};
@@ -223,6 +227,44 @@ async fn the_workers_own_error_comes_before_the_callers_time_limit() {
         "the tool timed out after 19s; it may or may not have taken effect, so check before you try it again",
     ];
     assert_eq!(told, expected);
+}
+
+/// A worker that does not end a call by itself learns that the caller awaits its answer no longer.
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_time_is_over_is_cancelled_at_its_worker() {
+    let bus = InProcessBus::new();
+    let (asked, mut calls) = mpsc::unbounded_channel();
+    let silent = move |delivery: Delivery| {
+        asked.send(delivery.envelope.message_id.to_string()).unwrap();
+        async { Disposition::Ack }
+    };
+    let _worker = bus.on("tool.invoke.w", "w", silent).await.unwrap();
+    let (told, mut cancelled) = mpsc::unbounded_channel();
+    let listener = move |delivery: Delivery| {
+        let message: Value = serde_json::from_slice(&delivery.envelope.body).unwrap();
+        told.send(message["messageId"].as_str().unwrap().to_owned()).unwrap();
+        async { Disposition::Ack }
+    };
+    let _listener = bus.on("tool.cancel", "listener", listener).await.unwrap();
+    let remote = RemoteTools::new().time_limit(SECOND);
+    let agent = started(agent(Arc::new(bus.clone()), &ScriptedModel::new(), remote)).await;
+    let tools = ["pure", "mutating"].map(|effect| {
+        let mut tool = described(effect, "Works.");
+        tool["effect"] = json!(effect);
+        tool
+    });
+    publish(&bus, "rockbot.ToolsAnnounced", announcement(&json!(tools))).await;
+    let snapshot = agent.tools().snapshot();
+    for (name, code) in [
+        ("pure", ToolErrorCode::Timeout),
+        ("mutating", ToolErrorCode::OutcomeUnknown),
+    ] {
+        let executor = snapshot.find(name).unwrap().executor();
+        let ended = executor.execute(request("1", name, "{}"), &CallContext::new("s")).await;
+        assert_eq!(ended.unwrap_err().code(), code);
+        assert_eq!(cancelled.recv().await, calls.recv().await);
+    }
+    assert!(cancelled.try_recv().is_err(), "each is told once");
 }
 
 /// An announcement as a program in another language writes it.

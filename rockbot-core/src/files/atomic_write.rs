@@ -61,6 +61,20 @@ impl Draft {
         Ok(self)
     }
 
+    /// Appends `bytes` to the new contents, and syncs them to the disk: what came while the rest was written.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system refuses. The draft is of no use then.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), FileError> {
+        let file = File::options().append(true).open(&self.temporary);
+        let appended = file.and_then(|mut file| {
+            file.write_all(bytes)?;
+            sync_file(&file, &self.temporary)
+        });
+        appended.map_err(FileError::io("written", &self.temporary))
+    }
+
     /// Replaces the old contents by the new ones in one step. A crash leaves either the old ones or the new
     /// ones; which of them survive a power loss is certain only after
     /// [`DataFolder::sync`](super::DataFolder::sync).

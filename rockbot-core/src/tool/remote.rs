@@ -60,8 +60,8 @@ pub fn remote_tool(registration: ToolRegistration, executor: RemoteToolExecutor)
 /// If a mutating call gets no readable answer, it is not known whether it took effect: it fails with
 /// [`ToolErrorCode::OutcomeUnknown`]. Once sent, it is awaited even if the turn is cancelled, because its outcome
 /// must be known. Calls of other effects fail with [`ToolErrorCode::Timeout`] or [`ToolErrorCode::ExecutionFailed`],
-/// and are abandoned on cancellation. The serving program is notified of a cancellation if the executor was given
-/// [a way](Self::with_abandoned). The client counts and drops answers that come late or twice.
+/// and are abandoned on cancellation. The serving program is notified of a cancellation, and of a call whose time is
+/// over, if the executor was given [a way](Self::with_abandoned). The client counts and drops answers that come late or twice.
 ///
 /// When a turn resumes whose mutating call was interrupted, the executor asks the workers what became of it
 /// ([`ToolOutcomeRequest`]): a call that a worker has recorded as ended has its result, any other an unknown outcome.
@@ -140,8 +140,8 @@ impl RemoteToolExecutor {
         self
     }
 
-    /// Sets a channel that takes the message id of each call that is cancelled, or dropped before its answer, so that the
-    /// program that serves it can be told. Default: none. A full channel drops the id.
+    /// Sets a channel that takes the message id of each call that is cancelled, gets no answer in time or is dropped
+    /// before it, so that the program that serves it can be told. Default: none. A full channel drops the id.
     #[must_use]
     pub fn with_abandoned(mut self, abandoned: mpsc::Sender<MessageId>) -> Self {
         self.abandoned = Some(abandoned);
@@ -252,7 +252,9 @@ impl ToolExecutor for RemoteToolExecutor {
                 return Err(error);
             }
         };
-        sent.abandoned = None;
+        if !gave_up(&asked) {
+            sent.abandoned = None;
+        }
         let answer = asked.map_err(|error| self.unanswered(error))?;
         self.read(&request, &answer)
     }
@@ -275,6 +277,14 @@ impl ToolExecutor for RemoteToolExecutor {
             Err(_) => Recovery::Unknown,
         }
     }
+}
+
+/// Returns `true` if the caller awaits an answer no longer that may still come.
+fn gave_up<T>(asked: &Result<T, RequestError>) -> bool {
+    matches!(
+        asked,
+        Err(RequestError::TimedOut { .. } | RequestError::Bus(BusError::Provider { .. }))
+    )
 }
 
 /// Returns `true` if the call certainly reached no other program, so that it cannot have taken effect.

@@ -11,7 +11,7 @@ use rockbot_core::{CallContext, Clock, Digest, Timestamp};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::log::{EffectLine, EffectLog, EffectLogError};
+use super::log::{EffectLine, EffectLog, EffectLogError, Rewrite, Rewritten};
 
 /// Maximum number of recorded calls. Beyond it the oldest ones that have ended are forgotten.
 const MAX_CALLS: usize = 65_536;
@@ -53,7 +53,7 @@ impl EffectKey {
 /// A record of the mutating calls of the last hours, in memory and, with a log, on disk.
 #[derive(Debug)]
 pub(crate) struct EffectLedger {
-    state: Mutex<LedgerState>,
+    state: Arc<Mutex<LedgerState>>,
     clock: Arc<dyn Clock>,
     window: Duration,
 }
@@ -133,7 +133,7 @@ impl EffectLedger {
             state.compact();
         }
         Ok(Self {
-            state: Mutex::new(state),
+            state: Arc::new(Mutex::new(state)),
             clock,
             window,
         })
@@ -214,10 +214,30 @@ impl EffectLedger {
         Entry::Begun(guard, handle)
     }
 
-    fn lock(&self) -> MutexGuard<'_, LedgerState> {
-        // No code that can panic runs between two changes that belong together.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Writes the file anew if it has grown large. A blocking thread does it, without the lock but for the last step, so
+    /// that other calls begin and end meanwhile.
+    async fn compact(&self) {
+        let Some((rewrite, kept)) = self.lock().begin_compaction() else {
+            return;
+        };
+        let state = Arc::clone(&self.state);
+        let compacting = tokio::task::spawn_blocking(move || {
+            let written = rewrite.write(kept.iter().map(KeptCall::line));
+            lock(&state).finish_compaction(written);
+        });
+        if let Err(error) = compacting.await {
+            tracing::debug!(%error, "the host stops before the record of effects is shortened");
+        }
     }
+
+    fn lock(&self) -> MutexGuard<'_, LedgerState> {
+        lock(&self.state)
+    }
+}
+
+fn lock(state: &Mutex<LedgerState>) -> MutexGuard<'_, LedgerState> {
+    // No code that can panic runs between two changes that belong together.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The first result of an attempt to enter.
@@ -252,8 +272,14 @@ fn cutoff(now: Timestamp, window: Duration) -> Timestamp {
 }
 
 impl EffectGuard<'_> {
-    /// Records the response of the call, which a repetition of the call gets, too.
-    pub(crate) fn end(mut self, response: &ToolInvokeResponse) {
+    /// Records the response of the call, which a repetition of the call gets, too. The call that makes the file large
+    /// waits until it is shortened.
+    pub(crate) async fn end(mut self, response: &ToolInvokeResponse) {
+        self.record(response);
+        self.ledger.compact().await;
+    }
+
+    fn record(&mut self, response: &ToolInvokeResponse) {
         self.has_ended = true;
         let text = serde_json::to_string(response).ok();
         let text = text.filter(|text| text.len() <= MAX_RESPONSE);
@@ -264,9 +290,6 @@ impl EffectGuard<'_> {
             tracing::warn!(%error, "the end of a tool call cannot be recorded; after a restart its outcome is unknown");
         }
         state.keep(self.key, text.map(Arc::from));
-        if state.log.as_ref().is_some_and(EffectLog::is_large) {
-            state.compact();
-        }
     }
 }
 
@@ -344,18 +367,63 @@ impl LedgerState {
         self.log.as_mut().map_or(Ok(None), |log| log.append(line))
     }
 
-    /// Writes the file anew, with what still counts.
+    /// Writes the file anew, with what still counts. Blocks.
     fn compact(&mut self) {
+        let kept = self.kept_calls();
         let Some(log) = &mut self.log else { return };
-        let records = self.order.iter().filter_map(|key| {
+        report(log.rewrite(kept.iter().map(KeptCall::line)));
+    }
+
+    /// Begins to write the file anew if it has grown large. Returns what it is to contain.
+    fn begin_compaction(&mut self) -> Option<(Rewrite, Vec<KeptCall>)> {
+        let rewrite = self.log.as_mut()?.begin_rewrite()?;
+        Some((rewrite, self.kept_calls()))
+    }
+
+    fn finish_compaction(&mut self, written: Result<Rewritten, FileError>) {
+        if let Some(log) = &mut self.log {
+            report(log.finish_rewrite(written));
+        }
+    }
+
+    /// Returns the calls that still count, oldest first.
+    fn kept_calls(&self) -> Vec<KeptCall> {
+        let kept = self.order.iter().filter_map(|key| {
             let call = self.calls.get(key)?;
-            Some(match &call.stage {
-                Stage::Running(_) | Stage::Interrupted => EffectLine::began(*key, call.at),
-                Stage::Ended(response) => EffectLine::ended(*key, call.at, response.as_deref()),
+            let (ended, response) = match &call.stage {
+                Stage::Running(_) | Stage::Interrupted => (false, None),
+                Stage::Ended(response) => (true, response.clone()),
+            };
+            Some(KeptCall {
+                key: *key,
+                at: call.at,
+                ended,
+                response,
             })
         });
-        if let Err(error) = log.rewrite(records) {
-            tracing::warn!(%error, "the record of effects cannot be shortened; it keeps growing until it can");
+        kept.collect()
+    }
+}
+
+/// A call as the file is to have it.
+struct KeptCall {
+    key: Digest,
+    at: Timestamp,
+    ended: bool,
+    response: Option<Arc<str>>,
+}
+
+impl KeptCall {
+    fn line(&self) -> EffectLine {
+        match self.ended {
+            true => EffectLine::ended(self.key, self.at, self.response.as_deref()),
+            false => EffectLine::began(self.key, self.at),
         }
+    }
+}
+
+fn report(shortened: Result<(), FileError>) {
+    if let Err(error) = shortened {
+        tracing::warn!(%error, "the record of effects cannot be shortened; it keeps growing until it can");
     }
 }

@@ -1,8 +1,9 @@
 //! The ledger on disk: one line for the beginning of a call, one for its end.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use rockbot_core::files::{DataFolder, FileError, FileHandle, LineFile};
+use rockbot_core::files::{DataFolder, Draft, FileError, FileHandle, LineFile};
 use rockbot_core::{Digest, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,17 +17,37 @@ const MAX_LINE: u64 = 1024 * 1024;
 /// Growth of the file after which it is written anew with what still counts.
 const MAX_GROWTH: u64 = 32 * 1024 * 1024;
 
+/// Maximum length of the lines that are appended while the file is written anew. Beyond it the old file stays.
+const MAX_SINCE: usize = 16 * 1024 * 1024;
+
 /// The file of a ledger, locked for this process.
 #[derive(Debug)]
 pub(crate) struct EffectLog {
-    folder: DataFolder,
+    folder: Arc<DataFolder>,
     /// `None` after the file was replaced, until the new one is open.
     file: Option<LineFile>,
     /// The size of the file when it was last written anew, or when that failed.
     compacted: u64,
+    /// Growth after which the file is written anew, in bytes.
+    max_growth: u64,
+    /// `true` while a thread writes the file anew.
+    is_rewriting: bool,
+    /// The lines that were appended meanwhile; `None` once they are too many.
+    since: Option<Vec<u8>>,
     is_synced: bool,
     /// `false` after the file was replaced and its name could not be synced: a power failure may bring back the old one.
     is_durable: bool,
+}
+
+/// A rewrite of the file that has begun: the part that needs no lock on the ledger.
+#[derive(Debug)]
+pub(super) struct Rewrite(Arc<DataFolder>);
+
+/// The new contents of the file, beside it.
+#[derive(Debug)]
+pub(super) struct Rewritten {
+    draft: Draft,
+    len: usize,
 }
 
 /// One record of a call.
@@ -100,8 +121,11 @@ impl EffectLog {
             let file = folder.lines(FILE)?;
             Ok(Self {
                 compacted: file.len(),
-                folder,
+                max_growth: MAX_GROWTH,
+                folder: Arc::new(folder),
                 file: Some(file),
+                is_rewriting: false,
+                since: None,
                 is_synced,
                 is_durable: true,
             })
@@ -132,27 +156,62 @@ impl EffectLog {
         let mut lines = Vec::new();
         // A digest, numbers and JSON that was read as such can always be written.
         let _ = line.write_to(&mut lines);
-        let file = self.file()?;
-        file.append(&lines)?;
-        must_sync.then(|| file.handle()).transpose()
-    }
-
-    /// Returns `true` if the file has grown so much that it is worth writing it anew.
-    pub(super) fn is_large(&self) -> bool {
-        let len = self.file.as_ref().map_or(0, LineFile::len);
-        len > self.compacted.saturating_add(MAX_GROWTH)
-    }
-
-    /// Replaces the file by these records.
-    pub(super) fn rewrite(&mut self, records: impl Iterator<Item = EffectLine>) -> Result<(), FileError> {
-        let mut lines = Vec::new();
-        for record in records {
-            let _ = record.write_to(&mut lines);
+        self.file()?.append(&lines)?;
+        if let Some(since) = &mut self.since {
+            since.extend_from_slice(&lines);
+            if since.len() > MAX_SINCE {
+                self.since = None;
+            }
         }
-        let replaced = self.replace(&lines);
-        // After a failure, too: the next attempt waits until the file has grown as much again.
-        self.compacted = self.file()?.len();
-        replaced
+        must_sync.then(|| self.file()?.handle()).transpose()
+    }
+
+    /// Begins to write the file anew if it has grown so much that it is worth it. End it with
+    /// [`EffectLog::finish_rewrite`].
+    pub(super) fn begin_rewrite(&mut self) -> Option<Rewrite> {
+        let len = self.file.as_ref().map_or(0, LineFile::len);
+        let is_large = len > self.compacted.saturating_add(self.max_growth);
+        // A name that must be confirmed first is confirmed by the next call that must be durable.
+        let is_confirmed = self.is_durable || !self.is_synced;
+        (is_large && is_confirmed && !self.is_rewriting).then(|| {
+            (self.is_rewriting, self.since) = (true, Some(Vec::new()));
+            Rewrite(Arc::clone(&self.folder))
+        })
+    }
+
+    /// Replaces the file by what was written, and by what was appended meanwhile. Where that fails the old file stays, and
+    /// the next attempt waits until it has grown as much again.
+    pub(super) fn finish_rewrite(&mut self, written: Result<Rewritten, FileError>) -> Result<(), FileError> {
+        let since = self.since.take();
+        self.is_rewriting = false;
+        self.compacted = self.file.as_ref().map_or(self.compacted, LineFile::len);
+        let Rewritten { mut draft, len } = written?;
+        let Some(since) = since else {
+            tracing::warn!("too many effects were recorded while their file was shortened; it keeps growing meanwhile");
+            return Ok(());
+        };
+        if !since.is_empty() {
+            draft.append(&since)?;
+        }
+        let published = self.publish(draft);
+        if self.file.is_none() {
+            self.compacted = u64::try_from(len + since.len()).unwrap_or(u64::MAX);
+        }
+        published
+    }
+
+    /// Replaces the file by these records. Blocks.
+    pub(super) fn rewrite(&mut self, records: impl Iterator<Item = EffectLine>) -> Result<(), FileError> {
+        self.since = Some(Vec::new());
+        let written = Rewrite(Arc::clone(&self.folder)).write(records);
+        self.finish_rewrite(written)
+    }
+
+    /// Sets the growth after which the file is written anew.
+    #[cfg(test)]
+    pub(super) fn with_max_growth(mut self, bytes: u64) -> Self {
+        self.max_growth = bytes;
+        self
     }
 
     /// Writes the file anew and waits for the disk, if its name could not be synced.
@@ -161,17 +220,17 @@ impl EffectLog {
             return Ok(());
         }
         let lines = self.folder.read(FILE, u64::MAX - 1)?.unwrap_or_default();
-        self.replace(&lines)
+        let draft = self.folder.draft(FILE, &lines)?;
+        self.publish(draft)
     }
 
-    fn replace(&mut self, lines: &[u8]) -> Result<(), FileError> {
-        let replaced = self.folder.replace(FILE, lines);
-        if matches!(replaced, Ok(()) | Err(FileError::NotDurable { .. })) {
-            // Appends must reach the file that has the name now.
-            self.file = None;
-            self.is_durable = replaced.is_ok();
-        }
-        replaced
+    fn publish(&mut self, draft: Draft) -> Result<(), FileError> {
+        draft.publish()?;
+        // Appends must reach the file that has the name now.
+        self.file = None;
+        let synced = self.folder.sync(FILE);
+        self.is_durable = synced.is_ok();
+        synced
     }
 
     /// Returns the file, which is opened again if it was replaced.
@@ -181,6 +240,18 @@ impl EffectLog {
             None => self.folder.lines(FILE)?,
         };
         Ok(self.file.insert(file))
+    }
+}
+
+impl Rewrite {
+    /// Writes these records beside the file and waits for the disk. Blocks.
+    pub(super) fn write(&self, records: impl Iterator<Item = EffectLine>) -> Result<Rewritten, FileError> {
+        let mut lines = Vec::new();
+        for record in records {
+            let _ = record.write_to(&mut lines);
+        }
+        let (draft, len) = (self.0.draft(FILE, &lines)?, lines.len());
+        Ok(Rewritten { draft, len })
     }
 }
 

@@ -52,7 +52,7 @@ async fn enter(ledger: &EffectLedger, key: EffectKey, is_repeated: bool) -> Stri
 
 async fn run(ledger: &EffectLedger, key: EffectKey, text: &str) {
     match ledger.enter(key, false, None).await {
-        Admission::New(guard) => guard.end(&response(text)),
+        Admission::New(guard) => guard.end(&response(text)).await,
         other => panic!("{}", named(&other)),
     }
 }
@@ -98,7 +98,7 @@ async fn a_repetition_waits_for_the_running_call_until_its_deadline() {
     assert_eq!(hasty, "unknown: the same call is still running");
     let (patient, ()) = tokio::join!(enter(&ledger, pay, true), async {
         tokio::time::sleep(Duration::from_secs(10)).await;
-        running.end(&response("paid"));
+        running.end(&response("paid")).await;
     });
     assert_eq!(patient, "paid");
 }
@@ -160,6 +160,91 @@ async fn a_result_that_is_too_large_is_forgotten_but_not_its_call() {
     run(&ledger, pay, &"x".repeat(300 * 1024)).await;
     let expected = "unknown: the call has run, and its result is not kept any more";
     assert_eq!(enter(&ledger, pay, true).await, expected);
+}
+
+/// A ledger whose file is written anew whenever it has grown by 1 000 bytes.
+fn compacting(folder: &tempfile::TempDir, clock: &ManualClock, is_synced: bool) -> EffectLedger {
+    let log = EffectLog::open(folder.path().join("effects"), is_synced).unwrap();
+    let log = log.with_max_growth(1000);
+    EffectLedger::new(Some(log), EFFECT_WINDOW, Arc::new(clock.clone())).unwrap()
+}
+
+fn lines(folder: &tempfile::TempDir) -> usize {
+    let text = std::fs::read_to_string(folder.path().join("effects/effects.jsonl")).unwrap();
+    text.lines().count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_file_is_shortened_while_calls_begin_and_end() {
+    const CALLS: usize = 400;
+    let (folder, clock) = (tempfile::tempdir().unwrap(), clock());
+    let pay = |number: usize| key("agent", &number.to_string(), "{}");
+    let first = Arc::new(compacting(&folder, &clock, false));
+    let mut paying = tokio::task::JoinSet::new();
+    for payer in 0..4 {
+        let ledger = Arc::clone(&first);
+        paying.spawn(async move {
+            for number in (payer..CALLS).step_by(4) {
+                run(&ledger, pay(number), &format!("paid {number}")).await;
+            }
+        });
+    }
+    while let Some(paid) = paying.join_next().await {
+        paid.unwrap();
+    }
+    assert!(
+        lines(&folder) < 2 * CALLS,
+        "beginnings of calls that have ended are gone"
+    );
+    drop(first);
+    let next = ledger(&folder, &clock);
+    for number in 0..CALLS {
+        assert_eq!(enter(&next, pay(number), true).await, format!("paid {number}"));
+    }
+}
+
+/// After the file was written anew, calls begin in the new file or, while that cannot be opened, not at all.
+#[tokio::test]
+async fn calls_wait_for_a_file_that_cannot_be_opened_again() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), clock());
+    let (pay, refused) = (key("agent", "1", "{}"), key("agent", "2", "{}"));
+    let first = compacting(&folder, &clock, false);
+    run(&first, pay, &"x".repeat(2000)).await;
+    assert_eq!(lines(&folder), 1, "the file was written anew");
+    let file = folder.path().join("effects/effects.jsonl");
+    let kept = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let told = enter(&first, refused, false).await;
+    assert!(
+        told.starts_with("unrecorded: ") && told.contains("effects.jsonl"),
+        "{told}"
+    );
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::write(&file, kept).unwrap();
+    run(&first, refused, "paid, too").await;
+    drop(first);
+    let next = ledger(&folder, &clock);
+    assert_eq!(enter(&next, pay, true).await, "x".repeat(2000));
+    assert_eq!(enter(&next, refused, true).await, "paid, too");
+}
+
+/// A file that cannot be written anew keeps growing, and nothing in it is lost.
+#[tokio::test]
+async fn a_file_that_cannot_be_shortened_goes_on() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), clock());
+    let (one, two) = (key("agent", "1", "{}"), key("agent", "2", "{}"));
+    let first = compacting(&folder, &clock, false);
+    let failing = FailingSyncs::of(folder.path().join("effects/effects.jsonl.tmp"));
+    run(&first, one, &"x".repeat(2000)).await;
+    assert_eq!(lines(&folder), 2, "the old file stays");
+    drop(failing);
+    run(&first, two, &"y".repeat(2000)).await;
+    assert_eq!(lines(&folder), 2, "the next growth shortens it");
+    drop(first);
+    let next = ledger(&folder, &clock);
+    assert_eq!(enter(&next, one, true).await, "x".repeat(2000));
+    assert_eq!(enter(&next, two, true).await, "y".repeat(2000));
 }
 
 #[test]

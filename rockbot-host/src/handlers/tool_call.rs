@@ -121,7 +121,7 @@ impl ToolInvokeHandler {
         match self.effects.enter(key, is_repeated, call.deadline()).await {
             Admission::New(guard) => {
                 let response = self.tools.call(request.clone(), call).await;
-                guard.end(&response);
+                guard.end(&response).await;
                 response
             }
             Admission::Ended(mut response) => {

@@ -8,10 +8,11 @@ An agent, its tool and its user, each in a process of its own.
 
 Options:
     --ask TEXT       the question (default: What is 6 * 7?)
-    --bus URL        the RabbitMQ broker between the processes, such as amqp://127.0.0.1; without it everything
-                     runs in one process
+    --bus URL        the broker between the processes, such as amqp://127.0.0.1 or pulsar://127.0.0.1; without it
+                     everything runs in one process
     --part PART      run one part until the standard input ends: worker or agent
-    --network NAME   the exchange that the parts share (default: one of this run's own)
+    --network NAME   the exchange that the parts share on RabbitMQ
+                     (default: one of this run's own)
     --help           print this";
 
 /// The parsed command line.

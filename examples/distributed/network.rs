@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rockbot::config::Config;
 #[cfg(feature = "rabbitmq")]
 use rockbot::message::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 use rockbot::prelude::*;
@@ -10,6 +11,7 @@ use rockbot::prelude::*;
 use rockbot::{IdSource as _, RandomIds};
 
 use crate::arguments::Arguments;
+use crate::broker;
 
 /// The bus of one part.
 pub(crate) enum Network {
@@ -19,13 +21,19 @@ pub(crate) enum Network {
         bus: Arc<RabbitMqBus>,
         name: String,
     },
+    /// A broker's default topics, which other programs may use, too.
+    Shared(Arc<dyn Bus>),
 }
 
 impl Network {
-    /// Connects to the broker that the arguments name. Each run has exchanges of its own there, so that it meets no
-    /// other program's messages.
+    /// Connects to the broker that the arguments name. On RabbitMQ each run has exchanges of its own, so that it meets no
+    /// other program's messages. Pulsar has no topics that a program could make for itself and delete.
     pub(crate) async fn open(arguments: &Arguments) -> Result<Self, BoxError> {
         match &arguments.bus {
+            Some(url) if url.starts_with("pulsar") => {
+                let bus = broker::open(Some(url), &Config::new(), false).await?;
+                Ok(Self::Shared(bus.ok_or("the URL names no broker")?))
+            }
             Some(url) => Self::connect(url, arguments.network.clone()).await,
             None => Ok(Self::InProcess(Arc::new(InProcessBus::new()))),
         }
@@ -45,13 +53,14 @@ impl Network {
     #[cfg(not(feature = "rabbitmq"))]
     #[expect(clippy::unused_async, reason = "it is asynchronous with the feature `rabbitmq`")]
     async fn connect(_: &str, _: Option<String>) -> Result<Self, BoxError> {
-        Err("this program was built without brokers: build it with `--features rabbitmq`".into())
+        Err("this program was built without RabbitMQ: build it with `--features rabbitmq`".into())
     }
 
     /// Returns the bus.
     pub(crate) fn bus(&self) -> Arc<dyn Bus> {
         match self {
             Self::InProcess(bus) => bus.clone(),
+            Self::Shared(bus) => bus.clone(),
             #[cfg(feature = "rabbitmq")]
             Self::Broker { bus, .. } => bus.clone(),
         }
@@ -60,7 +69,7 @@ impl Network {
     /// Returns the name of the exchange that the parts share.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::InProcess(_) => "in-process",
+            Self::InProcess(_) | Self::Shared(_) => "shared",
             #[cfg(feature = "rabbitmq")]
             Self::Broker { name, .. } => name,
         }

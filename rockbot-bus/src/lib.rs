@@ -17,3 +17,6 @@ mod meters;
 pub mod pulsar;
 #[cfg(feature = "rabbitmq")]
 pub mod rabbitmq;
+#[cfg(test)]
+#[cfg(any(feature = "pulsar", feature = "rabbitmq"))]
+mod test_support;

@@ -86,38 +86,17 @@ mod over_a_broker {
 
     use rockbot::message::Bus as _;
     use rockbot::message::rabbitmq::{ExchangeLayout, RabbitMqBus, RabbitMqSettings};
-    use rockbot::{IdSource as _, RandomIds};
     use tokio::io::{AsyncBufReadExt as _, BufReader};
 
     use super::*;
-
-    /// Returns the URL of the broker and a bus like that of tool services. Without a broker the test is skipped.
-    async fn broker() -> Option<(String, RabbitMqSettings, RabbitMqBus)> {
-        let url = std::env::var("ROCKBOT_TEST_RABBITMQ_URL").unwrap_or_else(|_| "amqp://127.0.0.1:5672".to_owned());
-        let mut settings = RabbitMqSettings::from_url(&url).unwrap();
-        settings.exchange_name = format!("test-{}", RandomIds.next_id());
-        settings.dead_letter_exchange_name = format!("{}.dlx", settings.exchange_name);
-        settings.queue_prefix.clone_from(&settings.exchange_name);
-        let settings = settings.with_exchange_layout(ExchangeLayout::Fanout);
-        match RabbitMqBus::connect(settings.clone()).await {
-            Ok(bus) => Some((url, settings, bus)),
-            Err(error) if std::env::var("ROCKBOT_TEST_REQUIRE").is_ok_and(|require| require == "all") => {
-                panic!("{error}")
-            }
-            Err(error) => {
-                println!("SKIPPED: {error}");
-                None
-            }
-        }
-    }
+    use crate::support::networks::broker::Exchange;
 
     #[tokio::test]
     async fn agents_in_other_processes_have_the_tool() {
-        let Some((url, settings, bus)) = broker().await else {
-            return;
-        };
+        let Some(exchange) = Exchange::open().await else { return };
+        let settings = &exchange.settings;
         let (folder, topic) = (tempfile::tempdir().unwrap(), settings.exchange_name.as_str());
-        let arguments = ["--bus", url.as_str(), "--topic", topic];
+        let arguments = ["--bus", exchange.url.as_str(), "--topic", topic];
         let mut service = example("joke_service", &arguments, folder.path())
             .stdin(Stdio::piped())
             .spawn()
@@ -132,7 +111,7 @@ mod over_a_broker {
         put.put("tool-service/joke-service", &of_topic).unwrap();
         put.put("tool/tell-joke", TOOL).unwrap();
         let config = folder.path().join("agent.toml");
-        let RabbitMqSettings { host_name, port, .. } = &settings;
+        let RabbitMqSettings { host_name, port, .. } = settings;
         let section = format!(
             "[RabbitMq]\nHostName = \"{host_name}\"\nPort = {port}\nExchangeName = \"{topic}\"\n\
              DeadLetterExchangeName = \"{topic}.dlx\"\nQueuePrefix = \"{topic}\"\n"
@@ -155,10 +134,13 @@ mod over_a_broker {
         // The end of its standard input ends the service.
         drop(service.stdin.take());
         assert!(timeout(PATIENCE, service.wait()).await.unwrap().unwrap().success());
-        clean_up(settings, bus).await;
+        clean_up(settings.clone()).await;
+        exchange.delete(&[]).await;
     }
 
-    async fn clean_up(settings: RabbitMqSettings, bus: RabbitMqBus) {
+    async fn clean_up(settings: RabbitMqSettings) {
+        let of_services = settings.clone().with_exchange_layout(ExchangeLayout::Fanout);
+        let bus = RabbitMqBus::connect(of_services).await.unwrap();
         let topic = settings.exchange_name.clone();
         for direction in ["request", "response"] {
             // Declared here, too, so that they are deleted.
@@ -170,6 +152,6 @@ mod over_a_broker {
         bus.delete_subscription(&queue).await.unwrap();
         bus.delete_topology().await.unwrap();
         let _ = bus.close(Duration::ZERO).await;
-        crate::distributed::clean_up(settings.with_exchange_layout(ExchangeLayout::Topic)).await;
+        crate::distributed::clean_up(settings).await;
     }
 }

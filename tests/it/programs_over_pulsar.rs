@@ -56,6 +56,25 @@ async fn the_chat_talks_to_the_full_agent() {
 }
 
 #[tokio::test]
+async fn an_agent_its_tool_and_its_user_are_three_processes() {
+    let Some(lite) = PulsarLite::start().await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("pulsar://127.0.0.1:{}", lite.port);
+    let output = run(
+        "distributed",
+        &["--bus", &url, "--ask", "What is 6 * 7?"],
+        folder.path(),
+    )
+    .await;
+    let (answer, told) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{told}");
+    assert!(answer.ends_with("`calculate` says:\n42\n"), "{answer}");
+    for part in ["worker", "agent"] {
+        assert!(told.contains(&format!("the {part} is process ")), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn agents_in_other_processes_have_the_tool_of_a_service() {
     let Some(lite) = PulsarLite::start().await else { return };
     let (folder, url) = (

@@ -3,18 +3,21 @@
 
 mod dead_letters;
 mod lanes;
+mod parts;
 mod settled;
 mod subscriptions;
 mod worker;
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rockbot_core::config::{ConfigError, Section};
 use rockbot_core::context::Trust;
-use rockbot_core::messaging::{SubscribeOptions, TopicPattern};
+use rockbot_core::messaging::{BusError, SubscribeOptions, TopicPattern};
 
 pub(crate) use dead_letters::{log_dead_letter, reason_name, reason_named};
+pub(crate) use parts::BusParts;
 pub(crate) use settled::SettledKey;
 pub(crate) use subscriptions::{ConsumerControl, Subscriptions};
 pub(crate) use worker::Worker;
@@ -52,4 +55,16 @@ pub(crate) fn trust(section: &Section<'_>, default: Trust) -> Result<Trust, Conf
         "host" => Ok(Trust::Host),
         _ => Err(setting.invalid("`untrusted`, `user` or `host`")),
     }
+}
+
+/// Reads the further trusted certificates from the file of the setting `name`, if there is one.
+pub(crate) async fn certificates(file: Option<PathBuf>, name: &str) -> Result<Option<String>, BusError> {
+    let Some(file) = file else { return Ok(None) };
+    let path = file.display().to_string();
+    let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(file)).await;
+    let text = read.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    text.map(Some).map_err(|error| BusError::Provider {
+        context: format!("the certificates in `{path}` cannot be read: correct `{name}`"),
+        source: error.into(),
+    })
 }

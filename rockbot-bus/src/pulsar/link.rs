@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::provider;
 use super::producers::{Client, Producers};
 use super::settings::PulsarSettings;
-use crate::consumer::jittered;
+use crate::consumer::{certificates, jittered};
 use crate::meters;
 
 /// Maximum time of one operation of the client, such as to connect, to subscribe or to hand over a message.
@@ -123,8 +123,8 @@ impl Session {
         if let Some(token) = settings.token.clone() {
             builder = builder.with_auth_provider(Box::new(Token(token)));
         }
-        if let Some(certificates) = certificates(settings).await? {
-            builder = builder.with_certificate_chain(certificates);
+        if let Some(certificates) = certificates(settings.ca_file.clone(), "Pulsar.CaFile").await? {
+            builder = builder.with_certificate_chain(certificates.into_bytes());
         }
         let client = match time::timeout(OPERATION_TIME, builder.build()).await {
             Ok(built) => built.map_err(|error| provider(doing, settings, error))?,
@@ -162,18 +162,4 @@ impl Authentication for Token {
     async fn auth_data(&mut self) -> Result<Vec<u8>, AuthenticationError> {
         Ok(self.0.expose_secret().as_bytes().to_vec())
     }
-}
-
-/// Returns the further trusted certificates.
-async fn certificates(settings: &PulsarSettings) -> Result<Option<Vec<u8>>, BusError> {
-    let Some(file) = settings.ca_file.clone() else {
-        return Ok(None);
-    };
-    let name = file.display().to_string();
-    let read = tokio::task::spawn_blocking(move || std::fs::read(file)).await;
-    let bytes = read.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-    bytes.map(Some).map_err(|error| BusError::Provider {
-        context: format!("the certificates in `{name}` cannot be read: correct `Pulsar.CaFile`"),
-        source: error.into(),
-    })
 }

@@ -27,6 +27,7 @@
 //! * A subscription is to one topic: Pulsar has no routing by pattern, so [`MessageSubscriber::subscribe`] refuses
 //!   wildcards.
 //!
+//! TLS and the token are tested up to an open connection; over TLS the broker must name its TLS address for each topic.
 //! Tenants and namespaces must exist, and the broker must create topics by itself, as it does by default.
 //!
 //! # Metrics
@@ -60,11 +61,9 @@ use rockbot_core::messaging::{
     Bus, BusError, CloseReport, DeadLetter, DeadLetters, DeliveryHandler, MessageEnvelope, MessagePublisher,
     MessageSubscriber, Reach, SubscribeOptions, Subscription, TopicPattern, check_topic,
 };
-use tokio::sync::Mutex;
-use tokio::time::{self, Instant};
-use tokio_util::sync::DropGuard;
+use tokio::time::Instant;
 
-use crate::consumer::{ConsumerControl, SubscriptionSpec, Subscriptions};
+use crate::consumer::{BusParts, ConsumerControl, SubscriptionSpec};
 use crate::meters;
 use feed::Feed;
 use job::Purpose;
@@ -91,17 +90,7 @@ pub use settings::{PulsarSettings, TopicLayout};
 /// ```
 #[derive(Clone)]
 pub struct PulsarBus {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    publisher: Publisher,
-    subscriptions: Subscriptions<Publisher>,
-    /// Dead letters are inspected by one caller at a time: a message that one looks at is hidden from the others.
-    inspection: Mutex<()>,
-    /// Taken by the first call that closes the bus.
-    closing: Mutex<()>,
-    _guard: DropGuard,
+    shared: Arc<BusParts<Publisher>>,
 }
 
 impl PulsarBus {
@@ -113,16 +102,9 @@ impl PulsarBus {
     pub async fn connect(settings: PulsarSettings) -> Result<Self, BusError> {
         meters::describe();
         let link = Link::connect(settings).await?;
-        let shared = Shared {
-            _guard: link.closed.clone().drop_guard(),
-            publisher: Publisher { link },
-            subscriptions: Subscriptions::default(),
-            inspection: Mutex::new(()),
-            closing: Mutex::new(()),
-        };
-        Ok(Self {
-            shared: Arc::new(shared),
-        })
+        let closed = link.closed.clone();
+        let shared = Arc::new(BusParts::new(Publisher { link }, &closed));
+        Ok(Self { shared })
     }
 
     fn link(&self) -> &Arc<Link> {
@@ -201,10 +183,7 @@ impl Bus for PulsarBus {
         if self.link().closed.is_cancelled() {
             return CloseReport::new(0);
         }
-        let began = Instant::now();
-        let _ = time::timeout(within / 2, self.shared.subscriptions.until_idle()).await;
-        let rest = within.saturating_sub(began.elapsed());
-        let unfinished = self.shared.subscriptions.end(rest).await;
+        let unfinished = self.shared.drain(within).await;
         self.link().close().await;
         CloseReport::new(unfinished)
     }

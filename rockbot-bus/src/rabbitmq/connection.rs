@@ -23,7 +23,7 @@ use super::outgoing::Outgoing;
 use super::pipeline::Pipeline;
 use super::settings::RabbitMqSettings;
 use super::topology;
-use crate::consumer::jittered;
+use crate::consumer::{certificates, jittered};
 use crate::meters;
 
 /// Maximum time to open a connection.
@@ -236,7 +236,7 @@ impl Session {
         let doing = "cannot connect to";
         let tls = OwnedTLSConfig {
             identity: None,
-            cert_chain: certificates(settings).await?,
+            cert_chain: certificates(settings.ca_file.clone(), "RabbitMq.CaFile").await?,
         };
         let properties = ConnectionProperties::default()
             .with_connection_name("rockbot".into())
@@ -269,6 +269,11 @@ impl Session {
     /// Returns the connection of the client.
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// Returns the maximum size of a frame that client and broker have agreed on, in bytes.
+    pub(super) fn max_frame(&self) -> usize {
+        usize::try_from(self.connection.configuration().frame_max()).unwrap_or(usize::MAX)
     }
 
     /// Opens a channel of its own for each purpose, since a failed operation closes its channel.
@@ -379,18 +384,4 @@ pub(super) async fn run<T>(
 ) -> lapin::Result<T> {
     let ended = lost.run_until_cancelled(operation).await;
     ended.unwrap_or_else(|| Err(ErrorKind::InvalidConnectionState(ConnectionState::Closed).into()))
-}
-
-/// Returns the further trusted certificates.
-async fn certificates(settings: &RabbitMqSettings) -> Result<Option<String>, BusError> {
-    let Some(file) = settings.ca_file.clone() else {
-        return Ok(None);
-    };
-    let name = file.display().to_string();
-    let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(file)).await;
-    let text = read.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-    text.map(Some).map_err(|error| BusError::Provider {
-        context: format!("the certificates in `{name}` cannot be read: correct `RabbitMq.CaFile`"),
-        source: error.into(),
-    })
 }

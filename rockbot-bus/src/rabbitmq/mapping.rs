@@ -182,6 +182,27 @@ fn movable_headers(properties: &BasicProperties) -> impl Iterator<Item = (&str, 
         .filter(|(_, value)| !matches!(value, AMQPValue::FieldArray(_) | AMQPValue::FieldTable(_)))
 }
 
+/// Returns the size of the frame of a message's properties, in bytes, rounded up. Nested headers, which no bus sends, do
+/// not count.
+pub(super) fn frame_size(properties: &BasicProperties) -> usize {
+    // The frame itself, the fixed fields, and the mark of a further copy.
+    const AROUND: usize = 64;
+    let texts = [
+        properties.message_id(),
+        properties.kind(),
+        properties.correlation_id(),
+        properties.reply_to(),
+        properties.content_type(),
+        properties.content_encoding(),
+        properties.app_id(),
+        properties.expiration(),
+    ];
+    let texts = texts.into_iter().flatten().map(|text| 1 + text.as_str().len());
+    let headers = properties.headers().iter().flat_map(|table| table.inner());
+    let headers = headers.map(|(name, value)| header_size(name.as_str(), value));
+    AROUND + texts.chain(headers).sum::<usize>()
+}
+
 /// Returns the size of a header in a frame, in bytes.
 fn header_size(name: &str, value: &AMQPValue) -> usize {
     // The length of the name, and the kind of the value.

@@ -14,6 +14,8 @@
 //! * A message is published once the broker has confirmed it. What was not confirmed is sent again over the next
 //!   connection, under the same message id, for up to [`RabbitMqSettings::publish_wait`]. Every copy but the first has
 //!   the header `x-rockbot-resent` and counts as a further attempt: another consumer may have got the first one.
+//! * A message whose properties and headers are larger than a frame of the broker (`frame_max`) is refused with
+//!   [`BusError::PropertyTooLong`]; its body may be.
 //! * No operation waits longer than `publish_wait` for a broker that does not answer.
 //! * A message that no queue is bound to comes back, and publishing returns
 //!   [`Reach::NoSubscribers`]. A full queue is [`BusError::Rejected`].
@@ -78,9 +80,6 @@ use rockbot_core::messaging::{
     Bus, BusError, CloseReport, DeadLetter, DeadLetters, DeliveryHandler, MessageEnvelope, MessagePublisher,
     MessageSubscriber, Reach, SubscribeOptions, Subscription, TopicPattern,
 };
-use tokio::sync::Mutex;
-use tokio::time::{self, Instant};
-use tokio_util::sync::DropGuard;
 
 use connection::{Link, Session};
 use dead_letters::Wanted;
@@ -89,7 +88,7 @@ use partitions::Share;
 use publisher::Publisher;
 use worker::Worker;
 
-use crate::consumer::{ConsumerControl, SubscriptionSpec, Subscriptions};
+use crate::consumer::{BusParts, ConsumerControl, SubscriptionSpec};
 use crate::meters;
 
 pub use layout::ExchangeLayout;
@@ -116,17 +115,7 @@ const MAX_NAME: usize = 255;
 /// ```
 #[derive(Clone)]
 pub struct RabbitMqBus {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    publisher: Publisher,
-    subscriptions: Subscriptions<Publisher>,
-    /// Dead letters are inspected by one caller at a time: a message that one looks at is hidden from the others.
-    inspection: Mutex<()>,
-    /// Taken by the first call that closes the bus.
-    closing: Mutex<()>,
-    _guard: DropGuard,
+    shared: Arc<BusParts<Publisher>>,
 }
 
 impl RabbitMqBus {
@@ -138,16 +127,9 @@ impl RabbitMqBus {
     pub async fn connect(settings: RabbitMqSettings) -> Result<Self, BusError> {
         meters::describe();
         let link = Link::connect(settings).await?;
-        let shared = Shared {
-            _guard: link.closed.clone().drop_guard(),
-            publisher: Publisher { link },
-            subscriptions: Subscriptions::default(),
-            inspection: Mutex::new(()),
-            closing: Mutex::new(()),
-        };
-        Ok(Self {
-            shared: Arc::new(shared),
-        })
+        let closed = link.closed.clone();
+        let shared = Arc::new(BusParts::new(Publisher { link }, &closed));
+        Ok(Self { shared })
     }
 
     /// Deletes the queues of a subscription that is no longer used, with all messages and dead letters in them.
@@ -281,13 +263,7 @@ impl Bus for RabbitMqBus {
         if self.link().closed.is_cancelled() {
             return CloseReport::new(0);
         }
-        let began = Instant::now();
-        let _ = time::timeout(within / 2, self.shared.subscriptions.until_idle()).await;
-        let unfinished = self
-            .shared
-            .subscriptions
-            .end(within.saturating_sub(began.elapsed()))
-            .await;
+        let unfinished = self.shared.drain(within).await;
         self.link().close().await;
         CloseReport::new(unfinished)
     }

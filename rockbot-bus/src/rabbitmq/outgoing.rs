@@ -50,6 +50,11 @@ impl<'a> Outgoing<'a> {
         }
     }
 
+    /// Returns the size of the frame of its properties, in bytes.
+    pub(super) fn frame_size(&self) -> usize {
+        mapping::frame_size(self.properties)
+    }
+
     /// Returns `true` if the broker may have more than one copy.
     pub(super) fn has_copies(&self) -> bool {
         self.copies.are_several()

@@ -17,6 +17,9 @@ use super::outgoing::{Outgoing, Route};
 use super::topology::{self, RETRY_DELAY, RETRY_LEVELS};
 use crate::meters;
 
+/// Size of a frame that every broker takes, in bytes: the protocol's minimum.
+const MIN_FRAME: usize = 4096;
+
 /// The publishing side of a bus. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Publisher {
@@ -134,6 +137,9 @@ impl Publisher {
     /// Sends a message until the broker has confirmed it. A copy of it has the same id and a header that says what it
     /// is, so that receivers can recognize it.
     async fn send(&self, message: &Outgoing<'_>) -> Result<Published, BusError> {
+        if message.frame_size() > MIN_FRAME {
+            Box::pin(self.check_frame(message)).await?;
+        }
         let sending = |session: Arc<Session>| async move {
             meters::sent();
             let sent = session.publish(message).await;
@@ -152,5 +158,20 @@ impl Publisher {
             Published::Refused => meters::refused(),
         }
         Ok(published)
+    }
+
+    /// Checks that the properties of a message fit into one frame. The broker would end the connection, each time that
+    /// the message is sent.
+    async fn check_frame(&self, message: &Outgoing<'_>) -> Result<(), BusError> {
+        let limit = self.link.session(self.link.deadline()).await?.max_frame();
+        let size = message.frame_size();
+        match size > limit {
+            true => Err(BusError::PropertyTooLong {
+                property: "properties and headers".to_owned(),
+                size,
+                limit,
+            }),
+            false => Ok(()),
+        }
     }
 }

@@ -3,16 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use rockbot_core::messaging::{Bus as _, Delivery, DeliveryHandler, Disposition, MessageEnvelope};
-use tokio::sync::mpsc;
-use tokio::time;
+use rockbot_core::messaging::Bus as _;
 
 use super::lite::PulsarLite;
 use crate::pulsar::{PulsarBus, PulsarSettings};
-
-/// Maximum duration of anything that a test waits for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) use crate::test_support::{inbox, read, text, until};
 
 /// A broker of one test.
 pub(super) struct TestBroker {
@@ -50,57 +45,4 @@ impl TestBroker {
         self.buses.lock().unwrap().push(Arc::clone(&bus));
         bus
     }
-}
-
-/// A handler that hands on what it gets, and acknowledges it.
-#[derive(Clone)]
-pub(super) struct Seen(mpsc::UnboundedSender<Delivery>);
-
-pub(super) struct Inbox(mpsc::UnboundedReceiver<Delivery>);
-
-pub(super) fn inbox() -> (Seen, Inbox) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    (Seen(sender), Inbox(receiver))
-}
-
-#[async_trait]
-impl DeliveryHandler for Seen {
-    async fn handle(&self, delivery: Delivery) -> Disposition {
-        let _ = self.0.send(delivery);
-        Disposition::Ack
-    }
-}
-
-impl Inbox {
-    pub(super) async fn next(&mut self) -> Delivery {
-        let next = time::timeout(PATIENCE, self.0.recv()).await;
-        next.expect("a delivery comes in time").expect("the handler is alive")
-    }
-
-    /// Returns what has arrived so far and was not taken.
-    pub(super) fn rest(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.0.try_recv().ok())
-            .map(|delivery| read(&delivery))
-            .collect()
-    }
-}
-
-pub(super) fn text(body: &str) -> MessageEnvelope {
-    MessageEnvelope::new("test.Text", body.to_owned())
-}
-
-pub(super) fn read(delivery: &Delivery) -> String {
-    String::from_utf8_lossy(&delivery.envelope.body).into_owned()
-}
-
-/// Waits until `check` holds.
-pub(super) async fn until(what: &str, check: impl AsyncFn() -> bool) {
-    let waiting = async {
-        while !check().await {
-            time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    time::timeout(PATIENCE, waiting)
-        .await
-        .unwrap_or_else(|_| panic!("{what}"));
 }

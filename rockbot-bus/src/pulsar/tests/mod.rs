@@ -4,6 +4,7 @@ mod broker;
 mod faults;
 mod lite;
 mod mapping;
+mod secured;
 mod settings;
 
 use rockbot_core::messaging::{BusError, MessageSubscriberExt as _, TopicError};

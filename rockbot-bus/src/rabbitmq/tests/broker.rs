@@ -4,21 +4,16 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use lapin::Channel;
 use lapin::options::{ExchangeDeleteOptions, QueueDeclareOptions};
 use lapin::types::FieldTable;
-use rockbot_core::messaging::{Bus, Delivery, DeliveryHandler, Disposition, MessageEnvelope};
+use rockbot_core::messaging::Bus as _;
 use rockbot_core::{IdSource as _, RandomIds};
-use tokio::sync::mpsc;
 use tokio::time;
 
-use crate::rabbitmq::topology;
-use crate::rabbitmq::{RabbitMqBus, RabbitMqSettings};
-
-/// Maximum duration of anything that a test waits for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+use crate::rabbitmq::{RabbitMqBus, RabbitMqSettings, topology};
+pub(super) use crate::test_support::{Inbox, PATIENCE, inbox, read, text, until};
 
 /// A broker with exchanges of this test's own.
 pub(super) struct TestBroker {
@@ -139,65 +134,4 @@ impl TestBroker {
         }
         let _ = self.admin.close(Duration::ZERO).await;
     }
-}
-
-/// A handler that hands on what it gets, and acknowledges it.
-#[derive(Clone)]
-pub(super) struct Seen(mpsc::UnboundedSender<Delivery>);
-
-pub(super) struct Inbox(mpsc::UnboundedReceiver<Delivery>);
-
-pub(super) fn inbox() -> (Seen, Inbox) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    (Seen(sender), Inbox(receiver))
-}
-
-#[async_trait]
-impl DeliveryHandler for Seen {
-    async fn handle(&self, delivery: Delivery) -> Disposition {
-        let _ = self.0.send(delivery);
-        Disposition::Ack
-    }
-}
-
-impl Inbox {
-    pub(super) async fn next(&mut self) -> Delivery {
-        let next = time::timeout(PATIENCE, self.0.recv()).await;
-        next.expect("a delivery comes in time").expect("the handler is alive")
-    }
-
-    pub(super) async fn texts(&mut self, count: usize) -> Vec<String> {
-        let mut texts = Vec::new();
-        for _ in 0..count {
-            texts.push(read(&self.next().await));
-        }
-        texts
-    }
-
-    /// Returns what has arrived so far and was not taken.
-    pub(super) fn rest(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.0.try_recv().ok())
-            .map(|delivery| read(&delivery))
-            .collect()
-    }
-}
-
-pub(super) fn text(body: &str) -> MessageEnvelope {
-    MessageEnvelope::new("test.Text", body.to_owned())
-}
-
-pub(super) fn read(delivery: &Delivery) -> String {
-    String::from_utf8_lossy(&delivery.envelope.body).into_owned()
-}
-
-/// Waits until `check` holds.
-pub(super) async fn until(what: &str, check: impl AsyncFn() -> bool) {
-    let waiting = async {
-        while !check().await {
-            time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    time::timeout(PATIENCE, waiting)
-        .await
-        .unwrap_or_else(|_| panic!("{what}"));
 }

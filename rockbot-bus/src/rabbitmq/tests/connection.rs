@@ -201,6 +201,35 @@ async fn a_reply_survives_a_cut_if_its_queue_does() {
     .await;
 }
 
+/// A body is spread over frames. Headers are not, and would end the connection of all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_of_small_frames_takes_large_bodies_and_no_large_headers() {
+    with_broker(async |broker| {
+        let mut settings = broker.settings();
+        let proxy = Proxy::start(&settings.host_name, settings.port).await;
+        proxy.propose_max_frame(4096);
+        (settings.host_name, settings.port) = ("127.0.0.1".to_owned(), proxy.port);
+        let bus = broker.bus_with(settings).await;
+        let (seen, mut inbox) = inbox();
+        let _subscription = bus.on("a", &broker.name("s"), seen).await.unwrap();
+        let sent = Arc::new(text(&"x".repeat(100_000)).with_header("key", "y".repeat(3000)));
+        assert_eq!(bus.publish("a", Arc::clone(&sent)).await.unwrap(), Reach::Subscribers);
+        assert_eq!(inbox.next().await.envelope, sent);
+        let large = text("x").with_header("key", "y".repeat(5000));
+        let refused = bus.publish("a", large.into()).await.unwrap_err();
+        let BusError::PropertyTooLong { size, limit, .. } = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(size > 5000 && limit == 4096, "{size} {limit}");
+        bus.publish("a", text("after").into()).await.unwrap();
+        assert_eq!(
+            (read(&inbox.next().await), proxy.connections()),
+            ("after".to_owned(), 1)
+        );
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_unreachable_broker_is_an_error_without_the_password() {
     let settings = RabbitMqSettings::from_url("amqp://agent:s3cret@127.0.0.1:9").unwrap();

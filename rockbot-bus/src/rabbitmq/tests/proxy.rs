@@ -1,7 +1,7 @@
 //! A TCP proxy in front of the broker whose connections a test cuts, so that the shared broker keeps running.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -11,6 +11,9 @@ use tokio::task::JoinHandle;
 
 /// The class and method of a `basic.ack`, which is how the broker confirms.
 const ACK: [u8; 4] = [0, 60, 0, 80];
+
+/// The class and method of a `connection.tune`, in which the broker proposes limits.
+const TUNE: [u8; 4] = [0, 10, 0, 30];
 
 /// A proxy on a free port of this machine.
 pub(crate) struct Proxy {
@@ -26,6 +29,8 @@ struct ProxyState {
     refuses: AtomicBool,
     /// `true` if confirms are swallowed and the connection is cut instead.
     cuts_at_confirm: AtomicBool,
+    /// The maximum size of a frame that the broker seems to propose; 0 for its own.
+    max_frame: AtomicU32,
     connections: AtomicUsize,
     /// `true` while nothing is carried in either direction.
     stalls: watch::Sender<bool>,
@@ -40,6 +45,7 @@ impl Proxy {
             cuts: watch::Sender::new(0),
             refuses: AtomicBool::new(false),
             cuts_at_confirm: AtomicBool::new(false),
+            max_frame: AtomicU32::new(0),
             connections: AtomicUsize::new(0),
             stalls: watch::Sender::new(false),
         });
@@ -68,6 +74,11 @@ impl Proxy {
     /// Cuts the connection, once, in place of the next confirm of the broker.
     pub(crate) fn cut_at_confirm(&self) {
         self.state.cuts_at_confirm.store(true, Ordering::SeqCst);
+    }
+
+    /// Proposes a maximum size of frames, in bytes, to further connections.
+    pub(crate) fn propose_max_frame(&self, bytes: u32) {
+        self.state.max_frame.store(bytes, Ordering::SeqCst);
     }
 
     /// Returns `true` while no confirm has been swallowed since [`Proxy::cut_at_confirm`].
@@ -123,11 +134,24 @@ async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &ProxyStat
         if has_confirm && state.cuts_at_confirm.swap(false, Ordering::SeqCst) {
             return;
         }
+        let max_frame = state.max_frame.load(Ordering::SeqCst);
+        if is_from_broker && max_frame > 0 {
+            propose(max_frame, &mut buffer[..read]);
+        }
         if stalls.wait_for(|stalls| !stalls).await.is_err() {
             return;
         }
         if to.write_all(&buffer[..read]).await.is_err() {
             return;
         }
+    }
+}
+
+/// Writes a maximum size of frames into the broker's proposal, if that is among the bytes.
+fn propose(max_frame: u32, bytes: &mut [u8]) {
+    if let Some(tune) = bytes.windows(TUNE.len()).position(|bytes| bytes == TUNE) {
+        // After the maximum number of channels.
+        let at = tune + TUNE.len() + 2;
+        bytes[at..at + 4].copy_from_slice(&max_frame.to_be_bytes());
     }
 }

@@ -16,6 +16,8 @@ impl PulsarSettings {
     /// assert_eq!(settings.pulsar_topic("user.message")?, "persistent://public/default/user.message");
     /// let settings = settings.with_topic_layout(TopicLayout::TrustGraph);
     /// assert_eq!(settings.pulsar_topic("tg.request.joke")?, "non-persistent://tg/request/joke");
+    /// let stated = "persistent://tg/request/joke";
+    /// assert_eq!(settings.pulsar_topic(stated)?, stated);
     /// # Ok::<(), rockbot_core::messaging::BusError>(())
     /// ```
     ///
@@ -27,6 +29,9 @@ impl PulsarSettings {
         match self.topic_layout {
             TopicLayout::Namespace => Ok(self.own_topic(topic)),
             TopicLayout::TrustGraph => {
+                if let Some((domain @ ("persistent" | "non-persistent"), path)) = topic.split_once("://") {
+                    return stated(domain, path).ok_or_else(|| no_place(topic));
+                }
                 let mut parts = topic.splitn(3, '.');
                 match (parts.next(), parts.next(), parts.next()) {
                     (Some(space), Some(class @ ("flow" | "request" | "response" | "notify")), Some(name)) => {
@@ -60,6 +65,14 @@ impl PulsarSettings {
             _ => name,
         }
     }
+}
+
+/// Returns the name of a topic whose domain is stated.
+fn stated(domain: &str, path: &str) -> Option<String> {
+    let mut parts = path.splitn(3, '/');
+    let (space, class, name) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_whole = [space, class, name].iter().all(|part| !part.is_empty());
+    is_whole.then(|| format!("{domain}://{}/{}/{}", encoded(space), encoded(class), encoded(name)))
 }
 
 /// Returns the topic that belongs to a subscription, beside the topic that it subscribes to. The names are those that

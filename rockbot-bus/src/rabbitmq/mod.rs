@@ -229,6 +229,15 @@ impl MessageSubscriber for RabbitMqBus {
         if self.link().closed.is_cancelled() {
             return Err(BusError::Closed);
         }
+        let is_fanout = self.link().settings.exchange_layout == ExchangeLayout::Fanout;
+        let (pattern, name) = match is_fanout {
+            true => (
+                TopicPattern::new(&layout::without_domain(pattern.as_str()))?,
+                layout::without_domain(name),
+            ),
+            false => (pattern, name.into()),
+        };
+        let name = &*name;
         let longest = topology::queue(name, &self.link().settings).len() + ".p65535".len();
         if longest > MAX_NAME {
             return Err(BusError::PropertyTooLong {

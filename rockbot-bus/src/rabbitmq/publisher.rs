@@ -38,6 +38,7 @@ impl Publisher {
         if size > limit {
             return Err(BusError::TooLarge { size, limit });
         }
+        let plain = layout::without_domain(topic);
         let (properties, route) = match settings.exchange_layout {
             ExchangeLayout::Topic => {
                 let (exchange, key) = (settings.exchange_name.as_str(), topic);
@@ -47,8 +48,8 @@ impl Publisher {
                 )
             }
             ExchangeLayout::Fanout => {
-                Box::pin(self.declare_exchange(topic)).await?;
-                let (exchange, key) = (topic, "");
+                Box::pin(self.declare_exchange(&plain)).await?;
+                let (exchange, key) = (&*plain, "");
                 (layout::properties(envelope)?, Route { exchange, key })
             }
         };

@@ -13,6 +13,10 @@ const SPACE: &str = "tg";
 /// Its text is `request:tg:joke`, or `non-persistent://tg/request/joke`, which means the same. On a
 /// [`Bus`](rockbot_core::messaging::Bus) it is the [topic](QueueId::topic) `tg.request.joke`.
 ///
+/// On Pulsar the queues of the class `flow` are persistent, and no others. A text that states the opposite, such as
+/// `persistent://tg/request/joke`, is the id of another queue there: it is its own topic, which Pulsar takes as it is and
+/// RabbitMQ in the layout of TrustGraph as `tg.request.joke`.
+///
 /// ```
 /// use rockbot_tools::service::QueueId;
 ///
@@ -26,6 +30,8 @@ pub struct QueueId {
     class: QueueClass,
     space: Box<str>,
     name: Box<str>,
+    /// The domain on Pulsar, if it is not that of the class.
+    domain: Option<&'static str>,
 }
 
 /// The class of a queue: what its messages are for.
@@ -49,6 +55,14 @@ impl QueueClass {
         }
     }
 
+    /// Returns the domain of its queues on Pulsar.
+    fn domain(self) -> &'static str {
+        match self {
+            Self::Flow => "persistent",
+            Self::Request | Self::Response | Self::Notify => "non-persistent",
+        }
+    }
+
     fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
@@ -61,7 +75,7 @@ impl QueueId {
     ///
     /// Returns an error if the name cannot be part of a topic.
     pub fn request(name: &str) -> Result<Self, QueueIdError> {
-        Self::checked(QueueClass::Request, SPACE, name)
+        Self::checked(QueueClass::Request, SPACE, name, None)
     }
 
     /// Creates the id of the queue to which the service `name` sends its replies, in the space `tg`.
@@ -70,22 +84,30 @@ impl QueueId {
     ///
     /// Returns an error if the name cannot be part of a topic.
     pub fn response(name: &str) -> Result<Self, QueueIdError> {
-        Self::checked(QueueClass::Response, SPACE, name)
+        Self::checked(QueueClass::Response, SPACE, name, None)
     }
 
     /// Creates the id of a queue of broadcasts, in the space `tg`.
     pub(super) fn notify(name: &str) -> Result<Self, QueueIdError> {
-        Self::checked(QueueClass::Notify, SPACE, name)
+        Self::checked(QueueClass::Notify, SPACE, name, None)
     }
 
-    /// Returns the topic of the queue on a bus: space, class and name, joined by dots.
+    /// Returns the topic of the queue on a bus: space, class and name, joined by dots; or its text, if that states a domain
+    /// that is not the one of its class.
     pub fn topic(&self) -> String {
-        format!("{}.{}.{}", self.space, self.class.name(), self.name)
+        match self.domain {
+            None => format!("{}.{}.{}", self.space, self.class.name(), self.name),
+            Some(_) => self.to_string(),
+        }
     }
 
-    fn checked(class: QueueClass, space: &str, name: &str) -> Result<Self, QueueIdError> {
-        let (space, name) = (space.into(), name.into());
-        let id = Self { class, space, name };
+    fn checked(class: QueueClass, space: &str, name: &str, domain: Option<&'static str>) -> Result<Self, QueueIdError> {
+        let id = Self {
+            class,
+            space: space.into(),
+            name: name.into(),
+            domain: domain.filter(|domain| *domain != class.domain()),
+        };
         match check_topic(&id.topic()) {
             Ok(()) => Ok(id),
             Err(cause) => Err(QueueIdError::Topic {
@@ -102,13 +124,19 @@ impl FromStr for QueueId {
     /// Parses either spelling.
     fn from_str(text: &str) -> Result<Self, QueueIdError> {
         let form = || QueueIdError::Form(text.to_owned());
-        let (class, space, name) = match text.split_once("://") {
-            Some(("persistent" | "non-persistent", path)) => {
+        let url = text.split_once("://");
+        let domain = match url {
+            Some(("persistent", _)) => Some("persistent"),
+            Some(("non-persistent", _)) => Some("non-persistent"),
+            Some(_) => return Err(form()),
+            None => None,
+        };
+        let (class, space, name) = match url {
+            Some((_, path)) => {
                 let mut parts = path.splitn(3, '/');
                 let space = parts.next();
                 (parts.next(), space, parts.next())
             }
-            Some(_) => return Err(form()),
             None => {
                 // A name may have colons of its own: `request:tg:default:joke`.
                 let mut parts = text.splitn(3, ':');
@@ -117,14 +145,18 @@ impl FromStr for QueueId {
         };
         let class = class.and_then(QueueClass::named).ok_or_else(form)?;
         let (space, name) = space.zip(name).ok_or_else(form)?;
-        Self::checked(class, space, name)
+        Self::checked(class, space, name, domain)
     }
 }
 
-/// Writes the form `class:space:name`.
+/// Writes the form `class:space:name`, or `domain://space/class/name` if the domain is not that of the class.
 impl fmt::Display for QueueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.class.name(), self.space, self.name)
+        let (class, space, name) = (self.class.name(), &self.space, &self.name);
+        match self.domain {
+            None => write!(f, "{class}:{space}:{name}"),
+            Some(domain) => write!(f, "{domain}://{space}/{class}/{name}"),
+        }
     }
 }
 
@@ -164,6 +196,9 @@ mod tests {
             "tg.response.joke",
         );
         check("persistent://tg/flow/joke", "flow:tg:joke", "tg.flow.joke");
+        for other in ["persistent://tg/request/joke", "non-persistent://tg/flow/joke"] {
+            check(other, other, other);
+        }
         check(
             "request:tg:default:joke",
             "request:tg:default:joke",

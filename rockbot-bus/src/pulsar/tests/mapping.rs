@@ -99,6 +99,7 @@ fn topics_have_names_in_either_layout() {
         ("tg.request.joke", "non-persistent://tg/request/joke"),
         ("tg.response.default:joke", "non-persistent://tg/response/default:joke"),
         ("tg.flow.a.b", "persistent://tg/flow/a.b"),
+        ("persistent://tg/request/a.b", "persistent://tg/request/a.b"),
         (
             "mine.notify.tool-descriptors",
             "non-persistent://mine/notify/tool-descriptors",
@@ -106,7 +107,7 @@ fn topics_have_names_in_either_layout() {
     ] {
         assert_eq!(settings.pulsar_topic(topic).unwrap(), expected);
     }
-    for topic in ["user.message", "tg.request", "tg.query.joke"] {
+    for topic in ["user.message", "tg.request", "tg.query.joke", "persistent://tg/request"] {
         let refused = settings.pulsar_topic(topic);
         assert!(matches!(refused, Err(BusError::Provider { .. })), "{refused:?}");
     }
@@ -120,6 +121,9 @@ fn subscriptions_have_the_names_of_trustgraph_in_its_layout() {
     let settings = settings.with_topic_layout(TopicLayout::TrustGraph);
     assert_eq!(settings.subscription(topic, name), "joke-service-request");
     assert_eq!(settings.subscription(topic, "other"), "other");
+    let stated = "persistent://tg/request/joke";
+    let of_stated = format!("{stated}.joke-service-request");
+    assert_eq!(settings.subscription(stated, &of_stated), "joke-service-request");
     let beside = topics::beside("non-persistent://tg/request/joke", "joke/service", "RETRY");
     assert_eq!(beside, "persistent://tg/request/joke-joke%2Fservice-RETRY");
 }

@@ -160,3 +160,23 @@ async fn wildcards_are_refused() {
     })
     .await;
 }
+
+/// RabbitMQ has no domains: the id of a persistent queue of Pulsar names the same exchange and queue.
+#[tokio::test]
+async fn a_stated_domain_of_pulsar_does_not_count() {
+    with_broker(async |broker| {
+        let (bus, space) = (bus(broker).await, broker.name("tg"));
+        let (seen, mut inbox) = inbox();
+        let stated = format!("persistent://{space}/request/joke");
+        let subscription = bus.on(&stated, &format!("{stated}.s"), seen).await.unwrap();
+        let plain = format!("{space}.request.joke");
+        assert_eq!(broker.counts(&format!("{plain}.s")).await, (0, 1));
+        for topic in [&plain, &stated] {
+            assert_eq!(bus.publish(topic, text("x").into()).await.unwrap(), Reach::Subscribers);
+            assert_eq!(&*inbox.next().await.topic, plain);
+        }
+        subscription.close().await;
+        bus.delete_topology().await.unwrap();
+    })
+    .await;
+}

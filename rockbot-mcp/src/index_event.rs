@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use rockbot_core::Digest;
 use rockbot_core::messaging::{Bus, Message, MessageEnvelope};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 use tokio::time::sleep;
 
+use crate::bridge::Bridge;
 use crate::runtime::Runtime;
-use crate::service::{Link, Service};
+use crate::server::McpServer;
+use crate::service::{Link, Service, ServiceState};
 
 /// Time in which changes are merged into one event.
 const MERGE: Duration = Duration::from_millis(100);
@@ -31,6 +34,25 @@ pub struct McpServersIndexed {
     /// Names of servers that are gone, or not connected any more.
     #[serde(default)]
     pub removed_servers: Vec<String>,
+    /// The bridge that runs calls of the servers for other agents; the event then lists all of its servers. `None` for a change
+    /// of the servers that a host uses itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bridge: Option<McpBridgeLease>,
+}
+
+/// The lease of a bridge on its announcement, which is also its sign of life.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct McpBridgeLease {
+    /// Name of the bridge: the agent that is connected to the servers.
+    pub name: String,
+    /// Id of its running process.
+    pub instance: String,
+    /// Number of the announcement, which grows with every change.
+    pub revision: u64,
+    /// Time for which the announcement is valid, in milliseconds.
+    pub lease_ms: u64,
 }
 
 /// A connected server in the index.
@@ -46,7 +68,11 @@ pub struct McpServerSummary {
     /// Number of its tools.
     pub tool_count: usize,
     /// Names of its tools, as the server has them.
+    #[serde(default)]
     pub tool_names: Vec<String>,
+    /// Digest of all definitions of the tools, by which an agent learns that those it has are stale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
 }
 
 impl Message for McpServersIndexed {
@@ -54,7 +80,7 @@ impl Message for McpServersIndexed {
 }
 
 /// The index at one moment, by the names of the servers.
-type Index = BTreeMap<String, McpServerSummary>;
+pub(crate) type Index = BTreeMap<String, McpServerSummary>;
 
 /// Sends an event for each change until the host stops.
 pub(crate) async fn announce(
@@ -71,12 +97,7 @@ pub(crate) async fn announce(
         let Some(runtime) = runtime.upgrade() else {
             return;
         };
-        let index: Index = runtime
-            .bridge
-            .all()
-            .iter()
-            .filter_map(|service| summary(service))
-            .collect();
+        let index = summaries(&runtime.bridge, false);
         drop(runtime);
         let event = difference(&last, &index);
         last = index;
@@ -94,10 +115,17 @@ pub(crate) async fn announce(
     }
 }
 
+/// Returns the index as it is now: of all servers, or only of those that this host itself is connected to.
+pub(crate) fn summaries(bridge: &Bridge, only_own: bool) -> Index {
+    let is_listed = |service: &Arc<Service>| !only_own || service.bridged().is_none();
+    let services = bridge.all().into_iter().filter(is_listed);
+    services.filter_map(|service| summary(&service)).collect()
+}
+
 /// Returns the entry of a server that is connected.
 fn summary(service: &Service) -> Option<(String, McpServerSummary)> {
     let state = service.state.borrow();
-    if !matches!(state.link, Link::Up(_)) {
+    if !matches!(state.link, Link::Up(_) | Link::Bridged(_)) {
         return None;
     }
     let summary = McpServerSummary {
@@ -108,8 +136,17 @@ fn summary(service: &Service) -> Option<(String, McpServerSummary)> {
             .map(|text| text.chars().take(300).collect()),
         tool_count: state.tools.len(),
         tool_names: state.tools.iter().map(|tool| tool.name.clone()).collect(),
+        fingerprint: Some(fingerprint(&service.server, &state)),
     };
     Some((service.server.key(), summary))
+}
+
+/// Returns the digest of what an agent must know of a server: its definitions, and how its operator lets them count.
+pub(crate) fn fingerprint(server: &McpServer, state: &ServiceState) -> String {
+    let tools = state.tools.iter();
+    let tools = tools.map(|tool| format!("{}{:?}", tool.fingerprint, server.effect(tool.claimed)));
+    let rest = format!("{:?}{:?}", state.instructions, server.time_limit);
+    Digest::of(tools.chain([rest])).to_string()
 }
 
 fn difference(last: &Index, index: &Index) -> McpServersIndexed {
@@ -126,6 +163,7 @@ fn difference(last: &Index, index: &Index) -> McpServersIndexed {
             .filter(is_gone)
             .map(|(_, summary)| summary.server_name.clone())
             .collect(),
+        bridge: None,
     }
 }
 

@@ -31,6 +31,8 @@
 
 mod audit;
 mod bridge;
+mod bridge_link;
+mod bus;
 mod catalog;
 mod config;
 mod connection;
@@ -61,9 +63,10 @@ mod tests;
 mod tool_call;
 mod transport_error;
 
+pub use bus::{McpBridge, McpToolProxy};
 pub use config::{ConfigProblem, McpConfigError};
 pub use exposure::McpExposure;
-pub use index_event::{McpServerSummary, McpServersIndexed};
+pub use index_event::{McpBridgeLease, McpServerSummary, McpServersIndexed};
 #[cfg(feature = "oauth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
 pub use oauth::{Authorization, AuthorizationAnswer, AuthorizationHandler, CredentialStore, InMemoryCredentials};

@@ -74,12 +74,13 @@ pub(crate) fn apply(runtime: &Runtime, read: ServerList) {
     }
 }
 
-/// Connects a server of the file. One that is connected already keeps its connection; one of a model makes room.
+/// Connects a server of the file. One that is connected already keeps its connection; one of a model or of a bridge makes room.
 fn connect(runtime: &Runtime, server: McpServer) {
     let name = server.name().to_owned();
     match runtime.bridge.find(&name).map(|service| service.origin) {
         Some(Origin::File) => return,
-        Some(Origin::Model) => {
+        // A server of a bridge comes back once this one is gone.
+        Some(Origin::Model | Origin::Bridge) => {
             runtime.bridge.remove(&name);
         }
         Some(Origin::Program) => {

@@ -53,6 +53,13 @@ impl Runtime {
         is_added
     }
 
+    /// Adds a server that is reached by a bridge on the bus. Returns `None` if one has its name, or there are too many.
+    pub(crate) fn add_bridged(&self, server: McpServer) -> Option<Arc<Service>> {
+        let is_full = self.bridge.all().len() >= MAX_SERVERS || self.stop.is_cancelled();
+        let service = || Service::new(server, Origin::Bridge, 0, self.stop.child_token());
+        (!is_full).then(service).and_then(|service| self.bridge.add(service))
+    }
+
     /// Runs further work until the host stops.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();

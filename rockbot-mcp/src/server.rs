@@ -42,6 +42,8 @@ pub(crate) enum Endpoint {
     Process(Program),
     /// A server that is reached over HTTP.
     Web(Web),
+    /// A bridge of this name on the bus, which is connected to the server.
+    Bridge(String),
     /// A server in this process.
     #[cfg(test)]
     Pipe(std::sync::Arc<dyn Fn() -> tokio::io::DuplexStream + Send + Sync>),
@@ -222,6 +224,7 @@ impl McpServer {
                 Digest::of(["process", &program.command, &arguments])
             }
             Endpoint::Web(web) => Digest::of(["web", web.url.as_str()]),
+            Endpoint::Bridge(name) => Digest::of(["bridge", name]),
             #[cfg(test)]
             Endpoint::Pipe(_) => Digest::of(["pipe"]),
         }
@@ -268,6 +271,7 @@ impl Endpoint {
                 identity.extend(web.oauth.iter().map(|oauth| oauth.identity().to_string()));
                 identity
             }
+            Self::Bridge(name) => vec!["bridge".to_owned(), name.clone()],
             #[cfg(test)]
             Self::Pipe(_) => vec!["pipe".to_owned()],
         }
@@ -279,6 +283,7 @@ impl Endpoint {
             Self::Process(program) => format!("`{}` with {} arguments", program.command, program.arguments.len()),
             // Neither path nor query: either may hold a key.
             Self::Web(web) => web.url.origin().ascii_serialization(),
+            Self::Bridge(name) => format!("the bridge `{name}`"),
             #[cfg(test)]
             Self::Pipe(_) => "a pipe".to_owned(),
         }

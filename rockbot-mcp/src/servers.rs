@@ -223,7 +223,7 @@ fn status(service: &Service) -> McpServerStatus {
         name: service.server.name().to_owned(),
         state: match state.link {
             Link::Connecting => McpServerState::Connecting,
-            Link::Up(_) => McpServerState::Connected,
+            Link::Up(_) | Link::Bridged(_) => McpServerState::Connected,
             Link::Down(reason) => McpServerState::Failed(reason.to_string()),
         },
         held: state.held.iter().map(|tool| tool.name.clone()).collect(),

@@ -8,6 +8,7 @@ use rockbot_core::context::CancellationToken;
 use rockbot_core::tool::Owner;
 use tokio::sync::{Notify, watch};
 
+use crate::bridge_link::BridgeLink;
 use crate::connection::ListedTool;
 use crate::requests::{Answers, RunningCalls};
 use crate::server::McpServer;
@@ -40,6 +41,8 @@ pub(crate) enum Origin {
     File,
     /// A model. It may remove the server again, and no other.
     Model,
+    /// A bridge on the bus, which is connected to the server.
+    Bridge,
 }
 
 /// The known state of a server. Its tools stay while it is connected again.
@@ -69,6 +72,8 @@ pub(crate) enum Link {
     Connecting,
     /// Calls can be made.
     Up(Arc<Live>),
+    /// Calls can be made through a bridge on the bus.
+    Bridged(Arc<BridgeLink>),
     /// The last attempt failed, for this reason. It is repeated after a back-off.
     Down(Arc<str>),
 }
@@ -109,7 +114,15 @@ impl Service {
     pub(crate) fn live(&self) -> Option<Arc<Live>> {
         match &self.state.borrow().link {
             Link::Up(live) => Some(live.clone()),
-            Link::Connecting | Link::Down(_) => None,
+            Link::Connecting | Link::Bridged(_) | Link::Down(_) => None,
+        }
+    }
+
+    /// Returns the way through a bridge, if the server is reached by one.
+    pub(crate) fn bridged(&self) -> Option<Arc<BridgeLink>> {
+        match &self.state.borrow().link {
+            Link::Bridged(link) => Some(link.clone()),
+            Link::Connecting | Link::Up(_) | Link::Down(_) => None,
         }
     }
 }

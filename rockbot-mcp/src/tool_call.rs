@@ -11,7 +11,9 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 use rockbot_core::CallContext;
-use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse};
+use rockbot_core::tool::{
+    Effect, Recovery, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse,
+};
 use tokio::time::{sleep, timeout};
 
 use crate::connection::{ListedTool, text_of};
@@ -55,13 +57,20 @@ impl ToolExecutor for TypedTool {
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
         let arguments: JsonObject = serde_json::from_str(&request.arguments)
             .map_err(|error| ToolError::invalid_arguments(format!("the arguments are no JSON object: {error}")))?;
-        let result = call(&self.service, &self.tool, arguments, self.effect, cx).await?;
-        Ok(answer(request, &result))
+        call(&self.service, request, &self.tool, arguments, self.effect, cx).await
+    }
+
+    async fn recover(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Recovery {
+        let arguments = serde_json::from_str::<JsonObject>(&request.arguments);
+        match (self.service.bridged(), arguments) {
+            (Some(link), Ok(arguments)) => link.recover(request, &self.tool, arguments, cx).await,
+            _ => Recovery::Unknown,
+        }
     }
 }
 
 /// Converts the result into the response of the call.
-pub(crate) fn answer(request: ToolInvokeRequest, result: &CallToolResult) -> ToolInvokeResponse {
+fn answer(request: ToolInvokeRequest, result: &CallToolResult) -> ToolInvokeResponse {
     let is_error = result.is_error == Some(true);
     let response = request.succeed(content_of(result)).with_error(is_error);
     response.with_code(is_error.then_some(ToolErrorCode::ExecutionFailed))
@@ -70,6 +79,23 @@ pub(crate) fn answer(request: ToolInvokeRequest, result: &CallToolResult) -> Too
 /// Calls a tool, after waiting for a connection if need be. A call that may be repeated is made once more if its
 /// connection was lost; another one never is.
 pub(crate) async fn call(
+    service: &Service,
+    request: ToolInvokeRequest,
+    tool: &str,
+    arguments: JsonObject,
+    effect: Effect,
+    cx: &CallContext,
+) -> Result<ToolInvokeResponse, ToolError> {
+    if let Some(link) = service.bridged() {
+        service.called.notify_one();
+        return link.call(request, tool, arguments, effect, cx).await;
+    }
+    let result = call_here(service, tool, arguments, effect, cx).await?;
+    Ok(answer(request, &result))
+}
+
+/// Calls a tool of a server that this host itself is connected to.
+async fn call_here(
     service: &Service,
     tool: &str,
     arguments: JsonObject,
@@ -104,6 +130,7 @@ pub(crate) async fn connected(service: &Service) -> Result<Arc<Live>, ToolError>
             match state {
                 Link::Up(live) => return Ok(live),
                 Link::Connecting => was_down = false,
+                Link::Bridged(_) => return Err("a bridge on the bus is".into()),
                 // The reason of an earlier attempt: the one that was just asked for comes.
                 Link::Down(_) if was_down => {}
                 Link::Down(reason) => return Err(reason),

@@ -54,6 +54,8 @@ mod loop_policies;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "mcp-server")]
+mod mcp_bridge;
+#[cfg(feature = "mcp-server")]
 mod mcp_server;
 mod media_paths;
 mod memory_folder;

@@ -48,6 +48,7 @@ pub struct Declarations {
     observers: Vec<Arc<dyn TurnObserver>>,
     routes: Vec<MessageRoute>,
     subscriptions: Vec<(String, SubscribeOptions)>,
+    shared_subscriptions: Vec<SharedSubscription>,
     costs: Vec<(String, PartCost)>,
     defaults: Vec<DefaultPart>,
     conflicts: Vec<String>,
@@ -62,6 +63,18 @@ struct DefaultPart {
 }
 
 type ProvideDefault = Box<dyn FnOnce(&mut Parts) -> Result<(), BoxError> + Send>;
+
+/// A subscription under a name that hosts of several names share.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SharedSubscription {
+    /// The topic pattern.
+    pub pattern: String,
+    /// The name of the subscription.
+    pub name: String,
+    /// The options of the subscription.
+    pub options: SubscribeOptions,
+}
 
 /// An error for a part that a subsystem requires and no subsystem provides, with the advice what to add.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,6 +103,7 @@ impl Declarations {
             observers: Vec::new(),
             routes: Vec::new(),
             subscriptions: Vec::new(),
+            shared_subscriptions: Vec::new(),
             costs: Vec::new(),
             defaults: Vec::new(),
             conflicts: Vec::new(),
@@ -183,6 +197,21 @@ impl Declarations {
         self.subscriptions.push((pattern.into(), options));
     }
 
+    /// Subscribes the host to the topics that match `pattern` under a `name` that hosts of other names use, too: each message
+    /// goes to one of them. Messages go to the handler of their type.
+    pub fn share_subscription(
+        &mut self,
+        pattern: impl Into<String>,
+        name: impl Into<String>,
+        options: SubscribeOptions,
+    ) {
+        self.shared_subscriptions.push(SharedSubscription {
+            pattern: pattern.into(),
+            name: name.into(),
+            options,
+        });
+    }
+
     /// States what a part of the subsystem costs, for [users who ask](PartCost). A subsystem that states nothing is listed
     /// as one whose cost is unknown.
     pub fn cost(&mut self, cost: PartCost) {
@@ -208,6 +237,7 @@ impl Declarations {
             observers: self.observers,
             routes: self.routes,
             subscriptions: self.subscriptions,
+            shared_subscriptions: self.shared_subscriptions,
             costs: self.costs,
             serves_tools: self.serves_tools,
         }
@@ -246,6 +276,8 @@ pub struct MergedDeclarations {
     pub routes: Vec<MessageRoute>,
     /// The topic patterns to subscribe to, with the options of each subscription.
     pub subscriptions: Vec<(String, SubscribeOptions)>,
+    /// The subscriptions that hosts of other names share.
+    pub shared_subscriptions: Vec<SharedSubscription>,
     /// The costs of parts, each with the name of the subsystem that stated it.
     pub costs: Vec<(String, PartCost)>,
     /// `true` if a subsystem serves the host's tools to other programs.

@@ -15,7 +15,7 @@ use std::fmt;
 use async_trait::async_trait;
 
 pub use cost::PartCost;
-pub use declarations::{Declarations, MergedDeclarations, MissingPart};
+pub use declarations::{Declarations, MergedDeclarations, MissingPart, SharedSubscription};
 pub use parts::Parts;
 pub use running_task::RunningTask;
 

@@ -45,6 +45,7 @@ mod registration;
 mod registry;
 mod remote;
 mod schema;
+mod translator;
 mod typed;
 
 pub use arguments::{ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH, SchemaError};
@@ -66,4 +67,5 @@ pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRe
 pub use remote::{RemoteToolExecutor, remote_tool};
 pub use schema::schema_of;
 pub(crate) use schema::unordered_schema_of;
+pub use translator::CallTranslator;
 pub use typed::{IntoToolOutput, Json, State, StatefulToolFn, ToolFn, stateful_tool, tool};

@@ -7,19 +7,25 @@ use async_trait::async_trait;
 use rockbot_core::messaging::{
     BusError, HandlerError, Message, MessageContext, MessageEnvelope, MessageHandler, SubscribeOptions, headers,
 };
-use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolErrorMessage, ToolInvokeRequest, ToolInvokeResponse};
+use rockbot_core::tool::{
+    CallTranslator, Effect, ToolError, ToolErrorCode, ToolErrorMessage, ToolInvokeRequest, ToolInvokeResponse,
+};
 use rockbot_core::{BoxError, CallContext};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::publish_with_retries;
 use super::running_calls::RunningCalls;
-use crate::effects::{Admission, EffectKey, EffectLedger};
+use crate::effects::{Admission, EffectKey, EffectLedger, Recorded};
 use crate::tool::ToolDispatcher;
 
 /// Runs calls of this host's tools and publishes their results. A call that failed is answered with a
 /// [`ToolErrorMessage`] that states the cause; a failure that the tool itself reports is its response.
 pub(crate) struct ToolInvokeHandler {
+    /// Translates calls that name tools in another way.
+    pub(crate) translator: Option<Arc<dyn CallTranslator>>,
+    /// `true` if calls may name the host's own tools.
+    pub(crate) serves_own: bool,
     pub(crate) tools: Arc<ToolDispatcher>,
     pub(crate) effects: Arc<EffectLedger>,
     pub(crate) running: Arc<RunningCalls>,
@@ -39,6 +45,9 @@ const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 /// Topic of calls that name no host.
 pub(crate) const TOOL_TOPIC: &str = "tool.invoke";
 
+/// The response to a call that fits no tool of the host.
+type Untranslated = Box<ToolInvokeResponse>;
+
 /// Returns a topic of tool calls with the options of its subscription.
 pub(crate) fn tool_subscription(topic: &str) -> (String, SubscribeOptions) {
     (
@@ -50,9 +59,16 @@ pub(crate) fn tool_subscription(topic: &str) -> (String, SubscribeOptions) {
 #[async_trait]
 impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
     async fn handle(&self, request: ToolInvokeRequest, cx: &MessageContext) -> Result<(), BoxError> {
-        // Cancel point: a call that the end of the host cuts off is dropped, and its caller learns so.
-        let response = self.cut_off.run_until_cancelled(self.respond(&request, cx)).await;
-        let response = response.unwrap_or_else(|| self.stopped(&request, cx));
+        let mut response = match self.translate(&request, cx).await {
+            Ok(call) => {
+                // Cancel point: a call that the end of the host cuts off is dropped, and its caller learns so.
+                let responding = self.respond(&request, &call, cx);
+                let response = self.cut_off.run_until_cancelled(responding).await;
+                response.unwrap_or_else(|| self.stopped(&call, cx))
+            }
+            Err(response) => *response,
+        };
+        response.tool_name.clone_from(&request.tool_name);
         let answered = match response.code {
             Some(code) => {
                 let helps = response.retry_helps();
@@ -75,12 +91,69 @@ impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
 }
 
 impl ToolInvokeHandler {
-    /// Runs a call, unless its caller has cancelled it, or it must not run again.
-    async fn respond(&self, request: &ToolInvokeRequest, cx: &MessageContext) -> ToolInvokeResponse {
+    /// Returns the call of one of the host's tools that `asked` stands for, or else the response to it.
+    async fn translate(
+        &self,
+        asked: &ToolInvokeRequest,
+        cx: &MessageContext,
+    ) -> Result<ToolInvokeRequest, Untranslated> {
+        let translating = async {
+            match &self.translator {
+                Some(translator) => translator.translate(asked, cx).await,
+                None => None,
+            }
+        };
+        // Cancel point: nothing has begun.
+        let error = match self.cut_off.run_until_cancelled(translating).await {
+            Some(Some(Ok(call))) => return Ok(call),
+            Some(None) if self.serves_own => return Ok(asked.clone()),
+            Some(Some(Err(error))) => error,
+            Some(None) => ToolError::new(ToolErrorCode::ToolNotFound, "this host serves no tool of this name"),
+            None => {
+                ToolError::execution_failed("not run: the worker stopped before the call began").with_retryable(true)
+            }
+        };
+        Err(Box::new(self.untranslated(asked, &error, cx).await))
+    }
+
+    /// Returns the response to a call that fits no tool. One that was delivered before gets what the ledger has of it: an
+    /// earlier process may have run it.
+    async fn untranslated(
+        &self,
+        asked: &ToolInvokeRequest,
+        error: &ToolError,
+        cx: &MessageContext,
+    ) -> ToolInvokeResponse {
+        if cx.delivery().attempt == 1 {
+            return asked.clone().fail(error);
+        }
+        let call = context_of(asked, cx);
+        let key = EffectKey::of(cx.envelope(), asked, &call);
+        let why = match self.effects.recall(key, call.deadline()).await {
+            Some(Recorded::Ended(mut response)) => {
+                response.tool_call_id = asked.tool_call_id.clone();
+                return response;
+            }
+            Some(Recorded::Running) => "the call is still running",
+            Some(Recorded::Unknown(why)) => why,
+            None => "the call was delivered before, and its tool is not known here now",
+        };
+        asked.clone().fail(&ToolError::outcome_unknown(why))
+    }
+
+    /// Runs the call that `asked` stands for, unless its caller has cancelled it, or it must not run again.
+    async fn respond(
+        &self,
+        asked: &ToolInvokeRequest,
+        request: &ToolInvokeRequest,
+        cx: &MessageContext,
+    ) -> ToolInvokeResponse {
         let running = self.running.begin(&cx.envelope().message_id);
         let call = context_of(request, cx).with_cancellation(running.token.clone());
         if self.tools.facts(request, &call).effect == Effect::Mutating {
-            return self.respond_once(request, &call, cx).await;
+            // The key is that of the call as it arrived, which questions about its outcome name, too.
+            let key = EffectKey::of(cx.envelope(), asked, &call);
+            return self.respond_once(request, key, &call, cx).await;
         }
         // Cancel point: dropping the call ends it. A mutating one is awaited, since its outcome must be known.
         let calling = self.tools.call(request.clone(), &call);
@@ -108,10 +181,10 @@ impl ToolInvokeHandler {
     async fn respond_once(
         &self,
         request: &ToolInvokeRequest,
+        key: EffectKey,
         call: &CallContext,
         cx: &MessageContext,
     ) -> ToolInvokeResponse {
-        let key = EffectKey::of(cx.envelope(), request, call);
         let is_repeated = cx.delivery().attempt > 1;
         if !is_repeated && self.is_too_late(cx) && self.effects.recall(key, call.deadline()).await.is_none() {
             let error = "not run: the call waited in a queue until its caller had given up; if the caller still waits, \

@@ -22,10 +22,10 @@ const MAX_PAGES: usize = 64;
 pub(crate) const MAX_TOOLS: usize = 1_000;
 
 /// Maximum length of the name of a tool, in bytes.
-const MAX_NAME: usize = 256;
+pub(crate) const MAX_NAME: usize = 256;
 
 /// Maximum length of a description, in bytes. The rest is cut.
-const MAX_DESCRIPTION: usize = 2_000;
+pub(crate) const MAX_DESCRIPTION: usize = 2_000;
 
 /// A tool as its server describes it, within bounds.
 #[derive(Debug, Clone, PartialEq)]

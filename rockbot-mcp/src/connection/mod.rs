@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use bounded::Bounds;
 pub(crate) use bounded::Signals;
 use client::Client;
-pub(crate) use list::{ListedTool, list_tools};
+pub(crate) use list::{ListedTool, MAX_DESCRIPTION, MAX_NAME, MAX_TOOLS, list_tools};
 use process::ServerProcess;
 
 use crate::requests::{Answers, RunningCalls};
@@ -99,6 +99,8 @@ impl Connection {
                     signals,
                 });
             }
+            // Such a server has no supervisor: its bridge connects it.
+            Endpoint::Bridge(_) => return Err(ConnectError::NoTools("a bridge is connected to it".to_owned())),
             #[cfg(test)]
             Endpoint::Pipe(open) => {
                 let (read, write) = tokio::io::split(open());

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::errors::{listed, service};
 use crate::naming::tool_name;
 use crate::servers::McpServers;
-use crate::tool_call::{answer, call};
+use crate::tool_call::{call, connected};
 
 const NAME: &str = "mcp_invoke_tool";
 
@@ -42,6 +42,10 @@ impl ToolExecutor for Invoke {
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
         let args = parse(&request.arguments)?;
         let service = service(&self.0, &args.server_name)?;
+        if service.state.borrow().tools.is_empty() && service.bridged().is_none() {
+            // The first connection is still being made, and the tools are not known before.
+            connected(&service).await?;
+        }
         let tool = listed(&service, &args.tool_name)?;
         let schema = ArgumentSchema::compile(&tool.schema);
         let schema = schema.map_err(|error| ToolError::execution_failed(error.to_string()))?;
@@ -55,9 +59,9 @@ impl ToolExecutor for Invoke {
         let checked = checked.map_err(|error| error.into_tool_error(&tool_name(service.server.name(), &tool.name)))?;
         // A schema that fits is that of an object.
         let arguments = checked.as_object().cloned().unwrap_or_default();
-        let result = call(&service, &tool.name, arguments, effect, cx).await?;
         let names = vec![tool_name(service.server.name(), &tool.name)];
-        Ok(answer(request, &result).with_activates(names))
+        let response = call(&service, request, &tool.name, arguments, effect, cx).await?;
+        Ok(response.with_activates(names))
     }
 
     /// Returns the effect of the called tool.

@@ -46,6 +46,7 @@ fn summary(service: &Service) -> Summary {
         state: match &state.link {
             Link::Connecting => "connecting".to_owned(),
             Link::Up(_) => "connected".to_owned(),
+            Link::Bridged(link) => format!("connected by `{}`", link.bridge),
             Link::Down(reason) => format!("not connected: {reason}"),
         },
         summary: state

@@ -8,6 +8,7 @@ mod list;
 mod register;
 mod resources;
 
+pub(crate) use register::{register_url, unregister_server};
 use rockbot_core::tool::{StaticGuide, Tool, ToolGroup};
 
 use crate::servers::McpServers;

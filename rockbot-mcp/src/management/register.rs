@@ -57,37 +57,44 @@ async fn register(registrar: State<Registrar>, args: RegisterServer) -> Result<S
         let refused = "programs cannot be started by a tool: ask the user to add the server to the configuration";
         return Err(ToolError::new(ToolErrorCode::Denied, refused));
     }
-    check_name(&args.name).map_err(ToolError::invalid_arguments)?;
-    let server = McpServer::http(&args.name, &args.url).map_err(ToolError::invalid_arguments)?;
-    registrar.admit(&args.url)?;
-    match running(&registrar.servers)?.connect(server, Origin::Model) {
-        true => Ok(format!("`{}` is being connected: see mcp_list_services.", args.name)),
+    register_url(&registrar.servers, &registrar.hosts, &args.name, &args.url)
+}
+
+/// Connects a server by its URL, if the operator allows its host.
+pub(crate) fn register_url(servers: &McpServers, hosts: &[String], name: &str, url: &str) -> Result<String, ToolError> {
+    check_name(name).map_err(ToolError::invalid_arguments)?;
+    let server = McpServer::http(name, url).map_err(ToolError::invalid_arguments)?;
+    admit(hosts, url)?;
+    match running(servers)?.connect(server, Origin::Model) {
+        true => Ok(format!("`{name}` is being connected: see mcp_list_services.")),
         false => Err(ToolError::invalid_arguments(format!(
-            "`{}` is not added: a server has this name, or there are too many; a server cannot be replaced",
-            args.name
+            "`{name}` is not added: a server has this name, or there are too many; a server cannot be replaced"
         ))),
     }
 }
 
-impl Registrar {
-    /// Refuses hosts that the operator has not named: any other name may lead into the operator's own network.
-    fn admit(&self, url: &str) -> Result<(), ToolError> {
-        let url = parse_url(url).map_err(ToolError::invalid_arguments)?;
-        let host = url.host_str().unwrap_or_default();
-        if self.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host)) {
-            return Ok(());
-        }
-        let refused = format!(
-            "servers at `{}` cannot be registered: the operator allows these hosts: {}",
-            one_line(host),
-            self.hosts.join(", ")
-        );
-        Err(ToolError::new(ToolErrorCode::Denied, refused))
+/// Refuses hosts that the operator has not named: any other name may lead into the operator's own network.
+fn admit(hosts: &[String], url: &str) -> Result<(), ToolError> {
+    let url = parse_url(url).map_err(ToolError::invalid_arguments)?;
+    let host = url.host_str().unwrap_or_default();
+    if hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host)) {
+        return Ok(());
     }
+    let refused = format!(
+        "servers at `{}` cannot be registered: the operator allows these hosts: {}",
+        one_line(host),
+        hosts.join(", ")
+    );
+    Err(ToolError::new(ToolErrorCode::Denied, refused))
 }
 
 async fn unregister(servers: State<McpServers>, args: UnregisterServer) -> Result<String, ToolError> {
-    let found = service(&servers, &args.server_name)?;
+    unregister_server(&servers, &args.server_name)
+}
+
+/// Disconnects a server that was connected by its URL at run time.
+pub(crate) fn unregister_server(servers: &McpServers, name: &str) -> Result<String, ToolError> {
+    let found = service(servers, name)?;
     if found.origin != Origin::Model {
         let refused = format!(
             "`{}` belongs to the operator: only the user can remove it",
@@ -95,6 +102,6 @@ async fn unregister(servers: State<McpServers>, args: UnregisterServer) -> Resul
         );
         return Err(ToolError::new(ToolErrorCode::Denied, refused));
     }
-    running(&servers)?.bridge.remove(found.server.name());
+    running(servers)?.bridge.remove(found.server.name());
     Ok(format!("`{}` is disconnected.", found.server.name()))
 }

@@ -12,7 +12,7 @@ use rockbot_core::recall::ContextSource;
 use rockbot_core::service::ServiceSources;
 use rockbot_core::store::{ConversationLog, ConversationMemory, MediaStore, RulesStore, WorkingMemory};
 use rockbot_core::subsystem::{Declarations, MergedDeclarations, PartCost, Parts};
-use rockbot_core::tool::{InMemoryToolRegistry, OutsideTools, Owner, Tool, ToolGuides, ToolRegistry};
+use rockbot_core::tool::{CallTranslator, InMemoryToolRegistry, OutsideTools, Owner, Tool, ToolGuides, ToolRegistry};
 use rockbot_core::turn::{TurnJournal, TurnObserver};
 use rockbot_core::{AgentIdentity, BoxError, IdSource, ToolName};
 
@@ -117,6 +117,7 @@ impl AgentHostBuilder {
         let mut declared = self.declare(identity, registry, problems);
         let costs = self.costs(take(&mut declared.costs));
         let own_tools = self.register_tools(&mut declared, registry, owner, problems);
+        self.messages.translates_calls = declared.parts.get::<dyn CallTranslator>().is_some();
         let effects = note(self.open_effects(), problems)?;
         let patterns = self.messages.patterns(identity, &mut declared, problems);
         let chat: Option<Arc<dyn ChatClient>> = match self.chat.take() {

@@ -6,8 +6,8 @@ use rockbot_core::messaging::{
     Bus, Disposition, MessageContext, MessageContexts, MessageRoute, SubscribeOptions, TopicPattern, check_topic,
 };
 use rockbot_core::store::{FeedbackStore, InMemoryFeedbackStore};
-use rockbot_core::subsystem::{MergedDeclarations, Parts};
-use rockbot_core::tool::{ToolInvokeRequest, ToolOutcomeRequest};
+use rockbot_core::subsystem::{MergedDeclarations, Parts, SharedSubscription};
+use rockbot_core::tool::{CallTranslator, ToolInvokeRequest, ToolOutcomeRequest};
 use rockbot_core::{AgentIdentity, BoxError, IdSource};
 use tokio_util::sync::CancellationToken;
 
@@ -34,9 +34,13 @@ pub(super) struct MessageSettings {
     pub(super) bus_is_shared: bool,
     pub(super) routes: Vec<MessageRoute>,
     pub(super) subscriptions: Vec<(String, SubscribeOptions)>,
+    /// The subscriptions that hosts of other names share.
+    pub(super) shared_subscriptions: Vec<SharedSubscription>,
     pub(super) serves_users: bool,
     pub(super) serves_tools: bool,
     pub(super) announces_tools: bool,
+    /// `true` if a subsystem translates calls of other programs into calls of the host's tools.
+    pub(super) translates_calls: bool,
     pub(super) options: MessageOptions,
     pub(super) layers: Layers<MessageContext, Disposition>,
 }
@@ -78,14 +82,22 @@ impl MessageSettings {
     fn merge(&mut self, identity: &AgentIdentity, declared: &mut MergedDeclarations) {
         self.routes.append(&mut declared.routes);
         self.subscriptions.append(&mut declared.subscriptions);
+        self.shared_subscriptions.append(&mut declared.shared_subscriptions);
         if self.serves_users {
             self.subscriptions.extend(handlers::user_subscriptions());
         }
         if self.serves_tools {
-            let topic = self.tool_topic(identity);
-            self.subscriptions
-                .extend([tool_subscription(&topic), cancel_subscription(), outcome_subscription()]);
+            self.subscriptions.push(tool_subscription(&self.tool_topic(identity)));
         }
+        if self.runs_calls() {
+            self.subscriptions
+                .extend([cancel_subscription(), outcome_subscription()]);
+        }
+    }
+
+    /// Returns `true` if the host runs calls of other programs.
+    pub(super) fn runs_calls(&self) -> bool {
+        self.serves_tools || self.translates_calls
     }
 
     /// Takes the subscriptions, and returns each pattern once: users, tools and subsystems may name the same.
@@ -107,6 +119,15 @@ impl MessageSettings {
                     pending.push(PendingSubscription { pattern, name, options });
                 }
             }
+        }
+        for shared in std::mem::take(&mut self.shared_subscriptions) {
+            pending.extend(
+                note(TopicPattern::new(&shared.pattern), problems).map(|pattern| PendingSubscription {
+                    pattern,
+                    name: shared.name,
+                    options: shared.options,
+                }),
+            );
         }
         pending
     }
@@ -181,6 +202,8 @@ impl MessageSettings {
         if let Some(effects) = effects {
             let running = Arc::<RunningCalls>::default();
             let handler = ToolInvokeHandler {
+                translator: parts.get::<dyn CallTranslator>(),
+                serves_own: self.serves_tools,
                 tools: turns.engine().tools.clone(),
                 effects: effects.clone(),
                 running: running.clone(),
@@ -196,7 +219,7 @@ impl MessageSettings {
     }
 
     fn missing(&self) -> Option<MessageProblem> {
-        let has_handlers = !self.routes.is_empty() || self.serves_users || self.serves_tools;
+        let has_handlers = !self.routes.is_empty() || self.serves_users || self.runs_calls();
         match self.subscriptions.first() {
             Some(_) if self.bus.is_none() => Some(MessageProblem::Bus),
             Some((pattern, _)) if !has_handlers => Some(MessageProblem::Handler(pattern.clone())),

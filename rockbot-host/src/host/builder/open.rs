@@ -86,9 +86,9 @@ impl AgentHostBuilder {
         Some(TierRouter::new(selector, log))
     }
 
-    /// Opens the record of mutating calls of others, if the host serves its tools: on disk if it has a data folder.
+    /// Opens the record of mutating calls of others, if the host runs some: on disk if it has a data folder.
     pub(super) fn open_effects(&self) -> Result<Option<Arc<EffectLedger>>, EffectLogError> {
-        if !self.messages.serves_tools {
+        if !self.messages.runs_calls() {
             return Ok(None);
         }
         let log = match &self.data_dir {

@@ -1,0 +1,211 @@
+//! The bridges that an agent knows, with their leases and servers: a state that a clock and messages change, without I/O.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::wire::BridgeLeaving;
+use crate::config::{MAX_SERVERS, check_name};
+use crate::index_event::{McpBridgeLease, McpServerSummary};
+
+/// Maximum number of names of bridges.
+const MAX_BRIDGES: usize = 64;
+
+/// Maximum number of processes of one name.
+const MAX_INSTANCES: usize = 64;
+
+/// Shortest and longest lease.
+const MIN_LEASE: Duration = Duration::from_secs(1);
+const MAX_LEASE: Duration = Duration::from_secs(5 * 60);
+
+/// The known bridges by name.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    bridges: BTreeMap<String, KnownBridge>,
+    /// Number of servers that were announced, by which the first one of a name is told.
+    announced: u64,
+}
+
+#[derive(Debug, Default)]
+struct KnownBridge {
+    instances: BTreeMap<String, KnownInstance>,
+    /// The process whose announcement counts: of a rolling update, the one that began last.
+    offering: String,
+    servers: BTreeMap<String, KnownServer>,
+}
+
+#[derive(Debug)]
+struct KnownInstance {
+    revision: u64,
+    expires: Instant,
+}
+
+#[derive(Debug)]
+struct KnownServer {
+    name: String,
+    fingerprint: String,
+    /// The place among all announcements.
+    place: u64,
+}
+
+/// A server, and the bridge to which it belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OwnedServer {
+    pub(super) bridge: String,
+    pub(super) name: String,
+    pub(super) fingerprint: String,
+}
+
+/// The consequence of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The servers stay as they are.
+    None,
+    /// A bridge is known by a sign of life only, or has changed: it is asked for its servers.
+    Ask,
+    /// The servers may be others now.
+    Servers,
+}
+
+impl Directory {
+    /// Takes an announcement of all servers of a bridge.
+    pub(super) fn announced(&mut self, lease: McpBridgeLease, servers: &[McpServerSummary], now: Instant) -> Change {
+        if !self.has_room(&lease) {
+            return Change::None;
+        }
+        let bridge = self.bridges.entry(lease.name).or_default();
+        let before = bridge.instances.get(&lease.instance).map(|instance| instance.revision);
+        if before.is_some_and(|before| before > lease.revision) {
+            return Change::None;
+        }
+        let is_new = before.is_none();
+        let instance = KnownInstance {
+            revision: lease.revision,
+            expires: expiry(lease.lease_ms, now),
+        };
+        bridge.instances.insert(lease.instance.clone(), instance);
+        let is_orphaned = !bridge.instances.contains_key(&bridge.offering);
+        // Of two processes that differ, the older one does not take the servers back with each request for the index.
+        if bridge.offering != lease.instance && !is_new && !is_orphaned && before == Some(lease.revision) {
+            return Change::None;
+        }
+        bridge.offering = lease.instance;
+        let mut known = std::mem::take(&mut bridge.servers);
+        for summary in servers
+            .iter()
+            .filter(|summary| check_name(&summary.server_name).is_ok())
+        {
+            let key = summary.server_name.to_lowercase();
+            if bridge.servers.len() >= MAX_SERVERS || bridge.servers.contains_key(&key) {
+                continue;
+            }
+            let place = known.remove(&key).map(|server| server.place);
+            let place = place.unwrap_or_else(|| {
+                self.announced += 1;
+                self.announced
+            });
+            let server = KnownServer {
+                name: summary.server_name.clone(),
+                fingerprint: summary.fingerprint.clone().unwrap_or_default(),
+                place,
+            };
+            bridge.servers.insert(key, server);
+        }
+        Change::Servers
+    }
+
+    fn has_room(&self, lease: &McpBridgeLease) -> bool {
+        match self.bridges.get(&lease.name) {
+            None => self.bridges.len() < MAX_BRIDGES,
+            Some(bridge) => bridge.instances.contains_key(&lease.instance) || bridge.instances.len() < MAX_INSTANCES,
+        }
+    }
+
+    /// Takes a sign of life, which renews the lease of a known process.
+    pub(super) fn heartbeat(&mut self, lease: &McpBridgeLease, now: Instant) -> Change {
+        let has_room = self.has_room(lease);
+        let instance = self
+            .bridges
+            .get_mut(&lease.name)
+            .and_then(|bridge| bridge.instances.get_mut(&lease.instance));
+        match instance {
+            Some(instance) if instance.revision > lease.revision => Change::None,
+            Some(instance) => {
+                instance.expires = expiry(lease.lease_ms, now);
+                let is_stale = instance.revision < lease.revision;
+                let bridge = self.bridges.get(&lease.name);
+                let is_orphaned = bridge.is_some_and(|bridge| !bridge.instances.contains_key(&bridge.offering));
+                if is_stale || is_orphaned {
+                    Change::Ask
+                } else {
+                    Change::None
+                }
+            }
+            // A process beyond the bounds is not asked, since its announcement would be refused.
+            None if has_room => Change::Ask,
+            None => Change::None,
+        }
+    }
+
+    /// Takes the end of a process that has announced itself.
+    pub(super) fn leaving(&mut self, leaving: &BridgeLeaving) -> Change {
+        let Some(bridge) = self.bridges.get_mut(&leaving.name) else {
+            return Change::None;
+        };
+        let was_known = bridge.instances.remove(&leaving.instance).is_some();
+        if bridge.instances.is_empty() {
+            self.bridges.remove(&leaving.name);
+            return Change::Servers;
+        }
+        // The remaining processes may have other servers than the one whose announcement counted.
+        match was_known && bridge.offering == leaving.instance {
+            true => Change::Ask,
+            false => Change::None,
+        }
+    }
+
+    /// Removes a process whose lease has run out, and returns the consequence; `None` if there is none.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<Change> {
+        let mut all = self.bridges.iter().flat_map(|(name, bridge)| {
+            let instances = bridge.instances.iter();
+            instances.filter_map(move |(id, instance)| (instance.expires <= now).then_some((name, id)))
+        });
+        let (name, instance) = all.next()?;
+        let leaving = BridgeLeaving {
+            name: name.clone(),
+            instance: instance.clone(),
+        };
+        Some(self.leaving(&leaving))
+    }
+
+    /// Returns the moment at which the next lease runs out.
+    pub(super) fn next_expiry(&self) -> Option<Instant> {
+        let instances = self.bridges.values().flat_map(|bridge| bridge.instances.values());
+        instances.map(|instance| instance.expires).min()
+    }
+
+    /// Returns all servers by their keys. One that several bridges have belongs to the one that announced it first, as long as
+    /// that bridge lives and has it.
+    pub(super) fn servers(&self) -> BTreeMap<String, OwnedServer> {
+        let mut owned: BTreeMap<String, (u64, OwnedServer)> = BTreeMap::new();
+        for (bridge, known) in &self.bridges {
+            for (key, server) in &known.servers {
+                if owned.get(key).is_some_and(|(place, _)| *place < server.place) {
+                    continue;
+                }
+                let of = OwnedServer {
+                    bridge: bridge.clone(),
+                    name: server.name.clone(),
+                    fingerprint: server.fingerprint.clone(),
+                };
+                owned.insert(key.clone(), (server.place, of));
+            }
+        }
+        owned.into_iter().map(|(key, (_, server))| (key, server)).collect()
+    }
+}
+
+fn expiry(lease_ms: u64, now: Instant) -> Instant {
+    now + Duration::from_millis(lease_ms).clamp(MIN_LEASE, MAX_LEASE)
+}

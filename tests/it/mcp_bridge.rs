@@ -1,0 +1,527 @@
+//! MCP servers of one host for agents on its bus: in this process and over RabbitMQ. What a call does is counted in a file.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot::CallContext;
+use rockbot::agent::AgentHost;
+use rockbot::mcp::{
+    McpBridge, McpEndpoint, McpServer, McpServerState, McpServers, McpToolProxy, McpToolServer, McpTools,
+};
+use rockbot::testing::ScriptedModel;
+use rockbot::tool::tool;
+use rockbot_core::context::Trust;
+use rockbot_core::messaging::{
+    Bus, DeadLetters, Delivery, Disposition, MessageSubscriberExt as _, RequestClient, headers,
+};
+use rockbot_core::tool::{Effect, OutsideTools, RemoteToolExecutor, ToolErrorCode, ToolExecutor as _};
+use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
+
+use crate::support::networks::{Network, PATIENCE, on_each_bus, until};
+use crate::support::{Anything, request};
+
+/// An MCP server with the tools `pay`, which changes something, and `look`, which does not. A payment of 0 never ends.
+struct Till {
+    host: AgentHost,
+    url: String,
+    folder: tempfile::TempDir,
+    /// A payment has taken effect.
+    paid: Arc<Notify>,
+}
+
+impl Till {
+    async fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, paid) = (folder.path().join("effects.txt"), Arc::new(Notify::new()));
+        let noted = paid.clone();
+        let pay = tool("pay", move |Anything { n }: Anything| {
+            note(&file, n);
+            noted.notify_one();
+            async move {
+                if n == 0 {
+                    std::future::pending::<()>().await;
+                }
+                format!("paid {n}")
+            }
+        });
+        let look = tool("look", |Anything { n }: Anything| async move { format!("saw {n}") });
+        let server = McpToolServer::new()
+            .listen("127.0.0.1:0".parse().unwrap())
+            .tools(["pay", "look", "look_*"]);
+        let host = AgentHost::builder("till")
+            .tool(pay.description("Pays."))
+            .tool(look.description("Looks.").pure())
+            .add(server)
+            .build()
+            .unwrap();
+        host.start().await.unwrap();
+        let address = host.parts().get::<McpEndpoint>().unwrap().address().unwrap();
+        let url = format!("http://{address}/mcp");
+        Self {
+            host,
+            url,
+            folder,
+            paid,
+        }
+    }
+
+    /// Returns the amounts that were paid, sorted.
+    fn payments(&self) -> Vec<i64> {
+        let text = std::fs::read_to_string(self.folder.path().join("effects.txt")).unwrap_or_default();
+        let mut paid: Vec<i64> = text.lines().map(|line| line.parse().unwrap()).collect();
+        paid.sort_unstable();
+        paid
+    }
+}
+
+fn note(file: &Path, amount: i64) {
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(file);
+    file.unwrap().write_all(format!("{amount}\n").as_bytes()).unwrap();
+}
+
+/// A bridge to the server at `url`, connected.
+async fn bridge(name: &str, bus: Arc<dyn Bus>, url: &str) -> AgentHost {
+    let server = McpServer::http("till", url).unwrap().trusted(true);
+    let host = AgentHost::builder(name)
+        .shared_bus(bus)
+        .add(McpTools::default().server(server))
+        .add(McpBridge::new())
+        .build()
+        .unwrap();
+    host.start().await.unwrap();
+    let servers = host.parts().get::<McpServers>().unwrap();
+    servers.settled().await;
+    assert_eq!(servers.list()[0].state, McpServerState::Connected, "{servers:?}");
+    host
+}
+
+/// An agent that has the servers of bridges.
+async fn agent(bus: Arc<dyn Bus>, model: &ScriptedModel, proxy: McpToolProxy) -> AgentHost {
+    let host = AgentHost::builder("agent")
+        .chat(model.clone())
+        .shared_bus(bus)
+        .add(proxy)
+        .build()
+        .unwrap();
+    host.start().await.unwrap();
+    host
+}
+
+/// Waits until the agent has exactly these servers.
+async fn until_servers(host: &AgentHost, wanted: &[&str]) {
+    let servers = host.parts().get::<McpServers>().unwrap();
+    let mut changes = servers.watch().unwrap();
+    let reached = async {
+        loop {
+            changes.borrow_and_update();
+            let names: Vec<_> = servers.list().into_iter().map(|server| server.name).collect();
+            if names == wanted {
+                return;
+            }
+            changes.changed().await.unwrap();
+        }
+    };
+    let reached = timeout(PATIENCE, reached).await;
+    assert!(reached.is_ok(), "{servers:?}");
+}
+
+/// Returns the result of each call of a model, in one turn.
+async fn results(network: &Network, calls: &[(&str, Value)]) -> Vec<String> {
+    let script = calls.iter().fold(ScriptedModel::new(), |model, (tool, arguments)| {
+        model.calls(*tool, arguments.clone())
+    });
+    let model = script.says("Done.");
+    let agent = agent(network.bus().await, &model, McpToolProxy::new()).await;
+    until_servers(&agent, &["till"]).await;
+    agent.agent().ask("s", "Do it.").await.unwrap();
+    agent.shutdown(Duration::from_secs(10)).await;
+    let requests = model.requests();
+    let last = |at: usize| requests[at].messages.last().unwrap().text().into_owned();
+    (1..=calls.len()).map(last).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_without_servers_uses_those_of_a_bridge_until_it_leaves() {
+    on_each_bus(async |network| {
+        let till = Till::open().await;
+        let bridge = bridge("bridge", network.bus().await, &till.url).await;
+        let pay = json!({"server_name": "TILL", "tool_name": "pay", "arguments": {"n": 8}});
+        let results = results(
+            network,
+            &[
+                ("till__pay", json!({"n": 7})),
+                ("mcp_invoke_tool", pay),
+                ("mcp_list_services", json!({})),
+                (
+                    "mcp_get_service_details",
+                    json!({"server_name": "till", "tool_name": "look"}),
+                ),
+                ("mcp_find_tools", json!({"query": "look"})),
+                ("mcp_list_resources", json!({"server_name": "till"})),
+                ("till__pay", json!({"n": "x"})),
+            ],
+        )
+        .await;
+        assert_eq!(results[..2], ["paid 7", "paid 8"]);
+        assert!(results[2].contains("connected by `bridge`"), "{}", results[2]);
+        assert!(results[3].contains("till__look"), "{}", results[3]);
+        assert!(results[4].contains("till__look"), "{}", results[4]);
+        assert_eq!(results[5], r#"{"resources":[],"prompts":[]}"#);
+        assert!(results[6].contains("`n`"), "{}", results[6]);
+        assert_eq!(till.payments(), [7, 8]);
+
+        let agent = agent(network.bus().await, &ScriptedModel::new(), McpToolProxy::new()).await;
+        until_servers(&agent, &["till"]).await;
+        bridge.shutdown(Duration::from_secs(10)).await;
+        until_servers(&agent, &[]).await;
+        agent.shutdown(Duration::from_secs(10)).await;
+        till.host.shutdown(Duration::from_secs(10)).await;
+    })
+    .await;
+}
+
+/// Calls `pay` over a topic with these numbers, all at once, as an agent of the original does.
+async fn pay_over(bus: Arc<dyn Bus>, topic: &str, amounts: std::ops::Range<i64>) {
+    let client = Arc::new(RequestClient::new(bus, "original"));
+    let calls = amounts.map(|amount| {
+        let executor = RemoteToolExecutor::new(client.clone())
+            .with_topic(topic)
+            .with_header(headers::TOOL_PROVIDER, "mcp")
+            .with_header(headers::MCP_SERVER, "Till");
+        async move {
+            let call = request(&format!("call-{amount}"), "pay", &json!({"n": amount}).to_string());
+            let cx = CallContext::new("s").with_turn("turn-1".into());
+            let paid = executor.execute(call, &cx).await.unwrap();
+            assert_eq!(
+                (paid.tool_name.as_str(), paid.content.to_string()),
+                ("pay", format!("paid {amount}"))
+            );
+        }
+    });
+    futures_util::future::join_all(calls).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_bridges_on_one_bus_never_both_run_a_call() {
+    on_each_bus(async |network| {
+        for names in [["bridge", "bridge"], ["bridge", "other"]] {
+            let till = Till::open().await;
+            let mut bridges = Vec::new();
+            for name in names {
+                bridges.push(bridge(name, network.bus().await, &till.url).await);
+            }
+            pay_over(network.bus().await, "tool.invoke.mcp", 1..20).await;
+            pay_over(network.bus().await, "tool.invoke.mcp.bridge", 20..40).await;
+            let paid = results(network, &[("till__pay", json!({"n": 40}))]).await;
+            assert_eq!(paid, ["paid 40"]);
+            assert_eq!(till.payments(), Vec::from_iter(1..=40), "{names:?}");
+            for bridge in bridges {
+                bridge.shutdown(Duration::from_secs(10)).await;
+            }
+            till.host.shutdown(Duration::from_secs(10)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_bridge_serves_its_servers_and_no_other_tool_of_its_host() {
+    let till = Till::open().await;
+    let bus: Arc<dyn Bus> = Arc::new(InProcessBus::new());
+    let server = McpServer::http("till", &till.url).unwrap();
+    let host = AgentHost::builder("bridge")
+        .shared_bus(bus.clone())
+        .tool(tool("secret", |_: Anything| async { "sesame" }).description("Tells."))
+        .add(McpTools::default().server(server))
+        .add(McpBridge::new())
+        .build()
+        .unwrap();
+    host.start().await.unwrap();
+    host.parts().get::<McpServers>().unwrap().settled().await;
+    let client = Arc::new(RequestClient::new(bus, "original"));
+    for (topic, server, name, expected) in [
+        (
+            "tool.invoke.mcp.bridge",
+            "",
+            "secret",
+            "this bridge has no tool `secret` of an MCP server. Its servers are: till",
+        ),
+        (
+            "tool.invoke.mcp.bridge",
+            "gone",
+            "pay",
+            "this bridge has no MCP server `gone`. Its servers are: till",
+        ),
+        (
+            "mcp.manage.bridge",
+            "",
+            "secret",
+            "this host serves no tool of this name",
+        ),
+        (
+            "tool.invoke.mcp.bridge",
+            "",
+            "mcp_register_server",
+            "this bridge has no tool `mcp_register_server` of an MCP server. Its servers are: till",
+        ),
+    ] {
+        let executor = RemoteToolExecutor::new(client.clone())
+            .with_topic(topic)
+            .with_effect(Effect::Pure)
+            .with_header(headers::MCP_SERVER, server);
+        let error = executor
+            .execute(request("1", name, "{}"), &CallContext::new("s"))
+            .await
+            .unwrap_err();
+        assert_eq!((error.code(), error.message()), (ToolErrorCode::ToolNotFound, expected));
+    }
+    // Without a server it is that of the first one which has the tool.
+    let executor = RemoteToolExecutor::new(client).with_topic("tool.invoke.mcp");
+    let saw = executor
+        .execute(request("2", "look", r#"{"n":3}"#), &CallContext::new("s"))
+        .await
+        .unwrap();
+    assert_eq!(saw.content.to_string(), "saw 3");
+    host.shutdown(Duration::from_secs(10)).await;
+}
+
+#[tokio::test]
+async fn a_call_carries_these_headers_and_its_result_goes_to_the_agents_own_topic() {
+    let till = Till::open().await;
+    let bus: Arc<dyn Bus> = Arc::new(InProcessBus::new());
+    let (sender, mut calls) = mpsc::unbounded_channel();
+    let record = move |delivery: Delivery| {
+        let _ = sender.send(delivery.envelope);
+        async { Disposition::Ack }
+    };
+    let _recorder = bus.on("tool.invoke.mcp.*", "recorder", record).await.unwrap();
+    let _bridge = bridge("bridge", bus.clone(), &till.url).await;
+    let model = ScriptedModel::new().calls("till__pay", json!({"n": 1})).says("Done.");
+    let agent = agent(bus, &model, McpToolProxy::new()).await;
+    until_servers(&agent, &["till"]).await;
+    agent.agent().ask("s", "Pay.").await.unwrap();
+    let call = timeout(PATIENCE, calls.recv()).await.unwrap().unwrap();
+    let body: Value = serde_json::from_slice(&call.body).unwrap();
+    assert_eq!(
+        (&body["toolName"], &body["arguments"]),
+        (&json!("pay"), &json!(r#"{"n":1}"#))
+    );
+    assert_eq!(
+        (&*call.message_type, &*call.source),
+        ("RockBot.Tools.ToolInvokeRequest", "agent")
+    );
+    assert!(
+        call.reply_to.as_deref().unwrap().starts_with("tool.result.agent."),
+        "{call:?}"
+    );
+    let header = |name: &str| call.headers.get(name).map(String::as_str);
+    assert_eq!(
+        (header("rb-tool-provider"), header("rb-mcp-server")),
+        (Some("mcp"), Some("till"))
+    );
+    assert_eq!(header("rb-content-trust"), Some("tool-request"));
+    assert!(
+        header("rb-timeout-ms").unwrap().parse::<u64>().unwrap() > 60_000,
+        "longer than the bridge waits"
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_taken_from_an_unauthenticated_channel() {
+    let till = Till::open().await;
+    let options = InProcessBusOptions::default().with_trust(Trust::Untrusted);
+    let untrusted = InProcessBus::with_options(options);
+    let bus: Arc<dyn Bus> = Arc::new(untrusted.clone());
+    let _bridge = bridge("bridge", bus.clone(), &till.url).await;
+    let executor = RemoteToolExecutor::new(Arc::new(RequestClient::new(bus.clone(), "agent")))
+        .with_topic("tool.invoke.mcp.bridge")
+        .with_header(headers::MCP_SERVER, "till");
+    let refused = executor
+        .execute(request("1", "pay", r#"{"n":1}"#), &CallContext::new("s"))
+        .await;
+    assert_eq!(refused.unwrap_err().code(), ToolErrorCode::Denied);
+    let agent = agent(bus.clone(), &ScriptedModel::new(), McpToolProxy::new()).await;
+    // The agent's own subscription has refused an announcement.
+    let refused = "MCP servers are not taken from an unauthenticated channel";
+    let is_refused = async || {
+        let letters = DeadLetters::dead_letters(&untrusted, 100).await.unwrap();
+        letters.iter().any(|letter| letter.last_error.contains(refused))
+    };
+    until("an announcement is refused", is_refused).await;
+    until_servers(&agent, &[]).await;
+    assert_eq!(till.payments(), [0; 0]);
+}
+
+/// Returns the effect of a tool of an agent, once it has the tool.
+async fn effect_of(host: &AgentHost, tool: &str) -> Effect {
+    let tools = host.parts().get::<dyn OutsideTools>().unwrap();
+    let mut changes = tools.watch();
+    let found = async {
+        loop {
+            changes.borrow_and_update();
+            if let Some(tool) = tools.find(tool) {
+                return tool.registration().effect;
+            }
+            changes.changed().await.unwrap();
+        }
+    };
+    timeout(PATIENCE, found).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_effect_counts_for_a_server_that_both_operators_vouch_for() {
+    let till = Till::open().await;
+    let bus: Arc<dyn Bus> = Arc::new(InProcessBus::new());
+    let _bridge = bridge("bridge", bus.clone(), &till.url).await;
+    for (proxy, expected) in [
+        (McpToolProxy::new(), Effect::Mutating),
+        (McpToolProxy::new().vouch_for("other", "till"), Effect::Mutating),
+        (McpToolProxy::new().vouch_for("bridge", "other"), Effect::Mutating),
+        (McpToolProxy::new().vouch_for("bridge", "Till"), Effect::Pure),
+    ] {
+        let agent = agent(bus.clone(), &ScriptedModel::new(), proxy).await;
+        assert_eq!(effect_of(&agent, "till__look").await, expected);
+        assert_eq!(effect_of(&agent, "till__pay").await, Effect::Mutating);
+        agent.shutdown(Duration::from_secs(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn tools_that_are_new_or_more_than_one_answer_holds_are_asked_for() {
+    let till = Till::open().await;
+    let bus: Arc<dyn Bus> = Arc::new(InProcessBus::new());
+    let _bridge = bridge("bridge", bus.clone(), &till.url).await;
+    let agent = agent(bus, &ScriptedModel::new(), McpToolProxy::new()).await;
+    until_servers(&agent, &["till"]).await;
+    // Together longer than one answer of the bridge.
+    for number in 0..40 {
+        let text = "x".repeat(20_000);
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "description": text}}});
+        let mut tool = tool(&format!("look_{number}"), |_: Anything| async { "seen" }).description("Looks.");
+        tool.registration.parameters_schema = schema;
+        till.host.add_tool(tool).unwrap();
+    }
+    assert_eq!(effect_of(&agent, "till__look_39").await, Effect::Mutating);
+    let tools = &agent.parts().get::<McpServers>().unwrap().list()[0].tools;
+    assert_eq!(tools.len(), 42);
+}
+
+/// Kills of a bridge over the broker.
+#[cfg(feature = "rabbitmq")]
+mod kills {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Child, Command, Stdio};
+
+    use rockbot::message::rabbitmq::RabbitMqBus;
+
+    use super::*;
+    use crate::support::networks::broker::{Exchange, settings};
+
+    /// Not a test: the process of a bridge, which is killed.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "a process that the tests below start"]
+    async fn bridge_process() {
+        let variable = |name: &str| std::env::var(name).unwrap();
+        let bus = RabbitMqBus::connect(settings(&variable("URL"), &variable("EXCHANGE")))
+            .await
+            .unwrap();
+        let tools = match variable("SERVER").as_str() {
+            "" => McpTools::default(),
+            url => McpTools::default().server(McpServer::http("till", url).unwrap()),
+        };
+        let host = AgentHost::builder("bridge")
+            .shared_bus(Arc::new(bus) as Arc<dyn Bus>)
+            .data_dir(variable("DATA"))
+            .add(tools)
+            .add(McpBridge::new())
+            .build()
+            .unwrap();
+        host.start().await.unwrap();
+        println!("\nready");
+        std::future::pending::<()>().await;
+    }
+
+    /// Starts a bridge in a process of its own, and waits until it is ready.
+    fn start(exchange: &Exchange, data: PathBuf, server: &str) -> Child {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "mcp_bridge::kills::bridge_process",
+                "--exact",
+                "--ignored",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env("DATA", data)
+            .env("SERVER", server)
+            .env("URL", &exchange.url)
+            .env("EXCHANGE", &exchange.settings.exchange_name)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = process.stdout.as_mut().unwrap();
+        let is_ready = BufReader::new(output)
+            .lines()
+            .map(Result::unwrap)
+            .any(|line| line == "ready");
+        assert!(is_ready, "the bridge ended by itself");
+        process
+    }
+
+    fn kill(mut process: Child) {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+
+    /// Kills a bridge in the middle of a payment, and lets one with `data` and `server` take over.
+    async fn check(data: &str, server: impl Fn(&Till) -> String) {
+        let Some(exchange) = Exchange::open().await else { return };
+        let till = Till::open().await;
+        let first = start(&exchange, till.folder.path().join("first"), &till.url);
+        let executor = RemoteToolExecutor::new(Arc::new(RequestClient::new(exchange.connect().await, "agent")))
+            .with_topic("tool.invoke.mcp.bridge")
+            .with_header(headers::TOOL_PROVIDER, "mcp")
+            .with_header(headers::MCP_SERVER, "till")
+            .with_time_limit(Duration::from_secs(20));
+        let calling = tokio::spawn(async move {
+            let cx = CallContext::new("s").with_turn("turn-1".into());
+            executor.execute(request("1", "pay", r#"{"n":0}"#), &cx).await
+        });
+        timeout(PATIENCE, till.paid.notified()).await.unwrap();
+        kill(first);
+        let next = start(&exchange, till.folder.path().join(data), &server(&till));
+        let ended = calling.await.unwrap();
+        kill(next);
+        exchange
+            .delete(&[
+                "bridge.tool-invoke-mcp-bridge",
+                "bridge.mcp-manage-bridge",
+                "mcp-bridge",
+            ])
+            .await;
+        let error = ended.unwrap_err();
+        assert_eq!(error.code(), ToolErrorCode::OutcomeUnknown, "{error}");
+        assert!(
+            !error.message().contains("no answer"),
+            "the next bridge answers: {error}"
+        );
+        assert_eq!(till.payments(), [0], "{data}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_call_whose_bridge_is_killed_is_unknown_and_paid_once() {
+        check("first", |till| till.url.clone()).await;
+        check("second", |till| till.url.clone()).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_call_that_comes_again_before_its_server_is_connected_is_unknown() {
+        // Nothing listens there, so the server is never connected.
+        check("first", |_| "http://127.0.0.1:9/mcp".to_owned()).await;
+        check("second", |_| String::new()).await;
+    }
+}

@@ -38,7 +38,12 @@ async fn each_change_of_the_index_is_an_event() {
     let mut events = host.servers.subscribe();
     let summary = |name: &str, tools: &[&str]| json!({"serverName": name, "summary": "Echoes texts.", "toolCount": tools.len(), "toolNames": tools});
     let next = async |events: &mut tokio::sync::broadcast::Receiver<McpServersIndexed>| -> Value {
-        serde_json::to_value(events.recv().await.unwrap()).unwrap()
+        let mut event = serde_json::to_value(events.recv().await.unwrap()).unwrap();
+        for server in event["servers"].as_array_mut().unwrap() {
+            let fingerprint = server.as_object_mut().unwrap().remove("fingerprint").unwrap();
+            assert_eq!(fingerprint.as_str().unwrap().len(), 64);
+        }
+        event
     };
     let servers = json!([summary("files", &["die"]), summary("mail", &["change"])]);
     assert_eq!(

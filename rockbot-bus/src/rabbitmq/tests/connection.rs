@@ -207,7 +207,7 @@ async fn a_broker_of_small_frames_takes_large_bodies_and_no_large_headers() {
     with_broker(async |broker| {
         let mut settings = broker.settings();
         let proxy = Proxy::start(&settings.host_name, settings.port).await;
-        proxy.propose_max_frame(4096);
+        proxy.propose_max_frame(8192);
         (settings.host_name, settings.port) = ("127.0.0.1".to_owned(), proxy.port);
         let bus = broker.bus_with(settings).await;
         let (seen, mut inbox) = inbox();
@@ -215,12 +215,12 @@ async fn a_broker_of_small_frames_takes_large_bodies_and_no_large_headers() {
         let sent = Arc::new(text(&"x".repeat(100_000)).with_header("key", "y".repeat(3000)));
         assert_eq!(bus.publish("a", Arc::clone(&sent)).await.unwrap(), Reach::Subscribers);
         assert_eq!(inbox.next().await.envelope, sent);
-        let large = text("x").with_header("key", "y".repeat(5000));
+        let large = text("x").with_header("key", "y".repeat(9000));
         let refused = bus.publish("a", large.into()).await.unwrap_err();
         let BusError::PropertyTooLong { size, limit, .. } = refused else {
             panic!("{refused:?}")
         };
-        assert!(size > 5000 && limit == 4096, "{size} {limit}");
+        assert!(size > 9000 && limit == 8192, "{size} {limit}");
         bus.publish("a", text("after").into()).await.unwrap();
         assert_eq!(
             (read(&inbox.next().await), proxy.connections()),

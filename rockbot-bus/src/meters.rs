@@ -47,6 +47,7 @@ pub(crate) fn refused() {
 }
 
 /// Counts a delivery that is not the first of its message.
+#[cfg(feature = "rabbitmq")]
 pub(crate) fn redelivered() {
     counter!(REDELIVERED).increment(1);
 }

@@ -27,6 +27,9 @@ pub mod files;
 mod html;
 #[cfg(all(test, feature = "files", feature = "pdf", feature = "rest"))]
 mod outside_text;
+#[cfg(test)]
+#[cfg(feature = "egress")]
+mod own_process;
 #[cfg(feature = "pdf")]
 mod pdf;
 #[cfg(feature = "rest")]

@@ -13,6 +13,9 @@ use rockbot_core::tool::{ToolError, ToolErrorCode};
 
 use super::resolver::Lookup;
 use super::*;
+use crate::own_process::passes_alone;
+#[cfg(target_os = "linux")]
+use crate::own_process::peak_growth;
 use crate::test_server::{TestServer, ok, response};
 
 /// A resolver with answers of its own, which records what it was asked.
@@ -496,17 +499,6 @@ fn nothing_goes_from_https_to_http() {
     assert!(matches!(refused, Err(EgressError::Downgrade)));
 }
 
-/// Runs a test of this file in a process of its own, with these variables, and returns whether it passed.
-fn passes_alone(test: &str, variables: &[(&str, &str)]) -> bool {
-    let name = format!("egress::tests::{test}");
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", &name, "--include-ignored", "--nocapture"]);
-    let output = command.envs(variables.iter().copied()).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    println!("{text}{}", String::from_utf8_lossy(&output.stderr));
-    text.contains("1 passed")
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_of_the_environment_is_not_used() {
     let proxy = TestServer::start(|_| ok("text/plain", b"proxy")).await;
@@ -524,7 +516,7 @@ async fn a_proxy_of_the_environment_is_not_used() {
     for exceptions in ["", "*", "127.0.0.1,localhost", "example.org"] {
         let variables = [&variables[..], &[("NO_PROXY", exceptions), ("no_proxy", exceptions)]].concat();
         assert!(
-            passes_alone("requests_go_to_the_server_itself", &variables),
+            passes_alone("egress::tests::requests_go_to_the_server_itself", &variables),
             "{exceptions}"
         );
     }
@@ -545,18 +537,10 @@ async fn requests_go_to_the_server_itself() {
     }
 }
 
-/// Returns the peak of the memory of this process so far, in bytes.
-#[cfg(target_os = "linux")]
-fn peak_memory() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    1024 * line.trim().trim_end_matches(" kB").parse::<usize>().unwrap()
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn hostile_bodies_need_little_memory() {
-    assert!(passes_alone("bodies_are_read_in_32_mebibytes", &[]));
+    assert!(passes_alone("egress::tests::bodies_are_read_in_32_mebibytes", &[]));
 }
 
 #[cfg(target_os = "linux")]
@@ -573,12 +557,13 @@ async fn bodies_are_read_in_32_mebibytes() {
     })
     .await;
     let client = EgressClient::new(local()).unwrap();
-    let before = peak_memory();
-    for path in ["/bomb", "/endless"] {
-        let response = client.fetch(get(&server.url(path))).await.unwrap();
-        assert_eq!((response.body.len(), response.is_cut), (5 << 20, true), "{path}");
-    }
-    let growth = peak_memory() - before;
+    let growth = peak_growth(async {
+        for path in ["/bomb", "/endless"] {
+            let response = client.fetch(get(&server.url(path))).await.unwrap();
+            assert_eq!((response.body.len(), response.is_cut), (5 << 20, true), "{path}");
+        }
+    })
+    .await;
     println!("peak memory grew by {} KiB", growth >> 10);
     assert!(growth < 32 << 20, "{growth}");
 }

@@ -7,6 +7,9 @@ use super::syntax::Lexer;
 /// Maximum number of entries of a map.
 const MAX_ENTRIES: usize = 1 << 16;
 
+/// Memory that a range takes, in bytes.
+const RANGE: usize = 64;
+
 /// Maximum number of UTF-16 units that a code stands for.
 const MAX_UNITS: usize = 16;
 
@@ -15,7 +18,11 @@ const MAX_UNITS: usize = 16;
 pub(super) struct Ranges<T>(Vec<(u32, u32, T)>);
 
 impl<T> Ranges<T> {
-    pub(super) fn new(mut ranges: Vec<(u32, u32, T)>) -> Self {
+    /// Sorts the ranges, and pays for the memory that they take. There are none if the budget does not allow it.
+    pub(super) fn new(mut ranges: Vec<(u32, u32, T)>, budget: &Budget) -> Self {
+        if !budget.spend(ranges.len() * RANGE) {
+            ranges = Vec::new();
+        }
         ranges.sort_by_key(|(first, ..)| *first);
         Self(ranges)
     }
@@ -50,7 +57,7 @@ impl CMap {
             values.clear();
             entries.truncate(MAX_ENTRIES);
         }
-        Self(Ranges::new(entries))
+        Self(Ranges::new(entries, budget))
     }
 
     /// Appends the text of a code. Returns `false` if the map has none.

@@ -204,6 +204,9 @@ impl<'i> Interpreter<'i> {
             }
             self.fonts.insert(id, font.clone());
         }
+        if self.named.len() >= MAX_FONTS {
+            self.named.clear();
+        }
         self.named.insert(name.to_owned(), font.clone());
         font
     }

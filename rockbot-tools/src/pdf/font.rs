@@ -91,7 +91,7 @@ impl Font {
         Self {
             codes: Codes::Bytes(page),
             to_unicode: None,
-            widths: Ranges::new(widths),
+            widths: Ranges::new(widths, file.budget),
             default_width: missing.filter(|_| has_widths),
             is_typewriter: name.contains("Courier") || name.contains("Mono"),
             unit: 0.001,
@@ -112,7 +112,7 @@ impl Font {
         Self {
             codes: if is_unicode { Codes::Unicode } else { Codes::Glyphs },
             to_unicode: None,
-            widths: Ranges::new(widths_of(widths)),
+            widths: Ranges::new(widths_of(widths), file.budget),
             default_width: Some(default.unwrap_or(1000.0)),
             is_typewriter: false,
             unit: 0.001,

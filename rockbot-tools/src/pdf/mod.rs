@@ -91,6 +91,9 @@ fn read_within(bytes: &[u8], budget: &Budget) -> Result<PdfText, PdfError> {
         read += 1;
         let (mut layout, resources) = (Layout::new(MAX_TEXT - text.len()), page.resources(&file));
         Interpreter::new(&file, &mut fonts, &mut layout, &resources).run(&page.content(&file));
+        if layout.is_full() {
+            budget.exceed();
+        }
         let own = layout.finish();
         has_text |= !own.is_empty();
         let shown = if own.is_empty() {

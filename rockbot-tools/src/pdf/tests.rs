@@ -5,6 +5,9 @@ use flate2::write::ZlibEncoder;
 use rockbot_core::testing::Mutations;
 
 use super::*;
+use crate::own_process::passes_alone;
+#[cfg(target_os = "linux")]
+use crate::own_process::peak_growth;
 
 /// Documents of four writers, and one of them with its objects in streams.
 const WRITTEN: [(&[u8], &str); 5] = [
@@ -245,6 +248,68 @@ fn bombs_are_read_up_to_the_budget() {
     let read = super::read(&pages("4 0 R")).unwrap();
     assert!(read.is_cut && read.markdown.contains("## Page 2000\n") && !read.markdown.contains("## Page 2001\n"));
     assert!(little(&pages("[4 0 R 4 0 R]")).unwrap().is_cut);
+}
+
+/// Returns small documents that are made to take memory, each with a name.
+#[cfg(target_os = "linux")]
+fn memory_bombs() -> [(&'static str, Vec<u8>); 9] {
+    let typeface = b"<< /Subtype /Type0 /Encoding /UniGB-UCS2-H /ToUnicode 6 0 R /DescendantFonts 6 0 R >>".to_vec();
+    let with = |text: &str, object: Vec<u8>| {
+        let fonts: String = (0..128)
+            .map(|number| format!("/F{number} {} 0 R ", number + 7))
+            .collect();
+        let content = compressed("", format!("BT {text} ET").as_bytes());
+        let more = [&[b"0".to_vec(), object][..], &vec![typeface.clone(); 64]].concat();
+        page_with(&format!("/Font << {fonts} >>"), content, &more)
+    };
+    let (shown, values) = ("/F0 9 Tf (a) Tj", "<41>".repeat(4 << 20));
+    let packed = |item: &str, count: usize| {
+        let objects = format!("9 0 [{}]", item.repeat(count));
+        with(shown, compressed("/Type /ObjStm /N 1 /First 4", objects.as_bytes()))
+    };
+    let map = format!("<0000> <ffff> [{}] endbfrange", "<0041>".repeat(1 << 16));
+    let widths = format!("[<< /W [0 [{}]] >>]", "1 ".repeat(250_000)).into_bytes();
+    let names: String = (0..1_000_000).map(|number| format!("/{number:x} 0 Tf ")).collect();
+    let fonts: String = (0..128).map(|number| format!("/F{number} 9 Tf (a) Tj ")).collect();
+    [
+        ("zeros", with(shown, compressed("", &vec![0; 256 << 20]))),
+        ("values between operators", with(&values, b"0".to_vec())),
+        (
+            "values of a character map",
+            with(shown, compressed("", values.as_bytes())),
+        ),
+        ("maps of fonts", with(&fonts, compressed("", map.as_bytes()))),
+        ("widths of fonts", with(&fonts, widths)),
+        ("names of fonts", with(&names, b"0".to_vec())),
+        ("numbers in an object", packed("0 ", 8 << 20)),
+        ("dictionaries in an object", packed("<</A[]>>", 80_000)),
+        (
+            "text",
+            with(&format!("/F0 9 Tf {}", "(abcdefgh)'".repeat(1 << 20)), b"0".to_vec()),
+        ),
+    ]
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn hostile_documents_take_bounded_memory() {
+    assert!(passes_alone("pdf::tests::documents_are_read_in_128_mebibytes", &[]));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+#[ignore = "hostile_documents_take_bounded_memory runs it, in a process of its own"]
+async fn documents_are_read_in_128_mebibytes() {
+    for (name, bomb) in memory_bombs() {
+        let growth = peak_growth(async {
+            let read = read(&bomb).map(|text| (text.markdown.len(), text.is_cut));
+            println!("{name}: {} bytes, {read:?}", bomb.len());
+            assert!(name != "text" || matches!(read, Ok((_, true))), "{read:?}");
+        })
+        .await;
+        println!("{name}: peak memory grew by {} KiB", growth >> 10);
+        assert!(growth < 128 << 20, "{name}: {growth}");
+    }
 }
 
 #[test]

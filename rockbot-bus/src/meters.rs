@@ -7,6 +7,8 @@ const CONFIRMED: &str = "rockbot.messaging.broker.confirmed";
 const RETURNED: &str = "rockbot.messaging.broker.returned";
 const REFUSED: &str = "rockbot.messaging.broker.refused";
 const REDELIVERED: &str = "rockbot.messaging.broker.redelivered";
+#[cfg(feature = "rabbitmq")]
+const SHORTENED: &str = "rockbot.messaging.broker.shortened";
 const RECONNECTS: &str = "rockbot.messaging.broker.reconnects";
 
 /// Registers the descriptions with the program's recorder, if it has one.
@@ -21,6 +23,11 @@ pub(crate) fn describe() {
     describe_counter!(
         REDELIVERED,
         "deliveries of messages that the broker had delivered before"
+    );
+    #[cfg(feature = "rabbitmq")]
+    describe_counter!(
+        SHORTENED,
+        "dead letters that are kept without some headers, which do not fit into a frame"
     );
     describe_counter!(RECONNECTS, "connections that were opened again");
 }
@@ -50,6 +57,12 @@ pub(crate) fn refused() {
 #[cfg(feature = "rabbitmq")]
 pub(crate) fn redelivered() {
     counter!(REDELIVERED).increment(1);
+}
+
+/// Counts a dead letter that has lost headers.
+#[cfg(feature = "rabbitmq")]
+pub(crate) fn shortened() {
+    counter!(SHORTENED).increment(1);
 }
 
 /// Counts a connection that is back.

@@ -23,16 +23,25 @@ const REASON: &str = "x-rockbot-reason";
 const ERROR: &str = "x-rockbot-error";
 /// The time when the message became a dead letter, in milliseconds.
 const AT: &str = "x-rockbot-dead-since";
-/// Maximum length of a recorded error, in bytes: headers share one frame.
+/// Maximum length of a recorded error, in bytes.
 const MAX_ERROR: usize = 4096;
+/// The part of a small frame that a recorded error may fill: the other properties of a message need up to half of the
+/// smallest.
+const ERROR_PART: usize = 8;
 
-/// Returns the headers of a dead letter.
-pub(super) fn headers(subscription: &str, reason: DeadLetterReason, why: &str) -> Vec<(&'static str, AMQPValue)> {
+/// Returns the headers of a dead letter, which share a frame of at most `max_frame` bytes with those of the message.
+pub(super) fn headers(
+    subscription: &str,
+    reason: DeadLetterReason,
+    why: &str,
+    max_frame: usize,
+) -> Vec<(&'static str, AMQPValue)> {
     let text = |text: &str| AMQPValue::LongString(text.into());
+    let max_error = MAX_ERROR.min(max_frame / ERROR_PART);
     vec![
         (SUBSCRIPTION, text(subscription)),
         (REASON, text(reason_name(reason))),
-        (ERROR, text(&why[..why.floor_char_boundary(MAX_ERROR)])),
+        (ERROR, text(&why[..why.floor_char_boundary(max_error)])),
         (AT, mapping::number(SystemClock.now().as_millis())),
     ]
 }
@@ -167,7 +176,9 @@ fn read(queue: &str, received: Received, settings: &RabbitMqSettings) -> DeadLet
     let topic = topic.unwrap_or_else(|| received.routing_key.as_str().to_owned());
     let envelope = settings.exchange_layout.envelope(properties, received.data);
     let delivery = Delivery::new(topic, envelope).with_attempt(attempts.unwrap_or(1));
-    DeadLetter::new(subscription, delivery, reason, Timestamp::from_millis(at)).with_last_error(last_error)
+    DeadLetter::new(subscription, delivery, reason, Timestamp::from_millis(at))
+        .with_last_error(last_error)
+        .with_omitted_headers(mapping::omitted_headers(properties))
 }
 
 /// Returns a field of the broker's latest trace of the message.

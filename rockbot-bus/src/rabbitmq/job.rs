@@ -8,7 +8,8 @@ use std::time::Duration;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
 use lapin::types::AMQPValue;
 use lapin::{Acker, BasicProperties};
-use rockbot_core::messaging::{BusError, DeadLetterReason, Delivery, Disposition, MessageEnvelope};
+use rockbot_core::messaging::{BusError, DeadLetterReason, Delivery, Disposition, MessageEnvelope, check_topic};
+use rockbot_core::support::loggable;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +57,8 @@ impl Job {
         }
         // Only what came through the default exchange was readdressed by a bus; a publisher's claim counts for nothing.
         let is_readdressed = delivery.exchange.as_str().is_empty();
-        let topic = mapping::header_text(&properties, TOPIC).filter(|_| is_readdressed);
+        let topic = mapping::header_text(&properties, TOPIC);
+        let topic = topic.filter(|topic| is_readdressed && check_topic(topic).is_ok());
         let layout = worker.link().settings.exchange_layout;
         let topic = topic.unwrap_or_else(|| match layout {
             ExchangeLayout::Topic => delivery.routing_key.as_str().to_owned(),
@@ -143,13 +145,16 @@ impl Job {
         if let Some(why) = self.too_large() {
             return self.bury(DeadLetterReason::Rejected, &why).await;
         }
-        let mut properties = self.readdressed(self.earlier, Vec::new(), KeptHeaders::All);
+        let mut properties = self.readdressed(self.earlier, Vec::new(), KeptHeaders::ALL);
         let (mut refusals, mut may_be_there) = (0, self.unfinished > 0);
         while refusals < MAX_REFUSALS {
             if may_be_there {
                 properties = mapping::resent(&properties);
             }
             let sent = self.send(queue, &properties).await;
+            if let Some(why) = never_fits(&sent) {
+                return self.bury(DeadLetterReason::Rejected, &why).await;
+            }
             may_be_there |= sent.is_err();
             // A full queue has room later.
             refusals += usize::from(!matches!(sent, Ok(Published::Refused)));
@@ -165,7 +170,7 @@ impl Job {
     /// acknowledgement keeps its place, but the next delivery would count as a further attempt.
     pub(super) async fn give_back(self, queue: &str) {
         let attempts = self.attempt().saturating_sub(1);
-        let properties = self.readdressed(attempts, Vec::new(), KeptHeaders::All);
+        let properties = self.readdressed(attempts, Vec::new(), KeptHeaders::ALL);
         let is_sent =
             self.too_large().is_none() && matches!(self.send(queue, &properties).await, Ok(Published::Routed));
         match is_sent {
@@ -213,32 +218,58 @@ impl Job {
     }
 
     /// Sends the message to its dead-letter queue and settles it. It is tried until the broker takes it or the consumer
-    /// ends: going back to its queue, the message would be handled again.
+    /// ends: going back to its queue, the message would be handled again. With the notes of a dead letter its headers may
+    /// be larger than a frame; those that have no room are left out.
     async fn bury(&mut self, reason: DeadLetterReason, why: &str) {
-        let (subscription, attempt) = (&self.worker.spec.name, self.attempt());
-        let headers = dead_letters::headers(subscription, reason, why);
+        let (subscription, attempt) = (self.worker.spec.name.clone(), self.attempt());
         let queue = self.worker.spec.dead_letters(&self.worker.link().settings);
         let id = &self.envelope.message_id;
-        log_dead_letter(subscription, &self.topic, id, attempt, reason, why);
-        let mut properties = self.readdressed(attempt, headers.clone(), KeptHeaders::All);
-        for refusals in 1.. {
+        log_dead_letter(&subscription, &self.topic, id, attempt, reason, why);
+        let (mut kept, mut refusals) = (KeptHeaders::ALL, 0);
+        loop {
+            let headers = dead_letters::headers(&subscription, reason, why, kept.max_frame);
+            let properties = self.readdressed(attempt, headers, kept);
             let sent = self.send(&queue, &properties).await;
+            match sent {
+                Err(BusError::PropertyTooLong { limit, .. }) if limit < kept.max_frame => {
+                    kept = kept.within(limit);
+                    continue;
+                }
+                Ok(Published::Routed) => self.note_omitted(&properties),
+                _ => {}
+            }
             if self.moved(sent).await.is_break() {
                 return;
             }
+            refusals += 1;
             if refusals == MAX_REFUSALS {
-                properties = self.readdressed(attempt, headers.clone(), KeptHeaders::Own);
+                kept = kept.own();
             }
+        }
+    }
+
+    /// Counts and logs a dead letter that has lost headers.
+    fn note_omitted(&self, properties: &BasicProperties) {
+        let omitted_headers = mapping::omitted_headers(properties);
+        if omitted_headers > 0 {
+            meters::shortened();
+            tracing::warn!(
+                subscription = %self.worker.spec.name, message_id = %loggable(self.envelope.message_id.as_str()),
+                omitted_headers, "a dead letter is kept without headers that do not fit into a frame"
+            );
         }
     }
 
     /// Sends the message to a retry queue and settles it.
     async fn postpone(&mut self, attempts: u32, delay: Duration) {
-        let properties = self.readdressed(attempts, Vec::new(), KeptHeaders::All);
+        let properties = self.readdressed(attempts, Vec::new(), KeptHeaders::ALL);
         let queue = self.worker.spec.queue(&self.worker.link().settings);
         for _ in 0..MAX_REFUSALS {
             let publisher = &self.worker.publisher;
             let sent = publisher.after(delay, &queue, &self.envelope.body, &properties).await;
+            if let Some(why) = never_fits(&sent) {
+                return self.bury(DeadLetterReason::Exhausted, &why).await;
+            }
             if self.moved(sent).await.is_break() {
                 return;
             }
@@ -276,6 +307,15 @@ impl Job {
         headers.push((TOPIC, AMQPValue::LongString((*self.topic).into())));
         headers.push((ATTEMPTS, mapping::number(attempts.into())));
         mapping::readdressed(&self.properties, headers, kept)
+    }
+}
+
+/// Returns the reason why a message cannot be moved with all of its headers: with the notes about its way they do not fit
+/// into a frame.
+fn never_fits(sent: &Result<Published, BusError>) -> Option<String> {
+    match sent {
+        Err(error @ BusError::PropertyTooLong { .. }) => Some(format!("it cannot be moved: {error}")),
+        _ => None,
     }
 }
 

@@ -25,6 +25,8 @@ const SHADOWED: &str = "x-rockbot-header-";
 pub(super) const TOPIC: &str = "x-rockbot-topic";
 /// The number of deliveries so far.
 pub(super) const ATTEMPTS: &str = "x-rockbot-attempts";
+/// The number of headers that a moved message has lost, since they do not fit into one frame.
+const OMITTED: &str = "x-rockbot-omitted";
 /// `true` on each copy of a message but the first, whose confirm was lost.
 const RESENT: &str = "x-rockbot-resent";
 
@@ -98,16 +100,38 @@ pub(super) fn header<'a>(properties: &'a BasicProperties, name: &str) -> Option<
 /// A setter of a property.
 type WithText = fn(BasicProperties, ShortString) -> BasicProperties;
 
-/// The headers that a message takes along on another way through the broker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KeptHeaders {
-    /// All that have room, those of the envelope first.
-    All,
-    /// Those of the envelope: the broker may have refused the message for another one.
-    Own,
+/// The headers that a message takes along on another way through the broker: as many as fit, those of its envelope first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeptHeaders {
+    /// `true` to keep those of others, too: the broker may have refused the message for one of them.
+    has_foreign: bool,
+    /// Maximum size of the frame in which they travel, in bytes.
+    pub(super) max_frame: usize,
 }
 
-/// Returns the properties of a message for another way through the broker: those of its envelope, and these headers.
+impl KeptHeaders {
+    /// All of the message, for the frames of any broker that took it.
+    pub(super) const ALL: Self = Self {
+        has_foreign: true,
+        max_frame: usize::MAX,
+    };
+
+    /// Leaves out the headers that are not of the envelope.
+    pub(super) fn own(self) -> Self {
+        Self {
+            has_foreign: false,
+            ..self
+        }
+    }
+
+    /// Sets the maximum size of the frame, in bytes.
+    pub(super) fn within(self, max_frame: usize) -> Self {
+        Self { max_frame, ..self }
+    }
+}
+
+/// Returns the properties of a message for another way through the broker: those of its envelope, and these headers. The
+/// number of headers for which there is no room is in a header of its own.
 ///
 /// A property that is not listed here could act on that way. The broker refuses a message with the user of another
 /// connection, drops one that has expired, and sends copies to the recipients in the headers `CC` and `BCC`.
@@ -116,11 +140,7 @@ pub(super) fn readdressed(
     added: Vec<(&str, AMQPValue)>,
     kept: KeptHeaders,
 ) -> BasicProperties {
-    let mut headers = kept_headers(properties, kept);
-    for (name, value) in added {
-        headers.insert(name.into(), value);
-    }
-    let mut moved = BasicProperties::default().with_headers(headers);
+    let mut moved = BasicProperties::default();
     let texts: [(_, WithText); 7] = [
         (properties.message_id(), BasicProperties::with_message_id),
         (properties.kind(), BasicProperties::with_type),
@@ -138,10 +158,22 @@ pub(super) fn readdressed(
     if let Some(seconds) = *properties.timestamp() {
         moved = moved.with_timestamp(seconds);
     }
-    match *properties.delivery_mode() {
-        Some(PERSISTENT) => moved.with_delivery_mode(PERSISTENT),
-        _ => moved,
+    if *properties.delivery_mode() == Some(PERSISTENT) {
+        moved = moved.with_delivery_mode(PERSISTENT);
     }
+    let mut headers = FieldTable::default();
+    for (name, value) in added {
+        headers.insert(name.into(), value);
+    }
+    let moved = moved.with_headers(headers.clone());
+    keep_headers(&mut headers, properties, kept, frame_size(&moved));
+    moved.with_headers(headers)
+}
+
+/// Returns the number of headers that a moved message has lost.
+pub(super) fn omitted_headers(properties: &BasicProperties) -> u32 {
+    let omitted = header_number(properties, OMITTED).and_then(|omitted| u32::try_from(omitted).ok());
+    omitted.unwrap_or_default()
 }
 
 /// Returns `true` if the headers of a message are too large to take along on another way through the broker.
@@ -152,18 +184,28 @@ pub(super) fn has_large_headers(properties: &BasicProperties) -> bool {
         > MAX_HEADERS
 }
 
-fn kept_headers(properties: &BasicProperties, kept: KeptHeaders) -> FieldTable {
+/// Adds the headers of a message to those in `headers`, whose frame has `size` bytes.
+fn keep_headers(headers: &mut FieldTable, properties: &BasicProperties, kept: KeptHeaders, size: usize) {
     let is_own = |name: &str| name.starts_with("rb-") || name.starts_with("x-rockbot-");
-    let own = movable_headers(properties).filter(|(name, _)| is_own(name));
-    let foreign = movable_headers(properties).filter(|(name, _)| kept == KeptHeaders::All && !is_own(name));
-    let (mut headers, mut room) = (FieldTable::default(), MAX_HEADERS);
+    let added = headers.clone();
+    let former = || movable_headers(properties).filter(|(name, _)| !added.contains_key(name));
+    let own = former().filter(|(name, _)| is_own(name));
+    let foreign = former().filter(|(name, _)| !is_own(name));
+    let (note, mut omitted) = (number(0), 0);
+    let room = kept.max_frame.saturating_sub(size + header_size(OMITTED, &note));
+    let mut room = room.min(MAX_HEADERS);
     for (name, value) in own.chain(foreign) {
-        if let Some(left) = room.checked_sub(header_size(name, value)) {
-            headers.insert(name.into(), value.clone());
-            room = left;
+        match room.checked_sub(header_size(name, value)) {
+            Some(left) if kept.has_foreign || is_own(name) => {
+                headers.insert(name.into(), value.clone());
+                room = left;
+            }
+            _ => omitted += 1,
         }
     }
-    headers
+    if omitted > 0 {
+        headers.insert(OMITTED.into(), number(omitted));
+    }
 }
 
 /// Returns the headers that do not act on the way of a message: not the trace of its former ways, from which the broker
@@ -177,7 +219,7 @@ fn movable_headers(properties: &BasicProperties) -> impl Iterator<Item = (&str, 
     let headers = properties.headers().iter().flat_map(|table| table.inner());
     headers
         .map(|(name, value)| (name.as_str(), value))
-        .filter(move |(name, _)| !is_trace(name) && !matches!(*name, "CC" | "BCC"))
+        .filter(move |(name, _)| !is_trace(name) && !matches!(*name, "CC" | "BCC" | OMITTED))
         // No bus reads a nested value, and its size is not known without writing it.
         .filter(|(_, value)| !matches!(value, AMQPValue::FieldArray(_) | AMQPValue::FieldTable(_)))
 }

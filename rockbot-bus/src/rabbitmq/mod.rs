@@ -15,7 +15,8 @@
 //!   connection, under the same message id, for up to [`RabbitMqSettings::publish_wait`]. Every copy but the first has
 //!   the header `x-rockbot-resent` and counts as a further attempt: another consumer may have got the first one.
 //! * A message whose properties and headers are larger than a frame of the broker (`frame_max`) is refused with
-//!   [`BusError::PropertyTooLong`]; its body may be.
+//!   [`BusError::PropertyTooLong`]; its body may be. One that only has no room for the notes of a retry becomes a dead
+//!   letter, and a dead letter leaves out the headers that have no room: [`DeadLetter::omitted_headers`] counts them.
 //! * No operation waits longer than `publish_wait` for a broker that does not answer.
 //! * A message that no queue is bound to comes back, and publishing returns
 //!   [`Reach::NoSubscribers`]. A full queue is [`BusError::Rejected`].
@@ -43,6 +44,7 @@
 //! | `rockbot.messaging.broker.returned` | messages that came back, since no queue is bound to their topic |
 //! | `rockbot.messaging.broker.refused` | messages that were refused, since a queue is full |
 //! | `rockbot.messaging.broker.redelivered` | deliveries of messages that the broker had delivered before |
+//! | `rockbot.messaging.broker.shortened` | dead letters without some headers, which do not fit into a frame |
 //! | `rockbot.messaging.broker.reconnects` | connections that were opened again |
 //!
 //! [`Delivery::attempt`]: rockbot_core::messaging::Delivery::attempt

@@ -93,7 +93,7 @@ impl Publisher {
         let level = delay.max(min).next_power_of_two();
         let step = mapping::number(level);
         let expiration = delay.to_string();
-        let properties = mapping::readdressed(properties, vec![(RETRY_DELAY, step)], KeptHeaders::All);
+        let properties = mapping::readdressed(properties, vec![(RETRY_DELAY, step)], KeptHeaders::ALL);
         let properties = properties.with_expiration(expiration.as_str().into());
         let exchange = topology::retry_exchange(settings);
         let route = Route {

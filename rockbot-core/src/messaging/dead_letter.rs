@@ -55,6 +55,10 @@ pub struct DeadLetter {
     pub last_error: String,
     /// The time when it became a dead letter.
     pub at: Timestamp,
+    /// The number of headers of the message that the broker has no room for beside the notes of a dead letter, and that
+    /// are lost. Default: 0.
+    #[serde(default)]
+    pub omitted_headers: u32,
 }
 
 impl DeadLetter {
@@ -68,6 +72,7 @@ impl DeadLetter {
             attempts: delivery.attempt,
             last_error: String::new(),
             at,
+            omitted_headers: 0,
         }
     }
 
@@ -75,6 +80,13 @@ impl DeadLetter {
     #[must_use]
     pub fn with_last_error(mut self, last_error: impl Into<String>) -> Self {
         self.last_error = last_error.into();
+        self
+    }
+
+    /// Sets the number of headers that the message has lost. Default: 0.
+    #[must_use]
+    pub fn with_omitted_headers(mut self, count: u32) -> Self {
+        self.omitted_headers = count;
         self
     }
 }

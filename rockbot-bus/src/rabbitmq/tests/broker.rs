@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use lapin::Channel;
 use lapin::options::{ExchangeDeleteOptions, QueueDeclareOptions};
-use lapin::types::FieldTable;
+use lapin::types::{AMQPValue, FieldTable};
 use rockbot_core::messaging::Bus as _;
 use rockbot_core::{IdSource as _, RandomIds};
 use tokio::time;
@@ -134,4 +134,18 @@ impl TestBroker {
         }
         let _ = self.admin.close(Duration::ZERO).await;
     }
+}
+
+/// Returns a text as the broker's clients send it in headers and arguments.
+pub(super) fn long(text: &str) -> AMQPValue {
+    AMQPValue::LongString(text.into())
+}
+
+/// Returns headers or arguments.
+pub(super) fn table<const N: usize>(entries: [(&str, AMQPValue); N]) -> FieldTable {
+    let mut table = FieldTable::default();
+    for (name, value) in entries {
+        table.insert(name.into(), value);
+    }
+    table
 }

@@ -18,8 +18,18 @@ use crate::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 
 /// Connects a bus through a proxy.
 pub(super) async fn behind_proxy(broker: &TestBroker) -> (Arc<RabbitMqBus>, Proxy) {
+    behind_proxy_of(broker, |_| {}).await
+}
+
+/// Connects a bus with a maximum size of frames of 8192 bytes.
+pub(super) async fn with_small_frames(broker: &TestBroker) -> (Arc<RabbitMqBus>, Proxy) {
+    behind_proxy_of(broker, |proxy| proxy.propose_max_frame(8192)).await
+}
+
+async fn behind_proxy_of(broker: &TestBroker, prepare: impl FnOnce(&Proxy)) -> (Arc<RabbitMqBus>, Proxy) {
     let mut settings = broker.settings();
     let proxy = Proxy::start(&settings.host_name, settings.port).await;
+    prepare(&proxy);
     (settings.host_name, settings.port) = ("127.0.0.1".to_owned(), proxy.port);
     (broker.bus_with(settings).await, proxy)
 }
@@ -205,11 +215,7 @@ async fn a_reply_survives_a_cut_if_its_queue_does() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_of_small_frames_takes_large_bodies_and_no_large_headers() {
     with_broker(async |broker| {
-        let mut settings = broker.settings();
-        let proxy = Proxy::start(&settings.host_name, settings.port).await;
-        proxy.propose_max_frame(8192);
-        (settings.host_name, settings.port) = ("127.0.0.1".to_owned(), proxy.port);
-        let bus = broker.bus_with(settings).await;
+        let (bus, proxy) = with_small_frames(broker).await;
         let (seen, mut inbox) = inbox();
         let _subscription = bus.on("a", &broker.name("s"), seen).await.unwrap();
         let sent = Arc::new(text(&"x".repeat(100_000)).with_header("key", "y".repeat(3000)));

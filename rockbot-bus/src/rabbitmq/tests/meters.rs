@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use rockbot_core::messaging::{Disposition, MessagePublisher as _, MessageSubscriberExt as _, Reach};
 
 use super::broker::{inbox, text, until, with_broker};
-use super::proxy::Proxy;
+use super::connection::behind_proxy;
 
 /// One thread, since the recorder is that of the thread.
 #[tokio::test]
@@ -18,10 +18,7 @@ async fn messages_and_connections_are_counted() {
     let mut has_broker = false;
     with_broker(async |broker| {
         has_broker = true;
-        let mut settings = broker.settings();
-        let proxy = Proxy::start(&settings.host_name, settings.port).await;
-        (settings.host_name, settings.port) = ("127.0.0.1".to_owned(), proxy.port);
-        let bus = broker.bus_with(settings).await;
+        let (bus, proxy) = behind_proxy(broker).await;
         assert_eq!(bus.publish("a", text("x").into()).await.unwrap(), Reach::NoSubscribers);
         let (seen, mut inbox) = inbox();
         let subscription = bus.on("a", &broker.name("s"), seen).await.unwrap();
@@ -42,14 +39,7 @@ async fn messages_and_connections_are_counted() {
         until("it is consumed again", async || broker.counts(&queue).await == (0, 1)).await;
     })
     .await;
-    let mut counted = BTreeMap::new();
-    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
-        if let (Some(name), DebugValue::Counter(count)) =
-            (key.key().name().strip_prefix("rockbot.messaging.broker."), value)
-        {
-            counted.insert(name.to_owned(), count);
-        }
-    }
+    let counted = counted(&snapshotter);
     if !has_broker {
         return;
     }
@@ -59,4 +49,17 @@ async fn messages_and_connections_are_counted() {
         counted["published"] > counted["returned"] + counted["confirmed"],
         "one was sent twice: {counted:?}"
     );
+}
+
+/// Returns what was counted, without the prefix that all names share.
+pub(super) fn counted(snapshotter: &Snapshotter) -> BTreeMap<String, u64> {
+    let mut counted = BTreeMap::new();
+    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+        if let (Some(name), DebugValue::Counter(count)) =
+            (key.key().name().strip_prefix("rockbot.messaging.broker."), value)
+        {
+            counted.insert(name.to_owned(), count);
+        }
+    }
+    counted
 }

@@ -4,6 +4,7 @@ mod broker;
 mod connection;
 mod fanout;
 mod faults;
+mod frames;
 mod meters;
 mod moved;
 mod node;

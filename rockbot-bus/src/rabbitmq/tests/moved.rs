@@ -12,21 +12,9 @@ use rockbot_core::messaging::{
     MessageSubscriberExt as _, RetryPolicy, SubscribeOptions,
 };
 
-use super::broker::{TestBroker, inbox, read, text, until, with_broker};
+use super::broker::{TestBroker, inbox, long, read, table, text, until, with_broker};
 use crate::rabbitmq::mapping::{self, KeptHeaders};
 use crate::rabbitmq::{ExchangeLayout, topology};
-
-fn long(text: &str) -> AMQPValue {
-    AMQPValue::LongString(text.into())
-}
-
-fn table<const N: usize>(entries: [(&str, AMQPValue); N]) -> FieldTable {
-    let mut table = FieldTable::default();
-    for (name, value) in entries {
-        table.insert(name.into(), value);
-    }
-    table
-}
 
 fn list(texts: &[&str]) -> AMQPValue {
     AMQPValue::FieldArray(texts.iter().map(|text| long(text)).collect::<Vec<_>>().into())
@@ -93,10 +81,11 @@ fn a_moved_message_takes_along_what_its_envelope_needs() {
         ("x-rockbot-attempts", AMQPValue::LongInt(2)),
     );
     let all = table([source.clone(), ("foreign", AMQPValue::LongInt(1)), attempts.clone()]);
-    let moved = mapping::readdressed(&acting, added(), KeptHeaders::All);
+    let moved = mapping::readdressed(&acting, added(), KeptHeaders::ALL);
     assert_eq!(moved, properties.clone().with_headers(all));
-    let moved = mapping::readdressed(&acting, added(), KeptHeaders::Own);
-    assert_eq!(moved, properties.with_headers(table([source, attempts])));
+    let moved = mapping::readdressed(&acting, added(), KeptHeaders::ALL.own());
+    let omitted = ("x-rockbot-omitted", AMQPValue::LongLongInt(1));
+    assert_eq!(moved, properties.with_headers(table([source, attempts, omitted])));
 }
 
 /// A further copy says so on each way through the broker, and to no reader of headers.
@@ -105,7 +94,7 @@ fn a_further_copy_is_marked_outside_its_headers() {
     let first = mapping::properties(&text("x").with_header("resent", "by hand"), true).unwrap();
     let further = mapping::resent(&first);
     assert_eq!([&first, &further].map(mapping::is_resent), [false, true]);
-    let moved = mapping::readdressed(&further, Vec::new(), KeptHeaders::Own);
+    let moved = mapping::readdressed(&further, Vec::new(), KeptHeaders::ALL.own());
     assert!(mapping::is_resent(&moved));
     for layout in [ExchangeLayout::Topic, ExchangeLayout::Fanout] {
         let [read, expected] = [&moved, &first].map(|properties| layout.envelope(properties, b"x".to_vec()));
@@ -122,9 +111,19 @@ fn moved_headers_fit_into_one_frame() {
         ("z", long("last")),
     ]));
     assert!(mapping::has_large_headers(&properties));
-    let moved = mapping::readdressed(&properties, Vec::new(), KeptHeaders::All);
-    let expected = table([("rb-b", long(&half)), ("z", long("last"))]);
+    let moved = mapping::readdressed(&properties, Vec::new(), KeptHeaders::ALL);
+    let omitted = |count| ("x-rockbot-omitted", AMQPValue::LongLongInt(count));
+    let expected = table([("rb-b", long(&half)), ("z", long("last")), omitted(1)]);
     assert_eq!(moved.headers().as_ref(), Some(&expected));
+    let added = vec![("rb-b", long("replaced"))];
+    let small = mapping::readdressed(&moved, added, KeptHeaders::ALL.within(8192));
+    let expected = table([("rb-b", long("replaced")), ("z", long("last"))]);
+    assert_eq!(small.headers().as_ref(), Some(&expected));
+    let small = mapping::readdressed(&moved, Vec::new(), KeptHeaders::ALL.within(8192));
+    assert_eq!(
+        small.headers().as_ref(),
+        Some(&table([("z", long("last")), omitted(1)]))
+    );
     let mut many = text("x");
     for number in 0..20_000 {
         many = many.with_header(format!("{number}"), "");

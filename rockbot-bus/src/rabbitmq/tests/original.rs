@@ -12,20 +12,8 @@ use rockbot_core::messaging::{
     DeadLetterReason, DeadLetters as _, MessageEnvelope, MessagePublisher as _, MessageSubscriberExt as _,
 };
 
-use super::broker::{TestBroker, inbox, read, text, until, with_broker};
+use super::broker::{TestBroker, inbox, long, read, table, text, until, with_broker};
 use crate::rabbitmq::mapping;
-
-fn long(text: &str) -> AMQPValue {
-    AMQPValue::LongString(text.into())
-}
-
-fn table<const N: usize>(entries: [(&str, AMQPValue); N]) -> FieldTable {
-    let mut table = FieldTable::default();
-    for (name, value) in entries {
-        table.insert(name.into(), value);
-    }
-    table
-}
 
 /// Declares a subscription as the original does: byte for byte the arguments that it passes.
 async fn subscribe_as_original(broker: &TestBroker, name: &str, topic: &str) -> lapin::Channel {

@@ -66,15 +66,13 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     if is_plain_line(text.as_bytes()) {
         return Cow::Borrowed(text);
     }
-    let is_tidy =
-        !text.contains(|c: char| c.is_whitespace() && c != ' ') && !text.contains("  ") && text == text.trim();
-    match (defused(text), is_tidy) {
-        (text, true) => text,
-        (text, false) => {
-            let words: Vec<_> = text.split_whitespace().collect();
-            Cow::Owned(words.join(" "))
-        }
+    // What is hidden may stand beside spaces.
+    let text = defused(text);
+    if is_tidy(&text) {
+        return text;
     }
+    let words: Vec<_> = text.split_whitespace().collect();
+    Cow::Owned(words.join(" "))
 }
 
 /// Returns `text` [defused](defused), with every line indented: none of them looks like a heading, an entry or a mark of
@@ -109,6 +107,11 @@ fn is_plain_line(text: &[u8]) -> bool {
             .iter()
             .zip(text.iter().skip(1))
             .fold(true, |all, pair| all & is_spaced(pair))
+}
+
+/// Returns `true` for text without line breaks, tabs, repeated spaces and spaces at its ends.
+fn is_tidy(text: &str) -> bool {
+    !text.contains(|c: char| c.is_whitespace() && c != ' ') && !text.contains("  ") && text == text.trim()
 }
 
 /// Returns `true` for a byte that no rule is about.
@@ -192,6 +195,14 @@ mod tests {
         ] {
             assert_eq!(defused(text), text);
         }
+    }
+
+    #[test]
+    fn spaces_beside_hidden_characters_are_no_spaces_at_the_end() {
+        for text in ["tea \u{fe00}", "\u{200b} tea", " \u{200b} tea\u{200b}"] {
+            assert_eq!(one_line(text), "tea");
+        }
+        assert_eq!(one_line("green \u{200b} tea"), "green tea");
     }
 
     proptest! {

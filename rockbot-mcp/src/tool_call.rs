@@ -1,6 +1,6 @@
 //! The calls of a server's tools.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,8 +12,10 @@ use rmcp::model::{
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 use rockbot_core::CallContext;
 use rockbot_core::tool::{
-    Effect, Recovery, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse,
+    ArgumentSchema, Effect, Recovery, SchemaError, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest,
+    ToolInvokeResponse,
 };
+use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::connection::{ListedTool, text_of};
@@ -34,12 +36,42 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// Time in which a cancellation is sent.
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 
+/// A call of a server's tool, from which each of its requests is made.
+#[derive(Debug)]
+pub(crate) struct ServerCall<'a> {
+    tool: &'a str,
+    /// The arguments, as the text of an object.
+    text: &'a str,
+    /// The arguments of the first request. Few calls need another one, which parses them again.
+    parsed: Option<JsonObject>,
+}
+
+impl<'a> ServerCall<'a> {
+    /// Creates a call. `arguments` are the parsed `text`.
+    pub(crate) fn new(tool: &'a str, text: &'a str, arguments: JsonObject) -> Self {
+        Self {
+            tool,
+            text,
+            parsed: Some(arguments),
+        }
+    }
+
+    fn params(&mut self) -> CallToolRequestParams {
+        let again = || serde_json::from_str(self.text).expect("the arguments were parsed before");
+        let arguments = self.parsed.take().unwrap_or_else(again);
+        CallToolRequestParams::new(self.tool.to_owned()).with_arguments(arguments)
+    }
+}
+
 /// The executor of one tool of a server.
 #[derive(Debug)]
 pub(crate) struct TypedTool {
     service: Arc<Service>,
     tool: String,
     effect: Effect,
+    schema: Value,
+    /// The schema, compiled by the first call: of a thousand tools few are called.
+    arguments: OnceLock<Result<ArgumentSchema, SchemaError>>,
 }
 
 impl TypedTool {
@@ -48,6 +80,23 @@ impl TypedTool {
             tool: listed.name.clone(),
             effect: service.server.effect(listed.claimed),
             service,
+            schema: listed.schema.clone(),
+            arguments: OnceLock::new(),
+        }
+    }
+}
+
+impl TypedTool {
+    /// Parses the arguments and validates them against the schema.
+    fn arguments(&self, request: &ToolInvokeRequest) -> Result<JsonObject, ToolError> {
+        let schema = self.arguments.get_or_init(|| ArgumentSchema::compile(&self.schema));
+        let schema = schema
+            .as_ref()
+            .map_err(|error| ToolError::execution_failed(error.to_string()))?;
+        match schema.check(&request.arguments) {
+            Ok(Value::Object(arguments)) => Ok(arguments),
+            Ok(_) => Err(ToolError::invalid_arguments("the arguments are no JSON object")),
+            Err(error) => Err(error.into_tool_error(&request.tool_name)),
         }
     }
 }
@@ -55,17 +104,20 @@ impl TypedTool {
 #[async_trait]
 impl ToolExecutor for TypedTool {
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
-        let arguments: JsonObject = serde_json::from_str(&request.arguments)
-            .map_err(|error| ToolError::invalid_arguments(format!("the arguments are no JSON object: {error}")))?;
-        call(&self.service, request, &self.tool, arguments, self.effect, cx).await
+        let (arguments, text) = (self.arguments(&request)?, request.arguments.clone());
+        let asked = ServerCall::new(&self.tool, &text, arguments);
+        call(&self.service, request, asked, self.effect, cx).await
     }
 
     async fn recover(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Recovery {
-        let arguments = serde_json::from_str::<JsonObject>(&request.arguments);
-        match (self.service.bridged(), arguments) {
-            (Some(link), Ok(arguments)) => link.recover(request, &self.tool, arguments, cx).await,
-            _ => Recovery::Unknown,
+        match self.service.bridged() {
+            Some(link) => link.recover(request, &self.tool, cx).await,
+            None => Recovery::Unknown,
         }
+    }
+
+    fn checks_arguments(&self) -> bool {
+        true
     }
 }
 
@@ -81,35 +133,36 @@ fn answer(request: ToolInvokeRequest, result: &CallToolResult) -> ToolInvokeResp
 pub(crate) async fn call(
     service: &Service,
     request: ToolInvokeRequest,
-    tool: &str,
-    arguments: JsonObject,
+    asked: ServerCall<'_>,
     effect: Effect,
     cx: &CallContext,
 ) -> Result<ToolInvokeResponse, ToolError> {
     if let Some(link) = service.bridged() {
         service.called.notify_one();
-        return link.call(request, tool, arguments, effect, cx).await;
+        // Boxed: calls of the host's own servers would have room for this otherwise. So are the rare ways below.
+        return Box::pin(link.call(&request, asked.tool, asked.text, effect, cx)).await;
     }
-    let result = call_here(service, tool, arguments, effect, cx).await?;
+    let result = call_here(service, asked, effect, cx).await?;
     Ok(answer(request, &result))
 }
 
 /// Calls a tool of a server that this host itself is connected to.
 async fn call_here(
     service: &Service,
-    tool: &str,
-    arguments: JsonObject,
+    mut asked: ServerCall<'_>,
     effect: Effect,
     cx: &CallContext,
 ) -> Result<CallToolResult, ToolError> {
-    let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     let may_repeat = effect != Effect::Mutating;
-    let live = connected(service).await?;
+    let live = match service.live() {
+        Some(live) => live,
+        None => Box::pin(connected(service)).await?,
+    };
     service.called.notify_one();
-    match call_once(&live, params.clone(), &service.server, cx).await {
+    match call_once(&live, &mut asked, &service.server, cx).await {
         Err(error) if may_repeat && is_lost(&error) => {
-            let live = connected(service).await?;
-            let again = call_once(&live, params, &service.server, cx).await;
+            let live = Box::pin(connected(service)).await?;
+            let again = Box::pin(call_once(&live, &mut asked, &service.server, cx)).await;
             again.map_err(|error| failed(service, error, effect))
         }
         result => result.map_err(|error| failed(service, error, effect)),
@@ -155,7 +208,7 @@ pub(crate) async fn connected(service: &Service) -> Result<Arc<Live>, ToolError>
 /// Makes a call, with as many requests as the server needs answers of the host.
 async fn call_once(
     live: &Live,
-    params: CallToolRequestParams,
+    asked: &mut ServerCall<'_>,
     server: &McpServer,
     cx: &CallContext,
 ) -> Result<CallToolResult, ServiceError> {
@@ -163,7 +216,7 @@ async fn call_once(
     let _ended = running.end_on_drop();
     let limit = server.time_limit;
     let result = tokio::select! {
-        result = rounds(live, params, server.name(), &running) => result,
+        result = rounds(live, asked, server.name(), &running) => result,
         () = running.worked_for(limit) => Err(ServiceError::Timeout { timeout: limit }),
     };
     if result.as_ref().is_err_and(is_lost) {
@@ -175,12 +228,13 @@ async fn call_once(
 /// Sends the call until the server has all answers that it asks for.
 async fn rounds(
     live: &Live,
-    mut params: CallToolRequestParams,
+    call: &mut ServerCall<'_>,
     server: &str,
     running: &Arc<RunningCall>,
 ) -> Result<CallToolResult, ServiceError> {
+    let mut params = call.params();
     for round in 1..=MAX_ROUNDS {
-        let asked = match round_trip(live, params.clone(), running).await? {
+        let asked = match round_trip(live, params, running).await? {
             ServerResult::CallToolResult(result) => return Ok(result),
             // A reply without any member of a result: some servers answer so when a tool returns nothing.
             ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_) => return Ok(CallToolResult::default()),
@@ -190,10 +244,11 @@ async fn rounds(
         let requests = asked.input_requests.unwrap_or_default();
         if requests.is_empty() {
             // The server only wants to be asked again.
-            sleep(AGAIN * round).await;
+            Box::pin(sleep(AGAIN * round)).await;
         }
-        let responses = live.answers.to_all(server, requests, running).await;
+        let responses = Box::pin(live.answers.to_all(server, requests, running)).await;
         let responses = responses.map_err(ServiceError::McpError)?;
+        params = call.params();
         params.input_responses = (!responses.is_empty()).then_some(responses);
         params.request_state = asked.request_state;
     }

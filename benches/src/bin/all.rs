@@ -232,7 +232,7 @@ fn mcp<'a>() -> Vec<Ratio<'a>> {
         must: "1.2",
     };
     let find = Ratio {
-        lengths: [10, 110],
+        lengths: [100, 2_100],
         floor: driver(&["floor-find"]),
         ours: driver(&["find"]),
         must: "",

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::errors::{listed, service};
 use crate::naming::tool_name;
 use crate::servers::McpServers;
-use crate::tool_call::{call, connected};
+use crate::tool_call::{ServerCall, call, connected};
 
 const NAME: &str = "mcp_invoke_tool";
 
@@ -49,19 +49,25 @@ impl ToolExecutor for Invoke {
         let tool = listed(&service, &args.tool_name)?;
         let schema = ArgumentSchema::compile(&tool.schema);
         let schema = schema.map_err(|error| ToolError::execution_failed(error.to_string()))?;
-        let text = Value::Object(args.arguments).to_string();
+        let mut text = Value::Object(args.arguments).to_string();
         let effect = service.server.effect(tool.claimed);
-        let checked = schema.check(&text).or_else(|error| {
-            // A call that changes something could change more without a filter.
-            let left = (effect == Effect::Pure).then(|| without_optional_nulls(&tool.schema, &text));
-            left.flatten().map_or(Err(error), |left| schema.check(&left))
-        });
-        let checked = checked.map_err(|error| error.into_tool_error(&tool_name(service.server.name(), &tool.name)))?;
-        // A schema that fits is that of an object.
-        let arguments = checked.as_object().cloned().unwrap_or_default();
-        let names = vec![tool_name(service.server.name(), &tool.name)];
-        let response = call(&service, request, &tool.name, arguments, effect, cx).await?;
-        Ok(response.with_activates(names))
+        let mut checked = schema.check(&text);
+        // A call that changes something could change more without a filter.
+        if checked.is_err()
+            && effect == Effect::Pure
+            && let Some(left) = without_optional_nulls(&tool.schema, &text)
+        {
+            (checked, text) = (schema.check(&left), left);
+        }
+        let name = tool_name(service.server.name(), &tool.name);
+        let arguments = match checked.map_err(|error| error.into_tool_error(&name))? {
+            Value::Object(arguments) => arguments,
+            // A schema that fits is that of an object.
+            _ => Map::new(),
+        };
+        let asked = ServerCall::new(&tool.name, &text, arguments);
+        let response = call(&service, request, asked, effect, cx).await?;
+        Ok(response.with_activates(vec![name]))
     }
 
     /// Returns the effect of the called tool.

@@ -43,9 +43,8 @@ fn check_start(arguments: &str) -> Result<(), String> {
 }
 
 fn is_too_deep(json: &[u8]) -> bool {
-    // A level takes two brackets, so a short text cannot be too deep. Text with unclosed brackets is invalid JSON,
-    // and the parser has a limit of its own.
-    if json.len() < 2 * (MAX_ARGUMENT_DEPTH + 1) {
+    // A text with few opening brackets cannot be too deep, wherever they stand.
+    if opening_brackets(json) <= MAX_ARGUMENT_DEPTH {
         return false;
     }
     let mut depth = 0_usize;
@@ -62,6 +61,15 @@ fn is_too_deep(json: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Counts the opening brackets. The sums of parts fit into a byte, so that the compiler compares many bytes at once.
+fn opening_brackets(json: &[u8]) -> usize {
+    let is_opening = |byte: &u8| u8::from((*byte == b'{') | (*byte == b'['));
+    let parts = json.chunks(usize::from(u8::MAX));
+    parts
+        .map(|part| usize::from(part.iter().map(is_opening).sum::<u8>()))
+        .sum()
 }
 
 fn skip_string<'a>(bytes: &mut impl Iterator<Item = &'a u8>) {

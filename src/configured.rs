@@ -30,6 +30,7 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | feedback from corrections and failing tools, and a judgement of each ended session | with `Feedback.Enabled`, or any other setting there; a model call a session |
 /// | one search over agents, MCP servers, tools, guides and skills | with `ServiceSearch.Enabled` or any other setting there |
 /// | tools of MCP servers, with the feature `mcp` | with any setting in `Mcp` |
+/// | tools of the MCP servers of bridges on the bus that the builder is given, with the feature `mcp` | with `McpProxy.Enabled` or any other setting there |
 /// | the agent's own tools as an MCP server, with the feature `mcp-server` | with `McpServer.Enabled` or any other setting there |
 /// | `web_search` and `web_browse`, in a group that the model activates; the text of PDF documents with the feature `pdf` | with the feature `web`, and `WebTools.Enabled` or any other setting there |
 /// | tools of HTTP interfaces: `RestTools.Endpoints`, `RestTools.OpenApi` | with the feature `rest`, and any setting there |
@@ -105,16 +106,33 @@ impl FromConfig for AgentHost {
             true => builder.add(ServiceSearch::new()),
             false => builder,
         };
-        #[cfg(feature = "mcp")]
-        let builder = match config.section("Mcp")?.is_set() {
-            true => builder.add(rockbot_mcp::McpTools::default()),
-            false => builder,
-        };
+        let builder = mcp(builder, config)?;
         let builder = match settings.agent_host.safe_links {
             true => builder.answer_filter(SafeLinks::new()),
             false => builder,
         };
         tools(builder, config)
+    }
+}
+
+/// Adds the MCP servers that the settings ask for: those of bridges on the host's bus, and the host's own.
+#[cfg(feature = "mcp")]
+fn mcp(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
+    Ok(
+        match (is_enabled(config, "McpProxy")?, config.section("Mcp")?.is_set()) {
+            (true, _) => builder.add(rockbot_mcp::McpToolProxy::new()),
+            (false, true) => builder.add(rockbot_mcp::McpTools::default()),
+            (false, false) => builder,
+        },
+    )
+}
+
+/// Refuses servers of bridges: the program was built without MCP.
+#[cfg(not(feature = "mcp"))]
+fn mcp(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
+    match is_enabled(config, "McpProxy")? {
+        true => Err("`McpProxy` is set, and it is not built in: turn the feature `mcp` on".into()),
+        false => Ok(builder),
     }
 }
 

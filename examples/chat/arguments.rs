@@ -25,6 +25,8 @@ Options:
     --bus URL        talk to the agent of another process over this broker, such as amqp://127.0.0.1 or
                      pulsar://127.0.0.1; model, data and tools are that agent's
     --mcp FILE       use the tools of the MCP servers in this file, such as mcp.json; needs the feature mcp
+    --mcp-bus URL    use the tools of the MCP servers to which bridges on this broker are connected, such as the example
+                     mcp_bridge; needs the feature mcp
     --serve-mcp ADDRESS
                      serve this agent's tools to MCP clients at http://ADDRESS/mcp while the chat runs, such as
                      127.0.0.1:8931; McpServer.Tools chooses some; needs the feature mcp-server
@@ -77,6 +79,7 @@ pub(crate) struct Arguments {
     pub(crate) data: Option<PathBuf>,
     pub(crate) bus: Option<String>,
     pub(crate) mcp: Option<PathBuf>,
+    pub(crate) mcp_bus: Option<String>,
     pub(crate) serve_mcp: Option<String>,
     pub(crate) tool_services: Option<PathBuf>,
     pub(crate) world: World,
@@ -109,6 +112,7 @@ impl Arguments {
             data: None,
             bus: None,
             mcp: None,
+            mcp_bus: None,
             serve_mcp: None,
             tool_services: None,
             world: World::default(),
@@ -137,6 +141,7 @@ impl Arguments {
                 "--config" => arguments.config = Some(value()?.into()),
                 "--data" => arguments.data = Some(value()?.into()),
                 "--bus" => arguments.bus = Some(value()?),
+                "--mcp-bus" => arguments.mcp_bus = Some(value()?),
                 "--mcp" => arguments.mcp = Some(value()?.into()),
                 "--serve-mcp" => arguments.serve_mcp = Some(value()?),
                 "--tool-services" => arguments.tool_services = Some(value()?.into()),

@@ -4,6 +4,8 @@
 
 mod arguments;
 mod asking;
+#[path = "../full_agent/bridges.rs"]
+mod bridges;
 #[path = "../full_agent/broker.rs"]
 mod broker;
 #[path = "../full_agent/bus.rs"]
@@ -13,13 +15,13 @@ mod conversations;
 mod doctor;
 mod mcp;
 mod media;
+mod outside;
 mod questions;
 mod remote;
 #[path = "../full_agent/serve_mcp.rs"]
 mod serve_mcp;
 #[path = "../full_agent/service_bus.rs"]
 mod service_bus;
-mod services;
 mod terminal;
 mod tools;
 mod trace;
@@ -31,11 +33,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use arguments::{Arguments, HELP, Trace};
+use outside::Outside;
 use questions::{Question, Questions, questions};
 use rockbot::agent::{AgentHostBuilder, Conversation};
 use rockbot::config::{Config, HostSettings};
 use rockbot::prelude::*;
-use rockbot::tool_services::ToolServices;
 use rockbot::turn::ApprovalRequest;
 use rockbot::{AgentIdentity, TurnId};
 use terminal::Terminal;
@@ -73,24 +75,18 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     if arguments.doctor {
         let (file, data) = (arguments.config.as_deref(), arguments.data.as_deref());
         let mut report = doctor::examine(file, data, Path::new(DATA_FOLDER), std::env::vars_os()).await;
-        report.list_parts(
-            Config::load(file)
-                .map_err(Into::into)
-                .and_then(|config| mcp::configured(config, arguments.mcp.as_deref()))
-                .and_then(|config| serve_mcp::configured(config, arguments.serve_mcp.as_deref()))
-                .and_then(|config| compose(&arguments, &config, services::unconnected(&arguments), questions().0)),
-        );
+        let outside = Outside::unconnected(&arguments);
+        report.list_parts(settings(&arguments).and_then(|config| compose(&arguments, &config, outside, questions().0)));
         terminal::print(&report.to_string());
         return Ok(!report.has_problem());
     }
     if let Some(url) = &arguments.bus {
         return remote::talk(&arguments, url).await;
     }
-    let config = mcp::configured(Config::load(arguments.config.as_deref())?, arguments.mcp.as_deref())?;
-    let config = serve_mcp::configured(config, arguments.serve_mcp.as_deref())?;
-    let services = services::open(&arguments, &config).await?;
+    let config = settings(&arguments)?;
+    let outside = Outside::connect(&arguments, &config).await?;
     let (asking, questions) = questions();
-    let host = build(&arguments, &config, services, asking)?;
+    let host = build(&arguments, &config, outside, asking)?;
     if let Trace::Only(turn) = &arguments.trace {
         trace::print(&host, &TurnId::from(turn.as_str())).await?;
         return Ok(true);
@@ -107,7 +103,8 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         arguments,
     };
     let resumed = chat.resume().await?;
-    mcp::connected(&chat.host, &mut chat.terminal, &mut chat.questions).await;
+    let has_bridges = chat.arguments.mcp_bus.is_some();
+    mcp::connected(&chat.host, &mut chat.terminal, &mut chat.questions, has_bridges).await;
     if let Some(url) = serve_mcp::url(&chat.host) {
         eprintln!("the tools are served at {url}");
     }
@@ -132,6 +129,14 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     Ok(answered)
 }
 
+/// Reads the settings: the file's, then the environment's, and what the options turn on.
+fn settings(arguments: &Arguments) -> Result<Config, BoxError> {
+    let config = Config::load(arguments.config.as_deref())?;
+    let config = mcp::configured(config, arguments.mcp.as_deref())?;
+    let config = bridges::configured(config, arguments.mcp_bus.is_some())?;
+    serve_mcp::configured(config, arguments.serve_mcp.as_deref())
+}
+
 /// Returns the folder for images and files of answers.
 fn pictures(arguments: &Arguments) -> PathBuf {
     let data = arguments.data.as_deref().unwrap_or(Path::new(DATA_FOLDER));
@@ -144,10 +149,10 @@ const MAX_TURN_TOKENS: u64 = 200_000;
 fn build(
     arguments: &Arguments,
     config: &Config,
-    services: Option<ToolServices>,
+    outside: Outside,
     questions: Questions,
 ) -> Result<AgentHost, BoxError> {
-    let host = compose(arguments, config, services, questions)?.build()?;
+    let host = compose(arguments, config, outside, questions)?.build()?;
     // All parts have read their settings by now, so what is left is unknown.
     for unknown in config.check_unknown()? {
         eprintln!("warning: {unknown}");
@@ -159,7 +164,7 @@ fn build(
 fn compose(
     arguments: &Arguments,
     config: &Config,
-    services: Option<ToolServices>,
+    outside: Outside,
     questions: Questions,
 ) -> Result<AgentHostBuilder, BoxError> {
     let settings = HostSettings::read(config, Path::new(DATA_FOLDER))?;
@@ -177,7 +182,7 @@ fn compose(
     let builder = tools.into_iter().fold(builder, AgentHostBuilder::tool);
     // The web, HTTP interfaces and files, as the options ask for them.
     let builder = arguments.world.clone().add_to(builder, config)?;
-    Ok(services.into_iter().fold(builder, AgentHostBuilder::add))
+    Ok(outside.add_to(builder))
 }
 
 /// Prints the end of a turn that was resumed.

@@ -50,15 +50,45 @@ pub(crate) fn configured(config: Config, file: Option<&Path>) -> Result<Config, 
     }
 }
 
+/// Time in which the servers of bridges are usually announced.
+#[cfg(feature = "mcp")]
+const ANNOUNCEMENT_TIME: std::time::Duration = std::time::Duration::from_secs(3);
+
+/// Waits until one of the servers of bridges is there. Others, and later ones, are added while the chat runs.
+#[cfg(feature = "mcp")]
+async fn announced(servers: &rockbot::mcp::McpServers) {
+    let Some(mut changes) = servers.watch() else { return };
+    let announced = async {
+        loop {
+            changes.borrow_and_update();
+            let is_there = servers.list().iter().any(|server| server.bridge.is_some());
+            if is_there || changes.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    if tokio::time::timeout(ANNOUNCEMENT_TIME, announced).await.is_err() {
+        eprintln!("no bridge on the bus has announced MCP servers yet");
+    }
+}
+
 /// Waits until the servers are connected or have failed, so that the first question has their tools, and reports those
 /// that have failed.
 #[cfg(feature = "mcp")]
-pub(crate) async fn connected(host: &AgentHost, terminal: &mut Terminal, questions: &mut Receiver<Question>) {
+pub(crate) async fn connected(
+    host: &AgentHost,
+    terminal: &mut Terminal,
+    questions: &mut Receiver<Question>,
+    has_bridges: bool,
+) {
     use rockbot::mcp::{McpServerState, McpServers};
 
     let Some(servers) = host.parts().get::<McpServers>() else {
         return;
     };
+    if has_bridges {
+        announced(&servers).await;
+    }
     let mut settled = std::pin::pin!(servers.settled());
     loop {
         tokio::select! {
@@ -70,7 +100,13 @@ pub(crate) async fn connected(host: &AgentHost, terminal: &mut Terminal, questio
     for server in servers.list() {
         match server.state {
             McpServerState::Failed(reason) => eprintln!("MCP server `{}` is not connected: {reason}", server.name),
-            _ => eprintln!("MCP server `{}`: {} tools", server.name, server.tools.len()),
+            _ => {
+                let bridge = server
+                    .bridge
+                    .map(|bridge| format!(" of the bridge `{}`", terminal::cut(&bridge)));
+                let (name, tools) = (&server.name, server.tools.len());
+                eprintln!("MCP server `{name}`{}: {tools} tools", bridge.unwrap_or_default());
+            }
         }
         if !server.held.is_empty() {
             let name = &server.name;
@@ -84,7 +120,7 @@ pub(crate) async fn connected(host: &AgentHost, terminal: &mut Terminal, questio
 
 /// Does nothing: the program was built without MCP.
 #[cfg(not(feature = "mcp"))]
-pub(crate) async fn connected(_: &AgentHost, _: &mut Terminal, _: &mut Receiver<Question>) {}
+pub(crate) async fn connected(_: &AgentHost, _: &mut Terminal, _: &mut Receiver<Question>, _: bool) {}
 
 /// Shows the changed tools of a server, and accepts exactly these if the person agrees.
 #[cfg(feature = "mcp")]

@@ -24,6 +24,8 @@ Options:
     --serve-mcp ADDRESS
                      serve the agent's tools to MCP clients at http://ADDRESS/mcp, such as 127.0.0.1:8931; needs a build
                      with `--features mcp-server`; McpServer.Tools in the settings chooses some
+    --mcp-bridges    use the tools of the MCP servers to which bridges on the bus are connected, such as the example
+                     mcp_bridge; needs a build with `--features mcp`; McpProxy in the settings chooses some
     --otlp URL       send spans to this OpenTelemetry collector over HTTP, such as http://127.0.0.1:4318; needs a build
                      with `--features otel`
     --help           print this
@@ -49,6 +51,7 @@ pub(crate) struct Arguments {
     pub(crate) port: u16,
     pub(crate) otlp: Option<String>,
     pub(crate) serve_mcp: Option<String>,
+    pub(crate) mcp_bridges: bool,
     pub(crate) help: bool,
 }
 
@@ -65,6 +68,7 @@ impl Arguments {
             port: 9464,
             otlp: None,
             serve_mcp: None,
+            mcp_bridges: false,
             help: false,
         };
         while let Some(word) = words.next() {
@@ -82,6 +86,7 @@ impl Arguments {
                 "--openapi" => arguments.openapi = Some(value()?),
                 "--port" => arguments.port = port(&value()?)?,
                 "--otlp" => arguments.otlp = Some(value()?),
+                "--mcp-bridges" => arguments.mcp_bridges = true,
                 "--serve-mcp" => arguments.serve_mcp = Some(value()?),
                 "--help" | "-h" => arguments.help = true,
                 other => return Err(format!("there is no argument `{other}`; see --help")),

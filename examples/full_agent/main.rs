@@ -7,6 +7,7 @@
 //! `RabbitMq` or `Pulsar` names a broker; a small terminal interface comes with it.
 
 mod arguments;
+mod bridges;
 mod broker;
 mod bus;
 mod endpoint;
@@ -53,6 +54,9 @@ const APPROVAL_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The settings that the example comes with.
 const SETTINGS: &str = include_str!("agent.toml");
+
+/// Time that a question waits until the agent is ready.
+const READY_TIME: Duration = Duration::from_secs(10);
 
 /// Time that running turns have at shutdown; the next process resumes the others.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -188,12 +192,22 @@ fn settings(arguments: &Arguments) -> Result<Config, BoxError> {
         Some(file) => config.with_file(file)?,
         None => config,
     };
-    serve_mcp::configured(config.with_env(), arguments.serve_mcp.as_deref())
+    let config = bridges::configured(config.with_env(), arguments.mcp_bridges)?;
+    serve_mcp::configured(config, arguments.serve_mcp.as_deref())
 }
 
 /// Asks once, without the bus, as a program that embeds an agent does.
 async fn ask(host: &AgentHost, question: &str) -> Result<(), BoxError> {
     host.start().await?;
+    // Workers and servers that the settings expect are announced soon after the start.
+    let ready = tokio::time::timeout(READY_TIME, async {
+        while host.readiness().is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    if ready.await.is_err() {
+        tracing::warn!(reason = ?host.readiness().err(), "the agent is asked though it is not ready");
+    }
     let answered = host.agent().ask(terminal::SESSION, question).await;
     host.shutdown(DRAIN).await;
     terminal::print(&answered?.to_string())

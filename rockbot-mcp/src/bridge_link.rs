@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::JsonObject;
 use rockbot_core::content::Content;
 use rockbot_core::messaging::{RequestClient, headers};
 use rockbot_core::tool::{
@@ -54,28 +53,22 @@ impl BridgeLink {
     /// Calls a tool of the server for `request`.
     pub(crate) async fn call(
         &self,
-        request: ToolInvokeRequest,
+        request: &ToolInvokeRequest,
         tool: &str,
-        arguments: JsonObject,
+        arguments: &str,
         effect: Effect,
         cx: &CallContext,
     ) -> Result<ToolInvokeResponse, ToolError> {
-        let asked = remote(&request, tool, arguments);
+        let asked = remote(request, tool, arguments);
         let executor = self.of_server().with_effect(effect);
         let mut response = executor.execute(asked, cx).await.map_err(bounded)?;
-        response.tool_name = request.tool_name;
+        response.tool_name = request.tool_name.clone();
         Ok(response)
     }
 
     /// Asks the bridge what became of a call.
-    pub(crate) async fn recover(
-        &self,
-        request: &ToolInvokeRequest,
-        tool: &str,
-        arguments: JsonObject,
-        cx: &CallContext,
-    ) -> Recovery {
-        let asked = remote(request, tool, arguments);
+    pub(crate) async fn recover(&self, request: &ToolInvokeRequest, tool: &str, cx: &CallContext) -> Recovery {
+        let asked = remote(request, tool, &request.arguments);
         match self.of_server().recover(&asked, cx).await {
             Recovery::Finished(mut response) => {
                 response.tool_name = request.tool_name.clone();
@@ -100,8 +93,7 @@ impl BridgeLink {
 }
 
 /// Returns the call of the server's tool that a call of the agent's tool stands for.
-fn remote(request: &ToolInvokeRequest, tool: &str, arguments: JsonObject) -> ToolInvokeRequest {
-    let arguments = Value::Object(arguments).to_string();
+fn remote(request: &ToolInvokeRequest, tool: &str, arguments: &str) -> ToolInvokeRequest {
     ToolInvokeRequest::new(request.tool_call_id.clone(), tool, arguments).with_session_id(request.session_id.clone())
 }
 

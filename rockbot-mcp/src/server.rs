@@ -194,6 +194,14 @@ impl McpServer {
         &self.name
     }
 
+    /// Returns the bridge that is connected to the server, if this host is not.
+    pub(crate) fn bridge(&self) -> Option<&str> {
+        match &self.endpoint {
+            Endpoint::Bridge(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Returns the name by which servers are told apart: their names differ in more than case.
     pub(crate) fn key(&self) -> String {
         self.name.to_lowercase()

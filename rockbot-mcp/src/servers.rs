@@ -38,6 +38,8 @@ impl Default for McpServers {
 pub struct McpServerStatus {
     /// The name.
     pub name: String,
+    /// The bridge on the bus that is connected to it, or `None` if this host is.
+    pub bridge: Option<String>,
     /// The state of the connection.
     pub state: McpServerState,
     /// The tools, by their original names. They stay known while the server is connected again.
@@ -221,6 +223,7 @@ fn status(service: &Service) -> McpServerStatus {
     let state = service.state.borrow().clone();
     McpServerStatus {
         name: service.server.name().to_owned(),
+        bridge: service.server.bridge().map(str::to_owned),
         state: match state.link {
             Link::Connecting => McpServerState::Connecting,
             Link::Up(_) | Link::Bridged(_) => McpServerState::Connected,

@@ -7,7 +7,7 @@ use rockbot::message::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 use rockbot::message::{Bus as _, UserProxyTopics};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::example_programs::{example, run, text};
+use crate::example_programs::{PATIENCE, example, run, text};
 use crate::support::networks::broker::Exchange;
 
 #[tokio::test]
@@ -52,6 +52,55 @@ async fn the_chat_talks_to_the_full_agent_over_the_broker() {
     assert!(output.status.success(), "{told}");
     assert!(answer.ends_with("`take_note` says:\nNoted.\n"), "{answer}");
     assert!(!folder.path().join("data/chat").exists());
+}
+
+#[cfg(feature = "mcp-server")]
+#[tokio::test]
+async fn the_chat_and_the_full_agent_have_the_servers_of_a_bridge() {
+    let Some(exchange) = Exchange::open().await else { return };
+    let (url, settings) = (exchange.url.clone(), exchange.settings.clone());
+    let folder = tempfile::tempdir().unwrap();
+    let (config, network) = (folder.path().join("agent.toml"), &settings.exchange_name);
+    let section = format!(
+        "[RabbitMq]\nExchangeName = \"{network}\"\nDeadLetterExchangeName = \"{network}.dlx\"\nQueuePrefix = \"{network}\"\n\
+         [Mcp]\nExposure = \"eager\"\n[McpProxy]\nExpected = [\"mcp-bridge/notes\"]\n"
+    );
+    std::fs::write(&config, section).unwrap();
+    let config = config.to_str().unwrap();
+    let mut bridge = example("mcp_bridge", &["--bus", &url, "--config", config], folder.path())
+        .spawn()
+        .unwrap();
+    let mut printed = BufReader::new(bridge.stdout.take().unwrap()).lines();
+    let serves = tokio::time::timeout(PATIENCE, printed.next_line())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        serves.as_deref(),
+        Some("serving `notes`: add_note, count_down, search_notes")
+    );
+
+    let note = r#"Add the note "buy milk"."#;
+    let arguments = ["--config", config, "--yes", "--mcp-bus", &url, note];
+    let output = run("chat", &arguments, folder.path()).await;
+    let (answer, told) = (text(&output.stdout), text(&output.stderr));
+    assert!(answer.ends_with("`notes__add_note` says:\nnoted\n"), "{answer}{told}");
+    assert!(
+        told.contains("MCP server `notes` of the bridge `mcp-bridge`: 3 tools"),
+        "{told}"
+    );
+
+    let find = r#"Search the notes for "milk"."#;
+    let arguments = ["--config", config, "--bus", &url, "--mcp-bridges", "--ask", find];
+    let output = run("full_agent", &arguments, folder.path()).await;
+    let (answer, told) = (text(&output.stdout), text(&output.stderr));
+    assert!(
+        answer.ends_with("`notes__search_notes` says:\nbuy milk\n"),
+        "{answer}{told}"
+    );
+    bridge.kill().await.unwrap();
+    clean_up(settings).await;
+    exchange.delete(&[]).await;
 }
 
 /// Waits until the agent logs that it is ready.

@@ -17,7 +17,7 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 9] = [
+const EXAMPLES: [(&str, &[&str]); 10] = [
     ("quickstart", &[]),
     ("chat", &["hello"]),
     ("handlers", &[]),
@@ -25,13 +25,14 @@ const EXAMPLES: [(&str, &[&str]); 9] = [
     ("distributed", &["--ask", "What is 6 * 7?"]),
     ("joke_service", &["--demo"]),
     ("mcp_server", &["--list"]),
+    ("mcp_bridge", &[]),
     ("evaluate", &["--limit", "1"]),
     ("full_agent", &["--ask", "hello"]),
 ];
 
 /// Returns the examples that these features build.
 fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-    let is_built = |name: &str| name != "mcp_server" || cfg!(feature = "mcp-server");
+    let is_built = |name: &str| !name.starts_with("mcp_") || cfg!(feature = "mcp-server");
     EXAMPLES.into_iter().filter(move |(name, _)| is_built(name))
 }
 
@@ -111,7 +112,7 @@ async fn an_unusable_data_folder_is_one_line_and_no_success() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("data"), "").unwrap();
         let output = run(name, arguments, folder.path()).await;
-        let keeps_data = ["chat", "full_agent"].contains(&name);
+        let keeps_data = ["chat", "full_agent", "mcp_bridge"].contains(&name);
         assert_eq!(output.status.code(), Some(i32::from(keeps_data)), "{name}");
         assert_eq!(output.stdout.is_empty(), keeps_data, "{name}");
         let problem = text(&output.stderr);

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot::CallContext;
-use rockbot::agent::AgentHost;
+use rockbot::agent::{AgentHost, FromConfig as _};
+use rockbot::config::Config;
 use rockbot::mcp::{
     McpBridge, McpEndpoint, McpServer, McpServerState, McpServers, McpToolProxy, McpToolServer, McpTools,
 };
 use rockbot::testing::ScriptedModel;
 use rockbot::tool::tool;
+use rockbot::turn::{TurnRequest, TurnStatus};
 use rockbot_core::context::Trust;
 use rockbot_core::messaging::{
     Bus, DeadLetters, Delivery, Disposition, MessageSubscriberExt as _, RequestClient, headers,
@@ -25,31 +27,60 @@ use tokio::time::timeout;
 use crate::support::networks::{Network, PATIENCE, on_each_bus, until};
 use crate::support::{Anything, request};
 
-/// An MCP server with the tools `pay`, which changes something, and `look`, which does not. A payment of 0 never ends.
+/// An MCP server with the tools `pay`, which changes something, and `look`, which does not. A payment of 0 ends once it is
+/// released, a look at 0 only when it is cancelled.
 struct Till {
     host: AgentHost,
     url: String,
     folder: tempfile::TempDir,
     /// A payment has taken effect.
     paid: Arc<Notify>,
+    /// Ends a payment of 0.
+    released: Arc<Notify>,
+    /// A look at 0 has begun.
+    looking: Arc<Notify>,
+    /// A look at 0 has been cancelled.
+    cancelled: Arc<Notify>,
+}
+
+/// Notifies when it is dropped.
+struct OnDrop(Arc<Notify>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 impl Till {
     async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (file, paid) = (folder.path().join("effects.txt"), Arc::new(Notify::new()));
-        let noted = paid.clone();
+        let (released, looking, cancelled) = <(Arc<Notify>, Arc<Notify>, Arc<Notify>)>::default();
+        let (noted, release) = (paid.clone(), released.clone());
+        let (begin, end) = (looking.clone(), cancelled.clone());
         let pay = tool("pay", move |Anything { n }: Anything| {
             note(&file, n);
             noted.notify_one();
+            let release = release.clone();
             async move {
                 if n == 0 {
-                    std::future::pending::<()>().await;
+                    release.notified().await;
                 }
                 format!("paid {n}")
             }
         });
-        let look = tool("look", |Anything { n }: Anything| async move { format!("saw {n}") });
+        let look = tool("look", move |Anything { n }: Anything| {
+            let (look, end) = (begin.clone(), end.clone());
+            async move {
+                if n == 0 {
+                    let _end = OnDrop(end);
+                    look.notify_one();
+                    std::future::pending::<()>().await;
+                }
+                format!("saw {n}")
+            }
+        });
         let server = McpToolServer::new()
             .listen("127.0.0.1:0".parse().unwrap())
             .tools(["pay", "look", "look_*"]);
@@ -67,6 +98,9 @@ impl Till {
             url,
             folder,
             paid,
+            released,
+            looking,
+            cancelled,
         }
     }
 
@@ -180,6 +214,71 @@ async fn an_agent_without_servers_uses_those_of_a_bridge_until_it_leaves() {
         bridge.shutdown(Duration::from_secs(10)).await;
         until_servers(&agent, &[]).await;
         agent.shutdown(Duration::from_secs(10)).await;
+        till.host.shutdown(Duration::from_secs(10)).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_turn_cancels_its_call_at_the_server() {
+    on_each_bus(async |network| {
+        let till = Till::open().await;
+        let bridge = bridge("bridge", network.bus().await, &till.url).await;
+        let model = ScriptedModel::new().calls("till__look", json!({"n": 0}));
+        // A mutating call that has begun goes on to its end, so that its outcome is known.
+        let proxy = McpToolProxy::new().vouch_for("bridge", "till");
+        let agent = agent(network.bus().await, &model, proxy).await;
+        until_servers(&agent, &["till"]).await;
+        let request = TurnRequest::new("s", "m", "Pay.");
+        let (asked, turn) = (agent.agent().clone(), request.turn_id());
+        let asking = tokio::spawn(async move { asked.run(request).await });
+        timeout(PATIENCE, till.looking.notified()).await.unwrap();
+        agent.agent().cancel(&turn).await.unwrap();
+        let outcome = asking.await.unwrap().unwrap();
+        assert_eq!(outcome.status, TurnStatus::Cancelled);
+        timeout(PATIENCE, till.cancelled.notified()).await.unwrap();
+        agent.shutdown(Duration::from_secs(10)).await;
+        bridge.shutdown(Duration::from_secs(10)).await;
+        till.host.shutdown(Duration::from_secs(10)).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_resumed_turn_has_the_result_of_a_call_that_was_running() {
+    on_each_bus(async |network| {
+        let till = Till::open().await;
+        let bridge = bridge("bridge", network.bus().await, &till.url).await;
+        let data = tempfile::tempdir().unwrap();
+        let on = async |model: &ScriptedModel| {
+            AgentHost::builder("agent")
+                .chat(model.clone())
+                .shared_bus(network.bus().await)
+                .data_dir(data.path())
+                .add(McpToolProxy::new())
+                .build()
+                .unwrap()
+        };
+        let stopped = on(&ScriptedModel::new().calls("till__pay", json!({"n": 0}))).await;
+        stopped.start().await.unwrap();
+        until_servers(&stopped, &["till"]).await;
+        let asked = stopped.agent().clone();
+        let asking = tokio::spawn(async move { asked.ask("s", "Pay.").await });
+        timeout(PATIENCE, till.paid.notified()).await.unwrap();
+        stopped.shutdown(Duration::ZERO).await;
+        drop(stopped);
+        asking.await.unwrap().unwrap_err();
+
+        let model = ScriptedModel::new().says("Done.");
+        let host = on(&model).await;
+        let resumed = host.start().await.unwrap();
+        till.released.notify_one();
+        let outcome = timeout(PATIENCE, host.agent().outcome(&resumed.running[0])).await;
+        assert_eq!(outcome.unwrap().unwrap().text, "Done.");
+        assert_eq!(model.requests()[0].messages.last().unwrap().text(), "paid 0");
+        assert_eq!(till.payments(), [0]);
+        host.shutdown(Duration::from_secs(10)).await;
+        bridge.shutdown(Duration::from_secs(10)).await;
         till.host.shutdown(Duration::from_secs(10)).await;
     })
     .await;
@@ -389,6 +488,62 @@ async fn an_effect_counts_for_a_server_that_both_operators_vouch_for() {
         assert_eq!(effect_of(&agent, "till__pay").await, Effect::Mutating);
         agent.shutdown(Duration::from_secs(10)).await;
     }
+}
+
+/// Returns an agent from a configuration, on this bus.
+fn configured(text: &str, bus: &Arc<dyn Bus>, data: &Path) -> Result<AgentHost, String> {
+    let config = Config::new().with_text("agent.toml", text).unwrap();
+    let builder = AgentHost::configured(&config, data).map_err(|error| error.to_string())?;
+    let host = builder.shared_bus(bus.clone()).build();
+    assert!(config.unknown().is_empty(), "{:?}", config.unknown());
+    host.map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn the_settings_choose_vouch_for_and_expect_servers() {
+    let till = Till::open().await;
+    let bus: Arc<dyn Bus> = Arc::new(InProcessBus::new());
+    let data = tempfile::tempdir().unwrap();
+    let settings = r#"
+        [McpProxy]
+        Bridges = ["bridge"]
+        Vouched = ["bridge/Till"]
+        Expected = ["bridge/TILL"]
+    "#;
+    let agent = configured(settings, &bus, data.path()).unwrap();
+    agent.start().await.unwrap();
+    let missing = "`mcp-proxy`: the bridge `bridge` has not announced the MCP server `till`";
+    assert!(agent.readiness().unwrap_err().to_string().contains(missing));
+    // It has the server, too, and is not one of those that are wanted.
+    let other = bridge("other", bus.clone(), &till.url).await;
+    let wanted = bridge("bridge", bus.clone(), &till.url).await;
+    until_servers(&agent, &["till"]).await;
+    let status = agent.parts().get::<McpServers>().unwrap().list().remove(0);
+    assert_eq!((status.bridge.as_deref(), agent.readiness()), (Some("bridge"), Ok(())));
+    assert_eq!(effect_of(&agent, "till__look").await, Effect::Pure);
+    wanted.shutdown(Duration::from_secs(10)).await;
+    until_servers(&agent, &[]).await;
+    assert!(agent.readiness().unwrap_err().to_string().contains(missing));
+    other.shutdown(Duration::from_secs(10)).await;
+    agent.shutdown(Duration::from_secs(10)).await;
+
+    for (setting, told) in [
+        (
+            "Vouched",
+            "`McpProxy.Vouched` holds `till`: write the bridge and its server as `bridge/server`",
+        ),
+        (
+            "Expected",
+            "`McpProxy.Expected` holds `till`: write the bridge and its server as `bridge/server`",
+        ),
+    ] {
+        let text = format!("[McpProxy]\n{setting} = [\"till\"]");
+        let refused = configured(&text, &bus, data.path()).unwrap_err();
+        assert!(refused.contains(told), "{refused}");
+    }
+    let data = tempfile::tempdir().unwrap();
+    let off = configured("[McpProxy]\nEnabled = false", &bus, data.path()).unwrap();
+    assert!(off.parts().get::<McpServers>().is_none());
 }
 
 #[tokio::test]

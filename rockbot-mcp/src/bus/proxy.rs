@@ -1,5 +1,6 @@
 //! The subsystem of an agent whose MCP servers are connected to bridges: [`McpToolProxy`].
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,10 +10,10 @@ use rockbot_core::messaging::{Bus, RequestClient};
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTask, Stage, Subsystem};
 use tokio::sync::mpsc;
 
-use super::settings::ProxyOptions;
+use super::settings::{ProxyOptions, pair};
 use super::taking::{MAX_CALL, Taking, listen};
 use super::wire::segment;
-use crate::servers::McpServers;
+use crate::servers::{McpServerState, McpServers};
 use crate::subsystem::McpTools;
 
 /// Maximum number of announcements that wait for the subsystem; the bus holds the others back.
@@ -35,14 +36,14 @@ const MAX_ABANDONED: usize = 256;
 /// pinned as those of connected servers are, it makes the turns that may see it untrusted, and every tool counts as mutating,
 /// unless the operator [vouches](Self::vouch_for) for the server. Announcements over an unauthenticated channel are ignored.
 ///
-/// The section `McpProxy` of the configuration adds to what code sets: `Bridges`, a list of names, and `Vouched`, a list of
-/// pairs `bridge/server`.
+/// The section `McpProxy` of the configuration adds to what code sets: `Bridges`, a list of names, and `Vouched` and
+/// `Expected`, lists of pairs `bridge/server`.
 ///
 /// ```
 /// use rockbot_mcp::McpToolProxy;
 ///
 /// // For `AgentHostBuilder::add`, in a host with a bus.
-/// let tools = McpToolProxy::new().only("bridge").vouch_for("bridge", "time");
+/// let tools = McpToolProxy::new().only("bridge").vouch_for("bridge", "time").expect("bridge", "time");
 /// # let _ = tools;
 /// ```
 #[derive(Debug, Default)]
@@ -74,7 +75,14 @@ impl McpToolProxy {
     /// Vouches for the server `server` of the bridge `bridge`, as [`McpServer::trusted`](crate::McpServer::trusted) does for one
     /// that the agent itself is connected to: the effects of its tools count that the bridge's operator lets count.
     pub fn vouch_for(mut self, bridge: &str, server: &str) -> Self {
-        self.options.vouch_for(bridge, server);
+        self.options.vouched.insert(pair(bridge, server));
+        self
+    }
+
+    /// Makes the host ready only while the tools of the server `server` of the bridge `bridge` are there. Default: it waits for
+    /// none.
+    pub fn expect(mut self, bridge: &str, server: &str) -> Self {
+        self.options.expected.insert(pair(bridge, server));
         self
     }
 }
@@ -100,7 +108,7 @@ impl Subsystem for McpToolProxy {
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
         let tools = Box::new(self.tools).start(parts).await?;
         let (bus, identity) = (parts.require::<dyn Bus>()?, parts.identity().clone());
-        let servers = parts.require::<McpServers>()?;
+        let servers = McpServers::clone(&*parts.require::<McpServers>()?);
         let runtime = servers.runtime().ok_or("the MCP servers have not started")?;
         let (sender, messages) = mpsc::channel(MAX_WAITING);
         let announcements = listen(&*bus, &identity, sender).await?;
@@ -109,10 +117,16 @@ impl Subsystem for McpToolProxy {
             .with_reply_topic(results)
             .with_time_limit(MAX_CALL);
         let (abandoned, given_up) = mpsc::channel(MAX_ABANDONED);
+        let expected = self.options.expected.clone();
         let taking = Taking::new(bus, identity, runtime, Arc::new(client), abandoned, self.options);
         let (task, work) = RunningTask::new(|stop| taking.run(announcements, messages, given_up, stop));
         tokio::spawn(work);
-        Ok(Box::new(RunningProxy { task, tools }))
+        Ok(Box::new(RunningProxy {
+            task,
+            tools,
+            servers,
+            expected,
+        }))
     }
 }
 
@@ -120,6 +134,8 @@ impl Subsystem for McpToolProxy {
 struct RunningProxy {
     task: RunningTask,
     tools: Box<dyn Running>,
+    servers: McpServers,
+    expected: BTreeSet<(String, String)>,
 }
 
 #[async_trait]
@@ -131,6 +147,16 @@ impl Running for RunningProxy {
 
     fn check(&self) -> Result<(), String> {
         self.task.check()?;
-        self.tools.check()
+        self.tools.check()?;
+        let taken = self.servers.list().into_iter();
+        let taken = taken.filter(|server| server.state == McpServerState::Connected);
+        let taken = taken.filter_map(|server| Some(pair(&server.bridge?, &server.name)));
+        let taken: BTreeSet<_> = taken.collect();
+        match self.expected.difference(&taken).next() {
+            None => Ok(()),
+            Some((bridge, server)) => Err(format!(
+                "the bridge `{bridge}` has not announced the MCP server `{server}`"
+            )),
+        }
     }
 }

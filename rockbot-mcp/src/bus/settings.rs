@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rockbot_core::BoxError;
-use rockbot_core::config::Config;
+use rockbot_core::config::{Config, Section};
 
 /// The options of the subsystem.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +12,8 @@ pub(super) struct ProxyOptions {
     pub(super) only: BTreeSet<String>,
     /// The servers for which the operator vouches, each with its bridge. The case of servers does not matter.
     pub(super) vouched: BTreeSet<(String, String)>,
+    /// The servers without whose tools the host is not ready, each with its bridge, in the same form.
+    pub(super) expected: BTreeSet<(String, String)>,
 }
 
 impl ProxyOptions {
@@ -19,17 +21,9 @@ impl ProxyOptions {
     pub(super) fn read(&mut self, config: &Config) -> Result<(), BoxError> {
         let section = config.section("McpProxy")?;
         self.only.extend(section.get_or::<Vec<String>>("Bridges", Vec::new())?);
-        for pair in section.get_or::<Vec<String>>("Vouched", Vec::new())? {
-            let (bridge, server) = pair.split_once('/').ok_or_else(|| {
-                format!("`McpProxy.Vouched` holds `{pair}`: write the bridge and its server as `bridge/server`")
-            })?;
-            self.vouch_for(bridge, server);
-        }
+        self.vouched.extend(pairs(&section, "Vouched")?);
+        self.expected.extend(pairs(&section, "Expected")?);
         Ok(())
-    }
-
-    pub(super) fn vouch_for(&mut self, bridge: &str, server: &str) {
-        self.vouched.insert((bridge.to_owned(), server.to_lowercase()));
     }
 
     /// Returns `true` if the operator vouches for a server of a bridge.
@@ -41,4 +35,21 @@ impl ProxyOptions {
     pub(super) fn takes(&self, bridge: &str) -> bool {
         self.only.is_empty() || self.only.contains(bridge)
     }
+}
+
+/// Returns a server of a bridge in the form in which options name it.
+pub(super) fn pair(bridge: &str, server: &str) -> (String, String) {
+    (bridge.to_owned(), server.to_lowercase())
+}
+
+/// Returns the servers that a setting lists as `bridge/server`.
+fn pairs(section: &Section<'_>, name: &str) -> Result<Vec<(String, String)>, BoxError> {
+    let listed = section.get_or::<Vec<String>>(name, Vec::new())?;
+    let pairs = listed.iter().map(|listed| {
+        let (bridge, server) = listed.split_once('/').ok_or_else(|| {
+            format!("`McpProxy.{name}` holds `{listed}`: write the bridge and its server as `bridge/server`")
+        })?;
+        Ok(pair(bridge, server))
+    });
+    pairs.collect()
 }

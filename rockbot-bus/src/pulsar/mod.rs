@@ -157,6 +157,9 @@ impl MessageSubscriber for PulsarBus {
         // Pulsar has no routing by pattern: its clients poll for new topics, and what was published to one before that
         // is lost to them.
         check_topic(pattern.as_str())?;
+        let settings = &self.link().settings;
+        let pattern = TopicPattern::new(&settings.topic_of_layout(pattern.as_str()))?;
+        let name = &*settings.topic_of_layout(name);
         let spec = SubscriptionSpec {
             name: name.to_owned(),
             pattern: pattern.clone(),

@@ -1,8 +1,9 @@
 //! Topics of the bus as topics of Pulsar.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use rockbot_core::messaging::{BusError, check_topic};
+use rockbot_core::messaging::{BusError, check_topic, without_domain};
 
 use super::settings::{PulsarSettings, TopicLayout};
 
@@ -27,7 +28,7 @@ impl PulsarSettings {
     pub fn pulsar_topic(&self, topic: &str) -> Result<String, BusError> {
         check_topic(topic)?;
         match self.topic_layout {
-            TopicLayout::Namespace => Ok(self.own_topic(topic)),
+            TopicLayout::Namespace => Ok(self.own_topic(&self.topic_of_layout(topic))),
             TopicLayout::TrustGraph => {
                 if let Some((domain @ ("persistent" | "non-persistent"), path)) = topic.split_once("://") {
                     return stated(domain, path).ok_or_else(|| no_place(topic));
@@ -45,6 +46,14 @@ impl PulsarSettings {
                     _ => Err(no_place(topic)),
                 }
             }
+        }
+    }
+
+    /// Returns the text of a topic, pattern or subscription as the layout reads it: only that of TrustGraph has domains.
+    pub(super) fn topic_of_layout<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.topic_layout {
+            TopicLayout::Namespace => without_domain(text),
+            TopicLayout::TrustGraph => text.into(),
         }
     }
 

@@ -11,8 +11,6 @@
 //!
 //! Retries take the same queues as in the original's layout.
 
-use std::borrow::Cow;
-
 use lapin::options::{ExchangeDeclareOptions, ExchangeDeleteOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, ExchangeKind};
@@ -35,15 +33,6 @@ pub enum ExchangeLayout {
 
 /// The delivery mode of messages that end with the broker.
 const TRANSIENT: u8 = 1;
-
-/// Returns the topic or the subscription of TrustGraph that `text` names by an id of Pulsar, such as
-/// `persistent://tg/request/joke`: RabbitMQ has no domains.
-pub(super) fn without_domain(text: &str) -> Cow<'_, str> {
-    match text.split_once("://") {
-        Some(("persistent" | "non-persistent", path)) => path.replacen('/', ".", 2).into(),
-        _ => text.into(),
-    }
-}
 
 /// Declares the exchange of a topic.
 pub(super) async fn declare_exchange(channel: &Channel, topic: &str) -> lapin::Result<()> {

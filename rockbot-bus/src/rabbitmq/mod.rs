@@ -80,7 +80,7 @@ use lapin::options::QueueDeleteOptions;
 use rockbot_core::MessageId;
 use rockbot_core::messaging::{
     Bus, BusError, CloseReport, DeadLetter, DeadLetters, DeliveryHandler, MessageEnvelope, MessagePublisher,
-    MessageSubscriber, Reach, SubscribeOptions, Subscription, TopicPattern,
+    MessageSubscriber, Reach, SubscribeOptions, Subscription, TopicPattern, without_domain,
 };
 
 use connection::{Link, Session};
@@ -231,15 +231,10 @@ impl MessageSubscriber for RabbitMqBus {
         if self.link().closed.is_cancelled() {
             return Err(BusError::Closed);
         }
-        let is_fanout = self.link().settings.exchange_layout == ExchangeLayout::Fanout;
-        let (pattern, name) = match is_fanout {
-            true => (
-                TopicPattern::new(&layout::without_domain(pattern.as_str()))?,
-                layout::without_domain(name),
-            ),
-            false => (pattern, name.into()),
-        };
-        let name = &*name;
+        let (pattern, name) = (
+            TopicPattern::new(&without_domain(pattern.as_str()))?,
+            &*without_domain(name),
+        );
         let longest = topology::queue(name, &self.link().settings).len() + ".p65535".len();
         if longest > MAX_NAME {
             return Err(BusError::PropertyTooLong {

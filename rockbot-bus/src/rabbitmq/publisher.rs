@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use lapin::BasicProperties;
 use lapin::protocol::AMQPSoftError;
-use rockbot_core::messaging::{BusError, MessageEnvelope, Reach, check_topic};
+use rockbot_core::messaging::{BusError, MessageEnvelope, Reach, check_topic, without_domain};
 
 use super::channels::Published;
 use super::connection::{Link, Session};
@@ -38,7 +38,7 @@ impl Publisher {
         if size > limit {
             return Err(BusError::TooLarge { size, limit });
         }
-        let plain = layout::without_domain(topic);
+        let topic = &*without_domain(topic);
         let (properties, route) = match settings.exchange_layout {
             ExchangeLayout::Topic => {
                 let (exchange, key) = (settings.exchange_name.as_str(), topic);
@@ -48,8 +48,8 @@ impl Publisher {
                 )
             }
             ExchangeLayout::Fanout => {
-                Box::pin(self.declare_exchange(&plain)).await?;
-                let (exchange, key) = (&*plain, "");
+                Box::pin(self.declare_exchange(topic)).await?;
+                let (exchange, key) = (topic, "");
                 (layout::properties(envelope)?, Route { exchange, key })
             }
         };

@@ -42,4 +42,4 @@ pub use headers::Headers;
 pub use options::{PartitionBy, RetryPolicy, SubscribeOptions, WhenFull};
 pub use request::{RequestClient, RequestError};
 pub use subscription::{Subscription, SubscriptionControl};
-pub use topic::{TopicError, TopicPattern, check_topic};
+pub use topic::{TopicError, TopicPattern, check_topic, without_domain};

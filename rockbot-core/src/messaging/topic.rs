@@ -1,5 +1,6 @@
 //! Topics, and the patterns that match them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -127,6 +128,28 @@ pub fn check_topic(topic: &str) -> Result<(), TopicError> {
     Ok(())
 }
 
+/// Returns the topic that `text` names on a bus without the domains of Pulsar: `space.class.name` for
+/// `persistent://space/class/name` and `non-persistent://space/class/name`, and any other text as it is.
+///
+/// Programs that share their configuration with others on Pulsar name topics so. Bus implementations call it for topics,
+/// patterns and names of subscriptions, which begin with the topic there.
+///
+/// ```
+/// use rockbot_core::messaging::without_domain;
+///
+/// assert_eq!(without_domain("persistent://tg/request/joke"), "tg.request.joke");
+/// assert_eq!(without_domain("tg.request.joke"), "tg.request.joke");
+/// ```
+pub fn without_domain(text: &str) -> Cow<'_, str> {
+    let Some(("persistent" | "non-persistent", path)) = text.split_once("://") else {
+        return text.into();
+    };
+    match path.splitn(3, '/').filter(|part| !part.is_empty()).count() {
+        3 => path.replacen('/', ".", 2).into(),
+        _ => text.into(),
+    }
+}
+
 fn segments(text: &str) -> Result<std::str::Split<'_, char>, TopicError> {
     if text.len() > MAX_BYTES {
         return Err(TopicError::TooLong(text.len()));
@@ -203,6 +226,22 @@ mod tests {
         assert_eq!(check_topic("a.*"), Err(TopicError::Wildcard("a.*".into())));
         assert_eq!(check_topic(&"a".repeat(256)), Err(TopicError::TooLong(256)));
         assert_eq!(check_topic("tool.invoke.mcp"), Ok(()));
+    }
+
+    #[test]
+    fn topics_with_a_domain_need_three_parts() {
+        for (text, topic) in [
+            ("non-persistent://tg/flow/a/b.c", "tg.flow.a/b.c"),
+            (
+                "persistent://tg/request/joke.joke-service",
+                "tg.request.joke.joke-service",
+            ),
+            ("persistent://tg/request", "persistent://tg/request"),
+            ("persistent://tg//joke", "persistent://tg//joke"),
+            ("amqp://tg/request/joke", "amqp://tg/request/joke"),
+        ] {
+            assert_eq!(without_domain(text), topic);
+        }
     }
 
     proptest! {

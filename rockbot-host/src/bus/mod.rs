@@ -29,7 +29,7 @@ use async_trait::async_trait;
 use rockbot_core::MessageId;
 use rockbot_core::messaging::{
     Bus, BusError, CloseReport, DeadLetter, DeadLetters, Delivery, DeliveryHandler, MessageEnvelope, MessagePublisher,
-    MessageSubscriber, Reach, SubscribeOptions, Subscription, SubscriptionControl, TopicPattern,
+    MessageSubscriber, Reach, SubscribeOptions, Subscription, SubscriptionControl, TopicPattern, without_domain,
 };
 use tokio::task::coop;
 use tokio::time;
@@ -156,6 +156,10 @@ impl MessageSubscriber for InProcessBus {
         handler: Arc<dyn DeliveryHandler>,
     ) -> Result<Subscription, BusError> {
         let workers = options.concurrency.max(1);
+        let (pattern, name) = (
+            TopicPattern::new(&without_domain(pattern.as_str()))?,
+            &*without_domain(name),
+        );
         let group = self.shared.join(name, &pattern, options)?;
         let consumer = Arc::new(Consumer::new(group));
         let control = ConsumerControl {

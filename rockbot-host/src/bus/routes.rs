@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
-use rockbot_core::messaging::{TopicError, check_topic};
+use rockbot_core::messaging::{TopicError, check_topic, without_domain};
 
 use super::group::ConsumerGroup;
 use super::meters::{PublishMeters, TEMPORARY, UNSUBSCRIBED};
@@ -59,13 +59,13 @@ impl Routes {
         }
         check_topic(topic)?;
         // Resolved without the lock: two publishers may resolve the same topic at once, with equal results.
-        let route = Arc::new(table.resolve(topic, &self.meters));
+        let route = Arc::new(table.resolve(&without_domain(topic), &self.meters));
         let mut cache = table.cache.write().unwrap_or_else(PoisonError::into_inner);
         if cache.len() >= MAX_CACHED_TOPICS {
             // Cleared instead of LRU: topics in use come back at once, and a hit needs no write to the cache.
             cache.clear();
         }
-        cache.insert(Arc::clone(&route.topic), Arc::clone(&route));
+        cache.insert(topic.into(), Arc::clone(&route));
         Ok(route)
     }
 

@@ -14,8 +14,8 @@ const SPACE: &str = "tg";
 /// [`Bus`](rockbot_core::messaging::Bus) it is the [topic](QueueId::topic) `tg.request.joke`.
 ///
 /// On Pulsar the queues of the class `flow` are persistent, and no others. A text that states the opposite, such as
-/// `persistent://tg/request/joke`, is the id of another queue there: it is its own topic, which Pulsar takes as it is and
-/// RabbitMQ in the layout of TrustGraph as `tg.request.joke`.
+/// `persistent://tg/request/joke`, is the id of another queue there: its topic is that text, which other buses take
+/// [without its domain](rockbot_core::messaging::without_domain), as `tg.request.joke`.
 ///
 /// ```
 /// use rockbot_tools::service::QueueId;

@@ -48,6 +48,7 @@ pub async fn bus_of_exact_topics<B: Bus + DeadLetters>(make: impl AsyncFn() -> A
     trust_comes_from_the_channel(make().await).await;
     a_name_stands_for_one_pattern(make().await).await;
     what_is_no_topic_is_refused(make().await).await;
+    a_stated_domain_does_not_count(make().await).await;
     closing_a_subscription_waits_for_its_handlers(make().await).await;
     closing_the_bus_lets_it_finish(make().await).await;
     closing_the_bus_does_not_wait_for_ever(make().await).await;
@@ -344,6 +345,29 @@ async fn what_is_no_topic_is_refused<B: Bus + DeadLetters>(bus: Arc<B>) {
         };
         assert!(refused.as_ref().is_err_and(is_topic_error), "{topic}: {refused:?}");
     }
+}
+
+/// A topic with a domain of Pulsar is the one without it, for publishers, subscriptions and their names.
+async fn a_stated_domain_does_not_count<B: Bus + DeadLetters>(bus: Arc<B>) {
+    let names = Names::new();
+    let plain = names.topic("request.joke");
+    let stated = format!("persistent://{}", plain.replace(".request.", "/request/"));
+    let (seen, mut inbox) = inbox();
+    // Both are consumers of one subscription, so each message arrives once.
+    let _plain = bus
+        .on(&plain, &format!("{plain}.s"), seen.clone())
+        .await
+        .expect(SUBSCRIBED);
+    let _stated = bus.on(&stated, &format!("{stated}.s"), seen).await.expect(SUBSCRIBED);
+    for topic in [&plain, &stated, &format!("non-{stated}")] {
+        publish(&*bus, topic, text(topic)).await;
+        let delivery = inbox.next().await;
+        assert_eq!(
+            (&*delivery.topic, &*delivery.envelope.body),
+            (&*plain, topic.as_bytes())
+        );
+    }
+    inbox.stays_empty();
 }
 
 /// Closing waits for the handler that runs; afterwards no message arrives.

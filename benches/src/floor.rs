@@ -1,5 +1,7 @@
 //! The floor: an agent loop by hand on reqwest and serde, without anything that a framework adds.
 
+use std::time::{Duration, Instant};
+
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -141,7 +143,29 @@ impl Floor {
         }
     }
 
+    /// Asks once, and returns the time to the first text of the streamed answer, which is read to its end.
+    pub async fn first_token(&self) -> Duration {
+        let started = Instant::now();
+        let messages = [said("system", instructions()), said("user", USER.to_owned())];
+        let mut first = None;
+        read_stream(self.send(&messages).await, |_| {
+            first.get_or_insert_with(|| started.elapsed());
+        })
+        .await;
+        first.expect("an answer has text")
+    }
+
     async fn ask(&self, messages: &[Message]) -> Answer {
+        let response = self.send(messages).await;
+        if self.stream {
+            return read_stream(response, |_| {}).await;
+        }
+        let body = response.bytes().await.expect("a body");
+        let mut response: Response = serde_json::from_slice(&body).expect("JSON");
+        response.choices.swap_remove(0).message
+    }
+
+    async fn send(&self, messages: &[Message]) -> reqwest::Response {
         let request = Request {
             model: "mock-1",
             messages,
@@ -155,17 +179,12 @@ impl Floor {
             .header("content-type", "application/json")
             .bearer_auth("test")
             .body(body);
-        let response = request.send().await.expect("an answer");
-        if self.stream {
-            return read_stream(response).await;
-        }
-        let body = response.bytes().await.expect("a body");
-        let mut response: Response = serde_json::from_slice(&body).expect("JSON");
-        response.choices.swap_remove(0).message
+        request.send().await.expect("an answer")
     }
 }
 
-async fn read_stream(response: reqwest::Response) -> Answer {
+/// Reads a streamed answer, and reports each text of it.
+async fn read_stream(response: reqwest::Response, mut heard: impl FnMut(&str)) -> Answer {
     let mut bytes = response.bytes_stream();
     let (mut buffer, mut text, mut calls) = (Vec::new(), String::new(), Vec::<Call>::new());
     while let Some(piece) = bytes.next().await {
@@ -178,10 +197,12 @@ async fn read_stream(response: reqwest::Response) -> Answer {
                 continue;
             }
             let chunk: Chunk = serde_json::from_slice(data).expect("JSON");
-            chunk
-                .choices
-                .into_iter()
-                .for_each(|choice| fold(choice.delta, &mut text, &mut calls));
+            for choice in chunk.choices {
+                if let Some(piece) = &choice.delta.content {
+                    heard(piece);
+                }
+                fold(choice.delta, &mut text, &mut calls);
+            }
         }
         buffer.drain(..start);
     }

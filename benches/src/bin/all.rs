@@ -8,7 +8,7 @@ use std::error::Error;
 use std::process::Command;
 
 use rockbot_benches::callgrind::{Driver, LENGTH};
-use rockbot_benches::{dispatch, mock};
+use rockbot_benches::{dispatch, median, mock};
 use serde_json::Value;
 
 /// Number of tool turns of a conversation, unless a row says otherwise.
@@ -30,16 +30,17 @@ struct Ratio<'a> {
     must: &'static str,
 }
 
-/// A time in milliseconds.
+/// A time in milliseconds, of the driver `name`.
 struct Wait {
     id: &'static str,
     what: &'static str,
+    name: &'static str,
     arguments: &'static [&'static str],
     figure: &'static str,
     must: &'static str,
 }
 
-const WAITS: [Wait; 5] = [
+const WAITS: [Wait; 6] = [
     wait(
         "L1",
         "message after quiet, 10 000 memories, p99",
@@ -68,7 +69,9 @@ const WAITS: [Wait; 5] = [
         &[],
         "total_s",
         "6 s",
-    ),
+    )
+    .of("ends"),
+    wait("L4", "added to the time to the first token", &[], "added", "0.2").of("first_token"),
 ];
 
 const fn wait(
@@ -81,6 +84,7 @@ const fn wait(
     Wait {
         id,
         what,
+        name: "waits",
         arguments,
         figure,
         must,
@@ -113,6 +117,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             );
         }
     }
+    if is_wanted("W1d") {
+        memory(&base)?;
+    }
     println!("\n| id | workload | ms | must |\n|---|---|---|---|");
     for row in WAITS.iter().filter(|row| is_wanted(row.id)) {
         println!("| {} | {} | **{}** | {} |", row.id, row.what, row.measured()?, row.must);
@@ -123,7 +130,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Builds the drivers, which stand beside this program.
 fn build() -> Result<(), Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let drivers = ["turn", "dispatch", "mcp", "waits", "ends"]
+    let drivers = ["turn", "dispatch", "mcp", "waits", "ends", "first_token"]
         .iter()
         .flat_map(|name| ["--bin", *name]);
     let built = Command::new(cargo)
@@ -215,6 +222,30 @@ fn dispatches<'a>() -> Vec<Ratio<'a>> {
     vec![row("tool call, 1 tool", "1"), row("tool call, 4 096 tools", "4096")]
 }
 
+/// Measures the peak memory of the agent loop and of its floor at 256 conversations, three times in turn, and prints the
+/// medians in MiB.
+fn memory(base: &str) -> Result<(), Box<dyn Error>> {
+    let driver = |flags: &[&'static str]| {
+        let mut driver = turn(flags, base, TURNS, "8", false);
+        driver.arguments[flags.len() + 1] = "256";
+        driver
+    };
+    let mut peaks = [Vec::new(), Vec::new()];
+    for _ in 0..3 {
+        for (peaks, flags) in peaks.iter_mut().zip([&["--floor"][..], &[]]) {
+            let line = run(&driver(flags), 2_560)?;
+            peaks.push(line["peak_rss_mib"].as_f64().ok_or("a driver prints its memory")?);
+        }
+    }
+    let [floor, ours] = peaks.map(median);
+    println!("\n| id | workload | floor | ours (MiB) | ratio | must |\n|---|---|---|---|---|---|");
+    println!(
+        "| W1d | peak memory, 256 conversations | {floor:.1} | {ours:.1} | **{:.2}** | 1.3 |",
+        ours / floor
+    );
+    Ok(())
+}
+
 /// Returns the rows of MCP, which are counted by instructions alone.
 fn mcp<'a>() -> Vec<Ratio<'a>> {
     let driver = |arguments: &[&'a str]| Driver {
@@ -269,10 +300,14 @@ impl Ratio<'_> {
 }
 
 impl Wait {
+    const fn of(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
     /// Runs the driver once and returns its figure.
     fn measured(&self) -> Result<f64, Box<dyn Error>> {
         let driver = Driver {
-            name: if self.arguments.is_empty() { "ends" } else { "waits" },
+            name: self.name,
             arguments: self.arguments.to_vec(),
             environment: Vec::new(),
         };

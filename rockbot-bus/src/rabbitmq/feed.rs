@@ -54,10 +54,16 @@ pub(super) enum Purpose {
 
 /// A consumed queue on an open channel.
 pub(super) struct OpenFeed {
-    channel: Channel,
     consumer: Consumer,
-    /// Cancelled when the connection is lost: the consumer of a cut connection may wait for ever.
-    lost: CancellationToken,
+    source: Source,
+}
+
+/// The channel over which messages arrive. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) channel: Arc<Channel>,
+    /// Cancelled when the connection is lost: what waits for the client of a cut connection may wait for ever.
+    pub(super) lost: CancellationToken,
 }
 
 impl Feed {
@@ -85,12 +91,11 @@ impl Feed {
             let (queue, options) = (self.queue.as_str().into(), BasicConsumeOptions::default());
             let consumer = channel.basic_consume(queue, "".into(), options, FieldTable::default());
             let consumer = consumer.await?;
-            let lost = session.lost().clone();
-            Ok(OpenFeed {
-                channel,
-                consumer,
-                lost,
-            })
+            let source = Source {
+                channel: Arc::new(channel),
+                lost: session.lost().clone(),
+            };
+            Ok(OpenFeed { consumer, source })
         };
         match time::timeout(ANSWER_TIME, session.run(opened)).await {
             Ok(opened) => opened.map_err(|error| subscribing(error, &spec.name, settings)),
@@ -164,18 +169,18 @@ impl Feed {
                     }
                 }
                 delivery = open.consumer.next() => match delivery {
-                    Some(Ok(delivery)) => self.take(delivery, &open.lost, &mut waiting),
+                    Some(Ok(delivery)) => self.take(delivery, &open.source, &mut waiting),
                     lost => {
                         let reason = lost.map_or_else(|| "the consumer was cancelled".to_owned(), |lost| match lost {
                             Ok(_) => String::new(),
                             Err(error) => error.to_string(),
                         });
                         tracing::info!(queue = %self.queue, reason, "a queue is no longer consumed; consuming it again");
-                        close(&open.channel).await;
+                        close(&open.source.channel).await;
                         return false;
                     }
                 },
-                () = open.lost.cancelled() => {
+                () = open.source.lost.cancelled() => {
                     tracing::info!(queue = %self.queue, "the connection is lost; consuming the queue again");
                     return false;
                 }
@@ -188,8 +193,8 @@ impl Feed {
     }
 
     /// Takes a message: it waits for a permit, for its partition, or for the queue of its partition.
-    fn take(&self, delivery: lapin::message::Delivery, lost: &CancellationToken, waiting: &mut VecDeque<Job>) {
-        let job = Job::new(&self.worker, delivery, lost);
+    fn take(&self, delivery: lapin::message::Delivery, source: &Source, waiting: &mut VecDeque<Job>) {
+        let job = Job::new(&self.worker, delivery, source);
         match self.purpose {
             Purpose::Handle => waiting.push_back(job),
             Purpose::HandleInOrder => self.start_in_order(job),
@@ -246,11 +251,11 @@ impl Feed {
             ..QueueDeclareOptions::default()
         };
         let queue = self.queue.as_str().into();
-        let declared = open.channel.queue_declare(queue, options, FieldTable::default());
-        let declared = time::timeout(ANSWER_TIME, connection::run(&open.lost, declared)).await;
+        let declared = open.source.channel.queue_declare(queue, options, FieldTable::default());
+        let declared = time::timeout(ANSWER_TIME, connection::run(&open.source.lost, declared)).await;
         // What the broker had sent before its answer has arrived by now.
         while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
-            self.take(delivery, &open.lost, waiting);
+            self.take(delivery, &open.source, waiting);
         }
         let in_queue = match (declared, self.purpose) {
             (Ok(Ok(queue)), Purpose::Handle) => usize::try_from(queue.message_count()).unwrap_or(usize::MAX),
@@ -265,14 +270,14 @@ impl Feed {
         // The messages of a partition must not go to another process while an earlier one still runs here.
         if self.purpose == Purpose::Handle {
             let tag = open.consumer.tag();
-            let cancelled = open.channel.basic_cancel(tag, BasicCancelOptions::default());
-            let _ = time::timeout(ANSWER_TIME, connection::run(&open.lost, cancelled)).await;
+            let cancelled = open.source.channel.basic_cancel(tag, BasicCancelOptions::default());
+            let _ = time::timeout(ANSWER_TIME, connection::run(&open.source.lost, cancelled)).await;
             let returning = async {
                 for job in waiting {
                     job.give_back(&self.queue).await;
                 }
                 while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
-                    let job = Job::new(&self.worker, delivery, &open.lost);
+                    let job = Job::new(&self.worker, delivery, &open.source);
                     job.give_back(&self.queue).await;
                 }
             };
@@ -281,7 +286,7 @@ impl Feed {
         }
         self.end_jobs().await;
         while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
-            drop(Job::new(&self.worker, delivery, &open.lost));
+            drop(Job::new(&self.worker, delivery, &open.source));
         }
         if self.worker.spec.options.ephemeral {
             let options = QueueDeleteOptions::default();
@@ -290,10 +295,10 @@ impl Feed {
                 if_unused: true,
                 ..options
             };
-            let deleted = open.channel.queue_delete(self.queue.as_str().into(), options);
-            let _ = time::timeout(ANSWER_TIME, connection::run(&open.lost, deleted)).await;
+            let deleted = open.source.channel.queue_delete(self.queue.as_str().into(), options);
+            let _ = time::timeout(ANSWER_TIME, connection::run(&open.source.lost, deleted)).await;
         }
-        close(&open.channel).await;
+        close(&open.source.channel).await;
     }
 
     async fn end_jobs(&self) {

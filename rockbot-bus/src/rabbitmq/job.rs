@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
 use lapin::types::AMQPValue;
 use lapin::{Acker, BasicProperties};
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::channels::Published;
 use super::connection;
 use super::dead_letters;
+use super::feed::Source;
 use super::layout::ExchangeLayout;
 use super::mapping::{self, ATTEMPTS, KeptHeaders, MAX_HEADERS, TOPIC};
 use super::worker::Worker;
@@ -32,8 +34,8 @@ const MAX_REFUSALS: usize = 3;
 pub(super) struct Job {
     worker: Arc<Worker>,
     acker: Acker,
-    /// Cancelled when the connection of the message is lost.
-    lost: CancellationToken,
+    tag: u64,
+    source: Source,
     properties: BasicProperties,
     pub(super) envelope: Arc<MessageEnvelope>,
     topic: Arc<str>,
@@ -47,8 +49,8 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Takes a message that arrived over the connection that `lost` belongs to.
-    pub(super) fn new(worker: &Arc<Worker>, delivery: lapin::message::Delivery, lost: &CancellationToken) -> Self {
+    /// Takes a message that arrived over `source`.
+    pub(super) fn new(worker: &Arc<Worker>, delivery: lapin::message::Delivery, source: &Source) -> Self {
         worker.held.fetch_add(1, Ordering::AcqRel);
         worker.taken.fetch_add(1, Ordering::AcqRel);
         let properties = delivery.properties;
@@ -74,7 +76,8 @@ impl Job {
         Self {
             worker: Arc::clone(worker),
             acker: delivery.acker,
-            lost: lost.clone(),
+            tag: delivery.delivery_tag,
+            source: source.clone(),
             key: (envelope.message_id.clone(), earlier),
             envelope: Arc::new(envelope),
             properties,
@@ -93,7 +96,7 @@ impl Job {
         // An earlier copy of this message, delivered over a lost connection, may still be running.
         let _turn = turn.await;
         if self.is_copy() {
-            return self.ack().await;
+            return self.ack();
         }
         // The broker has given a message of a lost connection to another consumer, or will give it to this one again.
         if !self.acker.usable() {
@@ -106,7 +109,7 @@ impl Job {
         loop {
             let attempt = self.attempt();
             match self.handle(attempt).await {
-                Disposition::Ack => return self.ack().await,
+                Disposition::Ack => return self.ack(),
                 Disposition::DeadLetter { reason } => {
                     return Box::pin(self.bury(DeadLetterReason::Rejected, &reason)).await;
                 }
@@ -140,7 +143,7 @@ impl Job {
     /// Sends the message on to another queue, with its order kept by the caller, and settles it.
     pub(super) async fn forward(mut self, queue: &str) {
         if self.is_copy() {
-            return self.ack().await;
+            return self.ack();
         }
         if let Some(why) = self.too_large() {
             return self.bury(DeadLetterReason::Rejected, &why).await;
@@ -174,7 +177,7 @@ impl Job {
         let is_sent =
             self.too_large().is_none() && matches!(self.send(queue, &properties).await, Ok(Published::Routed));
         match is_sent {
-            true => self.acknowledge().await,
+            true => self.acknowledge(),
             false => self.requeue().await,
         }
     }
@@ -185,7 +188,7 @@ impl Job {
             ..BasicNackOptions::default()
         };
         // On a lost connection the broker returns it by itself.
-        let _ = connection::run(&self.lost, self.acker.nack(options)).await;
+        let _ = connection::run(&self.source.lost, self.acker.nack(options)).await;
     }
 
     /// Returns `true` if this delivery was settled before, and the broker did not learn of it.
@@ -204,15 +207,17 @@ impl Job {
         self.worker.handle(delivery).await
     }
 
-    async fn ack(&mut self) {
+    fn ack(&mut self) {
         self.is_settled = true;
         self.worker.settled.insert(self.key.clone());
-        self.acknowledge().await;
+        self.acknowledge();
     }
 
-    async fn acknowledge(&self) {
-        let acknowledged = connection::run(&self.lost, self.acker.ack(BasicAckOptions::default()));
-        if let Err(error) = acknowledged.await {
+    /// Hands the acknowledgement to the client, which writes it in its turn: nothing depends on when, and closing the channel
+    /// comes after it. The client's own `Acker::ack` takes the same frame by way of two more tasks.
+    fn acknowledge(&self) {
+        let sent = self.source.channel.basic_ack(self.tag, BasicAckOptions::default());
+        if let Some(Err(error)) = sent.now_or_never() {
             tracing::debug!(%error, "an acknowledgement was lost; the broker delivers the message again");
         }
     }
@@ -288,7 +293,7 @@ impl Job {
     async fn moved(&mut self, sent: Result<Published, BusError>) -> ControlFlow<()> {
         match sent {
             Ok(Published::Routed) => {
-                self.ack().await;
+                self.ack();
                 return ControlFlow::Break(());
             }
             Err(BusError::Closed) => return ControlFlow::Break(()),

@@ -25,6 +25,7 @@ const REDIRECT_URI: &str = "http://127.0.0.1:8976/callback";
 pub struct McpOAuth {
     pub(crate) client_id: Option<String>,
     pub(crate) client_secret: Option<Secret>,
+    pub(crate) client_metadata_url: Option<String>,
     pub(crate) issuer: Option<String>,
     pub(crate) scopes: Vec<String>,
     pub(crate) redirect_uri: String,
@@ -36,6 +37,7 @@ impl Default for McpOAuth {
         Self {
             client_id: None,
             client_secret: None,
+            client_metadata_url: None,
             issuer: None,
             scopes: Vec::new(),
             redirect_uri: REDIRECT_URI.to_owned(),
@@ -56,6 +58,14 @@ impl McpOAuth {
     pub fn secret(mut self, secret: impl Into<Secret>, issuer: impl Into<String>) -> Self {
         self.client_secret = Some(secret.into());
         self.issuer(issuer)
+    }
+
+    /// Sets the address of the agent's own client metadata document, such as `https://example.com/agent.json`, by which
+    /// authorization servers know it without a registration (client ID metadata documents). One that does not support them
+    /// registers the agent. Its redirect URIs must have the [`redirect_uri`](Self::redirect_uri). Default: none.
+    pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
+        self.client_metadata_url = Some(url.into());
+        self
     }
 
     /// Sets the authorization server that alone authorizes the agent, by its issuer identifier such as
@@ -104,6 +114,7 @@ impl McpOAuth {
             "{:?}",
             (
                 &self.client_id,
+                &self.client_metadata_url,
                 &self.issuer,
                 &self.scopes,
                 &self.redirect_uri,

@@ -36,8 +36,8 @@ pub struct McpSettings {
     /// `ConfigPath`: a file of servers such as `mcp.json`; a relative path is below the host's data folder. Default: none.
     pub config_path: Option<PathBuf>,
     /// `Servers`: a list of servers with `Name`, and `Command`, `Arguments` and `EnvironmentVariables` or `Url`, `Headers`
-    /// and, with the feature `oauth`, `OAuth` with `ClientId`, `ClientSecret`, `Issuer` (required with a secret), `Scopes`,
-    /// `RedirectUri` and `ClientCredentials`; `Trusted` vouches for one. Default: empty.
+    /// and, with the feature `oauth`, `OAuth` with `ClientId`, `ClientSecret`, `ClientMetadataUrl`, `Issuer` (required with a
+    /// secret), `Scopes`, `RedirectUri` and `ClientCredentials`; `Trusted` vouches for one. Default: empty.
     pub servers: Vec<McpServer>,
     /// `Exposure`: the tools that models are shown. Default `pinned`.
     pub exposure: McpExposure,
@@ -162,6 +162,9 @@ fn oauth(section: &Section<'_>) -> Result<Option<crate::McpOAuth>, ConfigError> 
     }
     if let Some(issuer) = issuer {
         oauth = oauth.issuer(issuer);
+    }
+    if let Some(url) = section.get::<String>("ClientMetadataUrl")? {
+        oauth = oauth.client_metadata_url(url);
     }
     if let Some(uri) = section.get::<String>("RedirectUri")? {
         oauth = oauth.redirect_uri(uri);

@@ -84,7 +84,7 @@ pub struct McpTools {
 struct OAuthParts {
     handler: Option<Arc<dyn AuthorizationHandler>>,
     store: Option<Arc<dyn CredentialStore>>,
-    policy: EgressPolicy,
+    policy: Option<EgressPolicy>,
 }
 
 /// The parts of the subsystem once it has declared.
@@ -182,6 +182,15 @@ impl McpTools {
         self
     }
 
+    /// Sets the policy of requests to authorization servers, which MCP servers name: one in an internal network must be allowed.
+    /// Default: that of the section `Egress` of the settings.
+    #[cfg(feature = "oauth")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
+    pub fn egress(mut self, policy: EgressPolicy) -> Self {
+        self.oauth.policy = Some(policy);
+        self
+    }
+
     /// Returns the part that authorizes connections.
     #[cfg(feature = "oauth")]
     fn authorizer(&mut self, parts: &Parts) -> Authorizer {
@@ -190,7 +199,7 @@ impl McpTools {
         Authorizer::new(
             handler,
             store.unwrap_or_else(|| Arc::new(InMemoryCredentials::default())),
-            policy,
+            policy.unwrap_or_default(),
         )
     }
 
@@ -215,7 +224,8 @@ impl McpTools {
         let folder = folder.transpose()?.map(Arc::new);
         #[cfg(feature = "oauth")]
         {
-            self.oauth.policy = EgressPolicy::from_config(config)?;
+            let policy = EgressPolicy::from_config(config)?;
+            self.oauth.policy.get_or_insert(policy);
             if let (None, Some(folder)) = (&self.oauth.store, &folder) {
                 self.oauth.store = Some(Arc::new(CredentialFolder(folder.clone())));
             }

@@ -99,6 +99,8 @@ mod tests {
         if cfg!(feature = "oauth") {
             assert_eq!((list.servers.len(), list.problems.len()), (1, 0));
             assert_ne!(list.servers[0].digest(), oauth("{}").servers[0].digest());
+            let document = r#"{"clientMetadataUrl": "https://x.example/agent.json"}"#;
+            assert_ne!(oauth(document).servers[0].digest(), oauth("{}").servers[0].digest());
             let problem = "`oauth.grantType` must be `authorization_code` or `client_credentials`";
             assert_eq!(oauth(r#"{"grantType": "password"}"#).problems[0].problem, problem);
             let problem = "`oauth.clientSecret` needs `oauth.issuer`, the authorization server that alone gets it: write its \

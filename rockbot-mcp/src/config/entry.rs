@@ -82,7 +82,8 @@ impl Entry<'_> {
         Err("it has neither `command` nor `url`: write how it is reached".to_owned())
     }
 
-    /// Returns how the agent is authorized: `clientId`, `clientSecret`, `issuer`, `scopes`, `redirectUri`, `grantType`.
+    /// Returns how the agent is authorized: `clientId`, `clientSecret`, `clientMetadataUrl`, `issuer`, `scopes`,
+    /// `redirectUri`, `grantType`.
     #[cfg(feature = "oauth")]
     fn oauth(&self) -> Result<Option<McpOAuth>, String> {
         let Some(value) = self.members.get("oauth") else {
@@ -105,6 +106,9 @@ impl Entry<'_> {
         }
         if let Some(issuer) = issuer {
             oauth = oauth.issuer(issuer);
+        }
+        if let Some(url) = inner.text("clientMetadataUrl")? {
+            oauth = oauth.client_metadata_url(url);
         }
         if let Some(uri) = inner.text("redirectUri")? {
             oauth = oauth.redirect_uri(uri);

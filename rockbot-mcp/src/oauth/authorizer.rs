@@ -12,6 +12,7 @@ use rmcp::transport::auth::{
 use rockbot_core::support::loggable;
 use rockbot_core::{Digest, ExposeSecret};
 use rockbot_tools::egress::EgressPolicy;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::CredentialStore;
@@ -195,22 +196,19 @@ impl Authorizer {
         manager.set_metadata(metadata.clone());
         manager.set_credential_store(self.tokens(server, web));
         let mut request = AuthorizationRequest::new(&oauth.redirect_uri).with_scopes(oauth.scopes.clone());
-        let (id, secret) = match &oauth.client_id {
-            Some(id) => (
-                id.clone(),
-                oauth
-                    .client_secret
-                    .as_ref()
-                    .map(|secret| secret.expose_secret().to_owned()),
-            ),
-            None => {
+        match (&oauth.client_id, &oauth.client_metadata_url) {
+            (Some(id), _) => {
+                request.client_id = Some(id.clone());
+                let secret = oauth.client_secret.as_ref();
+                request.client_secret = secret.map(|secret| secret.expose_secret().to_owned());
+            }
+            (None, Some(url)) if reads_client_metadata(&metadata) => request.client_metadata_url = Some(url.clone()),
+            (None, _) => {
                 let key = key(server, web);
                 let client = self.client(&key, &mut manager, metadata, oauth).await?;
-                (client.client_id, client.client_secret)
+                (request.client_id, request.client_secret) = (Some(client.client_id), client.client_secret);
             }
-        };
-        request.client_id = Some(id);
-        request.client_secret = secret;
+        }
         let session = AuthorizationSession::new(manager, request).await;
         session.map_err(|(_, error)| words(error))
     }
@@ -277,6 +275,12 @@ async fn finish(session: &AuthorizationSession, url: &str, page: &Url, oauth: &M
     check_callback(url, page, &oauth.redirect_uri)?;
     let exchanged = async { session.handle_callback_url(url).await.map(drop).map_err(words) };
     within_phase(exchanged).await.map_err(Callback::Failed)
+}
+
+/// Returns `true` if an authorization server knows clients by the document at the address that is their id.
+fn reads_client_metadata(metadata: &AuthorizationMetadata) -> bool {
+    let supported = metadata.additional_fields.get("client_id_metadata_document_supported");
+    supported.and_then(Value::as_bool) == Some(true)
 }
 
 /// Bounds the requests of a phase in which the user is not asked.

@@ -9,8 +9,7 @@ use super::requests::User;
 use super::{Host, real};
 use crate::{McpServer, McpServerState, McpTools};
 
-/// The scenarios, by the version of the protocol that they run in. Those that are not here need authorization or an extension;
-/// `sse-retry` does not end.
+/// The scenarios, by the version of the protocol that they run in: all but those of extensions.
 const SCENARIOS: [(&str, &[&str]); 2] = [
     (
         "2025-11-25",
@@ -19,6 +18,7 @@ const SCENARIOS: [(&str, &[&str]); 2] = [
             "tools_call",
             "elicitation-sep1034-client-defaults",
             "json-schema-2020-12-preservation",
+            "sse-retry",
         ],
     ),
     (
@@ -36,15 +36,85 @@ const SCENARIOS: [(&str, &[&str]); 2] = [
     ),
 ];
 
+/// The scenarios of authorization: all but those of extensions and `auth/scope-step-up`, since a server that demands further
+/// scopes for a call is not asked for them.
+#[cfg(feature = "oauth")]
+const AUTHORIZED: [(&str, &[&str]); 3] = [
+    (
+        "2025-03-26",
+        &[
+            "auth/2025-03-26-oauth-metadata-backcompat",
+            "auth/2025-03-26-oauth-endpoint-fallback",
+        ],
+    ),
+    (
+        "2025-11-25",
+        &[
+            "auth/metadata-default",
+            "auth/metadata-var1",
+            "auth/metadata-var2",
+            "auth/metadata-var3",
+            "auth/basic-cimd",
+            "auth/scope-from-www-authenticate",
+            "auth/scope-from-scopes-supported",
+            "auth/scope-omitted-when-undefined",
+            "auth/scope-retry-limit",
+            "auth/token-endpoint-auth-basic",
+            "auth/token-endpoint-auth-post",
+            "auth/token-endpoint-auth-none",
+            "auth/pre-registration",
+        ],
+    ),
+    (
+        "2026-07-28",
+        &[
+            "auth/metadata-default",
+            "auth/metadata-var1",
+            "auth/metadata-var2",
+            "auth/metadata-var3",
+            "auth/basic-cimd",
+            "auth/scope-from-www-authenticate",
+            "auth/scope-from-scopes-supported",
+            "auth/scope-omitted-when-undefined",
+            "auth/scope-retry-limit",
+            "auth/token-endpoint-auth-basic",
+            "auth/token-endpoint-auth-post",
+            "auth/token-endpoint-auth-none",
+            "auth/pre-registration",
+            "auth/resource-mismatch",
+            "auth/offline-access-scope",
+            "auth/offline-access-not-supported",
+            "auth/authorization-server-migration",
+            "auth/iss-supported",
+            "auth/iss-not-advertised",
+            "auth/iss-supported-missing",
+            "auth/iss-wrong-issuer",
+            "auth/iss-unexpected",
+            "auth/iss-normalized",
+            "auth/metadata-issuer-mismatch",
+        ],
+    ),
+];
+
 /// Name of [`client`] among the tests of this program.
 const CLIENT: &str = "tests::conformance::client";
 
 #[tokio::test]
 async fn the_official_suite_passes() {
+    pass(&SCENARIOS).await;
+}
+
+#[tokio::test]
+#[cfg(feature = "oauth")]
+async fn the_official_suite_of_authorization_passes() {
+    pass(&AUTHORIZED).await;
+}
+
+async fn pass(scenarios: &[(&str, &[&str])]) {
     let Some(folder) = real::folder() else { return };
     let program = std::env::current_exe().unwrap();
     let command = format!("{} --ignored --nocapture --exact {CLIENT}", program.display());
-    real::pass_conformance(&folder, &["client", "--command", &command], &SCENARIOS).await;
+    real::pass_conformance(&folder, &["client", "--command", &command], scenarios).await;
 }
 
 /// The client of one scenario: it calls what the scenario names, or else all that the server has. The suite appends the URL.
@@ -55,10 +125,18 @@ async fn client() {
     let url = std::env::args().next_back().unwrap();
     let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
     let context: Value = serde_json::from_str(&context).unwrap_or_default();
-    let tools = McpTools::default()
-        .server(McpServer::http("s", &url).unwrap())
-        .elicitation(User::accepting(json!({})));
-    let host = Host::start(tools).await;
+    let server = McpServer::http("s", &url).unwrap();
+    let tools = McpTools::default().elicitation(User::accepting(json!({})));
+    #[cfg(feature = "oauth")]
+    let (server, tools) = authorized::with_browser(server, tools, &url, &context).await;
+    let host = Host::start(tools.server(server)).await;
+    // The authorization server of this scenario changes: the next attempt to connect is authorized anew.
+    if std::env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name == "auth/authorization-server-migration") {
+        let mut changes = host.servers.watch().unwrap();
+        while host.servers.list()[0].state != McpServerState::Connected {
+            changes.changed().await.unwrap();
+        }
+    }
     assert_eq!(
         host.servers.list()[0].state,
         McpServerState::Connected,
@@ -136,4 +214,59 @@ async fn offers(host: &Host) -> Vec<(&'static str, Value)> {
         )
     });
     resources.chain(prompts).collect()
+}
+
+/// The authorization of scenarios.
+#[cfg(feature = "oauth")]
+mod authorized {
+    use async_trait::async_trait;
+    use rockbot_tools::egress::EgressPolicy;
+    use serde_json::Value;
+
+    use crate::{Authorization, AuthorizationAnswer, AuthorizationHandler, McpOAuth, McpServer, McpTools};
+
+    /// A user whose browser agrees at once.
+    #[derive(Debug)]
+    struct Browser;
+
+    #[async_trait]
+    impl AuthorizationHandler for Browser {
+        async fn authorize(&self, authorization: Authorization) -> AuthorizationAnswer {
+            let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+            let page = browser.no_proxy().build().unwrap().get(authorization.url).send().await;
+            let page = page.unwrap();
+            match page.headers().get("location") {
+                Some(address) => AuthorizationAnswer::Redirected(address.to_str().unwrap().to_owned()),
+                None => AuthorizationAnswer::Decline,
+            }
+        }
+    }
+
+    /// Adds the browser, and the client of the scenario. Its authorization server has another port, which only its metadata
+    /// tell.
+    pub(super) async fn with_browser(
+        server: McpServer,
+        tools: McpTools,
+        url: &str,
+        context: &Value,
+    ) -> (McpServer, McpTools) {
+        let text = |name: &str| context[name].as_str();
+        let oauth = match (text("client_id"), text("client_secret")) {
+            (Some(id), Some(secret)) => McpOAuth::default().client(id).secret(secret, issuer(url).await),
+            _ => McpOAuth::default().client_metadata_url("https://conformance-test.local/client-metadata.json"),
+        };
+        let policy = (32_768..=u16::MAX).fold(EgressPolicy::default(), |policy, port| {
+            policy.allow_host(&format!("localhost:{port}")).unwrap()
+        });
+        (server.oauth(oauth), tools.authorization(Browser).egress(policy))
+    }
+
+    /// Returns the issuer of a server, which the person who registers a client knows.
+    async fn issuer(url: &str) -> String {
+        let metadata = url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp");
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let metadata = client.get(metadata).send().await.unwrap().bytes().await.unwrap();
+        let metadata: Value = serde_json::from_slice(&metadata).unwrap();
+        metadata["authorization_servers"][0].as_str().unwrap().to_owned()
+    }
 }

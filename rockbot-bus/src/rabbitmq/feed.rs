@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use super::connection::{self, Session};
 use super::error::{provider, subscribing};
-use super::job::Job;
+use super::job::{Job, Source};
 use super::topology;
 use super::worker::Worker;
 
@@ -56,14 +56,6 @@ pub(super) enum Purpose {
 pub(super) struct OpenFeed {
     consumer: Consumer,
     source: Source,
-}
-
-/// The channel over which messages arrive. Cheap to clone.
-#[derive(Clone)]
-pub(super) struct Source {
-    pub(super) channel: Arc<Channel>,
-    /// Cancelled when the connection is lost: what waits for the client of a cut connection may wait for ever.
-    pub(super) lost: CancellationToken,
 }
 
 impl Feed {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
 use lapin::types::AMQPValue;
-use lapin::{Acker, BasicProperties};
+use lapin::{Acker, BasicProperties, Channel};
 use rockbot_core::messaging::{BusError, DeadLetterReason, Delivery, Disposition, MessageEnvelope, check_topic};
 use rockbot_core::support::loggable;
 use tokio::sync::OwnedSemaphorePermit;
@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use super::channels::Published;
 use super::connection;
 use super::dead_letters;
-use super::feed::Source;
 use super::layout::ExchangeLayout;
 use super::mapping::{self, ATTEMPTS, KeptHeaders, MAX_HEADERS, TOPIC};
 use super::worker::Worker;
@@ -29,6 +28,14 @@ use crate::meters;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Number of refusals after which a message is moved with fewer headers, or becomes a dead letter.
 const MAX_REFUSALS: usize = 3;
+
+/// The channel over which messages arrive. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) channel: Arc<Channel>,
+    /// Cancelled when the connection is lost: what waits for the client of a cut connection may wait for ever.
+    pub(super) lost: CancellationToken,
+}
 
 /// A message that this consumer holds. One that is dropped unsettled goes back to the queue with its channel.
 pub(super) struct Job {

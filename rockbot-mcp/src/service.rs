@@ -110,11 +110,11 @@ impl Service {
         (self.origin, self.position, self.server.key())
     }
 
-    /// Returns the live connection, if there is one.
+    /// Returns the live connection, if there is one that no call has found broken.
     pub(crate) fn live(&self) -> Option<Arc<Live>> {
         match &self.state.borrow().link {
-            Link::Up(live) => Some(live.clone()),
-            Link::Connecting | Link::Bridged(_) | Link::Down(_) => None,
+            Link::Up(live) if !live.closed.is_cancelled() => Some(live.clone()),
+            Link::Up(_) | Link::Connecting | Link::Bridged(_) | Link::Down(_) => None,
         }
     }
 

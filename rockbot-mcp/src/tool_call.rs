@@ -159,14 +159,21 @@ async fn call_here(
         None => Box::pin(connected(service)).await?,
     };
     service.called.notify_one();
-    match call_once(&live, &mut asked, &service.server, cx).await {
-        Err(error) if may_repeat && is_lost(&error) => {
+    let result = call_once(&live, &mut asked, &service.server, cx).await;
+    let is_repeated = result.as_ref().is_err_and(|error| match error.auth_challenge() {
+        // A call without an authorization that suffices has had no effect.
+        Some(challenge) => live.answers.will_authorize(&service.server, challenge),
+        None => may_repeat && is_lost(error),
+    });
+    let result = match is_repeated {
+        false => result,
+        true => {
+            live.closed.cancel();
             let live = Box::pin(connected(service)).await?;
-            let again = Box::pin(call_once(&live, &mut asked, &service.server, cx)).await;
-            again.map_err(|error| failed(service, error, effect))
+            Box::pin(call_once(&live, &mut asked, &service.server, cx)).await
         }
-        result => result.map_err(|error| failed(service, error, effect)),
-    }
+    };
+    result.map_err(|error| failed(service, error, effect))
 }
 
 /// Returns the connection, or waits for the one that is being made.
@@ -176,12 +183,14 @@ pub(crate) async fn connected(service: &Service) -> Result<Arc<Live>, ToolError>
     }
     service.wake.notify_one();
     let mut states = service.state.subscribe();
-    let mut was_down = matches!(states.borrow_and_update().link, Link::Down(_));
+    // That of an earlier attempt, or of a connection that is found broken.
+    let mut was_down = !matches!(states.borrow_and_update().link, Link::Connecting);
     let up = async {
         loop {
             let state = states.borrow_and_update().link.clone();
             match state {
-                Link::Up(live) => return Ok(live),
+                Link::Up(live) if !live.closed.is_cancelled() => return Ok(live),
+                Link::Up(_) => {}
                 Link::Connecting => was_down = false,
                 Link::Bridged(_) => return Err("a bridge on the bus is".into()),
                 // The reason of an earlier attempt: the one that was just asked for comes.
@@ -272,7 +281,7 @@ async fn round_trip(
 }
 
 fn is_lost(error: &ServiceError) -> bool {
-    matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_))
+    matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_)) && error.auth_challenge().is_none()
 }
 
 /// Converts the error of a call into one that says what the model can do.
@@ -288,6 +297,12 @@ fn failed(service: &Service, error: ServiceError, effect: Effect) -> ToolError {
         ServiceError::Timeout { timeout } => ToolError::too_long(
             format!("the MCP server `{name}` did not answer within {timeout:?}"),
             effect,
+        ),
+        error if error.auth_challenge().is_some() => ToolError::new(
+            ToolErrorCode::Denied,
+            format!(
+                "the MCP server `{name}` demands an authorization for this call that was not granted; nothing was called"
+            ),
         ),
         error if is_lost(&error) => lost(
             format!("the connection to the MCP server `{name}` was lost during the call"),

@@ -69,7 +69,10 @@ async fn authorized(
         cause,
         errors: String::new(),
     };
-    let manager = authorizer.kept(client.server(), web).await.map_err(refused)?;
+    let manager = match authorizer.demanded(client.server(), web).await {
+        Some(manager) => manager,
+        None => authorizer.kept(client.server(), web).await.map_err(refused)?,
+    };
     let opened = streamable(web, authorized_client(http.clone(), manager), client, limit).await;
     let Err(ConnectError::Unauthorized { challenge }) = opened else {
         return opened;

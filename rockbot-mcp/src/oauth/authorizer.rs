@@ -1,5 +1,6 @@
 //! The authorization of a connection: kept tokens first, then the program's own account or the user.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use reqwest::Url;
 use rmcp::transport::auth::{
     AuthClient, AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest, AuthorizationSession,
-    ClientCredentialsConfig, CredentialStore as _, OAuthClientConfig,
+    ClientCredentialsConfig, CredentialStore as _, OAuthClientConfig, WWWAuthenticateParams,
 };
 use rockbot_core::support::loggable;
 use rockbot_core::{Digest, ExposeSecret};
@@ -21,7 +22,7 @@ use super::http::PolicedHttp;
 use super::prompts::{Callback, Prompts, check_callback};
 use super::tokens::{RefreshLocks, Tokens};
 use crate::oauth_settings::McpOAuth;
-use crate::server::{Web, parse_url};
+use crate::server::{Endpoint, McpServer, Web, parse_url};
 
 /// Maximum time for the user to answer.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -78,6 +79,30 @@ impl Authorizer {
             .keys()
             .any(|name| name.eq_ignore_ascii_case("authorization"));
         !has_header && (web.oauth.is_some() || self.handler.is_some())
+    }
+
+    /// Notes that a server demands a further authorization for a call. Returns `false` if none can be had.
+    pub(crate) fn demand(&self, server: &McpServer, challenge: &str) -> bool {
+        match &server.endpoint {
+            Endpoint::Web(web) => self.serves(web) && self.prompts.demand(&key(server.name(), web), challenge),
+            _ => false,
+        }
+    }
+
+    /// Returns the further authorization that a call has demanded, if the user grants it. What was granted before serves other
+    /// calls.
+    pub(crate) async fn demanded(&self, server: &str, web: &Web) -> Option<AuthorizationManager> {
+        let challenge = self.prompts.take_demand(&key(server, web))?;
+        let granted = self.authorize(server, web, &challenge).await;
+        granted
+            .inspect_err(|reason| {
+                tracing::warn!(
+                    server,
+                    reason,
+                    "an MCP server demands an authorization that it does not get"
+                )
+            })
+            .ok()
     }
 
     /// Returns the manager with the tokens that are kept for the server, if there are any.
@@ -194,8 +219,10 @@ impl Authorizer {
     ) -> Result<AuthorizationSession, String> {
         let (mut manager, metadata) = self.discover(web, oauth, Some(challenge)).await?;
         manager.set_metadata(metadata.clone());
-        manager.set_credential_store(self.tokens(server, web));
-        let mut request = AuthorizationRequest::new(&oauth.redirect_uri).with_scopes(oauth.scopes.clone());
+        let tokens = self.tokens(server, web);
+        let scopes = further_scopes(oauth, &tokens, &metadata, challenge, web).await?;
+        manager.set_credential_store(tokens);
+        let mut request = AuthorizationRequest::new(&oauth.redirect_uri).with_scopes(scopes);
         match (&oauth.client_id, &oauth.client_metadata_url) {
             (Some(id), _) => {
                 request.client_id = Some(id.clone());
@@ -275,6 +302,34 @@ async fn finish(session: &AuthorizationSession, url: &str, page: &Url, oauth: &M
     check_callback(url, page, &oauth.redirect_uri)?;
     let exchanged = async { session.handle_callback_url(url).await.map(drop).map_err(words) };
     within_phase(exchanged).await.map_err(Callback::Failed)
+}
+
+/// Returns the scopes to ask for: those of the configuration and, if the challenge is that they do not suffice, those that were
+/// granted and those that it names.
+async fn further_scopes(
+    oauth: &McpOAuth,
+    tokens: &Tokens,
+    metadata: &AuthorizationMetadata,
+    challenge: &str,
+    web: &Web,
+) -> Result<Vec<String>, String> {
+    let mut scopes = oauth.scopes.clone();
+    let demanded = WWWAuthenticateParams::parse(challenge, &web.url);
+    if !demanded.is_insufficient_scope() {
+        return Ok(scopes);
+    }
+    let stored = tokens.load().await.map_err(words)?;
+    let stored = stored.filter(|stored| stored.issuer == metadata.issuer);
+    scopes.extend(stored.into_iter().flat_map(|stored| stored.granted_scopes));
+    scopes.extend(
+        demanded
+            .scope
+            .iter()
+            .flat_map(|scope| scope.split_whitespace().map(str::to_owned)),
+    );
+    let mut known = HashSet::new();
+    scopes.retain(|scope| known.insert(scope.clone()));
+    Ok(scopes)
 }
 
 /// Returns `true` if an authorization server knows clients by the document at the address that is their id.

@@ -7,6 +7,9 @@ use reqwest::Url;
 use rmcp::transport::auth::OAuthClientConfig;
 use rockbot_core::support::loggable;
 
+/// Maximum number of demands of one server for a further authorization, each of which asks the user.
+const MAX_DEMANDS: u32 = 3;
+
 /// Number of attempts that may fail before the authorization counts as declined.
 const MAX_FAILURES: u32 = 3;
 
@@ -18,6 +21,10 @@ pub(super) struct Prompts(Arc<Mutex<HashMap<String, Prompt>>>);
 struct Prompt {
     is_declined: bool,
     failures: u32,
+    /// Number of demands for a further authorization.
+    demands: u32,
+    /// The last demand, until a connection is authorized by it.
+    demand: Option<String>,
     /// The client that was registered at the authorization server of this issuer.
     client: Option<(Option<String>, OAuthClientConfig)>,
 }
@@ -46,7 +53,31 @@ impl Prompts {
 
     /// Forgets the attempts of a server that is authorized.
     pub(super) fn forget(&self, key: &str) {
-        self.prompts().remove(key);
+        let mut prompts = self.prompts();
+        if let Some(prompt) = prompts.get_mut(key) {
+            let demands = prompt.demands;
+            *prompt = Prompt {
+                demands,
+                ..Prompt::default()
+            };
+        }
+    }
+
+    /// Notes a demand for a further authorization. Returns `false` if there were too many, or the user refuses.
+    pub(super) fn demand(&self, key: &str, challenge: &str) -> bool {
+        let mut prompts = self.prompts();
+        let prompt = prompts.entry(key.to_owned()).or_default();
+        let is_taken = prompt.demands < MAX_DEMANDS && !prompt.is_declined;
+        if is_taken {
+            prompt.demands += 1;
+            prompt.demand = Some(challenge.to_owned());
+        }
+        is_taken
+    }
+
+    /// Returns the demand that no connection was authorized by, and forgets it.
+    pub(super) fn take_demand(&self, key: &str) -> Option<String> {
+        self.prompts().get_mut(key)?.demand.take()
     }
 
     /// Returns the client that an earlier attempt has registered.

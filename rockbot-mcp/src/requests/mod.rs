@@ -30,7 +30,7 @@ pub(crate) use running::{PATIENCE, RunningCall, RunningCalls};
 pub(crate) use sampling::Sampler;
 pub use sampling::{SamplingLimits, SamplingOrigin};
 
-use crate::server::parse_url;
+use crate::server::{McpServer, parse_url};
 use sampling::refused;
 
 /// Maximum number of requests in one result.
@@ -49,6 +49,19 @@ impl Answers {
     /// Returns `true` if some requests are answered.
     pub(crate) fn are_any(&self) -> bool {
         self.elicitation.is_some() || self.sampling.is_some()
+    }
+
+    /// Notes what a server demands for a call, and returns `true` if the next connection to it will be authorized so.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn will_authorize(&self, server: &McpServer, challenge: &str) -> bool {
+        let authorizer = self.authorizer.as_ref();
+        authorizer.is_some_and(|authorizer| authorizer.demand(server, challenge))
+    }
+
+    /// Returns `false`: no server is authorized.
+    #[cfg(not(feature = "oauth"))]
+    pub(crate) fn will_authorize(&self, _: &McpServer, _: &str) -> bool {
+        false
     }
 
     /// Returns what servers are told that they may ask for.

@@ -36,8 +36,7 @@ const SCENARIOS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// The scenarios of authorization: all but those of extensions and `auth/scope-step-up`, since a server that demands further
-/// scopes for a call is not asked for them.
+/// The scenarios of authorization: all but those of extensions.
 #[cfg(feature = "oauth")]
 const AUTHORIZED: [(&str, &[&str]); 3] = [
     (
@@ -58,6 +57,7 @@ const AUTHORIZED: [(&str, &[&str]); 3] = [
             "auth/scope-from-www-authenticate",
             "auth/scope-from-scopes-supported",
             "auth/scope-omitted-when-undefined",
+            "auth/scope-step-up",
             "auth/scope-retry-limit",
             "auth/token-endpoint-auth-basic",
             "auth/token-endpoint-auth-post",
@@ -76,6 +76,7 @@ const AUTHORIZED: [(&str, &[&str]); 3] = [
             "auth/scope-from-www-authenticate",
             "auth/scope-from-scopes-supported",
             "auth/scope-omitted-when-undefined",
+            "auth/scope-step-up",
             "auth/scope-retry-limit",
             "auth/token-endpoint-auth-basic",
             "auth/token-endpoint-auth-post",

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Url;
 use rockbot_core::files::DataFolder;
+use rockbot_core::tool::ToolErrorCode;
 use rockbot_core::{BoxError, Secret};
 use serde_json::{Value, json};
 use sha2::Digest as _;
@@ -40,6 +41,12 @@ struct State {
     registered: u32,
     /// `true` if no metadata is there any more.
     is_bare: bool,
+    /// The scope that calls need.
+    demanded: Option<&'static str>,
+    /// The scopes of the code that the user got.
+    scopes: String,
+    /// The tokens with the demanded scope.
+    wide: HashSet<String>,
     /// An error with which refreshes are refused.
     refusal: Option<&'static str>,
     /// The forms that came to the token endpoint.
@@ -98,6 +105,10 @@ impl World {
                 "www-authenticate: Bearer resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"\r\n",
                 self.base
             ),
+            "403 Forbidden" => {
+                let scope = self.state.lock().unwrap().demanded.unwrap_or_default();
+                format!("www-authenticate: Bearer error=\"insufficient_scope\", scope=\"{scope}\"\r\n")
+            }
             _ => String::new(),
         };
         let length = body.len();
@@ -119,6 +130,7 @@ impl World {
         let is_bare = self.state.lock().unwrap().is_bare;
         match path {
             _ if is_bare && path.starts_with("/.well-known/") => ("404 Not Found", String::new()),
+            "/mcp" if self.needs_scope(token, body) => ("403 Forbidden", String::new()),
             "/mcp" if self.state.lock().unwrap().valid.contains(token) => rpc(body),
             "/mcp" => ("401 Unauthorized", String::new()),
             "/.well-known/oauth-protected-resource/mcp" => {
@@ -140,6 +152,13 @@ impl World {
             "/token" => self.grant(body),
             _ => ("404 Not Found", String::new()),
         }
+    }
+
+    /// Returns `true` if the request is a call, and the token has not the scope that calls need.
+    fn needs_scope(&self, token: &str, body: &str) -> bool {
+        let state = self.state.lock().unwrap();
+        let is_known = state.valid.contains(token) && !state.wide.contains(token);
+        is_known && state.demanded.is_some() && body.contains("tools/call")
     }
 
     /// Grants a token, if the form is as it must be.
@@ -167,6 +186,12 @@ impl World {
         state.issued += 1;
         let token = format!("secret-token-{}", state.issued);
         state.valid.insert(token.clone());
+        if state
+            .demanded
+            .is_some_and(|scope| state.scopes.split(' ').any(|granted| granted == scope))
+        {
+            state.wide.insert(token.clone());
+        }
         let refresh = format!("secret-refresh-{}", state.issued);
         let granted =
             json!({"access_token": token, "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh});
@@ -202,6 +227,8 @@ fn rpc(body: &str) -> (&'static str, String) {
 struct User {
     world: World,
     agrees: bool,
+    /// Number of pages on which the user agrees.
+    patience: usize,
     /// Address at the end, in place of one with a code; with `{redirect}` and `{state}`.
     ends_at: Option<&'static str>,
     asked: Arc<Mutex<Vec<Authorization>>>,
@@ -212,6 +239,7 @@ impl User {
         Self {
             world: world.clone(),
             agrees,
+            patience: usize::MAX,
             ends_at: None,
             asked: Arc::default(),
         }
@@ -232,8 +260,12 @@ impl User {
 #[async_trait]
 impl AuthorizationHandler for User {
     async fn authorize(&self, authorization: Authorization) -> AuthorizationAnswer {
-        self.asked.lock().unwrap().push(authorization.clone());
-        if !self.agrees {
+        let asked = {
+            let mut asked = self.asked.lock().unwrap();
+            asked.push(authorization.clone());
+            asked.len()
+        };
+        if !self.agrees || asked > self.patience {
             return AuthorizationAnswer::Decline;
         }
         let url = Url::parse(&authorization.url).unwrap();
@@ -248,7 +280,11 @@ impl AuthorizationHandler for User {
             ),
             ("code", "S256", &*format!("{base}/mcp"))
         );
-        query["code_challenge"].clone_into(&mut self.world.state.lock().unwrap().challenge);
+        {
+            let mut state = self.world.state.lock().unwrap();
+            query["code_challenge"].clone_into(&mut state.challenge);
+            state.scopes = query.get("scope").cloned().unwrap_or_default();
+        }
         let (redirect, state) = (&authorization.redirect_uri, &query["state"]);
         if let Some(address) = self.ends_at {
             return AuthorizationAnswer::Redirected(address.replace("{redirect}", redirect).replace("{state}", state));
@@ -549,4 +585,55 @@ async fn a_client_that_is_no_longer_known_is_authorized_anew() {
         assert_eq!(grants, ["authorization_code", "refresh_token", "authorization_code"]);
         host.running.stop().await;
     }
+}
+
+/// A server that demands a further scope for a call, whose tool may change something.
+async fn demanding(user: impl Fn(&World) -> User) -> (World, User, Host) {
+    let world = World::start(Value::Null).await;
+    world.state.lock().unwrap().demanded = Some("write");
+    let user = user(&world);
+    let server = world.server().oauth(McpOAuth::default().scopes(["read"]));
+    let host = Host::start(McpTools::default().server(server).authorization(user.clone())).await;
+    assert_eq!((state_of(&host), user.asked()), (McpServerState::Connected, 1));
+    (world, user, host)
+}
+
+#[tokio::test]
+async fn a_call_that_needs_a_further_scope_asks_the_user_and_runs_then() {
+    let (world, user, host) = demanding(|world| User::of(world, true)).await;
+    let answer = host.call("docs__echo", json!({})).await.unwrap();
+    assert_eq!((answer.content.into_words().as_str(), user.asked()), ("done", 2));
+    assert_eq!(world.state.lock().unwrap().scopes, "read write");
+    host.call("docs__echo", json!({})).await.unwrap();
+    assert_eq!(user.asked(), 2);
+    host.running.stop().await;
+}
+
+#[tokio::test]
+async fn a_further_scope_that_the_user_refuses_leaves_the_server_connected() {
+    let (_, user, host) = demanding(|world| User {
+        patience: 1,
+        ..User::of(world, true)
+    })
+    .await;
+    for _ in 0..2 {
+        let refused = host.call("docs__echo", json!({})).await.unwrap_err();
+        let denied =
+            "the MCP server `docs` demands an authorization for this call that was not granted; nothing was called";
+        assert_eq!((refused.code(), refused.message()), (ToolErrorCode::Denied, denied));
+        wait_for(&host, McpServerState::Connected).await;
+    }
+    assert_eq!(user.asked(), 2);
+    host.running.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_never_satisfied_asks_the_user_a_few_times() {
+    let (world, user, host) = demanding(|world| User::of(world, true)).await;
+    for _ in 0..5 {
+        world.state.lock().unwrap().wide.clear();
+        let _ = host.call("docs__echo", json!({})).await;
+    }
+    assert_eq!(user.asked(), 4);
+    host.running.stop().await;
 }

@@ -680,3 +680,27 @@ mod kills {
         check("second", |_| String::new()).await;
     }
 }
+
+/// An agent counts five minutes at most.
+#[tokio::test(start_paused = true)]
+async fn a_bridge_with_a_long_lease_renews_it_before_agents_end_it() {
+    for lease in [Duration::from_secs(3600), Duration::MAX] {
+        let (bus, (seen, mut signs)) = (InProcessBus::new(), mpsc::unbounded_channel());
+        let watch = move |delivery: Delivery| {
+            let _ = seen.send(delivery.envelope.message_type.clone());
+            std::future::ready(Disposition::Ack)
+        };
+        let _watching = bus.on("tool.meta.mcp.#", "watch", watch).await.unwrap();
+        let bridge = AgentHost::builder("bridge")
+            .shared_bus(Arc::new(bus))
+            .add(McpTools::default())
+            .add(McpBridge::new().lease(lease))
+            .build()
+            .unwrap();
+        bridge.start().await.unwrap();
+        for _ in 0..10 {
+            let sign = timeout(Duration::from_secs(4 * 60), signs.recv()).await;
+            assert!(sign.is_ok_and(|kind| kind.is_some()));
+        }
+    }
+}

@@ -287,6 +287,21 @@ async fn publish(bus: &InProcessBus, message_type: &'static str, body: Value) {
     settle().await;
 }
 
+/// An agent counts five minutes at most.
+#[tokio::test(start_paused = true)]
+async fn a_long_lease_is_renewed_before_agents_end_it() {
+    for lease in [LONG, Duration::MAX] {
+        let bus = InProcessBus::new();
+        let agent = started(agent(Arc::new(bus.clone()), &ScriptedModel::new(), RemoteTools::new())).await;
+        let options = MessageOptions::new().with_tool_lease(lease);
+        let _worker = started(worker(Arc::new(bus), [says("saw", "Sawn.")]).message_options(options)).await;
+        for _ in 0..30 {
+            sleep(20 * SECOND).await;
+            has_tools(&agent, &["saw"]).await;
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn tools_of_a_silent_worker_are_gone_when_its_lease_runs_out() {
     let bus = InProcessBus::new();

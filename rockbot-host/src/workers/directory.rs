@@ -21,7 +21,7 @@ const MAX_TEXT: usize = 16 * 1024 * 1024;
 const MIN_LEASE: Duration = Duration::from_secs(1);
 
 /// Longest lease: tools of a worker that was killed are gone after this time at most.
-const MAX_LEASE: Duration = Duration::from_secs(5 * 60);
+pub(super) const MAX_LEASE: Duration = Duration::from_secs(5 * 60);
 
 /// The known workers by name.
 #[derive(Debug, Default)]

@@ -73,7 +73,7 @@ impl McpBridge {
     }
 
     /// Sets the time after which agents drop the servers of a bridge that was killed. Default 15 seconds; agents count at least
-    /// one second and at most five minutes. The bridge gives a sign of life three times as often.
+    /// one second and at most five minutes. The bridge gives a sign of life three times as often as they count.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self

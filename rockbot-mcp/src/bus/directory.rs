@@ -17,7 +17,7 @@ const MAX_INSTANCES: usize = 64;
 
 /// Shortest and longest lease.
 const MIN_LEASE: Duration = Duration::from_secs(1);
-const MAX_LEASE: Duration = Duration::from_secs(5 * 60);
+pub(super) const MAX_LEASE: Duration = Duration::from_secs(5 * 60);
 
 /// The known bridges by name.
 #[derive(Debug, Default)]

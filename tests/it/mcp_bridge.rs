@@ -16,13 +16,14 @@ use rockbot::tool::tool;
 use rockbot::turn::{TurnRequest, TurnStatus};
 use rockbot_core::context::Trust;
 use rockbot_core::messaging::{
-    Bus, DeadLetters, Delivery, Disposition, MessageSubscriberExt as _, RequestClient, headers,
+    Bus, DeadLetters, Delivery, Disposition, MessageEnvelope, MessagePublisher as _, MessagePublisherExt as _,
+    MessageSubscriberExt as _, RequestClient, headers,
 };
 use rockbot_core::tool::{Effect, OutsideTools, RemoteToolExecutor, ToolErrorCode, ToolExecutor as _};
 use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::support::networks::{Network, PATIENCE, on_each_bus, until};
 use crate::support::{Anything, request};
@@ -703,4 +704,46 @@ async fn a_bridge_with_a_long_lease_renews_it_before_agents_end_it() {
             assert!(sign.is_ok_and(|kind| kind.is_some()));
         }
     }
+}
+
+/// A bridge that answers each question just in time, with one tool and the word that there are more.
+#[tokio::test(start_paused = true)]
+async fn a_bridge_with_endless_pages_is_given_up_and_asked_again() {
+    let (bus, (seen, mut offsets)) = (InProcessBus::new(), mpsc::unbounded_channel());
+    let publisher = bus.clone();
+    let answer = move |delivery: Delivery| {
+        let (bus, seen) = (publisher.clone(), seen.clone());
+        async move {
+            let asked: Value = serde_json::from_slice(&delivery.envelope.body).unwrap();
+            let offset = asked["offset"].as_u64().unwrap_or_default();
+            let _ = seen.send(offset);
+            sleep(Duration::from_secs(29)).await;
+            let tool = json!({"name": format!("t{offset}"), "description": "", "parametersSchema": null});
+            let page = json!({"serverName": "s", "tools": [tool], "nextOffset": offset + 1, "error": null});
+            let page = MessageEnvelope::new("RockBot.Tools.Mcp.McpGetServiceDetailsResponse", page.to_string());
+            bus.reply(&delivery.envelope, page).await.unwrap();
+            Disposition::Ack
+        }
+    };
+    let _answering = bus.on("mcp.manage.slow", "slow", answer).await.unwrap();
+    let proxy = AgentHost::builder("agent")
+        .shared_bus(Arc::new(bus.clone()))
+        .chat(ScriptedModel::new())
+        .add(McpToolProxy::new())
+        .build()
+        .unwrap();
+    proxy.start().await.unwrap();
+    let lease = json!({"name": "slow", "instance": "1", "revision": 1, "leaseMs": 300_000});
+    let index = json!({"servers": [{"serverName": "s", "toolCount": 1}], "bridge": lease});
+    let index = MessageEnvelope::new("RockBot.Tools.Mcp.McpServersIndexed", index.to_string()).with_source("slow");
+    bus.publish("tool.meta.mcp.slow", index.into()).await.unwrap();
+    let asked = async {
+        let mut asked = Vec::new();
+        while asked.iter().filter(|offset| **offset == 0).count() < 2 {
+            asked.extend(offsets.recv().await);
+        }
+        asked
+    };
+    let asked = timeout(Duration::from_secs(4 * 60), asked).await.unwrap();
+    assert_eq!(asked, [0, 1, 2, 3, 0]);
 }

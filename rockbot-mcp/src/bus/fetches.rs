@@ -9,7 +9,7 @@ use rockbot_core::messaging::{MessageEnvelope, RequestClient, headers};
 use rockbot_core::support::loggable;
 use rockbot_core::tool::ArgumentSchema;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::directory::OwnedServer;
 use super::wire::{DetailsRequest, DetailsResponse, ToolDefinition, manage_topic};
@@ -22,8 +22,9 @@ const MAX_RUNNING: usize = 4;
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// Maximum time of one question.
+/// Maximum time of one question, and of all pages of one server: few servers are asked for at a time.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
+const ALL_PAGES_LIMIT: Duration = Duration::from_secs(90);
 
 /// Maximum length of all definitions of one server, in bytes.
 const MAX_TEXT: usize = 2 * 1024 * 1024;
@@ -126,8 +127,15 @@ impl Fetches {
 ///
 /// # Errors
 ///
-/// Returns the reason in words if the bridge does not answer, or its tools exceed a bound or change meanwhile.
+/// Returns the reason in words if the bridge does not answer in time, or its tools exceed a bound or change meanwhile.
 pub(super) async fn fetch(client: &RequestClient, server: &OwnedServer) -> Result<Details, String> {
+    let late = |_| Err(format!("all its definitions did not arrive within {ALL_PAGES_LIMIT:?}"));
+    timeout(ALL_PAGES_LIMIT, pages(client, server))
+        .await
+        .unwrap_or_else(late)
+}
+
+async fn pages(client: &RequestClient, server: &OwnedServer) -> Result<Details, String> {
     let mut all: Option<DetailsResponse> = None;
     let mut length = 0;
     loop {

@@ -121,6 +121,17 @@ impl Bridge {
         }
     }
 
+    /// Takes the held tools of a server into use that are pinned by now.
+    pub(crate) fn release(&self, service: &Service) {
+        service.state.send_modify(|state| {
+            let held = state.held.iter().cloned();
+            let (released, held): (Vec<_>, Vec<_>) = held.partition(|tool| self.pins.has(&service.server, tool));
+            state.tools = state.tools.iter().cloned().chain(released).collect();
+            state.held = held.into();
+        });
+        self.publish();
+    }
+
     /// Registers the tools of all servers as they are now.
     pub(crate) fn publish(&self) {
         let mut services = self.all();

@@ -25,6 +25,10 @@ const MAX_BYTES: u64 = 64 << 20;
 /// further names are held.
 const MAX_PINS: usize = 1_000;
 
+/// Maximum number of servers of bridges that are pinned: those of a bridge that names its servers anew all the time could fill
+/// the disk. The tools of further ones are held.
+const MAX_BRIDGED: usize = 256;
+
 /// The pins of all servers, in a document if the host has a data folder.
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
@@ -40,6 +44,16 @@ struct PinnedServer {
     /// The digest of how the server is reached.
     endpoint: Digest,
     tools: BTreeMap<String, Digest>,
+}
+
+impl PinnedServer {
+    /// Returns the pins of a server that is reached so, of which no tool is pinned.
+    fn at(endpoint: Digest) -> Self {
+        Self {
+            endpoint,
+            tools: BTreeMap::new(),
+        }
+    }
 }
 
 /// A list of tools after the comparison with the pins.
@@ -94,24 +108,41 @@ impl Pins {
     pub(crate) async fn accept(self: &Arc<Self>, server: &McpServer, tools: Vec<(String, Digest)>) {
         {
             let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-            let pins = pinned.get_mut(&server.key());
-            if let Some(pins) = pins.filter(|pins| pins.endpoint == server.endpoint_digest()) {
+            let endpoint = server.endpoint_digest();
+            let pins = pinned
+                .entry(server.pin_key())
+                .or_insert_with(|| PinnedServer::at(endpoint));
+            if pins.endpoint == endpoint {
                 pins.tools.extend(tools);
             }
         }
         self.save(server.name().to_owned(), true, Vec::new()).await;
     }
 
+    /// Returns `true` if exactly this definition of a server's tool is pinned.
+    pub(crate) fn has(&self, server: &McpServer, tool: &ListedTool) -> bool {
+        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        let pins = pinned.get(&server.pin_key());
+        let pins = pins.filter(|pins| pins.endpoint == server.endpoint_digest());
+        pins.is_some_and(|pins| pins.tools.get(&tool.name) == Some(&tool.fingerprint))
+    }
+
     fn admit(&self, server: &McpServer, tools: Vec<ListedTool>) -> Compared {
         let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
         let endpoint = server.endpoint_digest();
-        let anew = || PinnedServer {
-            endpoint,
-            tools: BTreeMap::new(),
-        };
-        let pins = pinned.entry(server.key()).or_insert_with(anew);
+        let key = server.pin_key();
+        if server.is_bridged() && !pinned.contains_key(&key) {
+            let bridged = pinned.keys().filter(|key| key.contains('/')).count();
+            if bridged >= MAX_BRIDGED {
+                return Compared {
+                    held: tools,
+                    ..Compared::default()
+                };
+            }
+        }
+        let pins = pinned.entry(key).or_insert_with(|| PinnedServer::at(endpoint));
         if pins.endpoint != endpoint {
-            *pins = anew();
+            *pins = PinnedServer::at(endpoint);
         }
         let mut compared = Compared::default();
         for tool in tools {

@@ -202,6 +202,19 @@ impl McpServer {
         }
     }
 
+    /// Returns the key of its pins. A server of a bridge has pins of its own, whatever its name: no name has a slash.
+    pub(crate) fn pin_key(&self) -> String {
+        match &self.endpoint {
+            Endpoint::Bridge(bridge) => format!("{bridge}/{}", self.key()),
+            _ => self.key(),
+        }
+    }
+
+    /// Returns `true` if a bridge is connected to it.
+    pub(crate) fn is_bridged(&self) -> bool {
+        matches!(self.endpoint, Endpoint::Bridge(_))
+    }
+
     /// Returns the name by which servers are told apart: their names differ in more than case.
     pub(crate) fn key(&self) -> String {
         self.name.to_lowercase()

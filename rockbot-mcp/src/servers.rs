@@ -166,11 +166,13 @@ impl McpServers {
             });
         }
         let accepted = seen.iter().map(|tool| (tool.name.clone(), tool.fingerprint)).collect();
-        let pins = runtime.bridge.pins.clone();
+        let bridge = runtime.bridge.clone();
         runtime.spawn(async move {
-            pins.accept(&service.server, accepted).await;
-            if let Some(live) = service.live() {
-                live.tools_changed.notify_one();
+            bridge.pins.accept(&service.server, accepted).await;
+            match service.live() {
+                Some(live) => live.tools_changed.notify_one(),
+                // Its bridge lists the tools again when they change, and not for this.
+                None => bridge.release(&service),
             }
         });
         Ok(())

@@ -3,13 +3,15 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rockbot::CallContext;
 use rockbot::agent::{AgentHost, FromConfig as _};
 use rockbot::config::Config;
 use rockbot::mcp::{
-    McpBridge, McpEndpoint, McpServer, McpServerState, McpServers, McpToolProxy, McpToolServer, McpTools,
+    McpBridge, McpEndpoint, McpServer, McpServerState, McpServerStatus, McpServers, McpToolProxy, McpToolServer,
+    McpTools,
 };
 use rockbot::testing::ScriptedModel;
 use rockbot::tool::tool;
@@ -17,7 +19,7 @@ use rockbot::turn::{TurnRequest, TurnStatus};
 use rockbot_core::context::Trust;
 use rockbot_core::messaging::{
     Bus, DeadLetters, Delivery, Disposition, MessageEnvelope, MessagePublisher as _, MessagePublisherExt as _,
-    MessageSubscriberExt as _, RequestClient, headers,
+    MessageSubscriberExt as _, RequestClient, Subscription, headers,
 };
 use rockbot_core::tool::{Effect, OutsideTools, RemoteToolExecutor, ToolErrorCode, ToolExecutor as _};
 use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
@@ -706,26 +708,35 @@ async fn a_bridge_with_a_long_lease_renews_it_before_agents_end_it() {
     }
 }
 
-/// A bridge that answers each question just in time, with one tool and the word that there are more.
-#[tokio::test(start_paused = true)]
-async fn a_bridge_with_endless_pages_is_given_up_and_asked_again() {
-    let (bus, (seen, mut offsets)) = (InProcessBus::new(), mpsc::unbounded_channel());
+/// Answers questions for the tools of the bridge `other`: for each the page that `page` returns for its offset.
+async fn other_bridge<F: Future<Output = Value> + Send>(
+    bus: &InProcessBus,
+    page: impl Fn(u64) -> F + Clone + Send + Sync + 'static,
+) -> Subscription {
     let publisher = bus.clone();
     let answer = move |delivery: Delivery| {
-        let (bus, seen) = (publisher.clone(), seen.clone());
+        let (bus, page) = (publisher.clone(), page.clone());
         async move {
             let asked: Value = serde_json::from_slice(&delivery.envelope.body).unwrap();
-            let offset = asked["offset"].as_u64().unwrap_or_default();
-            let _ = seen.send(offset);
-            sleep(Duration::from_secs(29)).await;
-            let tool = json!({"name": format!("t{offset}"), "description": "", "parametersSchema": null});
-            let page = json!({"serverName": "s", "tools": [tool], "nextOffset": offset + 1, "error": null});
+            let page = page(asked["offset"].as_u64().unwrap_or_default()).await;
             let page = MessageEnvelope::new("RockBot.Tools.Mcp.McpGetServiceDetailsResponse", page.to_string());
             bus.reply(&delivery.envelope, page).await.unwrap();
             Disposition::Ack
         }
     };
-    let _answering = bus.on("mcp.manage.slow", "slow", answer).await.unwrap();
+    bus.on("mcp.manage.other", "other", answer).await.unwrap()
+}
+
+/// Announces the server `s` as the bridge `name`.
+async fn announce(bus: &InProcessBus, name: &str, revision: u64) {
+    let lease = json!({"name": name, "instance": "1", "revision": revision, "leaseMs": 300_000});
+    let server = json!({"serverName": "s", "toolCount": 1, "fingerprint": format!("f{revision}")});
+    let index = json!({"servers": [server], "bridge": lease}).to_string();
+    let index = MessageEnvelope::new("RockBot.Tools.Mcp.McpServersIndexed", index).with_source(name);
+    bus.publish("tool.meta.mcp.other", index.into()).await.unwrap();
+}
+
+async fn proxy(bus: &InProcessBus) -> AgentHost {
     let proxy = AgentHost::builder("agent")
         .shared_bus(Arc::new(bus.clone()))
         .chat(ScriptedModel::new())
@@ -733,10 +744,24 @@ async fn a_bridge_with_endless_pages_is_given_up_and_asked_again() {
         .build()
         .unwrap();
     proxy.start().await.unwrap();
-    let lease = json!({"name": "slow", "instance": "1", "revision": 1, "leaseMs": 300_000});
-    let index = json!({"servers": [{"serverName": "s", "toolCount": 1}], "bridge": lease});
-    let index = MessageEnvelope::new("RockBot.Tools.Mcp.McpServersIndexed", index.to_string()).with_source("slow");
-    bus.publish("tool.meta.mcp.slow", index.into()).await.unwrap();
+    proxy
+}
+
+/// A bridge that answers each question just in time, with one tool and the word that there are more.
+#[tokio::test(start_paused = true)]
+async fn a_bridge_with_endless_pages_is_given_up_and_asked_again() {
+    let (bus, (seen, mut offsets)) = (InProcessBus::new(), mpsc::unbounded_channel());
+    let page = move |offset: u64| {
+        let _ = seen.send(offset);
+        async move {
+            sleep(Duration::from_secs(29)).await;
+            let tool = json!({"name": format!("t{offset}"), "description": "", "parametersSchema": null});
+            json!({"serverName": "s", "tools": [tool], "nextOffset": offset + 1, "error": null})
+        }
+    };
+    let _answering = other_bridge(&bus, page).await;
+    let _proxy = proxy(&bus).await;
+    announce(&bus, "other", 1).await;
     let asked = async {
         let mut asked = Vec::new();
         while asked.iter().filter(|offset| **offset == 0).count() < 2 {
@@ -746,4 +771,59 @@ async fn a_bridge_with_endless_pages_is_given_up_and_asked_again() {
     };
     let asked = timeout(Duration::from_secs(4 * 60), asked).await.unwrap();
     assert_eq!(asked, [0, 1, 2, 3, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_tool_of_a_bridge_is_held_until_it_is_accepted() {
+    let (bus, version) = (InProcessBus::new(), Arc::new(AtomicU64::new(1)));
+    let told = version.clone();
+    let page = move |_| {
+        let version = told.load(Ordering::Relaxed);
+        let tool = json!({"name": "t", "description": format!("Version {version}."), "parametersSchema": null});
+        std::future::ready(json!({"serverName": "s", "tools": [tool], "fingerprint": format!("f{version}")}))
+    };
+    let _answering = other_bridge(&bus, page).await;
+    let host = proxy(&bus).await;
+    let servers = McpServers::clone(&*host.parts().get::<McpServers>().unwrap());
+    let mut changes = servers.watch().unwrap();
+    let mut tools = async |of: &dyn Fn(usize, usize) -> bool| {
+        let is_so = |server: Option<&McpServerStatus>| server.is_some_and(|one| of(one.tools.len(), one.held.len()));
+        while !is_so(servers.list().first()) {
+            timeout(PATIENCE, changes.changed()).await.unwrap().unwrap();
+        }
+    };
+    announce(&bus, "other", 1).await;
+    tools(&|used, held| (used, held) == (1, 0)).await;
+    version.store(2, Ordering::Relaxed);
+    announce(&bus, "other", 2).await;
+    tools(&|used, held| (used, held) == (0, 1)).await;
+    let held = servers.held("s").unwrap();
+    assert_eq!(held[0].description, "Version 2.");
+    servers.accept("s", &held).unwrap();
+    tools(&|used, held| (used, held) == (1, 0)).await;
+    let shown = host.tools().snapshot();
+    assert_eq!(shown.find("s__t").unwrap().registration().description, "[s] Version 2.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bridge_whose_name_cannot_be_shown_is_not_taken() {
+    let bus = InProcessBus::new();
+    let host = proxy(&bus).await;
+    let servers = host.parts().get::<McpServers>().unwrap();
+    let (asked, mut questions) = mpsc::unbounded_channel();
+    let count = move |delivery: Delivery| {
+        let _ = asked.send(delivery.topic.to_string());
+        std::future::ready(Disposition::Ack)
+    };
+    let _watching = bus.on("mcp.manage.#", "watch", count).await.unwrap();
+    for name in ["two\nlines", "hid\u{200b}den", &*"x".repeat(129)] {
+        announce(&bus, name, 1).await;
+    }
+    announce(&bus, "fine", 1).await;
+    assert_eq!(
+        timeout(PATIENCE, questions.recv()).await.unwrap().unwrap(),
+        "mcp.manage.fine"
+    );
+    assert!(timeout(Duration::from_secs(1), questions.recv()).await.is_err());
+    assert_eq!(servers.list().len(), 0);
 }

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::directory::MAX_LEASE;
+use super::directory::{MAX_LEASE, MIN_LEASE};
 use super::wire::{AnnouncedGuide, DISCOVER_TOPIC, ToolsAnnounced, ToolsWanted, ToolsWithdrawn, WorkerHeartbeat};
 
 /// Maximum time that a host waits for the withdrawal of its tools when it stops; the lease ends them otherwise.
@@ -127,7 +127,7 @@ impl Announcements {
     }
 
     async fn announce_until_dropped(&mut self, generations: &mut watch::Receiver<u64>, asked: &Notify) {
-        let mut heartbeats = interval((self.of.lease.min(MAX_LEASE) / HEARTBEATS).max(Duration::from_millis(1)));
+        let mut heartbeats = interval(self.of.lease.clamp(MIN_LEASE, MAX_LEASE) / HEARTBEATS);
         heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         heartbeats.tick().await;
         self.announce().await;

@@ -18,7 +18,7 @@ const MAX_INSTANCES: usize = 256;
 const MAX_TEXT: usize = 16 * 1024 * 1024;
 
 /// Shortest lease: a shorter one would end between two heartbeats of a busy process.
-const MIN_LEASE: Duration = Duration::from_secs(1);
+pub(super) const MIN_LEASE: Duration = Duration::from_secs(1);
 
 /// Longest lease: tools of a worker that was killed are gone after this time at most.
 pub(super) const MAX_LEASE: Duration = Duration::from_secs(5 * 60);

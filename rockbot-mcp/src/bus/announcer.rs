@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::directory::MAX_LEASE;
+use super::directory::{MAX_LEASE, MIN_LEASE};
 use super::wire::{BridgeLeaving, meta_topic};
 use crate::index_event::{Index, McpBridgeLease, McpServerSummary, McpServersIndexed, summaries};
 use crate::servers::McpServers;
@@ -52,7 +52,7 @@ impl Announcer {
         let Some(mut changes) = self.servers.watch() else {
             return;
         };
-        let mut heartbeats = interval((self.lease.min(MAX_LEASE) / HEARTBEATS).max(Duration::from_millis(1)));
+        let mut heartbeats = interval(self.lease.clamp(MIN_LEASE, MAX_LEASE) / HEARTBEATS);
         heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         heartbeats.tick().await;
         let (mut revision, mut last) = (1, self.index());

@@ -15,8 +15,11 @@ const MAX_BRIDGES: usize = 64;
 /// Maximum number of processes of one name.
 const MAX_INSTANCES: usize = 64;
 
+/// Maximum length of a fingerprint, in bytes.
+const MAX_FINGERPRINT: usize = 128;
+
 /// Shortest and longest lease.
-const MIN_LEASE: Duration = Duration::from_secs(1);
+pub(super) const MIN_LEASE: Duration = Duration::from_secs(1);
 pub(super) const MAX_LEASE: Duration = Duration::from_secs(5 * 60);
 
 /// The known bridges by name.
@@ -107,7 +110,7 @@ impl Directory {
             });
             let server = KnownServer {
                 name: summary.server_name.clone(),
-                fingerprint: summary.fingerprint.clone().unwrap_or_default(),
+                fingerprint: fingerprint_of(summary),
                 place,
             };
             bridge.servers.insert(key, server);
@@ -204,6 +207,15 @@ impl Directory {
         }
         owned.into_iter().map(|(key, (_, server))| (key, server)).collect()
     }
+}
+
+/// Returns the fingerprint of a server; an empty one in place of a text that is too long for one.
+fn fingerprint_of(summary: &McpServerSummary) -> String {
+    let fingerprint = summary.fingerprint.as_deref();
+    fingerprint
+        .filter(|text| text.len() <= MAX_FINGERPRINT)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn expiry(lease_ms: u64, now: Instant) -> Instant {

@@ -9,7 +9,7 @@ use rockbot_core::messaging::{
     Bus, Delivery, Disposition, Message, MessageEnvelope, MessagePublisherExt as _, MessageSubscriberExt as _,
     RequestClient, SubscribeOptions, Subscription,
 };
-use rockbot_core::support::loggable;
+use rockbot_core::support::{loggable, one_line};
 use rockbot_core::{AgentIdentity, BoxError, MessageId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,6 +31,9 @@ use crate::tool_call::MAX_WAIT;
 
 /// Maximum length of the definitions of all servers of one bridge, in bytes.
 const MAX_TEXT: usize = 16 * 1024 * 1024;
+
+/// Maximum length of the name of a bridge, and of the id of its process, in bytes.
+const MAX_NAME: usize = 128;
 
 /// Shortest and longest time between two requests for the index of all bridges.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
@@ -164,10 +167,12 @@ impl Taking {
         }
     }
 
-    /// Returns `true` if the servers of a bridge are wanted: one that speaks for itself, and not this host.
+    /// Returns `true` if the servers of a bridge are wanted: one that speaks for itself, under a name that can be shown, and
+    /// not this host.
     fn takes(&self, lease: &McpBridgeLease, message: &MessageEnvelope) -> bool {
         let is_own = *lease.instance == **self.identity.instance_id();
-        *message.source == *lease.name && self.options.takes(&lease.name) && !is_own
+        let are_names = is_name(&lease.name) && is_name(&lease.instance);
+        are_names && *message.source == *lease.name && self.options.takes(&lease.name) && !is_own
     }
 
     fn apply(&mut self, change: &Change) {
@@ -253,10 +258,14 @@ impl Taking {
         let description = McpServer::of(server.name.clone(), Endpoint::Bridge(server.bridge.clone()))
             .trusted(self.options.is_vouched(&server.bridge, key))
             .time_limit(time_limit);
+        let own = self.runtime.bridge.find(key);
+        if own.is_some_and(|service| service.origin != Origin::Bridge) {
+            return Err("the agent itself is connected to a server of this name".to_owned());
+        }
         let compared = self.runtime.bridge.pins.compare(&description, details.tools).await;
         let service = match self.runtime.bridge.find(key) {
             Some(service) if service.origin != Origin::Bridge => {
-                return Err("the agent itself is connected to a server of this name".to_owned());
+                return Err("the agent itself has been connected to a server of this name".to_owned());
             }
             Some(service) if service.server.digest() == description.digest() => service,
             other => {
@@ -282,7 +291,8 @@ impl Taking {
             state.instructions = details.instructions;
             state.link = Link::Bridged(Arc::new(link));
         });
-        self.runtime.bridge.publish();
+        // Some may have been accepted meanwhile.
+        self.runtime.bridge.release(&service);
         let taken = TakenServer {
             bridge: server.bridge.clone(),
             fingerprint: details.fingerprint,
@@ -316,6 +326,11 @@ impl IndexRequest {
     fn answered(&mut self) {
         self.pause = MIN_PAUSE;
     }
+}
+
+/// Returns `true` for a short text on one line with nothing hidden in it.
+fn is_name(text: &str) -> bool {
+    text.len() <= MAX_NAME && *one_line(text) == *text
 }
 
 /// Waits for a moment; for ever if there is none.

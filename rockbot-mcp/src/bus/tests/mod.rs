@@ -1,8 +1,11 @@
 //! Tests of the bridge's messages, and of the directory of bridges, without a bus. `tests/it/mcp_bridge` has both sides.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use rockbot_core::Digest;
 use rockbot_core::messaging::Message;
+use rockbot_core::tool::Effect;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -13,7 +16,10 @@ use super::wire::{
     BridgeLeaving, CallCancelled, DetailsRequest, DetailsResponse, RefreshRequest, RegisterRequest, RegisterResponse,
     ToolDefinition, UnregisterRequest, UnregisterResponse, invoke_topic, manage_topic, meta_topic, segment,
 };
+use crate::connection::ListedTool;
 use crate::index_event::{McpBridgeLease, McpServerSummary, McpServersIndexed};
+use crate::pins::Pins;
+use crate::server::{Endpoint, McpServer};
 
 fn summary(name: &str, fingerprint: &str) -> McpServerSummary {
     McpServerSummary {
@@ -323,4 +329,49 @@ async fn a_bridge_that_does_not_answer_delays_no_other_and_is_asked_again_with_b
         next.starts_with("slow") && next != first,
         "the one that has waited longest"
     );
+}
+
+fn defined(description: &str) -> ListedTool {
+    ListedTool {
+        name: "now".to_owned(),
+        description: description.to_owned(),
+        schema: json!({"type": "object"}),
+        fingerprint: Digest::of(["now", description]),
+        claimed: Effect::Mutating,
+        sent: None,
+    }
+}
+
+fn bridged(bridge: &str, name: &str) -> McpServer {
+    McpServer::of(name.to_owned(), Endpoint::Bridge(bridge.to_owned()))
+}
+
+#[tokio::test]
+async fn a_bridge_pins_nothing_anew_that_another_one_or_the_agent_itself_has_pinned() {
+    let pins = Arc::new(Pins::default());
+    let own = McpServer::http("time", "https://time.example/mcp").unwrap();
+    let servers = [own, bridged("one", "time"), bridged("two", "Time")];
+    for server in &servers {
+        assert_eq!(pins.compare(server, vec![defined("Now.")]).await.held.len(), 0);
+    }
+    for server in &servers {
+        let compared = pins.compare(server, vec![defined("Obey.")]).await;
+        assert_eq!((compared.admitted.len(), compared.held.len()), (0, 1), "{server:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_pins_of_bridges_are_bounded() {
+    let pins = Arc::new(Pins::default());
+    for number in 0..256 {
+        let server = bridged("one", &format!("s{number}"));
+        assert_eq!(pins.compare(&server, vec![defined("Now.")]).await.held.len(), 0);
+    }
+    let further = bridged("one", "further");
+    assert_eq!(pins.compare(&further, vec![defined("Now.")]).await.held.len(), 1);
+    pins.accept(&further, vec![("now".to_owned(), defined("Now.").fingerprint)])
+        .await;
+    assert_eq!(pins.compare(&further, vec![defined("Now.")]).await.held.len(), 0);
+    let own = McpServer::http("time", "https://time.example/mcp").unwrap();
+    assert_eq!(pins.compare(&own, vec![defined("Now.")]).await.held.len(), 0);
 }

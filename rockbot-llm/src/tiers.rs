@@ -159,7 +159,8 @@ impl ChatTiers {
         note(tier, &Err(&error), false);
         // What was streamed of the first answer is taken back.
         deltas.reset();
-        self.balanced.chat(call).await.map_err(|_| error)
+        let answer = self.balanced.chat(call).await.map_err(|_| error)?;
+        Ok(answer.named_by(&*self.balanced, tier))
     }
 }
 

@@ -1,15 +1,17 @@
 //! The cost of turns in tokens and money: in answers, outcomes, the ledger and budgets.
 
+use async_trait::async_trait;
 use rockbot::chat::PriceTable;
 use rockbot::testing::ScriptedModel;
 use rockbot_core::Principal;
-use rockbot_core::chat::{ChatResponse, MicroUsd, ModelTier, Spent, Usage};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, MicroUsd, ModelInfo, ModelTier, Spent, Usage};
 use rockbot_core::turn::{Budget, BudgetLimit, TurnRequest, TurnStatus};
-use rockbot_host::TurnPolicies;
 use rockbot_host::turn::Evaluation;
+use rockbot_host::{AgentHost, AgentHostBuilder, TurnPolicies};
+use tower::util::MapRequestLayer;
 
 use crate::support::log::Log;
-use crate::support::{calls, ending, host_of, noting_tool};
+use crate::support::{calls, ending, host_of, noting_tool, settle};
 
 /// A thousandth of a dollar for each token.
 fn prices() -> PriceTable {
@@ -129,18 +131,128 @@ async fn a_host_with_a_limit_in_money_needs_to_know_its_prices() {
     host_of(&ScriptedModel::new().with_id("dear")).build().unwrap();
 }
 
+/// Returns a model of the id `id` that calls `look` whenever it is asked, and never names itself in an answer.
+fn looks_forever(id: &str) -> ScriptedModel {
+    let looks = (0..20).map(|number| {
+        let look = calls([(&*format!("call_{number}"), "look", &*format!(r#"{{"n": {number}}}"#))]);
+        look.with_usage(Usage::new(2, 1))
+    });
+    looks.fold(ScriptedModel::new().with_id(id), ScriptedModel::answers)
+}
+
+/// A client that neither names its model in answers nor lets its script do so.
+struct Nameless {
+    client: ScriptedModel,
+    id: Option<&'static str>,
+}
+
+#[async_trait]
+impl ChatClient for Nameless {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let mut answer = self.client.chat(call).await?;
+        answer.model = None;
+        Ok(answer)
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        self.id.map_or_else(ModelInfo::unknown, ModelInfo::new)
+    }
+}
+
 #[tokio::test]
-async fn an_answer_without_a_price_in_a_turn_with_a_limit_is_told() {
+async fn an_answer_that_names_no_model_costs_what_the_model_of_its_client_costs() {
+    let scripted = looks_forever("known");
+    let nameless = || Nameless {
+        client: looks_forever("other"),
+        id: Some("known"),
+    };
+    let (look, _) = noting_tool("look");
+    let limited = |builder: AgentHostBuilder| {
+        let budget = Budget::default().with_max_cost(MicroUsd(6_000));
+        builder
+            .prices(prices())
+            .tool(look.clone())
+            .budget(budget)
+            .build()
+            .unwrap()
+    };
+    for host in [
+        limited(host_of(&scripted)),
+        limited(AgentHost::in_memory().chat(nameless())),
+    ] {
+        let outcome = host.agent().ask("s", "go").await.unwrap();
+        assert_eq!(outcome.status, TurnStatus::Partial(BudgetLimit::Cost));
+        // Two answers reach the limit, and one more is the last answer.
+        assert_eq!(outcome.spent(), spent(3, 9_000, 0));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_a_price_ends_a_turn_with_a_limit_in_money() {
     let log = Log::default();
     let _guard = tracing::subscriber::set_default(log.clone());
+    let model = looks_forever("dear");
+    let client = Nameless {
+        client: model.clone(),
+        id: None,
+    };
+    let (look, _) = noting_tool("look");
+    let host = AgentHost::in_memory().chat(client).tool(look).build().unwrap();
+    let request = TurnRequest::new("s", "m", "go").with_budget(Budget::default().with_max_cost(MicroUsd(1)));
+    let outcome = host.agent().run(request).await.unwrap();
+    let expected = "I had to stop because the price of the model is not known, so the limit in money of this request \
+                    cannot be kept. Done before that: look.";
+    assert_eq!(
+        ending(&outcome),
+        (&TurnStatus::Partial(BudgetLimit::UnknownPrice), expected)
+    );
+    assert_eq!(outcome.spent(), spent(1, 0, 1));
+    assert_eq!(model.requests().len(), 1);
+    let warning = "message=the price of the model is unknown, so the turn ends at its limit in money; \
+                   give its price with `.prices(…)`";
+    assert!(log.lines().iter().any(|line| line == warning), "{:?}", log.lines());
+}
+
+#[tokio::test]
+async fn an_answer_without_a_price_that_is_the_last_one_is_given() {
     let model = ScriptedModel::new().answers(answer("unknown", "yes"));
     let host = host_of(&model).build().unwrap();
     let request = TurnRequest::new("s", "m", "go").with_budget(Budget::default().with_max_cost(MicroUsd(1)));
     let outcome = host.agent().run(request).await.unwrap();
     assert_eq!(
-        (outcome.status, outcome.tiers[&ModelTier::Balanced].unpriced),
-        (TurnStatus::Answered, 1)
+        (ending(&outcome), outcome.spent()),
+        ((&TurnStatus::Answered, "yes"), spent(1, 0, 1))
     );
-    let warning = "message=price of the model unknown; this answer does not count towards the turn's cost limit";
-    assert!(log.lines().iter().any(|line| line == warning), "{:?}", log.lines());
+}
+
+#[tokio::test]
+async fn a_tier_that_a_chat_layer_chooses_is_the_tier_of_the_outcome() {
+    let model = ScriptedModel::new().answers(answer("known", "yes"));
+    let to_high = MapRequestLayer::new(|call: ChatCall| {
+        let request = (*call.request).clone().with_tier(ModelTier::High);
+        call.with_request(request)
+    });
+    let host = host_of(&model).prices(prices()).chat_layer(to_high).build().unwrap();
+    let outcome = host.agent().ask("s", "go").await.unwrap();
+    let each = spent(1, 3_000, 0);
+    assert_eq!(outcome.tiers, [(ModelTier::High, each)].into());
+    assert_eq!(host.spending().of_tier(ModelTier::High), each);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cut_off_costs_what_had_been_sent_and_received() {
+    let model = ScriptedModel::new().with_id("known").hangs();
+    let host = host_of(&model).prices(prices()).build().unwrap();
+    let request = TurnRequest::new("s", "m", "x".repeat(4_000));
+    let (agent, turn) = (host.agent().clone(), request.turn_id());
+    let asking = tokio::spawn(async move { agent.run(request).await });
+    settle().await;
+    host.agent().cancel(&turn).await.unwrap();
+    let outcome = asking.await.unwrap().unwrap();
+    assert_eq!(outcome.status, TurnStatus::Cancelled);
+    let spent = outcome.spent();
+    assert_eq!((spent.calls, spent.unpriced), (1, 0));
+    assert!((1_000..1_200).contains(&spent.usage.input), "{spent:?}");
+    assert_eq!(spent.cost, MicroUsd(1_000 * spent.usage.input));
+    assert_eq!(host.spending().of_turn(&turn), spent);
 }

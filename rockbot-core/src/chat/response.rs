@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChatMessage, Content, ContentPart, MicroUsd, Reasoning, ToolCall, Usage};
+use super::{ChatClient, ChatMessage, Content, ContentPart, MicroUsd, ModelTier, Reasoning, ToolCall, Usage};
 
 /// The reason why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -75,9 +75,13 @@ pub struct ChatResponse {
     /// Cost as the provider reported it, else by a configured price; `None` when neither is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroUsd>,
-    /// The model that answered, as the provider names it.
+    /// The model that answered, as the provider names it, else as its client does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
+    /// The tier that a chat layer asked instead of the tier of the question. The host sets it; `None`, the default,
+    /// if no layer changed the tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<ModelTier>,
     /// The provider that answered, as OpenTelemetry names it, such as `openai`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Arc<str>>,
@@ -164,6 +168,18 @@ impl ChatResponse {
     #[must_use]
     pub fn with_model(mut self, model: impl Into<Arc<str>>) -> Self {
         self.model = Some(model.into());
+        self
+    }
+
+    /// Names the model as `client` describes it for `tier`, unless the answer names its model.
+    ///
+    /// Some servers and clients leave the name out, and prices are found by it. A client that chooses between models
+    /// calls this with the client that answered; the host does so for its own client.
+    #[must_use]
+    pub fn named_by(mut self, client: &dyn ChatClient, tier: ModelTier) -> Self {
+        if self.model.is_none() {
+            self.model = client.describe(tier).model;
+        }
         self
     }
 

@@ -21,8 +21,9 @@ pub struct Budget {
     pub max_wall_clock: Duration,
     /// Maximum number of tokens, input and output together, as the provider counts them. Default: no limit.
     pub max_tokens: Option<u64>,
-    /// Maximum cost, out-of-band calls included. Answers without a known price do not count, and a host with
-    /// this limit refuses to be built if it knows that a model has no price. Default: no limit.
+    /// Maximum cost, out-of-band calls included. A turn with this limit ends at its first answer without a known
+    /// price ([`BudgetLimit::UnknownPrice`]), and a host with it is not built if a model has no price. Default: no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<MicroUsd>,
 }
@@ -91,6 +92,8 @@ pub enum BudgetLimit {
     Tokens,
     /// [`Budget::max_cost`].
     Cost,
+    /// [`Budget::max_cost`], which cannot be kept: the price of an answer is unknown. The model is not asked again.
+    UnknownPrice,
     /// The host's patience with a model that makes the same calls again and again, with the same results.
     Repetition,
     /// The maximum length of an answer, of the provider or of a setting: the answer was cut.
@@ -107,6 +110,7 @@ impl fmt::Display for BudgetLimit {
             Self::WallClock => "time",
             Self::Tokens => "number of tokens",
             Self::Cost => "money",
+            Self::UnknownPrice => "money that can be counted",
             Self::Repetition => "patience with repeated calls",
             Self::AnswerLength => "length of an answer",
             Self::ContentFilter => "patience of the provider's content filter",

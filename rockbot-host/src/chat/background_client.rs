@@ -45,7 +45,7 @@ impl ChatClient for BackgroundClient {
         let (cx, tier) = (call.cx.clone(), call.request.tier.unwrap_or_default());
         let mut response = host.chat().ask(call).await?;
         response.cost = host.ledger().cost_of(&response);
-        host.ledger().enter(&cx, tier, &response);
+        host.ledger().enter(&cx, response.tier.unwrap_or(tier), &response);
         Ok(response)
     }
 

@@ -50,7 +50,11 @@ impl GuardedChat {
         let stack = layers.around(&Arc::new(client.clone()), |client, call: ChatCall| async move {
             // A layer may attempt a call again, and the reader must not see the text of both attempts.
             WatchedDeltas::reset_earlier(&call);
-            client.chat(call).await.map_err(BoxError::from)
+            let tier = call.request.tier.unwrap_or_default();
+            let mut response = client.chat(call).await.map_err(BoxError::from)?;
+            // A layer may have chosen another tier than the turn, and the answer costs what that tier costs.
+            response.tier = Some(tier);
+            Ok(response)
         });
         Self {
             client,
@@ -104,7 +108,10 @@ impl GuardedChat {
         // double the size that every turn has to carry.
         let answer = poll_fn(|cx| observed.span.in_scope(|| asking.as_mut().poll(cx))).await;
         observed.end(&answer);
-        answer
+        let mut response = answer?;
+        response.tier = response.tier.filter(|asked| *asked != tier);
+        let tier = response.tier.unwrap_or(tier);
+        Ok(response.named_by(&*self.client, tier))
     }
 
     /// Calls the stack or the client, and catches panics.

@@ -79,8 +79,11 @@ impl Drive<'_> {
                 self.expect_no_approvals(&mut event);
                 event
             }
-            Err(Some(event)) => event,
-            Err(None) => return Ok(()),
+            Err(stop) => {
+                self.cut_off(purpose, stream.as_ref());
+                let Some(event) = stop else { return Ok(()) };
+                event
+            }
         };
         self.feed(event);
         Ok(())
@@ -228,6 +231,19 @@ impl Drive<'_> {
             .await;
     }
 
+    /// Counts a call that was dropped before its answer was complete: the provider is paid for it.
+    fn cut_off(&mut self, purpose: &Purpose, stream: Option<&AnswerStream>) {
+        let received = stream.map_or(0, AnswerStream::received);
+        let usage = self.turn.estimated_usage(purpose, received);
+        let tier = self.turn.tier_of(purpose.is_out_of_band());
+        let mut response = ChatResponse::default().with_usage(usage);
+        response.model = self.driver.chat.model_of(tier);
+        response.cost = self.driver.ledger.cost_of(&response);
+        self.driver.ledger.enter(&self.cx, tier, &response);
+        let cost = response.cost;
+        self.note(TurnEvent::ModelCutOff { usage, cost }, false);
+    }
+
     fn answered(&self, answer: Result<ChatResponse, ChatError>, tier: ModelTier) -> TurnEvent {
         match answer {
             Ok(mut response) => {
@@ -263,6 +279,7 @@ impl Drive<'_> {
 
     /// Sets the cost of the answer, where it is known, and enters it in the ledger.
     fn account(&self, response: &mut ChatResponse, tier: ModelTier) {
+        let tier = response.tier.unwrap_or(tier);
         let ledger = &self.driver.ledger;
         response.cost = ledger.cost_of(response);
         ledger.enter(&self.cx, tier, response);
@@ -270,9 +287,14 @@ impl Drive<'_> {
             self.driver.windows.check(tier, usage.input);
         }
         if response.cost.is_none() && self.turn.policy().budget.max_cost.is_some() {
-            let (turn, model) = (self.turn.id(), response.model.as_deref().unwrap_or("unnamed"));
-            let model = loggable(model);
-            tracing::warn!(%turn, %model, "price of the model unknown; this answer does not count towards the turn's cost limit");
+            let turn = self.turn.id();
+            let model = loggable(response.model.as_deref().unwrap_or("unnamed"));
+            tracing::warn!(
+                %turn,
+                %model,
+                "the price of the model is unknown, so the turn ends at its limit in money; \
+                 give its price with `.prices(…)`"
+            );
         }
     }
 

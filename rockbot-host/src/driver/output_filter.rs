@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rockbot_core::chat::{ChatDelta, DeltaSink};
@@ -57,7 +58,11 @@ impl OutputFilter {
     pub(super) fn stream(&self, progress: ProgressSink, turn: &Turn) -> AnswerStream {
         let filter = self.for_turn(turn);
         let filter = filter.map(|filter| Arc::new(Mutex::new(StreamFilter::new(filter.clone(), user_text(turn)))));
-        AnswerStream { progress, filter }
+        AnswerStream {
+            progress,
+            filter,
+            received: Arc::default(),
+        }
     }
 
     /// Returns the filter for a turn's answers. An answer in a schema is for a program, and is not filtered.
@@ -77,6 +82,8 @@ pub(super) struct AnswerStream {
     progress: ProgressSink,
     /// Shared with the sink that the model client holds. Locked for one piece at a time, never across an await.
     filter: Option<Arc<Mutex<StreamFilter>>>,
+    /// Number of bytes of all pieces, those of attempts that were taken back included: all are paid for.
+    received: Arc<AtomicU64>,
 }
 
 /// The filter of one streamed answer, with the state of its text and of its reasoning.
@@ -92,8 +99,12 @@ impl AnswerStream {
     pub(super) fn sink(&self) -> DeltaSink {
         let stream = self.clone();
         DeltaSink::new(move |delta| match delta {
-            ChatDelta::Text(text) => stream.send_text(stream.filter(text, |filter| filter.text.push(text))),
+            ChatDelta::Text(text) => {
+                stream.count(text);
+                stream.send_text(stream.filter(text, |filter| filter.text.push(text)));
+            }
             ChatDelta::Reasoning(text) => {
+                stream.count(text);
                 stream.send_reasoning(stream.filter(text, |filter| filter.reasoning.push(text)));
             }
             ChatDelta::Reset => {
@@ -103,6 +114,16 @@ impl AnswerStream {
             // A tool call is reported when it runs: a call of an unfinished answer may never do so.
             _ => {}
         })
+    }
+
+    /// Returns the number of bytes that the model has written so far.
+    pub(super) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// Counts a piece. `Relaxed`: the number orders no other data.
+    fn count(&self, piece: &str) {
+        self.received.fetch_add(piece.len() as u64, Ordering::Relaxed);
     }
 
     /// Reports what the filter held back until the end of the answer.

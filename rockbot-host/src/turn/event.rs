@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, ModelTier, Overflow};
+use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, MicroUsd, ModelTier, Overflow, Usage};
 use rockbot_core::content::Content;
 use rockbot_core::tool::ToolInvokeResponse;
 use rockbot_core::trust::Label;
@@ -80,6 +80,14 @@ pub(crate) enum TurnEvent {
         /// The limits that the provider reported, when the request was too long for the context window.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         overflow: Option<Overflow>,
+    },
+    /// The call to the model was cut off by the event that follows. Its tokens are estimated.
+    ModelCutOff {
+        /// Tokens of the request, and of the part of the answer that had arrived.
+        usage: Usage,
+        /// Cost of these tokens; `None` if the price of the model is unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<MicroUsd>,
     },
     /// The context sources were asked again within the turn.
     Gathered {

@@ -194,8 +194,8 @@ impl Reader {
                 recalled,
             },
             TurnEvent::ModelAnswered { response, .. } => TraceEvent::ModelAnswered {
+                tier: response.tier.unwrap_or(self.turn.tier_of(self.is_out_of_band)),
                 response,
-                tier: self.turn.tier_of(self.is_out_of_band),
             },
             TurnEvent::Gathered { recalled, .. } => TraceEvent::Gathered { recalled },
             TurnEvent::ToolStarted { call } => TraceEvent::ToolStarted { call },

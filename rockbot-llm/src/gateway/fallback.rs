@@ -130,7 +130,7 @@ impl GatewayLayer for Fallback {
             let error = match client.chat(call.clone()).await {
                 Ok(answer) => {
                     attempt.succeeded();
-                    return Ok(answer);
+                    return Ok(answer.named_by(client, tier));
                 }
                 Err(error) => error,
             };
@@ -221,6 +221,14 @@ mod tests {
             .await
             .map(|answer| answer.text)
             .map_err(|error| error.kind())
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_a_name_is_that_of_the_model_which_gave_it() {
+        let first = failing([Overloaded]).with_id("first");
+        let second = ScriptedModel::new().says("yes").with_id("second");
+        let answer = gateway(&first, &second).chat(call()).await.unwrap();
+        assert_eq!(answer.model.as_deref(), Some("second"));
     }
 
     #[tokio::test]

@@ -198,7 +198,7 @@ impl AgentHostBuilder {
                 tracing::warn!(
                     tier,
                     "turns have a limit in money, and the chat client does not name the model that it asks: \
-                    answers whose price is unknown will not count; implement `ChatClient::model_of`"
+                    a turn ends at its first answer whose price is unknown; implement `ChatClient::describe`"
                 );
                 None
             }

@@ -57,6 +57,7 @@ impl Turn {
                 self.activation.add(active_tools);
                 self.apply_gathered(message.as_ref());
             }
+            TurnEvent::ModelCutOff { usage, cost } => self.apply_cut_off(*usage, *cost),
             TurnEvent::ModelFailed { overflow, .. } => {
                 overflow.iter().for_each(|overflow| self.apply_overflow(overflow))
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rockbot_core::CallId;
 use rockbot_core::Timestamp;
-use rockbot_core::chat::{ChatMessage, ChatResponse, Provenance, Spent};
+use rockbot_core::chat::{ChatMessage, ChatResponse, MicroUsd, Provenance, Spent, Usage};
 use rockbot_core::content::Content;
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::trust::Trust;
@@ -105,8 +105,9 @@ impl Turn {
     }
 
     pub(super) fn apply_answer(&mut self, response: &ChatResponse, facts: &[CallFacts]) {
-        let is_out_of_band = matches!(&self.phase, Phase::Asking(purpose) if purpose.is_out_of_band());
-        self.spent[self.tier_of(is_out_of_band) as usize] += Spent::on(response);
+        let is_out_of_band = self.is_asking_out_of_band();
+        let tier = response.tier.unwrap_or(self.tier_of(is_out_of_band));
+        self.spent[tier as usize] += Spent::on(response);
         if is_out_of_band {
             // A judge's answer costs money and tokens, and is no part of the conversation.
             return;
@@ -132,6 +133,16 @@ impl Turn {
             .with_tool_calls(self.calls.iter().map(|state| state.call.clone()).collect());
         self.answer_media.extend(media_of(&message.content));
         self.messages.push(Arc::new(message));
+    }
+
+    /// Counts a question whose answer did not come to its end.
+    pub(super) fn apply_cut_off(&mut self, usage: Usage, cost: Option<MicroUsd>) {
+        let response = ChatResponse::default().with_usage(usage).with_cost(cost);
+        self.spent[self.tier_of(self.is_asking_out_of_band()) as usize] += Spent::on(&response);
+    }
+
+    fn is_asking_out_of_band(&self) -> bool {
+        matches!(&self.phase, Phase::Asking(purpose) if purpose.is_out_of_band())
     }
 
     pub(super) fn apply_started(&mut self, id: &CallId) {

@@ -224,6 +224,17 @@ impl Turn {
         self.economy.tool_bytes + items.iter().map(|item| item.bytes).sum::<usize>()
     }
 
+    /// Estimates the tokens of the question for `purpose`, and of `received` bytes of its answer.
+    pub(crate) fn estimated_usage(&self, purpose: &Purpose, received: u64) -> Usage {
+        let asked = match self.out_of_band(purpose) {
+            Some(question) => question.messages.iter().map(|message| size(message)).sum(),
+            None => self.request_bytes(),
+        };
+        let received = usize::try_from(received).unwrap_or(usize::MAX);
+        let estimate = &self.economy.token_estimate;
+        Usage::new(estimate.tokens(asked), estimate.tokens(received))
+    }
+
     fn request_bytes(&self) -> usize {
         self.economy.tool_bytes + self.messages.iter().map(|message| size(message)).sum::<usize>()
     }

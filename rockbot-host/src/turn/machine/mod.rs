@@ -237,6 +237,7 @@ impl Turn {
                 | TurnEvent::Compacted { .. }
                 | TurnEvent::Gathered { .. }
                 | TurnEvent::Escalated { .. }
+                | TurnEvent::ModelCutOff { .. }
                 | TurnEvent::HistoryEdited { .. }
                 | TurnEvent::ToolsTold { .. }
                 | TurnEvent::Halted,
@@ -340,13 +341,25 @@ impl Turn {
             (EndReason::Limit(limit), Phase::Asking(Purpose::Conclude(_))) => {
                 vec![ending::without_model(limit, &self.finished_calls())]
             }
-            (EndReason::Limit(limit), _) => vec![TurnStep::AskModel(Purpose::Conclude(limit))],
+            (EndReason::Limit(limit), _) => vec![self.conclude(limit)],
         }
     }
 
     /// Asks the model for the next step, or for a last answer when a limit is reached.
     fn ask(&self) -> TurnStep {
-        TurnStep::AskModel(self.limit().map_or(Purpose::Answer, Purpose::Conclude))
+        match self.limit() {
+            Some(limit) => self.conclude(limit),
+            None => TurnStep::AskModel(Purpose::Answer),
+        }
+    }
+
+    /// Asks the model for a last answer, unless nothing is known of its price: the limit in money may be spent many
+    /// times over.
+    fn conclude(&self, limit: BudgetLimit) -> TurnStep {
+        match budget::unknown_price(&self.policy.budget, &self.spent()) {
+            Some(unknown) => ending::without_model(unknown, &self.finished_calls()),
+            None => TurnStep::AskModel(Purpose::Conclude(limit)),
+        }
     }
 
     /// Returns the limit that forbids another question to the model.

@@ -7,7 +7,7 @@ use rockbot_core::turn::{Budget, BudgetLimit};
 /// Returns the limit that forbids another question to the model, after `asked` questions that cost `spent`.
 ///
 /// A limit is checked before a question and not after its answer, so the last answer may exceed it: it is paid for
-/// already. An answer whose price is unknown adds nothing to the cost.
+/// already.
 pub(in crate::turn) fn model_calls(budget: &Budget, asked: u32, spent: &Spent) -> Option<BudgetLimit> {
     let limits = [
         (BudgetLimit::ModelCalls, asked >= budget.max_model_calls),
@@ -17,9 +17,16 @@ pub(in crate::turn) fn model_calls(budget: &Budget, asked: u32, spent: &Spent) -
         ),
         (BudgetLimit::Cost, budget.max_cost.is_some_and(|max| spent.cost >= max)),
     ];
-    limits
+    let reached = limits
         .into_iter()
-        .find_map(|(limit, is_reached)| is_reached.then_some(limit))
+        .find_map(|(limit, is_reached)| is_reached.then_some(limit));
+    reached.or(unknown_price(budget, spent))
+}
+
+/// Returns the limit of a turn whose cost must be known and is not, because an answer has no known price.
+pub(in crate::turn) fn unknown_price(budget: &Budget, spent: &Spent) -> Option<BudgetLimit> {
+    let is_unknown = budget.max_cost.is_some() && spent.unpriced > 0;
+    is_unknown.then_some(BudgetLimit::UnknownPrice)
 }
 
 /// Returns the limit that forbids `more` tool calls after `called`.
@@ -63,8 +70,7 @@ mod tests {
         check(2, 100, 49, 0, Some(BudgetLimit::Tokens));
         check(2, 99, 50, 0, Some(BudgetLimit::Cost));
         check(3, 100, 50, 0, Some(BudgetLimit::ModelCalls));
-        // Unknown prices are not counted.
-        check(2, 99, 49, 2, None);
+        check(2, 99, 49, 2, Some(BudgetLimit::UnknownPrice));
     }
 
     #[test]

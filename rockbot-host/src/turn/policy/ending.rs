@@ -20,6 +20,9 @@ pub(in crate::turn) fn concluded(limit: BudgetLimit, text: &str, finished: &[Fin
 pub(in crate::turn) fn without_model(limit: BudgetLimit, finished: &[FinishedCall]) -> TurnStep {
     let why = match limit {
         BudgetLimit::Repetition => "I made the same calls again and again, and their results did not change".to_owned(),
+        BudgetLimit::UnknownPrice => "the price of the model is not known, so the limit in money of this request \
+             cannot be kept"
+            .to_owned(),
         limit => format!("the {limit} for this request was used up"),
     };
     let text = format!("I had to stop because {why}. {}", finished_text(finished));

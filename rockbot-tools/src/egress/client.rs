@@ -43,8 +43,8 @@ pub(crate) struct EgressRequest {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    /// Header fields that go to the origin of `url` alone.
-    pub(crate) credentials: HeaderMap,
+    /// Header fields that go to the origin of `url` alone: credentials, and all that the client does not set itself.
+    pub(crate) origin_headers: HeaderMap,
     pub(crate) body: Option<Bytes>,
 }
 
@@ -70,7 +70,7 @@ impl EgressRequest {
             method: Method::GET,
             url,
             headers: HeaderMap::new(),
-            credentials: HeaderMap::new(),
+            origin_headers: HeaderMap::new(),
             body: None,
         }
     }
@@ -88,7 +88,7 @@ impl EgressRequest {
             self.headers.remove(CONTENT_TYPE);
         }
         if !is_same_origin {
-            self.credentials.clear();
+            self.origin_headers.clear();
             if self.body.is_some() {
                 return Err(EgressError::BodyElsewhere);
             }
@@ -211,7 +211,7 @@ impl EgressClient {
     async fn send(&self, request: &EgressRequest, host: &str) -> Result<Response, EgressError> {
         let mut headers = request.headers.clone();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-        for (name, value) in &request.credentials {
+        for (name, value) in &request.origin_headers {
             let mut value = value.clone();
             value.set_sensitive(true);
             headers.insert(name, value);

@@ -462,7 +462,7 @@ async fn credentials_and_bodies_stay_with_their_origin() {
     let request = |path: &str, body: Option<&'static str>| {
         let mut request = get(&server.url(path));
         request
-            .credentials
+            .origin_headers
             .insert(AUTHORIZATION, HeaderValue::from_static("Bearer secret"));
         if let Some(body) = body {
             (request.method, request.body) = (Method::POST, Some(body.into()));

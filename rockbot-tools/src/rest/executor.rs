@@ -101,7 +101,7 @@ impl RestTool {
         let url = self.template.expand(&mut arguments).map_err(|error| invalid(&error))?;
         let mut request = EgressRequest::get(url);
         request.method = self.method.clone();
-        request.credentials = self.credentials.clone();
+        request.origin_headers = self.credentials.clone();
         request
             .headers
             .insert(USER_AGENT, HeaderValue::from_static(egress::USER_AGENT));
@@ -117,9 +117,9 @@ impl RestTool {
                         .map_err(|_| invalid(&"the API names an invalid header"))?;
                     let value = text_of(&value).unwrap_or_default();
                     let unfit = || invalid(&format!("the argument `{name}` does not fit into a header"));
-                    request
-                        .headers
-                        .insert(header, HeaderValue::from_str(&value).map_err(|_| unfit())?);
+                    let value = HeaderValue::from_str(&value).map_err(|_| unfit())?;
+                    // The operator's credentials win, and no argument follows a redirect to another origin.
+                    request.origin_headers.entry(header).or_insert(value);
                 }
             }
         }

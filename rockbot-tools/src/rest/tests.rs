@@ -252,6 +252,52 @@ async fn a_document_neither_sends_credentials_elsewhere_nor_opens_internal_hosts
     assert!(documents.requests()[2].contains("authorization: bearer secret"));
 }
 
+/// Returns a document with one operation, `GET /a`, that takes these header fields as arguments.
+fn document_with_headers(server: &str, headers: &[&str]) -> String {
+    let parameter = |name: &&str| json!({"name": name, "in": "header", "schema": {"type": "string"}});
+    let parameters: Vec<_> = headers.iter().map(parameter).collect();
+    json!({"openapi": "3.1.0", "servers": [{"url": server}], "paths": {"/a": {"get": {"parameters": parameters}}}})
+        .to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_in_headers_do_not_follow_a_redirect_to_another_origin() {
+    let other = TestServer::start(|_| ok("text/plain", b"other")).await;
+    let (port, target) = (other.port(), other.url("/there"));
+    let server = TestServer::start(move |request| match request.split(' ').nth(1).unwrap() {
+        "/a" => response("307 Temporary Redirect", &[("location", "/b")], b""),
+        _ => response("307 Temporary Redirect", &[("location", &target)], b""),
+    })
+    .await;
+    let document = document_with_headers(&server.url(""), &["X-Api-Key", "Cookie", "X-Own"]);
+    let import = OpenApi::text(document)
+        .server(server.url(""))
+        .credentials(Credentials::api_key("X-Own", "secret".into()));
+    let policy = EgressPolicy::new().allow_host(&format!("127.0.0.1:{port}"));
+    let tools = declared(RestTools::new().egress(policy.unwrap()).openapi(import), "{}", &[]).unwrap();
+    let arguments = r#"{"X-Api-Key": "key", "Cookie": "c=1", "X-Own": "mine"}"#;
+    call(&tools[0], arguments).await.unwrap();
+    for request in server.requests() {
+        let told = ["x-api-key: key", "cookie: c=1", "x-own: secret"];
+        assert!(told.iter().all(|header| request.contains(header)), "{request}");
+    }
+    let elsewhere = &other.requests()[0];
+    let secrets = ["x-api-key", "cookie", "x-own"];
+    assert!(!secrets.iter().any(|header| elsewhere.contains(header)), "{elsewhere}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_whose_arguments_frame_the_request_is_refused() {
+    for header in ["Host", "content-length", "Transfer-Encoding", "CONNECTION"] {
+        let import = OpenApi::text(document_with_headers("https://example.org", &["X-Fine", header]));
+        let refused = declared(RestTools::new().openapi(import), "{}", &[]).unwrap_err();
+        let expected = format!(
+            "`GET /a` of `the given text` lets the model choose the header `{header}`: include other operations"
+        );
+        assert_eq!(refused, expected);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_of_a_document_names_no_server_for_credentials() {
     let target = TestServer::start(|_| ok("application/json", document_of("/").as_bytes())).await;

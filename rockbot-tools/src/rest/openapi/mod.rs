@@ -100,6 +100,16 @@ pub enum OpenApiError {
         /// Maximum number.
         max: usize,
     },
+    /// An operation lets its caller choose a header field that frames the request or names the server.
+    #[error("`{operation}` of `{document}` lets the model choose the header `{header}`: include other operations")]
+    FramingHeader {
+        /// The file or URL.
+        document: String,
+        /// The method and the path.
+        operation: String,
+        /// The header field.
+        header: String,
+    },
     /// A filter names no operation.
     #[error("`{pattern}` includes no operation of `{document}`: write an operationId, `GET /path*` or `tag:name`")]
     NothingIncluded {
@@ -201,13 +211,21 @@ impl OpenApi {
             });
         }
         let mut names = BTreeSet::new();
-        let endpoints = included.into_iter().filter_map(|operation| {
-            let mut endpoint = operation.endpoint(&document.json, base, &mut names)?;
-            endpoint.credentials = self.credentials.clone();
-            endpoint.needs_approval = self.needs_approval;
-            Some(endpoint)
-        });
-        Ok(endpoints.collect())
+        let mut endpoints = Vec::with_capacity(included.len());
+        for operation in included {
+            let endpoint = operation.endpoint(&document.json, base, &mut names);
+            let endpoint = endpoint.map_err(|header| OpenApiError::FramingHeader {
+                document: document.name.clone(),
+                operation: operation.to_string(),
+                header: header.to_owned(),
+            })?;
+            if let Some(mut endpoint) = endpoint {
+                endpoint.credentials = self.credentials.clone();
+                endpoint.needs_approval = self.needs_approval;
+                endpoints.push(endpoint);
+            }
+        }
+        Ok(endpoints)
     }
 
     /// Returns the client of all tools of the document. Only a server that the operator named may be internal.

@@ -1,6 +1,7 @@
 //! Operations of a document, and the endpoints that they become.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use rockbot_core::support::one_line;
 use serde_json::{Map, Value, json};
@@ -26,6 +27,19 @@ const MAX_PARAMETERS: usize = 128;
 /// Maximum length of a path and of a parameter's name, in bytes. Longer ones are left out.
 const MAX_TEXT: usize = 1_000;
 
+/// Header fields that frame the request or name its server: a model that chooses one could speak to another virtual
+/// host with the operator's credentials, or send a second request behind the first.
+const FRAMING_HEADERS: [&str; 8] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "upgrade",
+];
+
 /// The name of the argument that is the body.
 const BODY: &str = "body";
 
@@ -44,6 +58,14 @@ struct Parameter<'d> {
     name: &'d str,
     place: &'d str,
     json: &'d Value,
+}
+
+impl Parameter<'_> {
+    /// Returns `true` if the parameter is one of the [`FRAMING_HEADERS`].
+    fn is_framing(&self) -> bool {
+        let is_name = |header: &&str| self.name.eq_ignore_ascii_case(header);
+        self.place == "header" && FRAMING_HEADERS.iter().any(|header| is_name(header))
+    }
 }
 
 /// Returns all operations of a document, in the order of their paths.
@@ -77,6 +99,12 @@ pub(super) fn resolved<'d>(document: &'d Value, mut object: &'d Value) -> Option
     None
 }
 
+impl fmt::Display for Operation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method.to_ascii_uppercase(), self.path)
+    }
+}
+
 impl<'d> Operation<'d> {
     pub(super) fn id(&self) -> Option<&'d str> {
         self.json.get("operationId")?.as_str()
@@ -92,12 +120,16 @@ impl<'d> Operation<'d> {
     }
 
     /// Returns the endpoint below `base`, or `None` for an operation whose body is not JSON.
+    ///
+    /// # Errors
+    ///
+    /// Returns the name of a parameter that is a [framing header](FRAMING_HEADERS).
     pub(super) fn endpoint(
         &self,
         document: &'d Value,
         base: &str,
         names: &mut BTreeSet<String>,
-    ) -> Option<RestEndpoint> {
+    ) -> Result<Option<RestEndpoint>, &'d str> {
         let mut arguments = Arguments {
             schemas: Schemas::new(document),
             properties: Map::new(),
@@ -105,6 +137,9 @@ impl<'d> Operation<'d> {
             places: Vec::new(),
         };
         for parameter in self.parameters(document) {
+            if parameter.is_framing() {
+                return Err(parameter.name);
+            }
             arguments.take(&parameter);
         }
         if let Some(body) = self.json.get("requestBody").and_then(|body| resolved(document, body))
@@ -115,7 +150,7 @@ impl<'d> Operation<'d> {
                 path = self.path,
                 "operation left out: its body is not JSON"
             );
-            return None;
+            return Ok(None);
         }
         let Arguments {
             schemas,
@@ -132,7 +167,7 @@ impl<'d> Operation<'d> {
             .method(self.method)
             .parameters(schema);
         endpoint.places = places;
-        Some(endpoint)
+        Ok(Some(endpoint))
     }
 
     /// Returns the parameters of the operation, and those of its path that it does not replace.
@@ -201,7 +236,7 @@ impl<'d> Operation<'d> {
                 format!("{}. {more}", summary.trim_end_matches('.'))
             }
             (Some(text), _) | (None, Some(text)) => text.to_owned(),
-            (None, None) => format!("{} {}", self.method.to_ascii_uppercase(), self.path),
+            (None, None) => self.to_string(),
         };
         one_line(&stated).chars().take(MAX_DESCRIPTION).collect()
     }

@@ -260,7 +260,10 @@ fn public_documents_are_imported() {
         let client = EgressClient::new(EgressPolicy::new()).unwrap();
         let (mut names, mut sizes, mut left_out) = (BTreeSet::new(), Vec::new(), 0);
         for operation in &operations {
-            match operation.endpoint(&document.json, "https://api.example", &mut names) {
+            match operation
+                .endpoint(&document.json, "https://api.example", &mut names)
+                .unwrap()
+            {
                 Some(endpoint) => {
                     let tool = crate::rest::executor::tool(endpoint, client.clone()).unwrap();
                     sizes.push(tool.registration.parameters_schema.to_string().len());

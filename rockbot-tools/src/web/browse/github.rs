@@ -138,7 +138,7 @@ impl GitHub {
             .insert("user-agent", HeaderValue::from_static(crate::egress::USER_AGENT));
         if let Some(token) = &self.token {
             let value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret())).ok()?;
-            request.credentials.insert(AUTHORIZATION, value);
+            request.origin_headers.insert(AUTHORIZATION, value);
         }
         let response = match client.fetch(request).await {
             Ok(response) if response.status.is_success() && !response.is_cut => response,

@@ -92,7 +92,7 @@ impl Brave {
             .headers
             .insert(ACCEPT, HeaderValue::from_static("application/json"));
         let key = HeaderValue::from_str(key.expose_secret()).map_err(|_| SearchError::BadKey { setting: setting() })?;
-        request.credentials.insert("x-subscription-token", key);
+        request.origin_headers.insert("x-subscription-token", key);
         self.client.fetch(request).await.map_err(SearchError::Unreachable)
     }
 

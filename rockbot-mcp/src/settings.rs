@@ -43,7 +43,8 @@ pub struct McpSettings {
     pub exposure: McpExposure,
     /// `MaxTools`: the maximum number of servers' tools that are always shown. Default 80.
     pub max_tools: usize,
-    /// `ConnectTimeout`: the time limit of a connection, and of a list of tools. Default one minute.
+    /// `ConnectTimeout`: the time that a server has for its first answer, such as a container that has to start, and again for
+    /// its list of tools. Default one minute.
     pub connect_timeout: Duration,
     /// `RegistrationHosts`: the hosts, such as `mcp.example.com`, at which the model may connect servers by their URL, each with
     /// an approval. Default: empty, none.

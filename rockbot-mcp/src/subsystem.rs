@@ -131,7 +131,8 @@ impl McpTools {
         self
     }
 
-    /// Sets the time limit of a connection, and of a list of tools. Default: the setting `Mcp.ConnectTimeout`.
+    /// Sets the time that a server has for its first answer, and again for its list of tools. Default: the setting
+    /// `Mcp.ConnectTimeout`, which is one minute.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = Some(limit);
         self

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rmcp::model::{
     ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult, Implementation,
-    ProgressNotificationParam, ProtocolVersion,
+    ProgressNotificationParam,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use rmcp::{ClientHandler, ErrorData};
@@ -102,10 +102,6 @@ impl ClientHandler for Client {
 
     fn get_info(&self) -> ClientConfig {
         let implementation = Implementation::new("rockbot", env!("CARGO_PKG_VERSION"));
-        let mut config = ClientConfig::new(self.answers.capabilities(), implementation);
-        if self.knows_sessions_only {
-            config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
-        }
-        config
+        ClientConfig::new(self.answers.capabilities(), implementation)
     }
 }

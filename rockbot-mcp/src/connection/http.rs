@@ -14,7 +14,8 @@ use rockbot_core::ExposeSecret;
 use super::bounded::{Bounds, Signals};
 use super::client::Client;
 use super::event_stream::EventStream;
-use super::{ConnectError, MAX_MESSAGE, handshake};
+use super::handshake::Channel;
+use super::{ConnectError, MAX_MESSAGE, open_service};
 #[cfg(feature = "oauth")]
 use crate::oauth::{Authorizer, authorized_client};
 use crate::server::Web;
@@ -30,7 +31,9 @@ pub(super) async fn open(web: &Web, client: &Client, limit: Duration) -> Result<
     let http = http_client(headers(web)?)?;
     let first = attempt(web, &http, client, limit, web.is_event_stream).await;
     let first = match first {
-        Err(error @ (ConnectError::Refused { .. } | ConnectError::Unauthorized { .. })) => error,
+        Err(
+            error @ (ConnectError::Refused { .. } | ConnectError::Unauthorized { .. } | ConnectError::EndedAtFirst(_)),
+        ) => error,
         opened => return opened,
     };
     let second = attempt(web, &http, client, limit, !web.is_event_stream).await;
@@ -133,7 +136,7 @@ where
     // A call would be sent twice; the supervisor makes a new session instead.
     config.reinit_on_expired_session = false;
     let transport = StreamableHttpClientTransport::with_client(http, config);
-    let service = handshake(bounds.around(transport), client.clone(), limit).await?;
+    let service = open_service(bounds.around(transport), client.clone(), Channel::Requests, limit).await?;
     Ok((service, bounds.signals))
 }
 
@@ -152,6 +155,6 @@ async fn event_stream(
         })?,
         Err(_) => return Err(ConnectError::TimedOut(limit, String::new())),
     };
-    let service = handshake(bounds.around(transport), client.clone(), limit).await?;
+    let service = open_service(bounds.around(transport), client.clone(), Channel::Stream, limit).await?;
     Ok((service, bounds.signals))
 }

@@ -4,6 +4,7 @@ mod bounded;
 mod client;
 mod event_stream;
 mod events;
+mod handshake;
 mod http;
 mod list;
 mod process;
@@ -24,6 +25,7 @@ use tokio::time::timeout;
 use bounded::Bounds;
 pub(crate) use bounded::Signals;
 use client::Client;
+use handshake::{Channel, Greeted};
 pub(crate) use list::{ListedTool, MAX_DESCRIPTION, MAX_NAME, MAX_TOOLS, list_tools};
 use process::ServerProcess;
 
@@ -63,6 +65,12 @@ pub(crate) enum ConnectError {
     Address(&'static str),
     #[error("its answer to the first message cannot be understood")]
     NoEra,
+    #[error("the server ended during the handshake{0}")]
+    EndedAtFirst(String),
+    #[error(
+        "the server speaks no known version of the protocol, but {spoken}: known are {known}; update the server or this program"
+    )]
+    UnknownVersion { spoken: String, known: String },
     #[error("its tools cannot be listed: {0}")]
     NoTools(String),
 }
@@ -72,8 +80,8 @@ impl Connection {
     pub(crate) async fn open(server: &McpServer, answers: &Answers, limit: Duration) -> Result<Self, ConnectError> {
         let client = Client::new(server.name(), answers);
         match Self::open_as(server, client.clone(), limit).await {
-            // A server that answers what it does not know with nothing is one of an older version.
-            Err(ConnectError::NoEra) => Self::open_as(server, client.of_sessions(), limit).await,
+            // Some servers of older versions end at a question that they do not know.
+            Err(ConnectError::EndedAtFirst(_)) => Self::open_as(server, client.of_sessions(), limit).await,
             opened => opened,
         }
     }
@@ -87,7 +95,7 @@ impl Connection {
         let (process, service) = match &server.endpoint {
             Endpoint::Process(program) => {
                 let (process, stdout, stdin) = ServerProcess::start(program).map_err(ConnectError::NotStarted)?;
-                let service = handshake(bounds.around(pipes(stdout, stdin)), client, limit).await;
+                let service = open_service(bounds.around(pipes(stdout, stdin)), client, Channel::Stream, limit).await;
                 let service = service.map_err(|error| error.with_errors(&process))?;
                 (Some(process), service)
             }
@@ -104,7 +112,8 @@ impl Connection {
             #[cfg(test)]
             Endpoint::Pipe(open) => {
                 let (read, write) = tokio::io::split(open());
-                (None, handshake(bounds.around(pipes(read, write)), client, limit).await?)
+                let transport = bounds.around(pipes(read, write));
+                (None, open_service(transport, client, Channel::Stream, limit).await?)
             }
         };
         Ok(Self {
@@ -153,23 +162,24 @@ where
     AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_MESSAGE)
 }
 
-/// Speaks the handshake: of the present protocol, and with a server that does not know it, of an older one.
-async fn handshake<T>(
+/// Speaks the handshake within `limit`, and begins to serve the connection.
+async fn open_service<T>(
     transport: T,
     client: Client,
+    channel: Channel,
     limit: Duration,
 ) -> Result<RunningService<RoleClient, Client>, ConnectError>
 where
     T: Transport<RoleClient> + 'static,
 {
-    let lifecycle = match client.knows_sessions_only() {
-        true => ClientLifecycleMode::Initialize,
-        false => ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::LATEST],
-            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-        },
+    let greeted = Greeted::by(transport, &client, channel, limit).await?;
+    let lifecycle = if greeted.is_modern() {
+        let preferred_versions = vec![ProtocolVersion::LATEST];
+        ClientLifecycleMode::Discover { preferred_versions }
+    } else {
+        ClientLifecycleMode::Initialize
     };
-    let opening = client.serve_with_lifecycle(transport, lifecycle);
+    let opening = client.serve_with_lifecycle(greeted, lifecycle);
     let service = match timeout(limit, opening).await {
         Ok(opened) => opened.map_err(|error| ConnectError::refused(&error))?,
         Err(_) => return Err(ConnectError::TimedOut(limit, String::new())),
@@ -189,9 +199,6 @@ impl ConnectError {
                 let challenge = error.auth_challenge().unwrap_or_default().to_owned();
                 return Self::Unauthorized { challenge };
             }
-            // The older handshake is the last that was tried.
-            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return Self::refused(fallback),
-            ClientInitializeError::ExpectedInitResult(_) => return Self::NoEra,
             ClientInitializeError::TransportError { error, .. } => without_paths(&error.error.to_string()),
             ClientInitializeError::ConnectionClosed(_) => "the server ended during the handshake".to_owned(),
             error => without_paths(&error.to_string()),
@@ -210,6 +217,7 @@ impl ConnectError {
         };
         match self {
             Self::TimedOut(limit, _) => Self::TimedOut(limit, last),
+            Self::EndedAtFirst(_) => Self::EndedAtFirst(last),
             Self::Refused { cause, .. } => Self::Refused { cause, errors: last },
             error => error,
         }

@@ -18,6 +18,8 @@ async fn a_server_of_any_era_is_called() {
         Era::Session("2024-11-05"),
         Era::SilentSession,
         Era::EmptySession,
+        Era::NamedSession("2025-06-18"),
+        Era::EndingSession,
     ];
     for era in eras {
         let peer = Peer::of_era("s", era, &["echo", "change"]);
@@ -29,7 +31,7 @@ async fn a_server_of_any_era_is_called() {
         host.until_tools(&["s__echo", "s__change", "s__added"]).await;
         let handshakes = peer.seen("initialize").len();
         assert_eq!(handshakes, usize::from(era != Era::Today), "{era:?}");
-        let connections = if era == Era::EmptySession { 2 } else { 1 };
+        let connections = if era == Era::EndingSession { 2 } else { 1 };
         assert_eq!(peer.connections(), connections, "{era:?}");
     }
 }
@@ -55,6 +57,29 @@ async fn a_server_of_a_newer_protocol_is_told_apart_from_a_broken_one() {
         peer.seen("initialize").is_empty(),
         "its answer is one of today's protocol"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_no_known_one_is_refused() {
+    for era in [
+        Era::Session("2099-01-01"),
+        Era::Session("1.0\u{1b}[31m"),
+        Era::NamedSession("2099-01-01"),
+    ] {
+        let peer = Peer::of_era("s", era, &["echo"]);
+        let host = Host::start(tools_of(&[&peer])).await;
+        let (Era::Session(version) | Era::NamedSession(version)) = era else {
+            panic!("{era:?}");
+        };
+        let spoken = version.replace("\u{1b}", r"");
+        let known = "`2024-11-05`, `2025-03-26`, `2025-06-18`, `2025-11-25`, `2026-07-28`";
+        let reason = format!(
+            "the server speaks no known version of the protocol, but `{spoken}`: known are {known}; update the server or \
+             this program"
+        );
+        assert_eq!(host.servers.list()[0].state, McpServerState::Failed(reason), "{era:?}");
+        assert!(host.tools().is_empty());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ mod leaks;
 mod management;
 #[cfg(feature = "oauth")]
 mod oauth;
+mod patience;
 mod peer;
 mod pins;
 pub(crate) mod real;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, split};
@@ -27,6 +28,10 @@ pub(super) enum Era {
     SilentSession,
     /// An older one whose server answers what it does not know with nothing.
     EmptySession,
+    /// An older one whose server ends at a question that it does not know.
+    EndingSession,
+    /// An older one, in this version, which its server names in answer to the question of today.
+    NamedSession(&'static str),
     /// One that is newer than any that this client knows.
     Newer,
 }
@@ -47,6 +52,8 @@ struct State {
     seen: Mutex<Vec<Value>>,
     connections: AtomicU32,
     is_silent: bool,
+    /// Time that each connection needs until its first answer.
+    start: Duration,
     pages: u32,
     /// The number of subscriptions that are refused.
     cuts: AtomicU32,
@@ -64,6 +71,21 @@ impl Peer {
         let state = State {
             tools: Mutex::new(tools.iter().map(|tool| described(tool)).collect()),
             pages: 1,
+            era,
+            ..State::default()
+        };
+        Self {
+            name,
+            state: Arc::new(state),
+        }
+    }
+
+    /// Creates a server that reads its first message after `start`, as a container or a JVM does.
+    pub(super) fn starting(name: &'static str, era: Era, start: Duration) -> Self {
+        let state = State {
+            tools: Mutex::new(vec![described("echo")]),
+            pages: 1,
+            start,
             era,
             ..State::default()
         };
@@ -145,6 +167,7 @@ type Writer = WriteHalf<DuplexStream>;
 
 async fn serve(stream: DuplexStream, state: Arc<State>) {
     let (read, mut write): (ReadHalf<_>, _) = split(stream);
+    tokio::time::sleep(state.start).await;
     let mut lines = BufReader::new(read).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let message: Value = serde_json::from_str(&line).unwrap();
@@ -169,6 +192,7 @@ async fn answer(message: &Value, state: &State, write: &mut Writer) -> Option<()
     let result = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
     // An answer to a message of this server has no method.
     let reply = match message["method"].as_str().unwrap_or_default() {
+        "server/discover" if state.era == Era::EndingSession => return None,
         "server/discover" | "initialize" => match begin(message, state.era) {
             Some(reply) => reply,
             None => return Some(()),
@@ -216,15 +240,21 @@ fn begin(message: &Value, era: Era) -> Option<Value> {
             let data = json!({"supported": ["2099-01-01"], "requested": "2026-07-28"});
             return Some(error(-32022, data));
         }
-        ("server/discover", Era::Today) => json!({
-            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities, "ttlMs": 0,
-            "cacheScope": "private", "instructions": "Echoes texts.", "_meta": {"io.modelcontextprotocol/serverInfo": info},
-        }),
+        ("server/discover", Era::Today | Era::NamedSession(_)) => {
+            let version = if let Era::NamedSession(version) = era {
+                version
+            } else {
+                "2026-07-28"
+            };
+            json!({"resultType": "complete", "supportedVersions": [version], "capabilities": capabilities, "ttlMs": 0,
+                "cacheScope": "private", "instructions": "Echoes texts.",
+                "_meta": {"io.modelcontextprotocol/serverInfo": info}})
+        }
         ("server/discover", Era::SilentSession) => return None,
         ("server/discover", Era::EmptySession) => json!({}),
         ("server/discover", Era::Session(_)) | (_, Era::Today) => return Some(error(-32601, Value::Null)),
-        (_, Era::Session(_) | Era::SilentSession | Era::EmptySession) => {
-            let version = if let Era::Session(version) = era {
+        (_, Era::Session(_) | Era::NamedSession(_) | Era::SilentSession | Era::EmptySession | Era::EndingSession) => {
+            let version = if let Era::Session(version) | Era::NamedSession(version) = era {
                 version
             } else {
                 "2025-11-25"

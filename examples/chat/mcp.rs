@@ -108,6 +108,9 @@ pub(crate) async fn connected(
                 eprintln!("MCP server `{name}`{}: {tools} tools", bridge.unwrap_or_default());
             }
         }
+        for left_out in &server.left_out {
+            eprintln!("of `{}` is left out {left_out}", server.name);
+        }
         if !server.held.is_empty() {
             let name = &server.name;
             eprintln!(

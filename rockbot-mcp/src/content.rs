@@ -5,9 +5,17 @@ use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use rockbot_core::content::{Content, ContentPart, MediaPart};
 use rockbot_core::support::one_line;
+use serde::Deserialize as _;
+use serde_json::{Value, json};
 
 /// Maximum number of blocks of a result. The others are left out, and the text says so.
 const MAX_BLOCKS: usize = 256;
+
+/// The kinds of blocks that are known.
+const KINDS: [&str; 5] = ["text", "image", "audio", "resource", "resource_link"];
+
+/// Maximum length of the reason why a block is left out, in bytes.
+const MAX_PROBLEM: usize = 200;
 
 /// Returns the content of a result. A result that has structured content only is shown as JSON.
 pub(crate) fn content_of(result: &CallToolResult) -> Content {
@@ -24,6 +32,34 @@ pub(crate) fn content_of(result: &CallToolResult) -> Content {
         text(&mut content, &structured.to_string());
     }
     content
+}
+
+/// Reads the result of a call of which a part cannot be read: a text that names it stands in its place. Returns `None` if it
+/// is no result.
+pub(crate) fn read_result(mut result: Value) -> Option<CallToolResult> {
+    let parts = result.get_mut("content")?.as_array_mut()?;
+    parts.iter_mut().for_each(replace_unreadable);
+    serde_json::from_value(result).ok()
+}
+
+/// Puts a text in the place of a part that cannot be read.
+fn replace_unreadable(part: &mut Value) {
+    let Err(error) = ContentBlock::deserialize(&*part) else {
+        return;
+    };
+    let text = match part.get("type").and_then(Value::as_str) {
+        Some(kind) if KINDS.contains(&kind) => {
+            let problem = error.to_string();
+            let problem = &problem[..problem.floor_char_boundary(MAX_PROBLEM)];
+            format!("[a part of the kind `{kind}` is left out: {}]", one_line(problem))
+        }
+        Some(kind) => {
+            let kind = one_line(&kind[..kind.floor_char_boundary(MAX_PROBLEM)]);
+            format!("[a part of the kind `{kind}`, which is not known here, is left out]")
+        }
+        None => "[a part without a kind is left out]".to_owned(),
+    };
+    *part = json!({"type": "text", "text": text});
 }
 
 pub(crate) fn add(content: &mut Content, block: &ContentBlock) {

@@ -46,6 +46,8 @@ pub struct McpServerStatus {
     pub tools: Vec<String>,
     /// The tools that are held back because their definition has changed since it was first seen.
     pub held: Vec<String>,
+    /// The tools that cannot be used and the pages of their list that failed, each with the reason. The others are there.
+    pub left_out: Vec<String>,
 }
 
 /// The state of the connection to a server.
@@ -233,6 +235,7 @@ fn status(service: &Service) -> McpServerStatus {
         },
         held: state.held.iter().map(|tool| tool.name.clone()).collect(),
         tools: state.tools.iter().map(|tool| tool.name.clone()).collect(),
+        left_out: state.left_out.iter().map(|left_out| left_out.what.clone()).collect(),
     }
 }
 

@@ -9,7 +9,7 @@ use rockbot_core::tool::Owner;
 use tokio::sync::{Notify, watch};
 
 use crate::bridge_link::BridgeLink;
-use crate::connection::ListedTool;
+use crate::connection::{LeftOut, ListedTool};
 use crate::requests::{Answers, RunningCalls};
 use crate::server::McpServer;
 
@@ -52,6 +52,8 @@ pub(crate) struct ServiceState {
     pub(crate) tools: Arc<[ListedTool]>,
     /// The tools that are held back.
     pub(crate) held: Arc<[ListedTool]>,
+    /// The tools and pages of the list that cannot be used, with the reasons.
+    pub(crate) left_out: Arc<[LeftOut]>,
     pub(crate) instructions: Option<Arc<str>>,
 }
 

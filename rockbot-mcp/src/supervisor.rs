@@ -1,6 +1,7 @@
 //! The task that keeps a server connected: it connects, lists the tools, waits for a change or a loss, and connects again
 //! after a back-off.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use rmcp::model::SubscriptionFilter;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::bridge::Bridge;
-use crate::connection::{ConnectError, Connection, list_tools};
+use crate::connection::{ConnectError, Connection, LeftOut, MAX_TOOLS, ToolList, list_tools};
 use crate::service::{Link, Live, Service};
 
 /// Shortest back-off.
@@ -35,7 +36,7 @@ pub(crate) async fn supervise(bridge: Arc<Bridge>, service: Arc<Service>) {
             break;
         };
         let reason = match reason {
-            Ok(connection) => serve(&bridge, &service, connection).await,
+            Ok((connection, listed)) => serve(&bridge, &service, connection, listed).await,
             Err(error) => error.to_string(),
         };
         if service.stop.is_cancelled() {
@@ -64,8 +65,8 @@ pub(crate) async fn supervise(bridge: Arc<Bridge>, service: Arc<Service>) {
 }
 
 /// Attends to a connection to its end, and returns the reason.
-async fn serve(bridge: &Bridge, service: &Service, connection: Connection) -> String {
-    attend(bridge, service, &connection).await;
+async fn serve(bridge: &Bridge, service: &Service, connection: Connection, listed: Listed) -> String {
+    attend(bridge, service, &connection, listed).await;
     let last = connection.last_errors();
     // The host waits for the end of the process: nothing of it is left behind.
     connection.close().await;
@@ -89,11 +90,11 @@ async fn wait(service: &Service, backoff: Duration) {
 }
 
 /// Connects and lists the tools, and only then shows the server as connected.
-async fn connect(bridge: &Bridge, service: &Service) -> Result<Connection, ConnectError> {
+async fn connect(bridge: &Bridge, service: &Service) -> Result<(Connection, Listed), ConnectError> {
     let limit = bridge.options.connect_limit;
     let connection = Connection::open(&service.server, &bridge.options.answers, limit).await?;
-    match refresh(bridge, service, &connection, limit).await {
-        Ok(()) => Ok(connection),
+    match refresh(bridge, service, &connection).await {
+        Ok(listed) => Ok((connection, listed)),
         Err(error) => {
             connection.close().await;
             Err(error)
@@ -101,20 +102,32 @@ async fn connect(bridge: &Bridge, service: &Service) -> Result<Connection, Conne
     }
 }
 
+/// The extent of a list of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listed {
+    Whole,
+    /// A page failed: the list is asked for again.
+    Partial,
+}
+
 /// Lists the tools and registers them.
-async fn refresh(
-    bridge: &Bridge,
-    service: &Service,
-    connection: &Connection,
-    limit: Duration,
-) -> Result<(), ConnectError> {
+async fn refresh(bridge: &Bridge, service: &Service, connection: &Connection) -> Result<Listed, ConnectError> {
     let info = connection.info();
     let has_tools = info.as_ref().is_none_or(|info| info.capabilities.tools.is_some());
-    let tools = match has_tools {
-        true => list_tools(connection.peer(), &service.server, limit).await?,
-        false => Vec::new(),
+    let mut list = ToolList::default();
+    if has_tools {
+        list = list_tools(connection.peer(), &service.server, bridge.options.connect_limit).await?;
+    }
+    let listed = if list.is_partial {
+        Listed::Partial
+    } else {
+        Listed::Whole
     };
-    let compared = bridge.pins.compare(&service.server, tools).await;
+    if list.is_partial {
+        keep_known(&mut list, service);
+    }
+    report(service, &list.left_out);
+    let compared = bridge.pins.compare(&service.server, list.tools).await;
     let live = Arc::new(Live {
         peer: connection.peer().clone(),
         running: connection.running().clone(),
@@ -125,37 +138,63 @@ async fn refresh(
     service.state.send_modify(|state| {
         state.tools = compared.admitted.into();
         state.held = compared.held.into();
+        state.left_out = list.left_out.into();
         state.instructions = info.and_then(|info| Some(info.instructions.as_deref()?.into()));
         state.link = Link::Up(live);
     });
     bridge.publish();
-    Ok(())
+    Ok(listed)
+}
+
+/// Adds the tools that were known before to a list of which a page failed: nothing says that they are gone.
+fn keep_known(list: &mut ToolList, service: &Service) {
+    let names: HashSet<_> = list.tools.iter().map(|tool| tool.name.clone()).collect();
+    let state = service.state.borrow();
+    let known = state.tools.iter().chain(state.held.iter());
+    let missing = known.filter(|tool| !names.contains(&tool.name)).cloned();
+    list.tools.extend(missing.take(MAX_TOOLS - names.len()));
+}
+
+/// Logs the tools and pages that are left out, unless they were before.
+fn report(service: &Service, left_out: &[LeftOut]) {
+    let known = service.state.borrow().left_out.clone();
+    for LeftOut { what, .. } in left_out.iter().filter(|left_out| !known.contains(left_out)) {
+        let server = service.server.name();
+        tracing::warn!(server, what, "a part of the list of an MCP server is left out");
+    }
 }
 
 /// Keeps what is known of the server up to date until the connection is over or the server is removed, whatever it waits for.
-async fn attend(bridge: &Bridge, service: &Service, connection: &Connection) {
+async fn attend(bridge: &Bridge, service: &Service, connection: &Connection, listed: Listed) {
     tokio::select! {
         () = connection.signals.closed.cancelled() => {}
         () = service.stop.cancelled() => {}
         () = subscribe(connection) => {}
-        () = follow(bridge, service, connection) => {}
+        () = follow(bridge, service, connection, listed) => {}
     }
 }
 
-/// Refreshes the tools when they change, and records calls. It does not end.
-async fn follow(bridge: &Bridge, service: &Service, connection: &Connection) {
+/// Refreshes the tools when they change, and again while a page of them fails, and records calls. It does not end.
+async fn follow(bridge: &Bridge, service: &Service, connection: &Connection, mut listed: Listed) {
+    let mut backoff = MIN_BACKOFF;
     loop {
         tokio::select! {
-            () = service.called.notified() => bridge.record_call(service),
-            () = connection.signals.tools_changed.notified() => {
-                if let Err(error) = refresh(bridge, service, connection, bridge.options.connect_limit).await {
-                    let server = service.server.name();
-                    tracing::warn!(server, %error, "MCP server announced a change; its tools stay as they were");
-                }
-                // A server that announces changes all the time is asked twice a second at most.
-                sleep(MIN_REFRESH).await;
+            () = service.called.notified() => {
+                bridge.record_call(service);
+                continue;
+            }
+            () = connection.signals.tools_changed.notified() => backoff = MIN_BACKOFF,
+            () = sleep(backoff), if listed == Listed::Partial => backoff = (backoff * 2).min(MAX_BACKOFF),
+        }
+        match refresh(bridge, service, connection).await {
+            Ok(refreshed) => listed = refreshed,
+            Err(error) => {
+                let server = service.server.name();
+                tracing::warn!(server, %error, "the tools of an MCP server cannot be listed; they stay as they were");
             }
         }
+        // A server that announces changes all the time is asked twice a second at most.
+        sleep(MIN_REFRESH).await;
     }
 }
 

@@ -4,12 +4,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, ErrorCode,
-    JsonObject, RequestId, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode, JsonObject, ServerResult,
 };
-use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
+use rmcp::service::{PeerRequestOptions, ServiceError};
 use rockbot_core::CallContext;
 use rockbot_core::tool::{
     ArgumentSchema, Effect, Recovery, SchemaError, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest,
@@ -18,8 +16,8 @@ use rockbot_core::tool::{
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::connection::{ListedTool, text_of};
-use crate::content::content_of;
+use crate::connection::{Abandoned, ListedTool, text_of};
+use crate::content::{content_of, read_result};
 use crate::requests::RunningCall;
 use crate::server::McpServer;
 use crate::service::{Link, Live, Service};
@@ -32,9 +30,6 @@ const MAX_ROUNDS: u32 = 10;
 
 /// Time before a call is sent again to a server that asks for nothing but that; longer each time.
 const AGAIN: Duration = Duration::from_millis(50);
-
-/// Time in which a cancellation is sent.
-const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 
 /// A call of a server's tool, from which each of its requests is made.
 #[derive(Debug)]
@@ -247,6 +242,9 @@ async fn rounds(
             ServerResult::CallToolResult(result) => return Ok(result),
             // A reply without any member of a result: some servers answer so when a tool returns nothing.
             ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_) => return Ok(CallToolResult::default()),
+            ServerResult::CustomResult(result) => {
+                return read_result(result.0).ok_or(ServiceError::UnexpectedResponse);
+            }
             ServerResult::InputRequiredResult(asked) => asked,
             _ => return Err(ServiceError::UnexpectedResponse),
         };
@@ -322,39 +320,5 @@ fn lost(what: String, effect: Effect) -> ToolError {
     match effect {
         Effect::Mutating => ToolError::outcome_unknown(what),
         Effect::Pure | Effect::Idempotent => ToolError::execution_failed(what).with_retryable(true),
-    }
-}
-
-/// Tells the server that nothing waits for an answer any more, when it is dropped.
-struct Abandoned {
-    peer: Peer<RoleClient>,
-    id: Option<RequestId>,
-}
-
-impl Abandoned {
-    fn of(handle: &RequestHandle<RoleClient>) -> Self {
-        Self {
-            peer: handle.peer.clone(),
-            id: Some(handle.id.clone()),
-        }
-    }
-
-    fn disarm(&mut self) {
-        self.id = None;
-    }
-}
-
-impl Drop for Abandoned {
-    fn drop(&mut self) {
-        let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else {
-            return;
-        };
-        let (peer, reason) = (self.peer.clone(), Some("nothing waits for the answer".to_owned()));
-        let params = CancelledNotificationParam::new(Some(id), reason);
-        // It ends at once, or after the time limit: the queue to a server that reads nothing is full.
-        runtime.spawn(timeout(
-            CANCEL_LIMIT,
-            async move { peer.notify_cancelled(params).await },
-        ));
     }
 }

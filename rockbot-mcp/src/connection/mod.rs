@@ -1,5 +1,6 @@
 //! A connection to a server: the handshake of its era, its list of tools, its end.
 
+mod asked;
 mod bounded;
 mod client;
 mod event_stream;
@@ -22,11 +23,12 @@ use rockbot_core::support::loggable;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
+pub(crate) use asked::{Abandoned, ask};
 use bounded::Bounds;
 pub(crate) use bounded::Signals;
 use client::Client;
 use handshake::{Channel, Greeted};
-pub(crate) use list::{ListedTool, MAX_DESCRIPTION, MAX_NAME, MAX_TOOLS, list_tools};
+pub(crate) use list::{LeftOut, ListedTool, MAX_DESCRIPTION, MAX_NAME, MAX_TOOLS, ToolList, list_tools};
 use process::ServerProcess;
 
 use crate::requests::{Answers, RunningCalls};
@@ -228,6 +230,8 @@ impl ConnectError {
 pub(crate) fn text_of(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => loggable(&error.message).to_string(),
+        ServiceError::Timeout { timeout } => format!("no answer within {timeout:?}"),
+        ServiceError::UnexpectedResponse => "the answer cannot be read".to_owned(),
         error => without_paths(&error.to_string()),
     }
 }

@@ -31,21 +31,39 @@ struct Details {
     parameters_schema: Value,
 }
 
+/// An entry of the list.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Entry {
+    Tool(Details),
+    /// A tool or a page of the server's list that cannot be used.
+    LeftOut {
+        #[serde(rename = "leftOut")]
+        left_out: String,
+    },
+}
+
 pub(super) fn tool(servers: &McpServers) -> Tool {
     stateful_tool("mcp_get_service_details", servers.clone(), details).pure()
 }
 
-async fn details(servers: State<McpServers>, args: GetServiceDetails) -> Result<Json<Vec<Details>>, ToolError> {
+async fn details(servers: State<McpServers>, args: GetServiceDetails) -> Result<Json<Vec<Entry>>, ToolError> {
     let service = service(&servers, &args.server_name)?;
-    let tools = match args.tool_name.as_deref().filter(|name| !name.trim().is_empty()) {
-        Some(name) => vec![listed(&service, name)?],
-        None => service.state.borrow().tools.to_vec(),
+    let entry = |tool: ListedTool| {
+        Entry::Tool(Details {
+            typed_name: tool_name(service.server.name(), &tool.name).to_string(),
+            name: tool.name,
+            description: tool.description,
+            parameters_schema: tool.schema,
+        })
     };
-    let details = |tool: ListedTool| Details {
-        typed_name: tool_name(service.server.name(), &tool.name).to_string(),
-        name: tool.name,
-        description: tool.description,
-        parameters_schema: tool.schema,
-    };
-    Ok(Json(tools.into_iter().map(details).collect()))
+    if let Some(name) = args.tool_name.as_deref().filter(|name| !name.trim().is_empty()) {
+        return Ok(Json(vec![entry(listed(&service, name)?)]));
+    }
+    let state = service.state.borrow().clone();
+    let tools = state.tools.iter().cloned().map(entry);
+    let left_out = state.left_out.iter().map(|left_out| Entry::LeftOut {
+        left_out: left_out.what.clone(),
+    });
+    Ok(Json(tools.chain(left_out).collect()))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rockbot_core::support::{loggable, nearest_names, one_line};
 use rockbot_core::tool::ToolError;
 
-use crate::connection::ListedTool;
+use crate::connection::{LeftOut, ListedTool};
 use crate::runtime::Runtime;
 use crate::servers::McpServers;
 use crate::service::Service;
@@ -36,6 +36,12 @@ pub(super) fn listed(service: &Service, name: &str) -> Result<ListedTool, ToolEr
     let is_similar = |tool: &&ListedTool| tool.name.eq_ignore_ascii_case(name.trim());
     let found = tools.iter().find(is_named).or_else(|| tools.iter().find(is_similar));
     found.cloned().ok_or_else(|| {
+        let left_out = service.state.borrow().left_out.clone();
+        let is_left_out = |left_out: &&LeftOut| left_out.tool.as_deref() == Some(name.trim());
+        if let Some(LeftOut { what, .. }) = left_out.iter().find(is_left_out) {
+            let server = service.server.name();
+            return ToolError::invalid_arguments(format!("of `{server}` is left out {what}"));
+        }
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
         unknown(
             &format!("tool of `{}`", service.server.name()),

@@ -28,6 +28,9 @@ struct Summary {
     /// Tools that have changed and wait for the operator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     held_tools: Vec<String>,
+    /// Tools and pages of their list that cannot be used, with the reasons.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
 }
 
 pub(super) fn tool(servers: &McpServers) -> Tool {
@@ -54,6 +57,12 @@ fn summary(service: &Service) -> Summary {
             .as_deref()
             .map(|text| text.chars().take(300).collect()),
         tool_count: state.tools.len(),
+        left_out: state
+            .left_out
+            .iter()
+            .take(MAX_NAMES)
+            .map(|left_out| left_out.what.clone())
+            .collect(),
         held_tools: state
             .held
             .iter()

@@ -84,7 +84,7 @@ async fn a_definition_that_models_do_not_see_whole_is_kept_word_for_word() {
         let tools = crate::connection::list_tools(connection.peer(), &server, limit)
             .await
             .unwrap();
-        assert_eq!(pins.compare(&server, tools).await.admitted.len(), 2);
+        assert_eq!(pins.compare(&server, tools.tools).await.admitted.len(), 2);
     }
     let copies: Vec<_> = std::fs::read_dir(folder.path().join("definitions")).unwrap().collect();
     assert_eq!(copies.len(), 1, "the plain one is shown as it is");

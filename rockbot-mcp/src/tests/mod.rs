@@ -5,6 +5,7 @@ mod eras;
 mod faults;
 mod index;
 mod leaks;
+mod left_out;
 mod management;
 #[cfg(feature = "oauth")]
 mod oauth;
@@ -146,6 +147,17 @@ impl Host {
         let reached = tokio::time::timeout(patience, reached).await;
         assert!(reached.is_ok(), "{:?}", self.tools());
     }
+}
+
+/// Waits until a condition holds.
+async fn until(holds: impl Fn() -> bool) {
+    for _ in 0..60_000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the condition does not come to hold");
 }
 
 fn tools_of(peers: &[&Peer]) -> McpTools {

@@ -55,6 +55,10 @@ struct State {
     /// Time that each connection needs until its first answer.
     start: Duration,
     pages: u32,
+    /// `true` if each page of the list has one tool.
+    is_paged: bool,
+    /// The page of the list that fails, from 1 on.
+    failing: AtomicU32,
     /// The number of subscriptions that are refused.
     cuts: AtomicU32,
     /// `true` if lists are not answered any more.
@@ -118,6 +122,25 @@ impl Peer {
             name,
             state: Arc::new(state),
         }
+    }
+
+    /// Creates a server whose list of tools has a page for each.
+    pub(super) fn with_pages(name: &'static str, era: Era, tools: &[&str]) -> Self {
+        let state = State {
+            tools: Mutex::new(tools.iter().map(|tool| described(tool)).collect()),
+            is_paged: true,
+            era,
+            ..State::default()
+        };
+        Self {
+            name,
+            state: Arc::new(state),
+        }
+    }
+
+    /// Lets this page of the list fail from now on; zero lets none fail.
+    pub(super) fn fail_page(&self, page: usize) {
+        self.state.failing.store(u32::try_from(page).unwrap(), Ordering::SeqCst);
     }
 
     pub(super) fn server(&self) -> McpServer {
@@ -212,8 +235,19 @@ async fn answer(message: &Value, state: &State, write: &mut Writer) -> Option<()
             let page: u32 = message["params"]["cursor"]
                 .as_str()
                 .map_or(0, |cursor| cursor.parse().unwrap_or(0));
-            let mut list = json!({"tools": *state.tools.lock().unwrap()});
-            if page + 1 < state.pages {
+            let mut tools = state.tools.lock().unwrap().clone();
+            let mut pages = state.pages;
+            if state.is_paged {
+                pages = u32::try_from(tools.len()).unwrap();
+                tools = vec![tools[page as usize].clone()];
+            }
+            let mut list = json!({"tools": tools});
+            if page + 1 == state.failing.load(Ordering::SeqCst) {
+                let error = json!({"code": -32603, "message": "the shelf is empty"});
+                send(write, &json!({"jsonrpc": "2.0", "id": id, "error": error})).await;
+                return Some(());
+            }
+            if page + 1 < pages {
                 list["nextCursor"] = json!((page + 1).to_string());
             }
             if state.era == Era::Today {
@@ -368,6 +402,17 @@ async fn call(message: &Value, state: &State, write: &mut Writer) -> Option<()> 
         "refuse" => {
             let error = json!({"code": -32602, "message": "Unknown tool: refuse\u{1b}[31m"});
             send(write, &json!({"jsonrpc": "2.0", "id": id, "error": error})).await;
+        }
+        "parts" => {
+            let content = json!([
+                {"type": "text", "text": "one"}, {"type": "hologram", "beam": "x"}, {"type": "image", "mimeType": "image/png"},
+                {"text": "?"}, {"type": "text", "text": "two"},
+            ]);
+            let mut result = json!({"content": content, "isError": true});
+            if state.era == Era::Today {
+                result["resultType"] = json!("complete");
+            }
+            send(write, &json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
         }
         "fail" => {
             let failed = json!({"content": [{"type": "text", "text": "no such file"}], "isError": true});

@@ -59,8 +59,8 @@ impl ArgumentSchema {
     ///
     /// # Errors
     ///
-    /// Returns an error if the schema is larger, describes something other than an object, or has a `$ref` that leads
-    /// outside of it or nowhere.
+    /// Returns an error if the schema is larger, describes something other than an object, has a `$ref` that leads outside
+    /// of it or nowhere, or a keyword with a value that no provider accepts, such as `"type": "strin"`.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         Schema::compile(schema).map(Self)
     }

@@ -35,6 +35,21 @@ const UNCHECKED: [&str; 15] = [
     "unevaluatedProperties",
 ];
 
+/// Keywords whose value is a number.
+const NUMERIC: [&str; 11] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+];
+
 /// An error of a schema that cannot be compiled for validating arguments.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -179,6 +194,24 @@ fn check_root(schema: &Value) -> Result<(), SchemaError> {
     Ok(())
 }
 
+/// Checks the value of a keyword that a model gets as it is. A provider that does not accept it refuses the whole request, and
+/// with it the tools that are well described.
+fn check_value(keyword: &str, value: &Value) -> Result<(), SchemaError> {
+    let expected = match keyword {
+        "type" if kinds(value).is_none() => {
+            "one or a list of `object`, `array`, `string`, `integer`, `number`, `boolean` and `null`"
+        }
+        "enum" if !value.is_array() => "a list",
+        "required" if strings(value).is_none() => "a list of names",
+        // Booleans are the form of draft 4: see `adjust`.
+        "exclusiveMinimum" | "exclusiveMaximum" if value.is_boolean() => return Ok(()),
+        _ if NUMERIC.contains(&keyword) && !value.is_number() => "a number",
+        _ => return Ok(()),
+    };
+    let value = shorten(&value.to_string(), 40);
+    Err(SchemaError(format!("`{keyword}` must be {expected}, not {value}")))
+}
+
 fn too_deep() -> SchemaError {
     SchemaError(format!("it is nested deeper than {MAX_DEPTH} levels: flatten it"))
 }
@@ -260,6 +293,7 @@ impl<'a> Compiler<'a> {
         for (keyword, value) in members {
             // Some generators write `null` for an absent keyword.
             if !value.is_null() || keyword == "const" {
+                check_value(keyword, value)?;
                 self.keyword(&mut rules, keyword, value, depth + 1)?;
             }
         }

@@ -232,8 +232,8 @@ fn what_is_not_checked_never_turns_into_a_refusal() {
         [json!({"ab": 1})],
     );
     fits(
-        &json!({"type": "int", "minimum": "1", "required": true, "enum": null, "x-more": 1}),
-        [json!(0)],
+        &json!({"minLength": -1, "required": null, "enum": null, "x-more": 1}),
+        [json!("")],
     );
 }
 
@@ -296,6 +296,25 @@ fn schemas_that_cannot_be_used() {
         &json!({"properties": {"a": 1}}),
         "a subschema must be an object or a boolean, not 1",
     );
+    for (keyword, value, expected) in [
+        (
+            "type",
+            json!("strin"),
+            "one or a list of `object`, `array`, `string`, `integer`, `number`, `boolean` and `null`, not \"strin\"",
+        ),
+        (
+            "type",
+            json!(["string", "any"]),
+            "one or a list of `object`, `array`, `string`, `integer`, `number`, `boolean` and `null`, not [\"string\",\"any\"]",
+        ),
+        ("enum", json!("a"), "a list, not \"a\""),
+        ("required", json!(true), "a list of names, not true"),
+        ("maxLength", json!("9"), "a number, not \"9\""),
+        ("exclusiveMinimum", json!({}), "a number, not {}"),
+    ] {
+        let schema = json!({"properties": {"a": {keyword: value}}});
+        unusable(&schema, &format!("`{keyword}` must be {expected}"));
+    }
     unusable(
         &json!({"description": "x".repeat(70_000)}),
         "it is 70018 bytes long, 65536 are allowed: shorten its texts",
@@ -309,6 +328,7 @@ fn schemas_that_cannot_be_used() {
     compile(&nested(64));
     compile(&json!({}));
     compile(&json!({"type": ["object", "null"], "properties": null}));
+    compile(&json!({"properties": {"a": {"minimum": 1, "exclusiveMinimum": true, "type": null, "required": null}}}));
 }
 
 /// Schemas whose validation would never end, or exhaust the stack or the memory, with arguments that trigger it.

@@ -1,6 +1,7 @@
 //! The connected servers of a host, and the tools that it has of them.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,8 +17,9 @@ use crate::naming::{group_name, tool_name};
 use crate::pins::Pins;
 use crate::requests::{Answers, PATIENCE};
 use crate::server::McpServer;
-use crate::service::{Registered, Service, ServiceState};
+use crate::service::{Link, Registered, Service, ServiceState};
 use crate::tool_call::{MAX_WAIT, TypedTool};
+use crate::tool_index::search_of;
 
 /// Number of servers whose tools are shown because they were called last.
 const PINNED: usize = 3;
@@ -26,14 +28,25 @@ const PINNED: usize = 3;
 /// refuse requests with more than 128 tools.
 const MAX_GROUP: usize = 40;
 
-/// Maximum length of the line about a server, in bytes.
-const MAX_SUMMARY: usize = 160;
+/// Maximum length of all servers' words about themselves in the lines of their groups, in bytes: 1 000 tokens.
+const ALL_WORDS: usize = 4_000;
+
+/// Maximum lengths of one server's words in the line of its group, in bytes: the longest that all servers together have
+/// room for. They are few, since each change of it registers all tools anew.
+const MAX_WORDS: [usize; 4] = [160, 80, 40, 20];
+
+/// Estimated bytes of a token.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// Length of the frame of a tool's definition, in bytes.
+const DEFINITION_FRAME: usize = 80;
 
 /// Options of all servers.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub(crate) exposure: McpExposure,
     pub(crate) max_shown: usize,
+    pub(crate) max_shown_tokens: usize,
     pub(crate) connect_limit: Duration,
     pub(crate) answers: Answers,
     pub(crate) commands: Commands,
@@ -99,6 +112,15 @@ impl Bridge {
         self.services().values().cloned().collect()
     }
 
+    /// Returns the names of the servers that are being connected for the first time, sorted.
+    pub(crate) fn unsettled(&self) -> Vec<String> {
+        let services = self.services();
+        let unsettled = services
+            .values()
+            .filter(|service| !service.is_settled.load(Ordering::Acquire));
+        unsettled.map(|service| service.server.name().to_owned()).collect()
+    }
+
     /// Returns a receiver that is notified of every change of a server or its tools.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
@@ -137,17 +159,24 @@ impl Bridge {
         let mut services = self.all();
         services.sort_by_cached_key(|service| service.place());
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut left = self.options.max_shown;
-        for service in &services {
-            let is_shown = match self.options.exposure {
-                McpExposure::Eager => true,
-                McpExposure::Pinned => recent.contains(&service.server.key()),
-                McpExposure::Off | McpExposure::Lazy => false,
+        let states: Vec<_> = services.iter().map(|service| service.state.borrow().clone()).collect();
+        let max_words = max_words(states.iter().filter(|state| !state.tools.is_empty()).count());
+        let mut room = Room::of(&self.options);
+        for (service, state) in services.iter().zip(&states) {
+            let shown = match self.options.exposure {
+                McpExposure::Eager => room.take(state.tools.len()),
+                McpExposure::Pinned => {
+                    let is_small = room.take_tokens(&state.tools);
+                    let is_shown = is_small || recent.contains(&service.server.key());
+                    room.take(if is_shown { state.tools.len() } else { 0 })
+                }
+                McpExposure::Off | McpExposure::Lazy => 0,
             };
-            let state = service.state.borrow().clone();
-            let shown = if is_shown { state.tools.len().min(left) } else { 0 };
-            left -= shown;
-            self.register_changed(service, &state, shown);
+            self.register_changed(service, state, shown, max_words);
+            if !matches!(state.link, Link::Connecting) {
+                // Only now: a turn that waited for the server looks at the registry at once.
+                service.is_settled.store(true, Ordering::Release);
+            }
         }
         let owners: Vec<_> = services.iter().map(|service| service.owner.clone()).collect();
         self.registry.arrange(&owners);
@@ -157,11 +186,12 @@ impl Bridge {
 
     /// Registers a server's tools, the first `shown` of them always shown, unless they are registered so already: each schema
     /// is compiled anew, and servers have hundreds.
-    fn register_changed(&self, service: &Arc<Service>, state: &ServiceState, shown: usize) {
+    fn register_changed(&self, service: &Arc<Service>, state: &ServiceState, shown: usize, max_words: usize) {
         let wanted = Registered {
             tools: state.tools.clone(),
             instructions: state.instructions.clone(),
             shown,
+            max_words,
         };
         let mut registered = service.registered.lock().unwrap_or_else(PoisonError::into_inner);
         if *registered == Some(wanted.clone()) {
@@ -169,25 +199,33 @@ impl Bridge {
         }
         let tools = match self.options.exposure {
             McpExposure::Off => Vec::new(),
-            _ => self.tools(service, state, shown),
+            _ => self.tools(service, &wanted),
         };
         *registered = self.register(service, tools).then_some(wanted);
     }
 
-    /// Returns the tools of a server, of which the first `shown` are always shown.
-    fn tools(&self, service: &Arc<Service>, state: &ServiceState, shown: usize) -> Vec<Tool> {
-        let group = (state.tools.len() <= MAX_GROUP).then(|| group_of(service, state));
-        let tools = state.tools.iter().enumerate();
+    /// Returns the tools of a server, of which the first `shown` are always shown. Those of a large server are shown one by one,
+    /// and the group of their server has a tool that searches them.
+    fn tools(&self, service: &Arc<Service>, wanted: &Registered) -> Vec<Tool> {
+        let group = group_of(service, wanted);
+        let is_large = wanted.tools.len() > MAX_GROUP;
+        let tools = wanted.tools.iter().enumerate();
         let tools = tools.map(|(index, listed)| {
-            let exposure = match (index < shown, &group) {
-                (true, _) => ToolExposure::Always,
-                (false, Some(group)) => ToolExposure::OnDemand(group.clone()),
-                (false, None) => ToolExposure::WhenNeeded(tool_name(service.server.name(), &listed.name)),
+            let exposure = if index < wanted.shown {
+                ToolExposure::Always
+            } else if is_large {
+                ToolExposure::WhenNeeded(tool_name(service.server.name(), &listed.name))
+            } else {
+                ToolExposure::OnDemand(group.clone())
             };
             let executor = TypedTool::new(service.clone(), listed);
             Tool::new(self.registration(&service.server, listed, exposure), executor)
         });
-        tools.collect()
+        let mut tools: Vec<_> = tools.collect();
+        if is_large {
+            tools.push(search_of(&service.server, wanted.tools.clone(), group));
+        }
+        tools
     }
 
     /// Returns the registration of a tool: its text is the server's, unless the operator vouches for it.
@@ -257,23 +295,73 @@ impl Bridge {
     }
 }
 
+/// The room for tools that are always shown.
+struct Room {
+    tools: usize,
+    tokens: usize,
+}
+
+impl Room {
+    fn of(options: &Options) -> Self {
+        Self {
+            tools: options.max_shown,
+            tokens: options.max_shown_tokens,
+        }
+    }
+
+    /// Takes room for as many of a server's tools as there is.
+    fn take(&mut self, tools: usize) -> usize {
+        let taken = tools.min(self.tools);
+        self.tools -= taken;
+        taken
+    }
+
+    /// Takes room for all tools of a server. Returns `false` if there is too little.
+    fn take_tokens(&mut self, tools: &[ListedTool]) -> bool {
+        if tools.len() > self.tools {
+            return false;
+        }
+        let mut left = self.tokens;
+        for tool in tools {
+            let length = DEFINITION_FRAME + tool.name.len() + tool.description.len() + tool.schema.to_string().len();
+            // The first tool that does not fit ends the count: servers have hundreds.
+            let Some(rest) = left.checked_sub(length.div_ceil(BYTES_PER_TOKEN)) else {
+                return false;
+            };
+            left = rest;
+        }
+        self.tokens = left;
+        true
+    }
+}
+
+/// Returns the maximum length of the words in the line of each of so many servers. Without room for words the names stand alone.
+fn max_words(servers: usize) -> usize {
+    let fits = |words: &usize| words * servers <= ALL_WORDS;
+    MAX_WORDS.into_iter().find(fits).unwrap_or_default()
+}
+
 /// Returns the group of a server's tools, described by the server's own words or by the names of its tools.
-fn group_of(service: &Service, state: &ServiceState) -> ToolGroup {
-    let summary = match &state.instructions {
+fn group_of(service: &Service, wanted: &Registered) -> ToolGroup {
+    let words = match &wanted.instructions {
         Some(text) => one_line(text).into_owned(),
         None => {
-            let names: Vec<_> = state.tools.iter().take(8).map(|tool| one_line(&tool.name)).collect();
+            let names: Vec<_> = wanted.tools.iter().take(8).map(|tool| one_line(&tool.name)).collect();
             names.join(", ")
         }
     };
-    let end = summary.floor_char_boundary(MAX_SUMMARY);
-    let summary = match end < summary.len() {
-        true => format!("{}…", &summary[..end]),
-        false => summary,
+    let end = words.floor_char_boundary(wanted.max_words);
+    let mut summary = match end < words.len() {
+        true => format!("{}…", &words[..end]),
+        false => words,
     };
+    let count = wanted.tools.len();
+    if count > MAX_GROUP {
+        summary = format!("{summary} ({count} tools, found by words)");
+    }
     let group = ToolGroup::new(group_name(service.server.name()), summary);
-    match &state.instructions {
-        Some(text) if text.len() > MAX_SUMMARY => group.with_guide(text.to_string()),
+    match &wanted.instructions {
+        Some(text) if text.len() > wanted.max_words => group.with_guide(text.to_string()),
         _ => group,
     }
 }

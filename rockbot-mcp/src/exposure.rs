@@ -6,7 +6,7 @@ use rockbot_core::config::{FromSetting, Value};
 ///
 /// Each definition costs tokens in every request, and model providers refuse more than 128 tools. Tools that are not
 /// shown can be called: a model finds them by the groups of `activate_tools`, one for each server, or by
-/// `mcp_find_tools`.
+/// `mcp_find_tools`. The group of a server with more than 40 tools has a tool that searches them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum McpExposure {
@@ -16,8 +16,9 @@ pub enum McpExposure {
     Eager,
     /// All tools are shown on demand.
     Lazy,
-    /// The tools of the three servers that were called last are shown, up to the maximum number, and the others on
-    /// demand.
+    /// The tools of small servers are shown, as far as whole servers fit the budget
+    /// [`McpTools::max_shown_tokens`](crate::McpTools::max_shown_tokens) in the order of the configuration, and those of
+    /// the three servers that were called last, up to the maximum number. The others are shown on demand.
     #[default]
     Pinned,
 }

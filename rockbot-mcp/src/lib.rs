@@ -38,6 +38,7 @@ mod config;
 mod connection;
 mod content;
 mod exposure;
+mod first_connections;
 mod index_event;
 mod management;
 mod naming;
@@ -61,6 +62,7 @@ mod supervisor;
 #[cfg(test)]
 mod tests;
 mod tool_call;
+mod tool_index;
 mod transport_error;
 
 pub use bus::{McpBridge, McpToolProxy};

@@ -37,6 +37,11 @@ pub(crate) fn group_name(server: &str) -> ToolName {
     }
 }
 
+/// Returns the name of the tool that searches a large server's tools.
+pub(crate) fn search_name(server: &str) -> ToolName {
+    tool_name("mcp_find", server)
+}
+
 /// Returns the character, or `_` for one that no provider accepts. All results take one byte.
 fn legal(character: char) -> char {
     match character {

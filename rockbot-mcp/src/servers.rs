@@ -195,8 +195,7 @@ impl McpServers {
         let mut changes = bridge.watch();
         loop {
             changes.borrow_and_update();
-            let is_settled = |service: &Arc<Service>| !matches!(service.state.borrow().link, Link::Connecting);
-            if bridge.all().iter().all(is_settled) || changes.changed().await.is_err() {
+            if bridge.unsettled().is_empty() || changes.changed().await.is_err() {
                 return;
             }
         }

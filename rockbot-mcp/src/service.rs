@@ -1,5 +1,6 @@
 //! A server of a host: its description, and what is known of it now.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use rmcp::RoleClient;
@@ -21,6 +22,8 @@ pub(crate) struct Service {
     /// The position among the servers of the program. Those of other origins have an order by their names.
     position: usize,
     pub(crate) state: watch::Sender<ServiceState>,
+    /// `true` once the first attempt to connect has ended and its tools, if any, are in the registry.
+    pub(crate) is_settled: AtomicBool,
     /// The tools that are in the registry, if all of them are. Locked while they are replaced.
     pub(crate) registered: Mutex<Option<Registered>>,
     /// Wakes the supervisor before its back-off is over.
@@ -64,6 +67,8 @@ pub(crate) struct Registered {
     pub(crate) instructions: Option<Arc<str>>,
     /// Number of tools, from the first, that are always shown.
     pub(crate) shown: usize,
+    /// Maximum length of the words about the server in the line of its group, in bytes.
+    pub(crate) max_words: usize,
 }
 
 /// The state of a connection.
@@ -99,6 +104,7 @@ impl Service {
             position: if origin == Origin::Program { position } else { 0 },
             origin,
             state: watch::Sender::default(),
+            is_settled: AtomicBool::new(false),
             registered: Mutex::default(),
             wake: Notify::new(),
             called: Notify::new(),

@@ -26,8 +26,14 @@ use crate::server::McpServer;
 /// Default of `ConnectTimeout`.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Default of `StartupWait`, as long as a call waits for its server.
+pub(crate) const STARTUP_WAIT: Duration = Duration::from_secs(20);
+
 /// Default of `MaxTools`: providers accept 128, and the host has tools of its own.
 pub(crate) const MAX_TOOLS: usize = 80;
+
+/// Default of `MaxShownTokens`: about eight tools.
+pub(crate) const MAX_SHOWN_TOKENS: usize = 1_000;
 
 /// The section `Mcp`.
 #[derive(Debug, Clone)]
@@ -43,9 +49,15 @@ pub struct McpSettings {
     pub exposure: McpExposure,
     /// `MaxTools`: the maximum number of servers' tools that are always shown. Default 80.
     pub max_tools: usize,
+    /// `MaxShownTokens`: the maximum number of tokens of the small servers' tools that are always shown in the exposure
+    /// `pinned`, estimated at four bytes a token. Default 1 000; zero shows none of them before a call.
+    pub max_shown_tokens: usize,
     /// `ConnectTimeout`: the time that a server has for its first answer, such as a container that has to start, and again for
     /// its list of tools. Default one minute.
     pub connect_timeout: Duration,
+    /// `StartupWait`: the time from the start of the host for which turns wait for servers that are being connected, so that
+    /// the first question has their tools. Default 20 seconds; zero: turns do not wait.
+    pub startup_wait: Duration,
     /// `RegistrationHosts`: the hosts, such as `mcp.example.com`, at which the model may connect servers by their URL, each with
     /// an approval. Default: empty, none.
     pub registration_hosts: Vec<String>,
@@ -73,7 +85,9 @@ impl McpSettings {
             servers: servers(&section)?,
             exposure: section.get_or("Exposure", McpExposure::default())?,
             max_tools: section.get_or("MaxTools", MAX_TOOLS)?,
+            max_shown_tokens: section.get_or("MaxShownTokens", MAX_SHOWN_TOKENS)?,
             connect_timeout: section.interval("ConnectTimeout", CONNECT_TIMEOUT)?,
+            startup_wait: section.get_or("StartupWait", STARTUP_WAIT)?,
             registration_hosts: section.get_or("RegistrationHosts", Vec::new())?,
             allow_sampling: section.get_or("AllowSampling", false)?,
             allowed_commands: section.get_or("AllowedCommands", Vec::new())?,

@@ -11,7 +11,7 @@ use rockbot_core::files::DataFolder;
 use rockbot_core::messaging::Bus;
 use rockbot_core::service::ServiceSources;
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Stage, Subsystem};
-use rockbot_core::tool::{Tool, ToolRegistry};
+use rockbot_core::tool::{PendingTools, Tool, ToolRegistry};
 use rockbot_core::{BoxError, Digest};
 
 #[cfg(feature = "oauth")]
@@ -20,6 +20,7 @@ use rockbot_tools::egress::EgressPolicy;
 use crate::bridge::{Bridge, Options};
 use crate::config::{self, ServerList};
 use crate::exposure::McpExposure;
+use crate::first_connections::FirstConnections;
 use crate::index_event::announce;
 use crate::management;
 #[cfg(feature = "oauth")]
@@ -69,7 +70,9 @@ pub struct McpTools {
     file: Option<PathBuf>,
     exposure: Option<McpExposure>,
     max_tools: Option<usize>,
+    max_shown_tokens: Option<usize>,
     connect_timeout: Option<Duration>,
+    startup_wait: Option<Duration>,
     registration_hosts: Option<Vec<String>>,
     elicitation: Option<Arc<dyn ElicitationHandler>>,
     sampling: Option<SamplingLimits>,
@@ -96,6 +99,7 @@ struct Declared {
     options: Options,
     pins: Pins,
     part: McpServers,
+    first: Arc<FirstConnections>,
 }
 
 impl McpTools {
@@ -131,10 +135,24 @@ impl McpTools {
         self
     }
 
+    /// Sets the maximum number of tokens of the small servers' tools that are always shown in the exposure
+    /// [`Pinned`](McpExposure::Pinned). Default: the setting `Mcp.MaxShownTokens`.
+    pub fn max_shown_tokens(mut self, tokens: usize) -> Self {
+        self.max_shown_tokens = Some(tokens);
+        self
+    }
+
     /// Sets the time that a server has for its first answer, and again for its list of tools. Default: the setting
     /// `Mcp.ConnectTimeout`, which is one minute.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = Some(limit);
+        self
+    }
+
+    /// Sets the time from the start of the host for which turns wait for servers that are being connected, so that the first
+    /// question has their tools. A cancelled turn does not wait. Default: the setting `Mcp.StartupWait`.
+    pub fn startup_wait(mut self, limit: Duration) -> Self {
+        self.startup_wait = Some(limit);
         self
     }
 
@@ -313,6 +331,9 @@ impl Subsystem for McpTools {
             sources.add(part.clone());
         }
         declarations.provide(Arc::new(part.clone()));
+        let startup_wait = self.startup_wait.unwrap_or(settings.startup_wait);
+        let first = Arc::new(FirstConnections::new(part.clone(), startup_wait));
+        declarations.provide::<dyn PendingTools>(first.clone());
         self.declared = Some(Declared {
             servers,
             file: file.map(|file| (file, digest)),
@@ -320,11 +341,13 @@ impl Subsystem for McpTools {
             options: Options {
                 exposure: self.exposure.unwrap_or(settings.exposure),
                 max_shown: self.max_tools.unwrap_or(settings.max_tools),
+                max_shown_tokens: self.max_shown_tokens.unwrap_or(settings.max_shown_tokens),
                 connect_limit: self.connect_timeout.unwrap_or(settings.connect_timeout),
                 answers: Answers::default(),
                 commands: settings.commands(),
             },
             part,
+            first,
         });
         Ok(())
     }
@@ -344,6 +367,7 @@ impl Subsystem for McpTools {
         let bus = parts.get::<dyn Bus>().map(|bus| (bus, topic()));
         runtime.spawn(announce(Arc::downgrade(&runtime), declared.part.events.clone(), bus));
         declared.part.fill(&runtime);
+        declared.first.begin();
         Ok(Box::new(Connected(runtime)))
     }
 }

@@ -69,6 +69,7 @@ mod output_modes;
 mod output_validators;
 mod outside_text;
 mod parallel;
+mod pending_tools;
 mod pipeline;
 mod profile;
 #[cfg(feature = "pulsar")]

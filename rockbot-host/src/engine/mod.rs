@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `accept.rs` | Writes a message into the journal and admits its turn to a session. |
 //! | `run.rs` | Waits for the session, drives the turn, and parks, halts or ends it. |
+//! | `pending_tools.rs` | Waits for tools that are on their way when a turn begins. |
 //! | `context.rs` | Builds what the model is shown at the start of a turn. |
 //! | `history/` | The conversation before a turn, as it is kept and as the model is shown it. |
 //! | `end.rs` | Writes the conversation, the reply and the end of the turn, in this order. |
@@ -31,6 +32,7 @@ mod history;
 mod layers;
 mod meters;
 mod observe;
+mod pending_tools;
 mod prompt_cache;
 mod reply;
 mod resume;
@@ -47,6 +49,7 @@ use std::time::Duration;
 
 use rockbot_core::chat::Ledger;
 use rockbot_core::store::{ConversationLog, ConversationMemory};
+use rockbot_core::tool::PendingTools;
 use rockbot_core::turn::{JournalError, RunBody, RunState, TurnJournal, TurnObserver, TurnOutcome};
 use rockbot_core::{Clock, Principal, TurnId};
 use tokio::sync::Semaphore;
@@ -102,6 +105,8 @@ pub(crate) struct TurnEngine {
     pub(crate) router: Option<Arc<TierRouter>>,
     pub(crate) chat: Arc<GuardedChat>,
     pub(crate) tools: Arc<ToolDispatcher>,
+    /// The tools that turns wait for before they begin.
+    pending_tools: Option<Arc<dyn PendingTools>>,
     pub(crate) ledger: Ledger,
     sources: Arc<ContextSources>,
     windows: Arc<ContextWindows>,
@@ -166,6 +171,8 @@ pub(crate) struct EngineDeps {
     pub(crate) router: Option<Arc<TierRouter>>,
     pub(crate) chat: Arc<GuardedChat>,
     pub(crate) tools: Arc<ToolDispatcher>,
+    /// The tools that turns wait for before they begin; `None` in a host whose tools are all there.
+    pub(crate) pending_tools: Option<Arc<dyn PendingTools>>,
     /// The prices of models, and the record of what answers cost.
     pub(crate) ledger: Ledger,
     pub(crate) sources: Arc<ContextSources>,
@@ -234,6 +241,7 @@ impl TurnEngine {
             router: deps.router,
             chat: deps.chat,
             tools: deps.tools,
+            pending_tools: deps.pending_tools,
             ledger: deps.ledger,
             sources: deps.sources,
             windows,

@@ -216,8 +216,12 @@ impl TurnEngine {
     ) -> Result<(), BoxError> {
         let start = match start {
             Some(start) => start,
-            // Only now, since the conversation before the turn is complete only once the session is free.
-            None => DriveStart::Event(self.begin(turn, revised).await?),
+            None => {
+                // Boxed: every turn's future has room for it, and few turns wait.
+                Box::pin(self.await_tools(live)).await;
+                // Only now, since the conversation before the turn is complete only once the session is free.
+                DriveStart::Event(self.begin(turn, revised).await?)
+            }
         };
         Ok(self.driver.drive(turn, claim, live, start).await?)
     }

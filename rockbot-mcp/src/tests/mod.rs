@@ -2,6 +2,7 @@
 
 mod conformance;
 mod eras;
+mod exposure;
 mod faults;
 mod index;
 mod leaks;
@@ -39,6 +40,7 @@ pub(crate) struct Host {
     registry: Arc<InMemoryToolRegistry>,
     pub(crate) servers: McpServers,
     pub(crate) running: Box<dyn Running>,
+    parts: Parts,
     /// The tools about the servers themselves.
     managing: Vec<Tool>,
 }
@@ -62,10 +64,15 @@ impl Host {
 
     /// Starts the subsystem in a host with this configuration.
     async fn configured(tools: McpTools, config: &str) -> Self {
-        let config = Config::new().with_text("agent.json", config).unwrap();
-        let host = Self::build(tools, ScriptedModel::new(), config).await;
+        let host = Self::configured_at_once(tools, config).await;
         host.servers.settled().await;
         host
+    }
+
+    /// Starts the subsystem in a host with this configuration, and waits for no server.
+    async fn configured_at_once(tools: McpTools, config: &str) -> Self {
+        let config = Config::new().with_text("agent.json", config).unwrap();
+        Self::build(tools, ScriptedModel::new(), config).await
     }
 
     async fn build(mut tools: McpTools, model: ScriptedModel, config: Config) -> Self {
@@ -84,6 +91,7 @@ impl Host {
             registry,
             servers,
             running,
+            parts,
             managing: declared.tools,
         }
     }

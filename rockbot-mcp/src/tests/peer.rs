@@ -63,6 +63,8 @@ struct State {
     cuts: AtomicU32,
     /// `true` if lists are not answered any more.
     hangs: AtomicBool,
+    /// The words of the server about itself, in place of "Echoes texts.".
+    instructions: Mutex<Option<String>>,
 }
 
 impl Peer {
@@ -172,6 +174,10 @@ impl Peer {
         *self.state.tools.lock().unwrap() = tools;
     }
 
+    pub(super) fn set_instructions(&self, text: &str) {
+        *self.state.instructions.lock().unwrap() = Some(text.to_owned());
+    }
+
     /// Returns the parameters of the messages of a method that came.
     pub(super) fn seen(&self, method: &str) -> Vec<Value> {
         let seen = self.state.seen.lock().unwrap();
@@ -217,7 +223,12 @@ async fn answer(message: &Value, state: &State, write: &mut Writer) -> Option<()
     let reply = match message["method"].as_str().unwrap_or_default() {
         "server/discover" if state.era == Era::EndingSession => return None,
         "server/discover" | "initialize" => match begin(message, state.era) {
-            Some(reply) => reply,
+            Some(mut reply) => {
+                if let (Some(result), Some(text)) = (reply.get_mut("result"), &*state.instructions.lock().unwrap()) {
+                    result["instructions"] = json!(text);
+                }
+                reply
+            }
             None => return Some(()),
         },
         "subscriptions/listen" if state.cuts.load(Ordering::SeqCst) > 0 => {

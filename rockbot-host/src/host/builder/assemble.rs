@@ -12,7 +12,9 @@ use rockbot_core::recall::ContextSource;
 use rockbot_core::service::ServiceSources;
 use rockbot_core::store::{ConversationLog, ConversationMemory, MediaStore, RulesStore, WorkingMemory};
 use rockbot_core::subsystem::{Declarations, MergedDeclarations, PartCost, Parts};
-use rockbot_core::tool::{CallTranslator, InMemoryToolRegistry, OutsideTools, Owner, Tool, ToolGuides, ToolRegistry};
+use rockbot_core::tool::{
+    CallTranslator, InMemoryToolRegistry, OutsideTools, Owner, PendingTools, Tool, ToolGuides, ToolRegistry,
+};
 use rockbot_core::turn::{TurnJournal, TurnObserver};
 use rockbot_core::{AgentIdentity, BoxError, IdSource, ToolName};
 
@@ -298,6 +300,7 @@ impl AgentHostBuilder {
             router: self.router().map(Arc::new),
             chat: Arc::new(chat),
             tools: Arc::new(tools),
+            pending_tools: parts.get::<dyn PendingTools>(),
             ledger: self.ledger.clone(),
             sources: Arc::new(ContextSources {
                 sources: deps.sources,

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http_body_util::combinators::BoxBody;
@@ -13,23 +13,19 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rockbot_core::context::CancellationToken;
 use rockbot_core::{Digest, ExposeSecret, Secret};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 
 use super::handler::Handler;
+use super::places::Places;
+use super::sessions::{Sessions, of_peer};
 
-/// Maximum number of connections. Further ones wait in the operating system's queue.
+/// Maximum number of connections; a further one takes the place of one.
 const MAX_CONNECTIONS: usize = 256;
-
-/// Maximum number of sessions of clients of the older protocol; a further client is refused. One without requests ends
-/// after five minutes.
-const MAX_SESSIONS: usize = 256;
 
 /// Maximum length of a request, in bytes.
 const MAX_REQUEST: usize = 4 << 20;
@@ -90,22 +86,57 @@ impl Admission {
 /// The server. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct HttpServer {
-    service: StreamableHttpService<Handler, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    service: StreamableHttpService<Handler, Sessions>,
     /// The digest of the token: its comparison tells nothing of the token itself.
     token: Option<Digest>,
     stop: CancellationToken,
+}
+
+/// The places of connections, each with the token that ends it.
+type ConnectionPlaces = Mutex<Places<u64, CancellationToken>>;
+
+/// The place of one connection, which is free again when it is dropped.
+struct Connection {
+    places: Arc<ConnectionPlaces>,
+    number: u64,
+    peer: IpAddr,
+}
+
+impl Connection {
+    fn begin_use(self: &Arc<Self>) -> ConnectionUse {
+        lock(&self.places).begin_use(&self.number);
+        ConnectionUse(self.clone())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        lock(&self.places).free(&self.number);
+    }
+}
+
+/// The use of a connection by a request, which ends when it is dropped.
+struct ConnectionUse(Arc<Connection>);
+
+impl Drop for ConnectionUse {
+    fn drop(&mut self) {
+        lock(&self.0.places).end_use(&self.0.number);
+    }
+}
+
+fn lock(places: &ConnectionPlaces) -> MutexGuard<'_, Places<u64, CancellationToken>> {
+    // Each change is one step, so a poisoned map is consistent.
+    places.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 impl HttpServer {
     pub(super) fn new(handler: Handler, admission: &Admission, address: SocketAddr, stop: CancellationToken) -> Self {
-        let sessions = Arc::new(LocalSessionManager::default());
+        let sessions = Arc::new(Sessions::default());
         let config = admission.config(address.ip(), stop.clone());
         Self {
-            service: StreamableHttpService::new(move || Ok(handler.clone()), sessions.clone(), config),
-            sessions,
+            service: StreamableHttpService::new(move || Ok(handler.clone()), sessions, config),
             token: admission.token.as_ref().map(|token| digest(token.expose_secret())),
             stop,
         }
@@ -113,17 +144,20 @@ impl HttpServer {
 
     /// Serves connections until the server is stopped.
     pub(super) async fn serve(self, listener: TcpListener, tasks: TaskTracker) {
-        let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let places = Arc::new(Mutex::new(Places::new(MAX_CONNECTIONS)));
         let accepting = async {
-            // Never closed.
-            while let Ok(permit) = connections.clone().acquire_owned().await {
+            for number in 0_u64.. {
                 match listener.accept().await {
-                    Ok((stream, _)) => {
-                        let serving = self.clone().connection(stream);
-                        tasks.spawn(async move {
-                            serving.await;
-                            drop(permit);
-                        });
+                    Ok((stream, address)) => {
+                        let end = self.stop.child_token();
+                        let connection = Connection {
+                            places: places.clone(),
+                            number,
+                            peer: address.ip(),
+                        };
+                        let gone = lock(&places).take(number, address.ip(), end.clone());
+                        gone.into_iter().for_each(|(_, end)| end.cancel());
+                        tasks.spawn(self.clone().connection(stream, connection, end));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a connection to the MCP server cannot be accepted; trying again");
@@ -135,17 +169,22 @@ impl HttpServer {
         self.stop.run_until_cancelled(accepting).await;
     }
 
-    async fn connection(self, stream: TcpStream) {
-        let stop = self.stop.clone();
+    async fn connection(self, stream: TcpStream, connection: Connection, end: CancellationToken) {
+        let connection = Arc::new(connection);
         let service = service_fn(move |request| {
-            let server = self.clone();
-            async move { Ok::<_, Infallible>(server.answer(request).await) }
+            let (server, used) = (self.clone(), connection.begin_use());
+            async move {
+                let answer = of_peer(used.0.peer, server.answer(request)).await;
+                // In use until the client has read the answer.
+                let answer = answer.map(|body| body.map_frame(move |frame| (frame, &used).0).boxed());
+                Ok::<_, Infallible>(answer)
+            }
         });
         let mut protocol = http1::Builder::new();
         protocol.timer(TokioTimer::new()).header_read_timeout(HEADERS);
         let connection = protocol.serve_connection(TokioIo::new(stream), service);
         // What is wrong with a connection concerns its client, who sees it end.
-        let _ = stop.run_until_cancelled(connection).await;
+        let _ = end.run_until_cancelled(connection).await;
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Answer {
@@ -157,13 +196,6 @@ impl HttpServer {
             let scheme = hyper::header::HeaderValue::from_static("Bearer");
             answer.headers_mut().insert(WWW_AUTHENTICATE, scheme);
             return answer;
-        }
-        let is_new = !request.headers().contains_key("mcp-session-id");
-        if is_new && self.sessions.sessions.read().await.len() >= MAX_SESSIONS {
-            return refusal(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many sessions; try again in a few minutes",
-            );
         }
         self.service.handle(request).await
     }

@@ -10,8 +10,10 @@ mod endpoint;
 mod handler;
 mod http;
 mod listing;
+mod places;
 mod result;
 mod selection;
+mod sessions;
 pub mod settings;
 mod subsystem;
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! Tests of who may connect over HTTP.
 
+use std::sync::Arc;
+
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use rockbot_core::config::Config;
 use rockbot_core::subsystem::{Declarations, Parts, Subsystem as _};
+use rockbot_core::tool::{State, stateful_tool};
 use rockbot_core::{AgentIdentity, SystemClock};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Host, anywhere};
 use crate::McpToolServer;
@@ -72,14 +75,123 @@ async fn a_token_is_asked_for_and_compared() {
     }
 }
 
-#[tokio::test]
-async fn the_sessions_of_clients_are_bounded() {
-    let host = Host::start(anywhere(), Vec::new()).await;
-    let url = host.url();
-    for _ in 0..256 {
-        assert_eq!(status(&url, None).await, StatusCode::OK);
+/// A client of raw requests from one address of this machine.
+struct Raw {
+    http: reqwest::Client,
+    url: String,
+}
+
+impl Raw {
+    fn at(host: &Host, address: [u8; 4]) -> Self {
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .local_address(std::net::IpAddr::from(address));
+        Self {
+            http: http.build().unwrap(),
+            url: host.url(),
+        }
     }
-    assert_eq!(status(&url, None).await, StatusCode::SERVICE_UNAVAILABLE);
+
+    /// Sends a message, in a session if there is one.
+    async fn send(&self, session: Option<&str>, body: &Value) -> reqwest::Response {
+        let request = self
+            .http
+            .post(&self.url)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, text/event-stream");
+        let request = match session {
+            Some(session) => request.header("mcp-session-id", session),
+            None => request,
+        };
+        request.body(body.to_string()).send().await.unwrap()
+    }
+
+    /// Begins a session, and returns its id.
+    async fn begin(&self) -> String {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+        }});
+        let answer = self.send(None, &body).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        answer.headers()["mcp-session-id"].to_str().unwrap().to_owned()
+    }
+
+    /// Lists the tools in a session, and returns the status.
+    async fn list(&self, session: &str) -> StatusCode {
+        let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+        self.send(Some(session), &list).await.status()
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_begins_session_after_session_locks_out_no_other() {
+    let host = Host::start(anywhere(), Vec::new()).await;
+    let (hasty, other) = (Raw::at(&host, [127, 0, 0, 1]), Raw::at(&host, [127, 0, 0, 2]));
+    let (used, elsewhere) = (hasty.begin().await, other.begin().await);
+    assert_eq!(hasty.list(&used).await, StatusCode::OK);
+    let first = hasty.begin().await;
+    for _ in 0..300 {
+        hasty.begin().await;
+    }
+    // The sessions that were used last stay, and those of another address.
+    assert_eq!(hasty.list(&used).await, StatusCode::OK);
+    assert_eq!(other.list(&elsewhere).await, StatusCode::OK);
+    assert_eq!(hasty.list(&first).await, StatusCode::NOT_FOUND, "it gave way");
+    let client = host.client().await;
+    assert!(client.list_all_tools().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_client_that_holds_connection_after_connection_locks_out_no_other() {
+    let host = Host::start(anywhere(), Vec::new()).await;
+    let address = host.endpoint.address().unwrap();
+    let mut held = Vec::new();
+    for _ in 0..300 {
+        held.push(tokio::net::TcpStream::connect(address).await.unwrap());
+    }
+    let client = tokio::time::timeout(std::time::Duration::from_secs(5), host.client()).await;
+    assert!(client.is_ok(), "the connection of a further client is served at once");
+    drop(held);
+}
+
+/// Waits until the test lets it go on.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Wait {}
+
+#[tokio::test]
+async fn a_request_id_that_is_in_use_is_refused_and_the_first_call_answered() {
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let wait = stateful_tool(
+        "wait",
+        gate.clone(),
+        |gate: State<Arc<tokio::sync::Semaphore>>, _: Wait| async move {
+            gate.acquire().await.unwrap().forget();
+            "done"
+        },
+    );
+    let host = Host::start(anywhere(), vec![wait]).await;
+    let raw = Raw::at(&host, [127, 0, 0, 1]);
+    let session = raw.begin().await;
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait", "arguments": {}}});
+    let send = || async { raw.send(Some(&session), &call).await.text().await.unwrap() };
+    let first = send();
+    tokio::pin!(first);
+    tokio::select! {
+        biased;
+        text = &mut first => panic!("it waits: {text}"),
+        () = async { while host.tools.seen.lock().unwrap().is_empty() { tokio::task::yield_now().await } } => {}
+    }
+    for _ in 0..20 {
+        let second = send().await;
+        assert!(second.contains("the request id 7 is in use"), "{second}");
+        assert!(second.contains("-32600") && second.contains("\"id\":7"), "{second}");
+    }
+    assert_eq!(host.tools.seen.lock().unwrap().len(), 1);
+    gate.add_permits(1);
+    assert!(first.await.contains("done"));
+    // It is free again.
+    gate.add_permits(1);
+    assert!(send().await.contains("done"));
 }
 
 fn declared(mut server: McpToolServer, settings: &str) -> Result<(), String> {

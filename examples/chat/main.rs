@@ -29,6 +29,7 @@ mod trace;
 mod world;
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -45,6 +46,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 const INSTRUCTIONS: &str = "You are a helpful assistant in a terminal. Use your tools when they help. Answer briefly.";
+
+/// Time for the shutdown.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Time after which the user reads what the end waits for.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The default data folder.
 const DATA_FOLDER: &str = "data/chat";
@@ -125,8 +132,23 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     if let Some(file) = &chat.arguments.export {
         conversations::export(&chat.conversation(), file).await?;
     }
-    chat.host.shutdown(Duration::from_secs(5)).await;
+    shut_down(&chat.host).await;
     Ok(answered)
+}
+
+/// Shuts the host down: running turns end first, unless the user presses Ctrl-C. The next start
+/// goes on with the others.
+async fn shut_down(host: &AgentHost) {
+    let mut ending = pin!(host.shutdown(DRAIN));
+    tokio::select! {
+        () = &mut ending => return,
+        () = tokio::time::sleep(PATIENCE) => eprintln!("ending what still runs … Ctrl-C stops it at once"),
+        () = ctrl_c() => return,
+    }
+    tokio::select! {
+        () = ending => {}
+        () = ctrl_c() => {}
+    }
 }
 
 /// Reads the settings: the file's, then the environment's, and what the options turn on.

@@ -58,7 +58,7 @@ const SETTINGS: &str = include_str!("agent.toml");
 /// Time that a question waits until the agent is ready.
 const READY_TIME: Duration = Duration::from_secs(10);
 
-/// Time that running turns have at shutdown; the next process resumes the others.
+/// Time for the shutdown: running turns end, and the next process resumes the others.
 const DRAIN: Duration = Duration::from_secs(10);
 
 #[tokio::main]
@@ -213,10 +213,11 @@ async fn ask(host: &AgentHost, question: &str) -> Result<(), BoxError> {
     terminal::print(&answered?.to_string())
 }
 
-/// Serves until the process is told to stop.
+/// Serves until the process is told to stop, and then until running turns have ended or it is told
+/// so again.
 async fn serve(host: Arc<AgentHost>, mut terminal: Terminal, port: u16) -> Result<(), BoxError> {
     // Installed before any slow start-up work: meanwhile the host reports that it is not ready, and can be stopped.
-    let stop = stop_signal()?;
+    let mut stop = StopSignals::install()?;
     let endpoint = Endpoint::open(port).await?;
     terminal.note(&format!("metrics and probes at http://{}/metrics", endpoint.address()?));
     let serving = tokio::spawn(endpoint.serve(host.clone(), telemetry::metrics()?));
@@ -226,35 +227,60 @@ async fn serve(host: Arc<AgentHost>, mut terminal: Terminal, port: u16) -> Resul
         terminal.note(&format!("tools for MCP clients at {url}"));
     }
     tracing::info!(interrupted_turns = resumed.running.len(), "ready");
+    // A task of its own, so that the person still sees the answer that is being written.
+    let mut talking = tokio::spawn(async move { terminal.talk().await });
     tokio::select! {
-        () = stop => tracing::info!("told to stop"),
-        () = terminal.talk() => tracing::info!("the person at the terminal has left"),
+        () = stop.next() => tracing::info!("told to stop; running turns end first"),
+        _ = &mut talking => tracing::info!("the person at the terminal has left"),
     }
-    host.shutdown(DRAIN).await;
-    tracing::info!("stopped");
+    tokio::select! {
+        () = host.shutdown(DRAIN) => tracing::info!("stopped"),
+        () = stop.next() => tracing::warn!("stopped at once; interrupted turns go on at the next start"),
+    }
+    talking.abort();
     serving.abort();
     Ok(())
 }
 
-/// Resolves at Ctrl-C and at SIGTERM. Installing the handlers disables the default action of both.
+/// Ctrl-C and SIGTERM, each as often as it comes. Installing the handlers disables the default
+/// action of both.
 #[cfg(unix)]
-fn stop_signal() -> Result<impl Future<Output = ()>, BoxError> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
+struct StopSignals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
 }
 
-/// Resolves at Ctrl-C.
+#[cfg(unix)]
+impl StopSignals {
+    fn install() -> Result<Self, BoxError> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Ctrl-C, as often as it comes.
 #[cfg(not(unix))]
-fn stop_signal() -> Result<impl Future<Output = ()>, BoxError> {
-    Ok(async {
+struct StopSignals;
+
+#[cfg(not(unix))]
+impl StopSignals {
+    fn install() -> Result<Self, BoxError> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-    })
+    }
 }

@@ -555,7 +555,7 @@ async fn a_host_that_stops_tells_every_waiting_caller() {
     assert!(matches!(agent.ask("s", "four").await, Err(TurnError::Halted)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_shutdown_leaves_turns_where_they_are_and_tells_it() {
     let model = ScriptedModel::new().calls("pay", json!({})).hangs();
     let (pay, _) = noting_tool("pay");
@@ -688,7 +688,7 @@ async fn turns_leave_no_task_behind_however_they_end() {
     model.assert_complete();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_host_that_runs_goes_on_with_what_was_interrupted_and_stops_when_told() {
     let folder = tempfile::tempdir().unwrap();
     let request = TurnRequest::new("s", "m1", "go");

@@ -357,7 +357,7 @@ async fn asking_what_became_of_a_call_goes_on_at_the_next_start() {
     assert_eq!(host.resume().await.unwrap().running, [request.turn_id()]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_resume_tells_turns_that_wait_for_a_person_from_those_that_run() {
     let folder = tempfile::tempdir().unwrap();
     let build = |model: &ScriptedModel| {

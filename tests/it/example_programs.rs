@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::TcpStream;
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use crate::support::model_server::ModelServer;
@@ -505,6 +505,9 @@ pub(crate) struct Service {
     child: Child,
     input: ChildStdin,
     screen: Lines<BufReader<ChildStdout>>,
+    errors: Lines<BufReader<ChildStderr>>,
+    /// The log so far.
+    logged: Vec<Value>,
     address: String,
 }
 
@@ -524,6 +527,8 @@ impl Service {
         let mut service = Self {
             input: child.stdin.take().unwrap(),
             screen: BufReader::new(child.stdout.take().unwrap()).lines(),
+            errors: BufReader::new(child.stderr.take().unwrap()).lines(),
+            logged: Vec::new(),
             child,
             address: String::new(),
         };
@@ -567,18 +572,135 @@ impl Service {
 
     /// Sends SIGTERM; the lines of the log.
     pub(crate) async fn stop(self) -> Vec<Value> {
-        let pid = self.child.id().unwrap().to_string();
-        let told = Command::new("kill").args(["-TERM", &pid]).status().await;
-        assert!(told.unwrap().success());
+        send_signal(&self.child, "-TERM").await;
+        self.log().await
+    }
+
+    /// Waits for the end; the lines of the log.
+    async fn log(mut self) -> Vec<Value> {
         // Its input stays open meanwhile: a service does not wait for it.
         let _input = self.input;
-        let ended = timeout(PATIENCE, self.child.wait_with_output());
-        let output = ended.await.expect("it ends within its deadline").unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        let lines = text(&output.stderr);
-        let logged = lines.lines().filter(|line| !line.starts_with('…'));
-        logged.map(|line| serde_json::from_str(line).unwrap()).collect()
+        let ended = async {
+            while let Some(line) = self.errors.next_line().await.unwrap() {
+                self.logged.extend(log_line(&line));
+            }
+            self.child.wait().await.unwrap()
+        };
+        let status = timeout(PATIENCE, ended).await.expect("it ends within its deadline");
+        assert_eq!(status.code(), Some(0), "{:#?}", self.logged);
+        self.logged
     }
+
+    /// Waits until this is logged.
+    async fn logged(&mut self, message: &str) {
+        let logged = async {
+            loop {
+                let line = self.errors.next_line().await.unwrap().expect("it logs this");
+                self.logged.extend(log_line(&line));
+                if self.logged.last().is_some_and(|line| line["message"] == message) {
+                    return;
+                }
+            }
+        };
+        timeout(PATIENCE, logged).await.expect("it logs this");
+    }
+}
+
+/// Returns a line of a log; `None` for a report of progress beside it.
+fn log_line(line: &str) -> Option<Value> {
+    (!line.starts_with('…')).then(|| serde_json::from_str(line).unwrap())
+}
+
+async fn send_signal(child: &Child, signal: &str) {
+    let pid = child.id().unwrap().to_string();
+    let told = Command::new("kill").args([signal, &pid]).status().await;
+    assert!(told.unwrap().success());
+}
+
+/// A model server that holds its answers back until the test drops the sender.
+fn held_back(answer: &'static str) -> (ModelServer, std::sync::mpsc::Sender<()>) {
+    let (release, held) = std::sync::mpsc::channel();
+    let server = ModelServer::start(move |_, _| {
+        let _ = held.recv();
+        let choice = json!({"message": {"content": answer}, "finish_reason": "stop"});
+        (200, json!({"choices": [choice]}).to_string())
+    });
+    (server, release)
+}
+
+async fn asked(server: &ModelServer) {
+    let is_asked = async {
+        while server.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, is_asked).await.expect("the model is asked");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_full_agent_ends_a_running_answer_before_it_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, release) = held_back("Nearly there.");
+    let environment = [("OPENAI_BASE_URL", &*server.endpoint), ("OPENAI_MODEL", "m")];
+    let mut service = Service::start_with(folder.path(), &environment).await;
+    service.type_line("hello").await;
+    asked(&server).await;
+    send_signal(&service.child, "-INT").await;
+    service.logged("told to stop; running turns end first").await;
+    drop(release);
+    assert_eq!(service.line().await, "Nearly there.");
+    assert_eq!(service.log().await.last().unwrap()["message"], "stopped");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_second_signal_stops_the_full_agent_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, _release) = held_back("Never.");
+    let environment = [("OPENAI_BASE_URL", &*server.endpoint), ("OPENAI_MODEL", "m")];
+    let mut service = Service::start_with(folder.path(), &environment).await;
+    service.type_line("hello").await;
+    asked(&server).await;
+    send_signal(&service.child, "-INT").await;
+    service.logged("told to stop; running turns end first").await;
+    send_signal(&service.child, "-INT").await;
+    let log = service.log().await;
+    assert_eq!(
+        log.last().unwrap()["message"],
+        "stopped at once; interrupted turns go on at the next start"
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_second_signal_stops_the_chat_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, _release) = held_back("Never.");
+    let chat = |arguments: &[&str]| {
+        let mut chat = example("chat", arguments, folder.path());
+        chat.env("OPENAI_BASE_URL", &server.endpoint).env("OPENAI_MODEL", "m");
+        chat.spawn().unwrap()
+    };
+    let mut killed = chat(&["hello"]);
+    asked(&server).await;
+    killed.kill().await.unwrap();
+
+    // Its input has ended, so it ends at once, but for the turn that it went on with.
+    let mut ending = chat(&[]);
+    let mut told = BufReader::new(ending.stderr.take().unwrap()).lines();
+    let ending_line = async {
+        while let Some(line) = told.next_line().await.unwrap() {
+            if line == "ending what still runs … Ctrl-C stops it at once" {
+                return;
+            }
+        }
+        panic!("it has ended by itself");
+    };
+    timeout(PATIENCE, ending_line).await.expect("it says what it waits for");
+    send_signal(&ending, "-INT").await;
+    let ended = timeout(PATIENCE, ending.wait()).await.expect("it ends").unwrap();
+    assert!(ended.success());
 }
 
 #[cfg(unix)]

@@ -19,6 +19,7 @@ mod crash;
 #[cfg(feature = "rabbitmq")]
 mod distributed;
 mod doctor;
+mod drain;
 mod economy;
 #[cfg(feature = "rabbitmq")]
 mod effects_once;

@@ -314,7 +314,7 @@ async fn a_label_stays_with_the_conversation_however_many_turns_there_were() {
     assert_eq!(labels, vec![Label::untrusted(PAGE); 12]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_turn_that_is_resumed_knows_what_it_had_read() {
     let folder = tempfile::tempdir().unwrap();
     let model = ScriptedModel::new().calls("web_browse", json!({})).hangs();

@@ -177,7 +177,7 @@ impl Drive<'_> {
         if let Some(work) = account.take_work() {
             self.note(TurnEvent::Delegated(work), false);
         }
-        account.is_interrupted() && self.driver.halt.is_cancelled()
+        account.is_interrupted() && self.driver.closing.is_cancelled()
     }
 
     fn account_of(&self, call: &CallId) -> Option<&Delegation> {

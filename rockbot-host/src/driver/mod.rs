@@ -66,7 +66,10 @@ pub(crate) struct TurnDriver {
     pub(crate) hooks: Arc<Hooks>,
     pub(crate) journal: Arc<dyn TurnJournal>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Fires when the host stops: turns end at their next journal point and are resumed later.
+    /// Fires when the host stops, before `halt`.
+    pub(crate) closing: CancellationToken,
+    /// Fires when the time of running turns is over: they end at their next journal point and are
+    /// resumed later.
     pub(crate) halt: CancellationToken,
 }
 
@@ -102,7 +105,7 @@ impl TurnDriver {
             }
             drive.perform(step).await?;
         }
-        if self.halt.is_cancelled() && drive.turn.outcome().is_none() {
+        if self.closing.is_cancelled() && drive.turn.outcome().is_none() {
             // An orderly stop: the next resume does not count as an interruption.
             drive.note(TurnEvent::Halted, false);
         }

@@ -36,7 +36,7 @@ impl TurnEngine {
         reports: Option<CancellationToken>,
         patience: Duration,
     ) -> Result<Arc<LiveTurn>, TurnError> {
-        if self.halt.is_cancelled() {
+        if self.closing.is_cancelled() && !self.is_part_of_running(&call.request) {
             return Err(TurnError::Halted);
         }
         check(&call.request)?;
@@ -100,6 +100,13 @@ impl TurnEngine {
         }
     }
 
+    /// Returns `true` if a turn that runs here waits for the answer: an agent that gives a task to
+    /// itself.
+    fn is_part_of_running(&self, request: &TurnRequest) -> bool {
+        let parent = request.parent.as_ref();
+        !self.halt.is_cancelled() && parent.is_some_and(|(parent, _)| self.find(parent).is_some())
+    }
+
     fn accepted(&self, request: TurnRequest, tier: Option<ModelTier>, validators: usize) -> AcceptedTurn {
         let mut policy = self.policy_of(&request, tier);
         policy.hooks.add_validators(validators);
@@ -143,7 +150,7 @@ impl TurnEngine {
                 freed.await;
             }
         };
-        let waited = self.halt.run_until_cancelled(timeout(patience, waiting)).await;
+        let waited = self.closing.run_until_cancelled(timeout(patience, waiting)).await;
         match waited {
             Some(Ok(Ok(permit))) => Ok(Some(permit)),
             Some(Ok(Err(())) | Err(_)) => Err(busy.into()),

@@ -159,7 +159,7 @@ impl TurnEngine {
         self.spawn(async move {
             while let Some(left) = left(until, engine.clock.now()) {
                 tokio::select! {
-                    () = engine.halt.cancelled() => return engine.leave(&live),
+                    () = engine.closing.cancelled() => return engine.leave(&live),
                     () = live.unparked() => return,
                     () = tokio::time::sleep(left.min(CLOCK_CHECK_INTERVAL)) => {}
                 }

@@ -56,7 +56,7 @@ impl TurnEngine {
             state = live.settled() => state,
         };
         match state {
-            TurnState::Halted if !self.halt.is_cancelled() => Err(unrecorded(live.id())),
+            TurnState::Halted if !self.closing.is_cancelled() => Err(unrecorded(live.id())),
             TurnState::Halted => Err(TurnError::Halted),
             // Its claim is held elsewhere, so the cancellation is in no journal.
             TurnState::Parked(_) => Err(TurnError::Elsewhere(live.id().clone())),

@@ -87,10 +87,10 @@ impl TurnEngine {
     fn note_tier(self: &Arc<Self>, live: &LiveTurn, turn: &Turn, outcome: &TurnOutcome) {
         let Some(router) = &self.router else { return };
         if router.ended(turn, live.tier_decision(), outcome, self.clock.now()) {
-            let (router, halt) = (router.clone(), self.halt.clone());
+            let (router, closing) = (router.clone(), self.closing.clone());
             self.spawn(async move {
                 // A stopping host writes at once: its tasks have a deadline.
-                let _ = timeout(ROUTING_LOG_DELAY, halt.cancelled()).await;
+                let _ = timeout(ROUTING_LOG_DELAY, closing.cancelled()).await;
                 router.write();
             });
         }

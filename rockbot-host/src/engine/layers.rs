@@ -181,13 +181,13 @@ impl TurnEngine {
         }));
         let (call, done, revision) = loop {
             let request = tokio::select! {
-                // In order: a cancelled turn ends for good, and a halted one must not begin. Neither enters a layer.
+                // In order: a cancelled turn ends for good, and one of a host that stops must not begin. Neither enters a layer.
                 biased;
                 () = live.cancellation().cancelled() => {
                     let start = start.unwrap_or_else(|| cancelled(live));
                     return self.work(live, claim, turn, Some(start), None).await;
                 }
-                () = self.halt.cancelled() => return None,
+                () = self.closing.cancelled() => return None,
                 returned = &mut layered => return Some(self.outcome_of(live, turn, returned).await),
                 request = within.request() => request,
             };

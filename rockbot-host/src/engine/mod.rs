@@ -14,10 +14,10 @@
 //! | `resume.rs`, `approvals.rs` | Resume interrupted turns, and turns that waited for a person. |
 //! | `cancel.rs` | Cancels turns that work or wait. |
 //!
-//! The engine owns the journal, the clock, the halt signal and the tier router, and shares them with the
-//! [`TurnDriver`], which performs the steps of one turn. A turn that a caller waits for outlives its process: it stops
-//! with the host and resumes when the host starts again. A turn that its last caller left is cancelled, unless it
-//! waits for a person.
+//! The engine owns the journal, the clock, the signals of the stop and the tier router, and shares
+//! them with the [`TurnDriver`], which performs the steps of one turn. A turn that a caller waits
+//! for outlives its process: it stops with the host and resumes when the host starts again. A turn
+//! that its last caller left is cancelled, unless it waits for a person.
 
 mod accept;
 mod approvals;
@@ -99,7 +99,11 @@ pub(crate) const MAX_WAITING: usize = 8;
 pub(crate) struct TurnEngine {
     pub(crate) journal: Arc<dyn TurnJournal>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Fires when the host stops: turns end at their next journal point and are resumed later.
+    /// Fires when the host stops: no turn begins any more, and the running ones have until `halt`
+    /// to end. A child of `halt`, so that it has fired whenever that has.
+    pub(crate) closing: CancellationToken,
+    /// Fires when the time of running turns is over: they end at their next journal point and are
+    /// resumed later.
     pub(crate) halt: CancellationToken,
     /// Selects the tier of turns whose message names none. Without it that is the balanced tier.
     pub(crate) router: Option<Arc<TierRouter>>,
@@ -221,6 +225,7 @@ impl EngineDeps {
             hooks: self.hooks.clone(),
             journal: self.journal.clone(),
             clock: self.clock.clone(),
+            closing: halt.child_token(),
             halt: halt.clone(),
         }
     }
@@ -237,6 +242,7 @@ impl TurnEngine {
         Self {
             journal: deps.journal,
             clock: deps.clock,
+            closing: driver.closing.clone(),
             halt,
             router: deps.router,
             chat: deps.chat,

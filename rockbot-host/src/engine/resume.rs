@@ -86,7 +86,7 @@ impl TurnEngine {
         }
         let engine = self.clone();
         self.spawn(async move {
-            let stopped = timeout(RESUME_PAUSE, engine.halt.cancelled()).await.is_ok();
+            let stopped = timeout(RESUME_PAUSE, engine.closing.cancelled()).await.is_ok();
             engine.resumes_later.store(false, Ordering::Relaxed);
             if stopped {
                 return;
@@ -142,7 +142,7 @@ impl TurnEngine {
     ) {
         let halt_on_drop = HaltOnDrop::new(&self, &live);
         let recovering = self.start_of(&turn, &live);
-        let Some(start) = self.halt.run_until_cancelled(recovering).await else {
+        let Some(start) = self.closing.run_until_cancelled(recovering).await else {
             // The results of its calls are not recorded yet, so the next process asks the tools again.
             claim.release().await;
             return self.leave(&live);

@@ -107,6 +107,8 @@ impl TurnEngine {
                     match live.cancellation().run_until_cancelled(joined).await {
                         Some(Ok(())) => return SessionWait::Joined(running),
                         None => return SessionWait::Cancelled,
+                        // No turn begins any more.
+                        Some(Err(_)) if self.closing.is_cancelled() => return SessionWait::Halted,
                         // The running turn ended without taking the message, which becomes a turn of its own.
                         Some(Err(_)) => admission = self.sessions.enter(live, BusyPolicy::Queue),
                     }
@@ -114,11 +116,11 @@ impl TurnEngine {
                 }
             };
             return tokio::select! {
-                // In order: a cancelled turn must end for good rather than be resumed after the halt, and a halted
-                // one must not begin. A guard that arrives at the same moment is dropped and admits the next turn.
+                // In order: a cancelled turn must end for good rather than be resumed later, and one of a host that stops
+                // must not begin. A guard that arrives at the same moment is dropped and admits the next turn.
                 biased;
                 () = live.cancellation().cancelled() => SessionWait::Cancelled,
-                () = self.halt.cancelled() => SessionWait::Halted,
+                () = self.closing.cancelled() => SessionWait::Halted,
                 // Each queued turn is sent a guard, so the channel does not close before.
                 admitted = admitted => admitted.map_or(SessionWait::Halted, SessionWait::Acquired),
             };

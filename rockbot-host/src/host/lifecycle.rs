@@ -24,6 +24,9 @@ use crate::workers::{Announcer, Announcing};
 /// Time in which a host that cannot start stops the parts that had started.
 const UNDO: Duration = Duration::from_secs(10);
 
+/// Maximum part of the time of turns in which those that have not ended come to a journal point.
+const MAX_HALT: Duration = Duration::from_secs(5);
+
 /// Time in which calls of other programs that are cut off answer with an error.
 const ANSWER_GRACE: Duration = Duration::from_millis(500);
 
@@ -283,8 +286,8 @@ impl Lifecycle {
         Ok(resumed)
     }
 
-    /// Stops in reverse order: subscriptions first, then turns reach a journal point, then subsystems flush, and
-    /// the bus closes last, since all of them may still publish.
+    /// Stops in reverse order: subscriptions first, then turns end or reach a journal point, then
+    /// subsystems flush, and the bus closes last, since all of them may still publish.
     ///
     /// Of several calls one does it, and the others wait. When that one is dropped, the next one goes on.
     pub(super) async fn stop(&self, deadline: Instant) {
@@ -343,7 +346,8 @@ impl Lifecycle {
         }
     }
 
-    /// Unsubscribes, and lets handlers and then turns come to their ends; the rest is cancelled at `deadline`.
+    /// Unsubscribes, and lets handlers and turns come to their ends; the rest is cancelled at
+    /// `deadline`.
     async fn drain(&self, subscriptions: Vec<Subscription>, deadline: Instant) {
         let engine = self.turns.engine();
         // Joined rather than one after the other: all of them unsubscribe at once, and are then waited for.
@@ -351,11 +355,14 @@ impl Lifecycle {
         let mut ended = timeout_at(half_of(Instant::now(), deadline), &mut handlers)
             .await
             .is_ok();
-        // Until here turns could still end with their answers. Now they end at their next journal point, which also
-        // ends the handlers that wait for them.
-        engine.halt.cancel();
+        // Until here handlers could begin turns. Now those that run go on to their answers, and no other one begins.
+        engine.closing.cancel();
         engine.tasks.close();
-        let _ = timeout_at(deadline, engine.tasks.wait()).await;
+        if timeout_at(halt_before(deadline), engine.tasks.wait()).await.is_err() {
+            // Turns that still run end at their next journal point, which also ends the handlers that wait for them.
+            engine.halt.cancel();
+            let _ = timeout_at(deadline, engine.tasks.wait()).await;
+        }
         if !ended {
             ended = timeout_at(deadline, &mut handlers).await.is_ok();
         }
@@ -411,6 +418,13 @@ impl Lifecycle {
             false => Err(NotReady { reasons }),
         }
     }
+}
+
+/// Returns the moment from now on until `deadline` at which turns halt: a quarter of the time is
+/// left then, which a mutating call that has just begun may need.
+fn halt_before(deadline: Instant) -> Instant {
+    let left = deadline.saturating_duration_since(Instant::now());
+    deadline - MAX_HALT.min(left / 4)
 }
 
 /// Returns the moment halfway between two.

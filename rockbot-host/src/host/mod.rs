@@ -28,14 +28,15 @@ use crate::routing::RoutingLog;
 use crate::turn::TurnTrace;
 use lifecycle::Lifecycle;
 
-/// Time that [`AgentHost::run_until`] gives running turns to reach a journal point.
+/// Deadline of the shutdown in [`AgentHost::run_until`].
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// An agent and everything that it needs: its model, tools, stores, bus and background work.
 ///
-/// A host runs on the tokio runtime on which it is started or asked; several hosts can run in one process. Dropping it
-/// ends all of its tasks; [`shutdown`](Self::shutdown) lets them reach a journal point first. The data folder stays locked
-/// while a clone of the [`Agent`] or another part of the host lives: drop them before another host opens it.
+/// A host runs on the tokio runtime on which it is started or asked; several hosts can run in one
+/// process. Dropping it ends all of its tasks; [`shutdown`](Self::shutdown) lets running turns end
+/// first. The data folder stays locked while a clone of the [`Agent`] or another part of the host
+/// lives: drop them before another host opens it.
 ///
 /// # Examples
 ///
@@ -204,10 +205,16 @@ impl AgentHost {
         Ok(())
     }
 
-    /// Stops the host within `deadline`: it unsubscribes, lets running turns reach a journal point from which the next
-    /// process resumes them, and lets subsystems flush.
+    /// Stops the host within `deadline`: it unsubscribes, lets running turns end with their
+    /// answers, and lets subsystems flush. No other turn begins: a message that waits for its
+    /// session is left to the next process.
     ///
-    /// Handlers and turns get three quarters of the time and are cancelled then; each subsystem gets half of the rest.
+    /// Handlers and turns get three quarters of the time. Turns that still run when a quarter of
+    /// that time, or the last five seconds of it, are left come to a journal point, from which the
+    /// next process resumes them, and handlers that still run at its end are cancelled. Each
+    /// subsystem gets half of the rest. Dropping the returned future and then the host ends
+    /// everything at once.
+    ///
     /// Calling it again waits for the first call, or goes on where that was dropped. A registry that the host shares keeps
     /// none of its tools.
     pub async fn shutdown(&self, deadline: Duration) {

@@ -1,0 +1,197 @@
+//! The end of a host while its turns run: within the deadline they end with their answers, else
+//! they are resumed later.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatDelta, ChatError, ChatResponse, ModelInfo, ModelTier};
+use rockbot_core::messaging::{Bus, Delivery, Disposition, MessageEnvelope, MessagePublisher, MessageSubscriberExt};
+use rockbot_core::testing::{ScriptedModel, mock_tool};
+use rockbot_core::turn::{TurnProgress, TurnRequest, TurnStatus};
+use rockbot_core::user::{AgentReply, UserMessage};
+use rockbot_host::bus::InProcessBus;
+use rockbot_host::{AgentHost, AgentHostBuilder, TurnError};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::support::{Notes, collect, ending, host_of, results, settle};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Time between two words of [`Writer`].
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A model that writes this many words, one after the other, and notes each question.
+struct Writer(usize, Notes);
+
+#[async_trait]
+impl ChatClient for Writer {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let question = call.request.messages.last().map(|message| message.text().into_owned());
+        self.1.add(question.unwrap_or_default());
+        for _ in 0..self.0 {
+            sleep(PAUSE).await;
+            if let Some(deltas) = &call.deltas {
+                deltas.send(ChatDelta::Text("word "));
+            }
+        }
+        Ok(ChatResponse::text("word ".repeat(self.0)))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
+    }
+}
+
+fn writing(words: usize) -> (AgentHostBuilder, Notes) {
+    let asked = Notes::default();
+    let host = AgentHost::builder("clerk").chat(Writer(words, asked.clone()));
+    (host, asked)
+}
+
+fn in_folder(folder: &Path, model: &ScriptedModel) -> AgentHost {
+    AgentHost::builder("clerk")
+        .chat(model.clone())
+        .data_dir(folder)
+        .build()
+        .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_streaming_ends_before_the_host_does() {
+    let host = writing(20).0.build().unwrap();
+    let streaming = tokio::spawn(collect(host.agent().stream("s", "Write!")));
+    sleep(3 * PAUSE).await;
+
+    let began = Instant::now();
+    host.shutdown(10 * SECOND).await;
+    assert_eq!(began.elapsed(), 17 * PAUSE, "it waits for the answer, and no longer");
+    let mut reports = streaming.await.unwrap();
+    let Some(TurnProgress::Final(outcome)) = reports.pop() else {
+        panic!("got {reports:?}")
+    };
+    let whole = "word ".repeat(20);
+    assert_eq!(ending(&outcome), (&TurnStatus::Answered, &*whole));
+    let pieces = reports.into_iter().map(|report| match report {
+        TurnProgress::Delta(piece) => piece,
+        other => panic!("got {other:?}"),
+    });
+    assert_eq!(pieces.collect::<String>(), whole, "nothing was cut");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_goes_on_with_tools_and_questions_while_the_host_stops() {
+    let model = ScriptedModel::new().calls("work", json!({})).says("It is done.");
+    let (work, mut handle) = mock_tool("work");
+    let host = host_of(&model).tool(work).build().unwrap();
+    let asking = tokio::spawn(host.agent().ask("s", "Work!").into_future());
+    let call = handle.next_call().await;
+    let stopping = tokio::spawn(async move { host.shutdown(10 * SECOND).await });
+    settle().await;
+    call.respond("worked");
+    assert_eq!(asking.await.unwrap().unwrap().text, "It is done.");
+    stopping.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_gives_itself_a_task_does_it_while_the_host_stops() {
+    let model = ScriptedModel::new()
+        .calls("work", json!({}))
+        .calls("helper", json!({"task": "Help!"}))
+        .says("from below")
+        .says("It is done.");
+    let (work, mut handle) = mock_tool("work");
+    let host = host_of(&model).tool(work).build().unwrap();
+    let helper = host.agent().as_tool("helper", "Does a task.");
+    host.add_tool(helper).unwrap();
+    let asking = tokio::spawn(host.agent().ask("s", "Work!").into_future());
+    let call = handle.next_call().await;
+    let stopping = tokio::spawn(async move { host.shutdown(10 * SECOND).await });
+    settle().await;
+    call.respond("worked");
+    assert_eq!(asking.await.unwrap().unwrap().text, "It is done.");
+    let below = results(&model.requests()[3]);
+    assert_eq!(below, ["call_1: worked", "call_2: from below"]);
+    stopping.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_takes_longer_is_left_to_the_next_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = writing(1_000).0.data_dir(folder.path()).build().unwrap();
+    let (agent, request) = (host.agent().clone(), TurnRequest::new("s", "m1", "Write!"));
+    let asked = request.clone();
+    let asking = tokio::spawn(async move { agent.run(asked).await });
+    sleep(3 * PAUSE).await;
+
+    let began = Instant::now();
+    host.shutdown(10 * SECOND).await;
+    let took = began.elapsed();
+    assert!(5 * SECOND <= took && took <= 10 * SECOND, "{took:?}");
+    assert!(matches!(asking.await.unwrap(), Err(TurnError::Halted)));
+    drop(host);
+    let records = std::fs::read_to_string(folder.path().join("turns/turns-00000001.jsonl")).unwrap();
+    assert_eq!(
+        records.matches(r#""event":"halted""#).count(),
+        1,
+        "it stopped in order: {records}"
+    );
+
+    let host = in_folder(folder.path(), &ScriptedModel::new().says("At last."));
+    assert_eq!(host.resume().await.unwrap().running, [request.turn_id()]);
+    assert_eq!(host.agent().outcome(&request.turn_id()).await.unwrap().text, "At last.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_turn_begins_while_another_one_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (host, asked) = writing(20);
+    let host = host.data_dir(folder.path()).build().unwrap();
+    let agent = host.agent().clone();
+    let running = tokio::spawn(agent.ask("s", "first").into_future());
+    settle().await;
+    let queued = TurnRequest::new("s", "m2", "second");
+    let waiting = tokio::spawn({
+        let (agent, queued) = (agent.clone(), queued.clone());
+        async move { agent.run(queued).await }
+    });
+    settle().await;
+    let stopping = tokio::spawn(async move { host.shutdown(10 * SECOND).await });
+    settle().await;
+    let new = agent.ask("t", "third").await;
+    assert!(matches!(new, Err(TurnError::Halted)), "got {new:?}");
+    assert!(matches!(waiting.await.unwrap(), Err(TurnError::Halted)));
+    assert_eq!(running.await.unwrap().unwrap().status, TurnStatus::Answered);
+    stopping.await.unwrap();
+    assert_eq!(asked.all(), ["first"]);
+    drop(agent);
+
+    let host = in_folder(folder.path(), &ScriptedModel::new().says("Now."));
+    assert_eq!(host.resume().await.unwrap().running, [queued.turn_id()]);
+    assert_eq!(host.agent().outcome(&queued.turn_id()).await.unwrap().text, "Now.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_on_the_bus_gets_the_answer_of_a_host_that_stops() {
+    let (bus, replies) = (InProcessBus::new(), Notes::default());
+    let notes = replies.clone();
+    let listener = move |delivery: Delivery| {
+        let reply: AgentReply = delivery.envelope.payload().unwrap();
+        notes.add(reply.content.to_string());
+        async { Disposition::Ack }
+    };
+    let _listening = bus.on("desk", "desk", listener).await.unwrap();
+    let shared: Arc<dyn Bus> = Arc::new(bus.clone());
+    let host = writing(3).0.shared_bus(shared).serve_users().build().unwrap();
+    host.start().await.unwrap();
+    let message = MessageEnvelope::of(&UserMessage::new("s", "Write!")).unwrap();
+    bus.publish("user.message", Arc::new(message.with_reply_to("desk")))
+        .await
+        .unwrap();
+    sleep(PAUSE).await;
+    host.shutdown(10 * SECOND).await;
+    settle().await;
+    assert_eq!(replies.all(), ["word word word "]);
+}

@@ -5,6 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use rockbot::chat::{MicroUsd, Spent, Usage};
 use rockbot::prelude::*;
 use rockbot::turn::ApprovalRequest;
+use rockbot::{Clock as _, SystemClock};
 use tokio::sync::mpsc;
 
 use crate::ctrl_c;
@@ -120,6 +121,10 @@ impl Terminal {
                 ));
             }
             TurnProgress::Note(text) => self.begin(&format!("note: {}", clean(text))),
+            TurnProgress::Waiting { until, why } => {
+                let left = until.map(|until| until.since(SystemClock.now()));
+                self.begin(&format!("… {} (Ctrl-C stops)", clean(&why.in_words(left))));
+            }
             _ => {}
         }
     }

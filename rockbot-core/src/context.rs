@@ -14,6 +14,7 @@ pub use tokio_util::sync::CancellationToken;
 pub use crate::extensions::Extensions;
 use crate::trust::Label;
 pub use crate::trust::Trust;
+pub use crate::wait_reason::WaitReason;
 use crate::{CallId, Digest, Principal, SessionId, TraceContext, TurnId};
 
 /// The entry point through which work came in. It is set by the channel, never by the message.
@@ -74,10 +75,11 @@ impl Grant {
     }
 }
 
-/// Reports the progress of a tool call to the listener of its turn.
+/// Reports the progress of a tool call, or of a call of the model, to the listener of its turn.
 ///
-/// It is the narrow side of a turn's [`ProgressSink`](crate::turn::ProgressSink): a tool can report texts of its own,
-/// but no event of the turn, such as its end. Without a listener a report costs nothing. Cheap to clone.
+/// It is the narrow side of a turn's [`ProgressSink`](crate::turn::ProgressSink): a tool can report
+/// texts of its own and that it waits, but no event of the turn, such as its end. Without a
+/// listener a report costs nothing. Cheap to clone.
 ///
 /// ```
 /// use rockbot_core::CallContext;
@@ -95,11 +97,21 @@ pub struct ProgressReporter(Option<Arc<dyn ProgressListener>>);
 pub trait ProgressListener: Send + Sync + 'static {
     /// Receives one report. It is called from within the tool call and must not block.
     fn tool_progress(&self, text: String);
+
+    /// Receives the report that the call waits for something, `at_most` for this time. Default: it
+    /// becomes a text. It must not block.
+    fn waiting(&self, at_most: Option<Duration>, why: WaitReason) {
+        self.tool_progress(why.in_words(at_most));
+    }
 }
 
 impl<Shared: ProgressListener + ?Sized> ProgressListener for Arc<Shared> {
     fn tool_progress(&self, text: String) {
         (**self).tool_progress(text);
+    }
+
+    fn waiting(&self, at_most: Option<Duration>, why: WaitReason) {
+        (**self).waiting(at_most, why);
     }
 }
 
@@ -123,6 +135,14 @@ impl ProgressReporter {
     pub fn report(&self, text: impl Into<String>) {
         if let Some(listener) = &self.0 {
             listener.tool_progress(text.into());
+        }
+    }
+
+    /// Reports that the call waits for something that the user cannot see, and for how long
+    /// `at_most`; `None` if that is unknown. Waits of less than a second are not worth a report.
+    pub fn waiting(&self, at_most: Option<Duration>, why: WaitReason) {
+        if let Some(listener) = &self.0 {
+            listener.waiting(at_most, why);
         }
     }
 }
@@ -298,7 +318,8 @@ impl CallContext {
         self.0.trace.as_ref()
     }
 
-    /// Returns the reporter through which a tool tells the listener of its turn how far it is.
+    /// Returns the reporter through which a tool, or a client of a model, tells the listener of its
+    /// turn how far it is.
     pub fn progress(&self) -> &ProgressReporter {
         &self.0.progress
     }
@@ -418,8 +439,7 @@ impl CallContext {
         self.change(|scope| scope.trace = Some(trace))
     }
 
-    /// Sets the reporter that [`CallContext::progress`] returns, such as a turn's
-    /// [reporter of one call](crate::turn::ProgressSink::reporter_of).
+    /// Sets the reporter that [`CallContext::progress`] returns. The host sets that of each call.
     #[must_use]
     pub fn with_progress(self, progress: ProgressReporter) -> Self {
         self.change(|scope| scope.progress = progress)

@@ -64,6 +64,7 @@ mod trace;
 pub mod trust;
 pub mod turn;
 pub mod user;
+mod wait_reason;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use context::CallContext;

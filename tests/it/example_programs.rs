@@ -655,6 +655,32 @@ async fn the_full_agent_ends_a_running_answer_before_it_stops() {
 
 #[cfg(unix)]
 #[tokio::test]
+async fn the_chat_says_that_the_model_is_busy_and_stops_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ModelServer::advising(30_000, |_, _| (429, r#"{"error": "slow down"}"#.to_owned()));
+    let mut chat = example("chat", &["hello"], folder.path());
+    chat.env("OPENAI_BASE_URL", &server.endpoint).env("OPENAI_MODEL", "m");
+    let mut chat = chat.spawn().unwrap();
+    let mut told = BufReader::new(chat.stderr.take().unwrap()).lines();
+    let line = timeout(PATIENCE, told.next_line())
+        .await
+        .expect("it says what it waits for");
+    let expected = "… the model is busy: asking again in 30 s (Ctrl-C stops)";
+    assert_eq!(line.unwrap().as_deref(), Some(expected));
+
+    send_signal(&chat, "-INT").await;
+    let status = timeout(PATIENCE, chat.wait()).await.expect("it ends").unwrap();
+    assert_eq!(status.code(), Some(1));
+    let mut rest = Vec::new();
+    while let Some(line) = told.next_line().await.unwrap() {
+        rest.push(line);
+    }
+    assert_eq!(rest, ["", "stopped"], "it was not asked again");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[cfg(unix)]
+#[tokio::test]
 async fn a_second_signal_stops_the_full_agent_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let (server, _release) = held_back("Never.");

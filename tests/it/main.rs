@@ -128,6 +128,7 @@ mod turn_layers;
 mod two_principals;
 mod users;
 mod users_over_buses;
+mod waiting;
 mod whole_host;
 mod worker_faults;
 mod working_memory;

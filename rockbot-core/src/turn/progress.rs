@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ApprovalRequest, TurnOutcome};
-use crate::context::{ProgressListener, ProgressReporter};
-use crate::{CallId, ToolName};
+use crate::context::WaitReason;
+use crate::{CallId, Timestamp, ToolName};
 
 /// A progress report of a running turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,13 +55,23 @@ pub enum TurnProgress {
     ApprovalNeeded(ApprovalRequest),
     /// Note to the user.
     Note(String),
+    /// Wait for something that is neither the model's work nor a tool's, reported if it takes a
+    /// second or more. Cancelling the turn ends it at once.
+    Waiting {
+        /// Time at which the wait ends at the latest, by the clock of the host; `None` if it is
+        /// unknown.
+        until: Option<Timestamp>,
+        /// Reason of the wait.
+        why: WaitReason,
+    },
     /// Outcome of the turn; no report follows.
     Final(TurnOutcome),
 }
 
 /// The receiver of a turn's reports. It is called from within the turn and must not block.
 ///
-/// The host sends it all events of the turn. Tools get its narrow side, the [`ProgressReporter`] in their
+/// The host sends it all events of the turn. Tools and model clients get its narrow side, the
+/// [`ProgressReporter`](crate::context::ProgressReporter) in their
 /// [`CallContext`](crate::CallContext).
 #[derive(Clone, Default)]
 pub struct ProgressSink {
@@ -110,58 +120,11 @@ impl ProgressSink {
             receive(progress());
         }
     }
-
-    /// Returns the side of the sink for one tool call. Its reports arrive as [`TurnProgress::ToolProgress`] of that
-    /// call, so a listener can tell calls apart that run at the same time.
-    ///
-    /// ```
-    /// # use std::sync::mpsc;
-    /// # use rockbot_core::turn::{ProgressSink, TurnProgress};
-    /// let (reports, received) = mpsc::channel();
-    /// let sink = ProgressSink::new(move |progress| drop(reports.send(progress)));
-    ///
-    /// sink.reporter_of(&"call-1".into(), &"index".into()).report("3 of 7 files done");
-    ///
-    /// let expected = TurnProgress::ToolProgress {
-    ///     call: "call-1".into(),
-    ///     tool: "index".into(),
-    ///     text: "3 of 7 files done".to_owned(),
-    /// };
-    /// assert_eq!(received.recv(), Ok(expected));
-    /// ```
-    pub fn reporter_of(&self, call: &CallId, tool: &ToolName) -> ProgressReporter {
-        let listener = |receiver: &Receiver| CallListener {
-            receiver: receiver.clone(),
-            call: call.clone(),
-            tool: tool.clone(),
-        };
-        let listener = self.receiver.as_ref().map(listener);
-        listener.map_or_else(ProgressReporter::none, |listener| {
-            ProgressReporter::new(Arc::new(listener))
-        })
-    }
 }
 
 impl fmt::Debug for ProgressSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ProgressSink").field(&self.is_open()).finish()
-    }
-}
-
-/// A listener that names the call of each report.
-struct CallListener {
-    receiver: Receiver,
-    call: CallId,
-    tool: ToolName,
-}
-
-impl ProgressListener for CallListener {
-    fn tool_progress(&self, text: String) {
-        (self.receiver)(TurnProgress::ToolProgress {
-            call: self.call.clone(),
-            tool: self.tool.clone(),
-            text,
-        });
     }
 }
 

@@ -221,13 +221,30 @@ impl ToolExecutor for AgentExecutor {
 impl SharedAgent {
     /// Runs the turn of a call. When the call is cancelled, the turn is, and its end is awaited.
     async fn run_cancellable(&self, message: &TurnRequest, cx: &CallContext) -> Result<TurnOutcome, TurnError> {
-        let mut running = pin!(self.turns.call(TurnCall::new(message.clone(), progress(cx))));
+        let mut running = pin!(self.turns.call(TurnCall::new(message.clone(), self.progress(cx))));
         if let Some(ended) = cx.cancellation().run_until_cancelled(running.as_mut()).await {
             return ended;
         }
         // Fails when the turn has ended meanwhile, or its host stops: `running` says so, too.
         let _ = self.turns.engine().cancel(&message.turn_id()).await;
         running.await
+    }
+
+    /// Returns the sink that reports the steps of a call's turn as progress of the call.
+    fn progress(&self, cx: &CallContext) -> ProgressSink {
+        let reporter = cx.progress().clone();
+        if !reporter.is_open() {
+            return ProgressSink::none();
+        }
+        let clock = self.turns.engine().clock.clone();
+        ProgressSink::without_deltas(move |progress| match progress {
+            TurnProgress::ToolStarted { tool, .. } => reporter.report(tool.as_str()),
+            TurnProgress::ToolProgress { text, .. } | TurnProgress::Note(text) => reporter.report(text),
+            TurnProgress::Waiting { until, why } => {
+                reporter.waiting(until.map(|until| until.since(clock.now())), why);
+            }
+            _ => {}
+        })
     }
 
     /// Converts the outcome of a call's turn into the result of the call.
@@ -276,19 +293,6 @@ impl SharedAgent {
                 .with_code(ToolErrorCode::ExecutionFailed)),
         }
     }
-}
-
-/// Returns the sink that reports the steps of a call's turn as progress of the call.
-fn progress(cx: &CallContext) -> ProgressSink {
-    let reporter = cx.progress().clone();
-    if !reporter.is_open() {
-        return ProgressSink::none();
-    }
-    ProgressSink::without_deltas(move |progress| match progress {
-        TurnProgress::ToolStarted { tool, .. } => reporter.report(tool.as_str()),
-        TurnProgress::ToolProgress { text, .. } | TurnProgress::Note(text) => reporter.report(text),
-        _ => {}
-    })
 }
 
 /// Returns the lower limit of both budgets in each respect.

@@ -173,7 +173,7 @@ impl Drive<'_> {
                 .with_tier(tier)
                 .with_output(takes_schema.then_some(question.shape))
                 .with_settings(settings);
-            return ChatCall::new(request, self.cx.clone()).with_supervision(true);
+            return ChatCall::new(request, self.with_reporter(self.cx.clone(), None)).with_supervision(true);
         }
         self.extend_view();
         let request = self.turn.request();
@@ -192,7 +192,7 @@ impl Drive<'_> {
         if let Some(answer) = &self.answer_tool {
             answer.require(&mut request);
         }
-        ChatCall::new(request, self.cx.clone())
+        ChatCall::new(request, self.with_reporter(self.cx.clone(), None))
             .with_deltas(deltas)
             .with_cache(self.requests.clone())
             .with_supervision(true)

@@ -213,11 +213,7 @@ impl Drive<'_> {
             Some(begin) => self.lasting.clone().with_cancellation(begin.clone()),
             None => self.cx.clone(),
         };
-        let progress = self.live.progress();
-        let cx = match progress.is_open() {
-            true => cx.with_progress(progress.reporter_of(&call.call.id, &call.call.name)),
-            false => cx,
-        };
+        let cx = self.with_reporter(cx, Some((&call.call.id, &call.call.name)));
         let cx = match self.turn.tasks_before(&call.call) {
             Some(tasks) => cx.with_extension(tasks),
             None => cx,

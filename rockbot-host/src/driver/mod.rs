@@ -11,6 +11,7 @@
 //! | `answer_tool.rs` | Take a tool call as the answer in a schema. |
 //! | `offload.rs` | Store what the turn leaves out of its conversation. |
 //! | `hooks/` | Ask the hooks of the host's program. |
+//! | `reports.rs` | Pass the reports of model and tool calls to the turn's listener. |
 //! | `recover.rs` | Ask tools for the results of calls that a crash interrupted. |
 
 mod answer_tool;
@@ -23,6 +24,7 @@ mod large_results;
 mod offload;
 mod output_filter;
 mod recover;
+mod reports;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rockbot_core::messaging::MessageContext;
 use rockbot_core::turn::{ProgressSink, TurnProgress};
 use rockbot_core::user::{AgentReply, UserMessage};
+use rockbot_core::{Clock, Timestamp};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -28,10 +29,13 @@ pub(super) fn progress_of(
     let (sender, mut receiver) = mpsc::channel::<TurnProgress>(MAX_WAITING);
     // A drop guard fires the token even when the task is aborted: the reply waits for it.
     let (session, cx, is_out) = (message.session_id.clone(), cx.clone(), out.clone().drop_guard());
+    let clock = engine.clock.clone();
     engine.spawn(async move {
         let _is_out = is_out;
         while let Some(progress) = receiver.recv().await {
-            let Some(content) = text_of(&progress) else { continue };
+            let Some(content) = text_of(&progress, clock.now()) else {
+                continue;
+            };
             let report = AgentReply::new(session.clone(), &**cx.identity().name(), content)
                 .with_final(false)
                 .with_structured_data(serde_json::to_value(&progress).ok())
@@ -48,7 +52,10 @@ pub(super) fn progress_of(
         if matches!(progress, TurnProgress::Final(_)) {
             // Dropping the sender ends the task above once it has sent what is queued.
             *sender = None;
-        } else if let Some(sender) = sender.as_ref().filter(|_| text_of(&progress).is_some()) {
+        } else if let Some(sender) = sender
+            .as_ref()
+            .filter(|_| text_of(&progress, Timestamp::default()).is_some())
+        {
             // Never waits: a slow bus must not slow the turn down.
             let _ = sender.try_send(progress);
         }
@@ -56,12 +63,14 @@ pub(super) fn progress_of(
     (sink, out)
 }
 
-/// Returns the text that users read, or `None` for a report that is not worth a message of its own.
-fn text_of(progress: &TurnProgress) -> Option<String> {
+/// Returns the text that users read at the time `now`, or `None` for a report that is not worth a
+/// message of its own.
+fn text_of(progress: &TurnProgress, now: Timestamp) -> Option<String> {
     match progress {
         TurnProgress::ToolStarted { tool, .. } => Some(format!("Using {tool} …")),
         TurnProgress::ToolProgress { tool, text, .. } => Some(format!("{tool}: {text}")),
         TurnProgress::Note(text) => Some(text.clone()),
+        TurnProgress::Waiting { until, why } => Some(why.in_words(until.map(|until| until.since(now)))),
         TurnProgress::ApprovalNeeded(request) => {
             let (tool, arguments) = (&request.tool, &request.arguments);
             Some(format!("May I call {tool} with {arguments}? I wait for your decision."))

@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use metrics::{Histogram, histogram};
+use rockbot_core::CallContext;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelTier};
-use rockbot_core::context::Priority;
+use rockbot_core::context::{Priority, ProgressReporter, WaitReason};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use super::layer::{GatewayLayer, layer_of};
 use super::queue::{PermitQueue, QueueFull, Ticket};
 use crate::limits::PermitLimits;
+use crate::retry::MIN_REPORTED_WAIT;
 
 /// A layer that bounds concurrent calls by [`PermitLimits`]: a semaphore for each tier, with priorities. Copies
 /// share the permits.
@@ -53,11 +55,11 @@ impl Permits {
         self.0.lock().waiting()
     }
 
-    async fn permit(&self, tier: ModelTier, priority: Priority) -> Result<Permit, ChatError> {
+    async fn permit(&self, tier: ModelTier, cx: &CallContext) -> Result<Permit, ChatError> {
         let began = Instant::now();
-        let permit = match self.0.admit(tier, priority, began) {
+        let permit = match self.0.admit(tier, cx.priority(), began) {
             Ok(Admission::Granted(permit)) => Ok(permit),
-            Ok(Admission::Queued(call)) => call.permit().await,
+            Ok(Admission::Queued(call)) => call.permit(cx.progress()).await,
             Err(QueueFull) => Err(self.0.queue_full()),
         };
         self.0.waits(tier).record(began.elapsed().as_secs_f64() * 1000.0);
@@ -74,9 +76,7 @@ impl Default for Permits {
 #[async_trait]
 impl GatewayLayer for Permits {
     async fn call(&self, call: ChatCall, next: &dyn ChatClient) -> Result<ChatResponse, ChatError> {
-        let _permit = self
-            .permit(call.request.tier.unwrap_or_default(), call.cx.priority())
-            .await?;
+        let _permit = self.permit(call.request.tier.unwrap_or_default(), &call.cx).await?;
         next.chat(call).await
     }
 }
@@ -173,10 +173,17 @@ struct QueuedCall {
 }
 
 impl QueuedCall {
-    async fn permit(mut self) -> Result<Permit, ChatError> {
+    async fn permit(mut self, progress: &ProgressReporter) -> Result<Permit, ChatError> {
         let limit = self.shared.limits.max_wait;
+        let unreported = limit.min(MIN_REPORTED_WAIT);
         // Cancel point: dropping this future withdraws the ticket, see `Drop`.
-        match timeout(limit, &mut self.receiver).await {
+        let mut granted = timeout(unreported, &mut self.receiver).await;
+        let left = limit - unreported;
+        if granted.is_err() && !left.is_zero() {
+            progress.waiting(Some(left), WaitReason::Permit);
+            granted = timeout(left, &mut self.receiver).await;
+        }
+        match granted {
             Ok(Ok(permit)) => Ok(permit),
             // The queue dropped the sender: this call was the last in order when the queue overflowed.
             Ok(Err(_)) => Err(self.shared.queue_full()),

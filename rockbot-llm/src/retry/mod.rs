@@ -7,7 +7,8 @@ use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatCall, ChatError, ChatResponse, WatchedDeltas};
+use rockbot_core::chat::{ChatCall, ChatError, ChatErrorKind, ChatResponse, WatchedDeltas};
+use rockbot_core::context::WaitReason;
 use rockbot_core::support::loggable;
 use tokio::time::{Instant, sleep};
 
@@ -113,6 +114,9 @@ impl RetryPolicy {
     }
 }
 
+/// Minimum duration of a wait that the user is told of. Shorter ones are over before they are read.
+pub(crate) const MIN_REPORTED_WAIT: Duration = Duration::from_secs(1);
+
 /// The mark of calls inside of a [`Retry`](crate::Retry) layer.
 pub(crate) struct Retried;
 
@@ -131,15 +135,30 @@ where
         return attempt(call).await;
     }
     let deltas = WatchedDeltas::watch(&mut call);
-    trying(policy, deadline, || attempt(call.clone()), || deltas.reset()).await
+    let again = |error: &ChatError, wait| {
+        deltas.reset();
+        if wait >= MIN_REPORTED_WAIT {
+            call.cx.progress().waiting(Some(wait), reason(error.kind()));
+        }
+    };
+    trying(policy, deadline, || attempt(call.clone()), again).await
 }
 
-/// Makes attempts until one succeeds, no retry helps or no attempt is left. Calls `again` before each further attempt.
+/// Returns the reason of a wait after an error of this kind.
+fn reason(kind: ChatErrorKind) -> WaitReason {
+    match kind {
+        ChatErrorKind::RateLimited | ChatErrorKind::Overloaded | ChatErrorKind::Saturated => WaitReason::ModelBusy,
+        _ => WaitReason::ModelFailed,
+    }
+}
+
+/// Makes attempts until one succeeds, no retry helps or no attempt is left. Calls `again` before
+/// the wait for each further attempt, with the error and the wait.
 pub(crate) async fn trying<T, Attempt>(
     policy: &RetryPolicy,
     deadline: Option<Instant>,
     attempt: impl Fn() -> Attempt,
-    again: impl Fn(),
+    again: impl Fn(&ChatError, Duration),
 ) -> Result<T, ChatError>
 where
     Attempt: Future<Output = Result<T, ChatError>>,
@@ -156,8 +175,8 @@ where
         };
         tracing::debug!(error = %loggable(&error.to_string()), ?wait, "trying a model call again");
         metrics::counter!("rockbot.llm.retries").increment(1);
-        // Before the wait, so that a listener sees the reset at once.
-        again();
+        // Before the wait, so that a listener sees the reset and the wait at once.
+        again(&error, wait);
         sleep(wait).await;
         attempts += 1;
     }

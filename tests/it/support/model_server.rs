@@ -16,7 +16,16 @@ pub(crate) struct ModelServer {
 impl ModelServer {
     /// Starts a server that gives each request the status and the text that `answer` makes of its head and body, as they
     /// came, and of the body as JSON. A text of events is a stream.
-    pub(crate) fn start(mut answer: impl FnMut(&str, &Value) -> (u16, String) + Send + 'static) -> Self {
+    pub(crate) fn start(answer: impl FnMut(&str, &Value) -> (u16, String) + Send + 'static) -> Self {
+        Self::advising(1, answer)
+    }
+
+    /// Starts a server like [`ModelServer::start`] that asks for this wait before a retry, in
+    /// milliseconds.
+    pub(crate) fn advising(
+        retry_after: u64,
+        mut answer: impl FnMut(&str, &Value) -> (u16, String) + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -29,7 +38,7 @@ impl ModelServer {
                 seen.lock().unwrap().push(request.clone());
                 let (status, text) = answer(&format!("{head}{body}"), &request);
                 // The client may have had enough already.
-                let _ = write(reader.get_mut(), status, &text);
+                let _ = write(reader.get_mut(), status, retry_after, &text);
             }
         });
         Self { endpoint, requests }
@@ -56,11 +65,13 @@ fn read(reader: &mut BufReader<TcpStream>) -> (String, String) {
     (head, String::from_utf8(body).unwrap())
 }
 
-fn write(socket: &mut TcpStream, status: u16, text: &str) -> std::io::Result<()> {
+fn write(socket: &mut TcpStream, status: u16, retry_after: u64, text: &str) -> std::io::Result<()> {
     let kind = match text.starts_with("event: ") || text.starts_with("data: ") {
         true => "text/event-stream",
         false => "application/json",
     };
-    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\nretry-after-ms: 1\r\nconnection: close\r\n\r\n");
+    let head = format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\nretry-after-ms: {retry_after}\r\nconnection: close\r\n\r\n"
+    );
     socket.write_all((head + text).as_bytes())
 }

@@ -101,7 +101,7 @@ impl OpenAiEmbeddings {
         })?;
         let body = Bytes::from(body);
         let attempt = || self.attempt(body.clone());
-        let answer = trying(&self.connection.retry, Some(deadline), attempt, || {}).await?;
+        let answer = trying(&self.connection.retry, Some(deadline), attempt, |_, _| {}).await?;
         self.vectors(answer, texts.len())
     }
 

@@ -89,7 +89,7 @@ fn enveloped(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
 fn certain(text: &str, members: &[Member], span: Range<usize>, tools: &Tools) -> Option<CallSite> {
     let object = CallObject::of(text, members, tools).ok()?;
     let expected = |key: &str| NAMES.contains(&key) || ARGUMENTS.contains(&key) || BESIDE.contains(&key);
-    let is_tool = |key: &str| members.len() == 1 && tools.known(key).is_some();
+    let is_tool = |key: &str| members.len() == 1 && tools.spelled(key).is_some();
     let plain = members
         .iter()
         .all(|member| expected(&member.key) || is_tool(&member.key));
@@ -147,7 +147,7 @@ impl CallObject {
         let mut arguments = value(&ARGUMENTS);
         // `{"get_weather": {…}}`
         if let ([only], true, true) = (members, name.is_empty(), arguments.is_none())
-            && tools.known(&only.key).is_some()
+            && tools.spelled(&only.key).is_some()
         {
             name.clone_from(&only.key);
             arguments = Some(&text[only.value.clone()]);

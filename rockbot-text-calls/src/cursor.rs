@@ -107,12 +107,16 @@ impl<'a> Cursor<'a> {
 
     /// Moves over a tool's name as models write them, with dots and colons; empty when there is none.
     pub(super) fn name(&mut self) -> &'a str {
-        let part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/');
-        let rest = self.rest();
-        let length = rest.bytes().take(128).take_while(|byte| part(*byte)).count();
-        self.at += length;
-        &rest[..length]
+        let name = name_at(self.rest());
+        self.at += name.len();
+        name
     }
+}
+
+/// Returns the tool's name at the start of `text`, of at most 128 bytes; empty when there is none.
+pub(super) fn name_at(text: &str) -> &str {
+    let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/');
+    &text[..text.bytes().take(128).take_while(part).count()]
 }
 
 /// Returns `true` if `text` starts with `prefix`, ignoring ASCII case.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::answer::MalformedKind;
-use crate::cursor::{Cursor, starts_with};
+use crate::cursor::{Cursor, name_at, starts_with};
 use crate::json::{self, Style};
 
 /// Maximum length of the name of a tool, in bytes: that of the common providers.
@@ -114,20 +114,49 @@ impl Tools {
         self.find(name).map(|known| &known.name)
     }
 
-    /// Like [`Tools::known`], and also finds a name that the model changed: with a namespace before it, with other
-    /// separators or in camel case. It must leave one tool.
+    /// Like [`Tools::known`], and also finds a name in the model's own spelling: behind the
+    /// namespace of its format, with other separators or in camel case. It must leave one tool.
+    pub(super) fn spelled(&self, name: &str) -> Option<&Arc<str>> {
+        let is_name = name_at(name) == name && name.starts_with(|char: char| char.is_ascii_alphanumeric());
+        let known = if is_name {
+            self.find_spelled(name)
+        } else {
+            self.find(name)
+        };
+        known.map(|known| &known.name)
+    }
+
+    /// Returns `true` if more letters could make `begun` a name that [`Tools::spelled`] finds.
+    pub(super) fn may_be_spelled(&self, begun: &str) -> bool {
+        let is_begun = |begun: &str| {
+            let letters = letters(begun);
+            let next = self.by_letters.range(letters.clone()..).next();
+            next.is_some_and(|(known, _)| known.starts_with(&letters))
+        };
+        begun.starts_with(|char: char| char.is_ascii_alphanumeric())
+            && (NAMESPACES.iter().any(|namespace| starts_with(namespace, begun))
+                || is_begun(begun)
+                || without_namespace(begun).is_some_and(is_begun))
+    }
+
+    /// Like [`Tools::spelled`], and also finds a name behind a namespace that the model invented.
     pub(super) fn resolve(&self, name: &str) -> Option<&Arc<str>> {
         self.find_anywhere(name).map(|known| &known.name)
     }
 
     fn find_anywhere(&self, name: &str) -> Option<&KnownTool> {
-        let behind = |namespace: &&str| starts_with(name, namespace).then(|| self.find(&name[namespace.len()..]));
         let last = || name.rsplit(['.', ':', '/']).next().filter(|last| *last != name);
-        self.find(name)
-            .or_else(|| NAMESPACES.iter().find_map(behind).flatten())
-            .or_else(|| self.find_by_letters(name))
+        self.find_spelled(name)
             .or_else(|| self.find(last()?))
             .or_else(|| self.find_by_letters(last()?))
+    }
+
+    fn find_spelled(&self, name: &str) -> Option<&KnownTool> {
+        let bare = without_namespace(name);
+        self.find(name)
+            .or_else(|| self.find(bare?))
+            .or_else(|| self.find_by_letters(name))
+            .or_else(|| self.find_by_letters(bare?))
     }
 
     fn find_by_letters(&self, name: &str) -> Option<&KnownTool> {
@@ -182,6 +211,12 @@ impl Tools {
             None => json::push_string(value, out),
         }
     }
+}
+
+/// Returns the name behind the namespace of a model's own format.
+fn without_namespace(name: &str) -> Option<&str> {
+    let namespace = NAMESPACES.iter().find(|namespace| starts_with(name, namespace))?;
+    Some(&name[namespace.len()..])
 }
 
 /// Returns the letters and digits of a name, in lower case.

@@ -162,7 +162,7 @@ pub(super) fn recipient(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<Ca
 pub(crate) fn name_line(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let name = cursor.line();
-    let known = tools.known(name.trim()).map(|name| &**name);
+    let known = tools.spelled(name.trim()).map(|name| &**name);
     cursor.at += name.len();
     cursor.space();
     let (Some(name), Some(b'{')) = (known, cursor.peek()) else {

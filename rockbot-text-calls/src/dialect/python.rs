@@ -25,7 +25,7 @@ pub(crate) fn known_list(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<C
     let start = cursor.at;
     let is_list = cursor.eat("[");
     cursor.blank();
-    let named = is_list && tools.known(cursor.name()).is_some();
+    let named = is_list && tools.spelled(cursor.name()).is_some();
     cursor.at = start;
     let entries = if named { read(cursor, tools) } else { None };
     known_only(cursor, start, entries)
@@ -34,7 +34,7 @@ pub(crate) fn known_list(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<C
 /// Parses one call of a known tool, without anything around it.
 pub(crate) fn bare_call(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
-    let named = tools.known(cursor.name()).is_some();
+    let named = tools.spelled(cursor.name()).is_some();
     cursor.at = start;
     let entries = if named { read(cursor, tools) } else { None };
     known_only(cursor, start, entries)

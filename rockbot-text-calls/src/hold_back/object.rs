@@ -19,7 +19,7 @@ pub(super) fn opens(text: &str, tools: &Tools) -> Opens {
         let value = behind.trim_start().strip_prefix(':').map_or("", str::trim_start);
         let is_name = is_key_of_name(key);
         let names_tool = is_name && (value.starts_with('{') || tools.resolve(name_in(value)).is_some());
-        if is_key_of_call(key) || tools.known(key).is_some() || names_tool {
+        if is_key_of_call(key) || tools.spelled(key).is_some() || names_tool {
             return Opens::Yes;
         }
         let expected = keys().any(|expected| expected == key);
@@ -53,6 +53,7 @@ fn may_be_key(text: &str, tools: &Tools) -> bool {
     begun.contains('\\')
         || keys().any(|key| starts_with(key, begun))
         || tools.names().any(|key| starts_with(key, begun))
+        || tools.may_be_spelled(begun)
 }
 
 /// Returns what follows the string, number or word at the start of `text`, when something does.

@@ -1,7 +1,7 @@
 //! Decides for a position of a text that goes on to arrive whether a call begins there.
 
 use super::{Opens, object};
-use crate::cursor::starts_with;
+use crate::cursor::{name_at, starts_with};
 use crate::fence::Fence;
 use crate::scan::{MAX_WORDS_IN_FENCE, may_hold_calls};
 use crate::thought::THOUGHTS;
@@ -128,7 +128,13 @@ fn named(text: &str, alone: bool, tools: &Tools) -> Opens {
             .map(|_| &line[same..]);
         behind.is_some_and(|behind| could_follow(behind, python, listed.is_none()))
     };
-    match tools.names().any(may_be_name) {
+    // The model may spell a name in its own way.
+    let (name, behind) = line.split_at(name_at(line).len());
+    let may_be_spelled = || match behind {
+        "" => tools.may_be_spelled(name),
+        _ => tools.spelled(name).is_some() && could_follow(behind, python, listed.is_none()),
+    };
+    match tools.names().any(may_be_name) || may_be_spelled() {
         false => Opens::No,
         true if line.contains(['(', '{']) => Opens::Yes,
         true => Opens::Unclear,

@@ -18,8 +18,13 @@ static TOOLS: LazyLock<Vec<(&str, Value)>> = LazyLock::new(|| {
     let tools = [
         ("Send-Mail", json!({})),
         ("add", json!({"a": number, "b": number})),
+        (
+            "calendar.create_event",
+            json!({"title": text, "minutes": {"type": "integer"}}),
+        ),
         ("get_weather", json!({"city": text, "days": {"type": "integer"}})),
         ("list_tasks", json!({})),
+        ("math_hypot", json!({"x": number, "y": number})),
         ("now", json!({})),
         (
             "search",

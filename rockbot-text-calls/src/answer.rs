@@ -63,7 +63,8 @@ pub struct MalformedCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MalformedKind {
-    /// The JSON cannot be parsed, and cannot be repaired in exactly one way.
+    /// The JSON cannot be parsed, and cannot be repaired in exactly one way; or the text of the call, in
+    /// whatever form, ends before its arguments do.
     BrokenJson,
     /// No offered tool has this name.
     UnknownTool,

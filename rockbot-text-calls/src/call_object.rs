@@ -28,8 +28,9 @@ const BESIDE: [&str; 5] = ["id", "type", "index", "tool_call_id", "call_id"];
 /// Parses the object after a marker. `None` when it is the *definition* of a tool, which models like to repeat.
 pub(super) fn marked(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSite> {
     let start = cursor.at;
-    let Ok((text, members)) = cursor.object_in_any_style() else {
-        let name = name_of_broken(cursor.rest());
+    let read = cursor.object_in_any_style();
+    let Some((text, members)) = read.ok().filter(|_| cursor.cut == 0) else {
+        let name = name_of_broken(&cursor.text[start..]);
         cursor.skip_to_end();
         let kind = MalformedKind::BrokenJson;
         let call = Err(Flaw { kind, name });
@@ -50,6 +51,10 @@ pub(super) fn marked(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSite>
 pub(super) fn unmarked(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let (text, members) = cursor.object_in_any_style().ok()?;
+    // Llama 3 forgets the last bracket now and then. The arguments within it are complete.
+    if cursor.cut > 1 {
+        return None;
+    }
     let span = start..cursor.at;
     let Some(calls) = members.iter().find(|member| ENVELOPES.contains(&&*member.key)) else {
         return certain(&text, &members, span, tools).map(|call| vec![call]);

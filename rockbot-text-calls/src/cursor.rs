@@ -17,6 +17,9 @@ pub(super) struct Cursor<'a> {
     pub(super) at: usize,
     /// Tokens that end the current payload, besides the end of the text.
     pub(super) closes: &'static [&'static str],
+    /// Number of brackets that the last object lacked because the text ended, without a token that
+    /// closes the payload.
+    pub(super) cut: usize,
     fuel: usize,
 }
 
@@ -26,6 +29,7 @@ impl<'a> Cursor<'a> {
             text,
             at: 0,
             closes: &[],
+            cut: 0,
             fuel: text.len().saturating_mul(LOOKS_PER_BYTE).saturating_add(4096),
         }
     }

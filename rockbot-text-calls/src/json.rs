@@ -2,8 +2,9 @@
 //!
 //! Repaired is only what can be meant in one way: a trailing comma, raw line ends and tabs in strings, an
 //! escaped apostrophe, Python's `True`, `False` and `None`, doubled outer braces (a mistake that some chat
-//! templates teach), and closing brackets that are missing where the payload ends. A string, a number or a
-//! member that broke off is never completed.
+//! templates teach), and closing brackets that are missing before the token that closes the payload. Where
+//! the text ends without that token, they are counted ([`Cursor::cut`]): the text was cut, and more could
+//! have followed. A string, a number or a member that broke off is never completed.
 
 use std::ops::Range;
 
@@ -121,10 +122,11 @@ impl Cursor<'_> {
             let comma = self.eat(",");
             self.space();
             if !comma && !self.eat(close) {
-                if self.is_at_end() {
-                    break;
+                if !self.is_at_end() {
+                    return Err(Unreadable);
                 }
-                return Err(Unreadable);
+                self.cut += usize::from(self.rest().is_empty());
+                break;
             }
             if !comma {
                 break;
@@ -264,7 +266,7 @@ impl Cursor<'_> {
         let start = self.at;
         for style in [Style::Json, Style::Python] {
             let mut out = String::new();
-            self.at = start;
+            (self.at, self.cut) = (start, 0);
             if let Ok(members) = self.object(style, &mut out) {
                 return Ok((out, members));
             }

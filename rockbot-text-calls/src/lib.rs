@@ -83,8 +83,9 @@
 //! # Untrusted input
 //!
 //! Give [`TextCallParser::parse`] only the assistant's own text of the current turn, never tool results or text of
-//! the user: a call that was injected there would be found like any other. Parse only answers that finished,
-//! because the end of a truncated text looks like a forgotten bracket.
+//! the user: a call that was injected there would be found like any other. Parse only answers that finished:
+//! a call whose arguments break off at the end of the text was cut, and is malformed rather than repaired, but
+//! a text that was cut between two calls does not show it.
 //!
 //! The parser looks at each byte a bounded number of times, whatever the text is; a hostile text that exhausts this
 //! budget is not searched any further. Nothing panics.

@@ -1,6 +1,6 @@
 //! Calls as a name and pairs of a key and a value, each between tags of its own.
 
-use super::parameters::push_key;
+use super::parameters::{push_key, unless_any};
 use crate::cursor::Cursor;
 use crate::tools::{CallSite, Tools};
 
@@ -108,8 +108,13 @@ fn one(cursor: &mut Cursor<'_>, tools: &Tools, tags: &Tags<'_>) -> Option<Vec<Ca
     let separated = cursor.eat("<tool_sep>");
     cursor.space();
     let mut out = String::from("{");
+    let mut cut = false;
     while cursor.eat(tags.key[0]) {
-        let Some(end) = cursor.find(tags.key[1]) else { break };
+        let Some(end) = cursor.find(tags.key[1]) else {
+            cut = true;
+            cursor.at = cursor.text.len();
+            break;
+        };
         let key = cursor.text[cursor.at..end].trim();
         cursor.at = end + tags.key[1].len();
         cursor.space();
@@ -117,6 +122,7 @@ fn one(cursor: &mut Cursor<'_>, tools: &Tools, tags: &Tags<'_>) -> Option<Vec<Ca
         cursor.eat(tags.value[0]);
         let from = cursor.at;
         let close = cursor.find(tags.value[1]);
+        cut |= close.is_none();
         let value = &cursor.text[from..close.unwrap_or(cursor.text.len())];
         cursor.at = from + value.len() + close.map_or(0, |_| tags.value[1].len());
         push_key(key, &mut out);
@@ -130,7 +136,9 @@ fn one(cursor: &mut Cursor<'_>, tools: &Tools, tags: &Tags<'_>) -> Option<Vec<Ca
         cursor.at = start;
         return None;
     }
-    Some(vec![tools.call(name, Ok(out), start..cursor.at)])
+    cut |= !closed && cursor.rest().is_empty();
+    let arguments = if cut { unless_any(out) } else { Ok(out) };
+    Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
 /// Moves over the type that K2 Horizon may write between a key and its value. The schema knows it better.

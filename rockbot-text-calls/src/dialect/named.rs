@@ -11,8 +11,8 @@ pub(super) fn arguments(cursor: &mut Cursor<'_>) -> Result<String, MalformedKind
     cursor.space();
     match cursor.peek() {
         Some(b'{') => match cursor.object_in_any_style() {
-            Ok((object, _)) => Ok(object),
-            Err(_) => {
+            Ok((object, _)) if cursor.cut == 0 => Ok(object),
+            _ => {
                 cursor.skip_to_end();
                 Err(MalformedKind::BrokenJson)
             }
@@ -27,6 +27,7 @@ pub(super) fn arguments(cursor: &mut Cursor<'_>) -> Result<String, MalformedKind
                 }
             }
         }
+        None if !cursor.closes.is_empty() => Err(MalformedKind::BrokenJson),
         _ if cursor.is_at_end() => Ok("{}".into()),
         _ => {
             cursor.skip_to_end();
@@ -178,9 +179,10 @@ pub(super) fn gemma(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSi
         return None;
     }
     let mut object = String::new();
+    cursor.cut = 0;
     let arguments = match cursor.object(Style::Gemma, &mut object) {
-        Ok(_) => Ok(object),
-        Err(_) => {
+        Ok(_) if cursor.cut == 0 => Ok(object),
+        _ => {
             cursor.skip_to_end();
             Err(MalformedKind::BrokenJson)
         }

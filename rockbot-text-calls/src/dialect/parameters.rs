@@ -102,7 +102,8 @@ fn read_as(cursor: &mut Cursor<'_>, tools: &Tools, markup: &Markup) -> Option<Ca
     let (name, _) = tag(cursor, markup)?;
     cursor.space();
     let outer = std::mem::replace(&mut cursor.closes, markup.close);
-    let arguments = if cursor.peek() == Some(b'{') {
+    let is_object = cursor.peek() == Some(b'{');
+    let mut arguments = if is_object {
         named::arguments(cursor)
     } else {
         arguments(cursor, tools, markup, name)
@@ -110,6 +111,10 @@ fn read_as(cursor: &mut Cursor<'_>, tools: &Tools, markup: &Markup) -> Option<Ca
     cursor.closes = outer;
     cursor.space();
     let closed = cursor.eat_any(markup.close);
+    if !closed && !is_object && cursor.rest().is_empty() {
+        // The text was cut: more arguments could have followed.
+        arguments = arguments.and_then(unless_any);
+    }
     // A name alone that is not even closed is prose about the form.
     let said_something = closed || arguments.as_deref() != Ok("{}");
     said_something.then(|| tools.call(name, arguments, start..cursor.at))
@@ -133,6 +138,15 @@ fn tag<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> Option<(&'a str, &'a str
     Some((name, &rest[..end]))
 }
 
+/// Returns the arguments of a call that was cut, if it has none yet.
+pub(super) fn unless_any(arguments: String) -> Result<String, MalformedKind> {
+    if arguments == "{}" {
+        Ok(arguments)
+    } else {
+        Err(MalformedKind::BrokenJson)
+    }
+}
+
 fn arguments(cursor: &mut Cursor<'_>, tools: &Tools, markup: &Markup, tool: &str) -> Result<String, MalformedKind> {
     let mut out = String::from("{");
     while cursor.eat(markup.argument) {
@@ -140,7 +154,7 @@ fn arguments(cursor: &mut Cursor<'_>, tools: &Tools, markup: &Markup, tool: &str
             .spend(markup.argument.len())
             .map_err(|_| MalformedKind::BrokenJson)?;
         let (key, attributes) = tag(cursor, markup).ok_or(MalformedKind::BrokenJson)?;
-        let value = value(cursor, markup);
+        let value = value(cursor, markup).ok_or(MalformedKind::BrokenJson)?;
         push_key(key, &mut out);
         tools.argument(tool, key, value, says_text(attributes), &mut out);
         cursor.space();
@@ -171,11 +185,12 @@ pub(super) fn step3(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSi
 }
 
 /// Parses the value up to its closing tag, or, without one, up to the next argument or the end of the call.
-fn value<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> &'a str {
+/// Returns `None`, at the end of the text, for a value that was cut.
+fn value<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> Option<&'a str> {
     let (text, start) = (cursor.text, cursor.at);
     if let Some(value) = character_data(cursor) {
         cursor.eat(markup.argument_close);
-        return value;
+        return Some(value);
     }
     let close = cursor.find(markup.argument_close);
     let value = &text[start..close.unwrap_or(text.len())];
@@ -189,7 +204,7 @@ fn value<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> &'a str {
     if forgotten.is_none() {
         cursor.eat(markup.argument_close);
     }
-    &value[..length]
+    (forgotten.is_some() || close.is_some()).then(|| &value[..length])
 }
 
 /// Parses `<![CDATA[…]]>`, which may contain closing tags.

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rockbot_core::context::WaitReason;
 use rockbot_core::support::deadline_after;
 use rockbot_core::tool::{AwaitedTools, PendingTools};
 use tokio::time::Instant;
@@ -44,8 +45,7 @@ impl PendingTools for FirstConnections {
             return None;
         }
         let unsettled = self.servers.runtime()?.bridge.unsettled();
-        let why = || format!("MCP servers are being connected: {}", unsettled.join(", "));
-        (!unsettled.is_empty()).then(|| AwaitedTools::new(until, why()))
+        (!unsettled.is_empty()).then(|| AwaitedTools::new(until, WaitReason::Servers(unsettled)))
     }
 
     async fn arrived(&self) {

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
+use rockbot_core::context::WaitReason;
 use rockbot_core::subsystem::{Declarations, Parts, Running, RunningTask, Subsystem};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{AwaitedTools, Owner, PendingTools, ToolRegistry};
-use rockbot_core::turn::{TurnRequest, TurnStatus};
+use rockbot_core::turn::{TurnProgress, TurnRequest, TurnStatus};
 use rockbot_host::AgentHost;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -16,6 +17,10 @@ use tokio::time::{Instant, sleep};
 use crate::support::settle;
 
 const LIMIT: Duration = Duration::from_secs(20);
+
+fn device() -> WaitReason {
+    WaitReason::Servers(vec!["device".to_owned()])
+}
 
 /// A device whose tool comes some time after the start.
 #[derive(Debug)]
@@ -35,7 +40,7 @@ impl PendingTools for Arrival {
     fn awaited(&self) -> Option<AwaitedTools> {
         let until = *self.until.get()?;
         let is_awaited = !*self.has_arrived.borrow() && until > Instant::now();
-        is_awaited.then(|| AwaitedTools::new(until, "the device is being connected"))
+        is_awaited.then(|| AwaitedTools::new(until, device()))
     }
 
     async fn arrived(&self) {
@@ -110,6 +115,23 @@ async fn a_turn_begins_without_tools_that_do_not_come_in_time() {
     host.agent().ask("s", "Again.").await.unwrap();
     assert_eq!(began.elapsed(), LIMIT, "the second question does not wait anew");
     assert_eq!(tools(&model), [[] as [&str; 0], []]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_tools_is_reported_unless_it_is_short() {
+    for (comes_after, is_reported) in [(Duration::from_millis(500), false), (Duration::from_secs(5), true)] {
+        let (host, _model) = started(comes_after).await;
+        let mut stream = host.agent().stream("s", "Measure.");
+        let mut reasons = Vec::new();
+        while let Some(progress) = stream.next().await {
+            if let TurnProgress::Waiting { until, why } = progress.unwrap() {
+                assert!(until.is_some());
+                reasons.push(why);
+            }
+        }
+        let expected = if is_reported { vec![device()] } else { vec![] };
+        assert_eq!(reasons, expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,8 @@ use std::fmt;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+use crate::context::WaitReason;
+
 /// Tools that are on their way to the registry of a host, such as those of servers that are being connected.
 ///
 /// A subsystem provides it as a part. A turn that begins waits for them, so that the first question after a start has its
@@ -12,6 +14,7 @@ use tokio::time::Instant;
 ///
 /// ```
 /// use async_trait::async_trait;
+/// use rockbot_core::context::WaitReason;
 /// use rockbot_core::tool::{AwaitedTools, PendingTools};
 /// use tokio::sync::watch;
 /// use tokio::time::Instant;
@@ -23,7 +26,7 @@ use tokio::time::Instant;
 /// #[async_trait]
 /// impl PendingTools for Device {
 ///     fn awaited(&self) -> Option<AwaitedTools> {
-///         let awaited = || AwaitedTools::new(self.deadline, "the device is being connected");
+///         let awaited = || AwaitedTools::new(self.deadline, WaitReason::Servers(vec!["device".to_owned()]));
 ///         (!*self.is_ready.borrow()).then(awaited)
 ///     }
 ///
@@ -51,13 +54,13 @@ pub trait PendingTools: fmt::Debug + Send + Sync + 'static {
 pub struct AwaitedTools {
     /// Moment at which the turn begins without them.
     pub until: Instant,
-    /// Reason in words for the user, such as "MCP servers are being connected: time".
-    pub why: String,
+    /// Reason that the user is told.
+    pub why: WaitReason,
 }
 
 impl AwaitedTools {
     /// Creates the wait.
-    pub fn new(until: Instant, why: impl Into<String>) -> Self {
-        Self { until, why: why.into() }
+    pub fn new(until: Instant, why: WaitReason) -> Self {
+        Self { until, why }
     }
 }

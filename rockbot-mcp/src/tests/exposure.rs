@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rockbot_core::context::WaitReason;
 use rockbot_core::tool::{AwaitedTools, PendingTools, ToolRegistry as _};
 use serde_json::json;
 use tokio::time::Instant;
@@ -132,14 +133,13 @@ async fn turns_wait_for_servers_that_are_being_connected() {
     let host = Host::begin(tools_of(&[&good, &bad])).await;
     let pending = host.parts.get::<dyn PendingTools>().unwrap();
     let began = Instant::now();
-    let both = AwaitedTools::new(
-        began + Duration::from_secs(20),
-        "MCP servers are being connected: bad, good",
-    );
-    assert_eq!(pending.awaited(), Some(both));
+    let awaited = |names: &[&str]| {
+        let names = names.iter().map(ToString::to_string).collect();
+        AwaitedTools::new(began + Duration::from_secs(20), WaitReason::Servers(names))
+    };
+    assert_eq!(pending.awaited(), Some(awaited(&["bad", "good"])));
     host.until_tools(&["good__x"]).await;
-    let one = AwaitedTools::new(began + Duration::from_secs(20), "MCP servers are being connected: bad");
-    assert_eq!(pending.awaited(), Some(one));
+    assert_eq!(pending.awaited(), Some(awaited(&["bad"])));
     tokio::time::advance(Duration::from_secs(20)).await;
     assert_eq!(pending.awaited(), None, "they have had their time");
 

@@ -4,7 +4,6 @@
 //! one to look at before it is accepted. Each is kept word for word in `mcp/definitions` of the data folder.
 
 use rockbot_core::files::{DataFolder, FileError};
-use rockbot_core::support::defused;
 use serde_json::json;
 
 use crate::connection::ListedTool;
@@ -17,7 +16,7 @@ const MAX_COPIES: usize = 500;
 
 /// Returns `true` if models are shown something else than the server sent.
 pub(crate) fn is_shown_otherwise(tool: &ListedTool) -> bool {
-    tool.sent.is_some() || defused(&tool.description) != tool.description
+    tool.sent.is_some()
 }
 
 /// Writes the copies. A definition has one, however often it is seen.

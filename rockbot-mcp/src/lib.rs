@@ -37,6 +37,7 @@ mod catalog;
 mod config;
 mod connection;
 mod content;
+mod entrance;
 mod exposure;
 mod first_connections;
 mod index_event;

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::bridge::Bridge;
 use crate::connection::{ConnectError, Connection, LeftOut, MAX_TOOLS, ToolList, list_tools};
+use crate::entrance;
 use crate::service::{Link, Live, Service};
 
 /// Shortest back-off.
@@ -123,6 +124,7 @@ async fn refresh(bridge: &Bridge, service: &Service, connection: &Connection) ->
     } else {
         Listed::Whole
     };
+    list.tools = entrance::tools(service.server.name(), list.tools);
     if list.is_partial {
         keep_known(&mut list, service);
     }
@@ -139,7 +141,7 @@ async fn refresh(bridge: &Bridge, service: &Service, connection: &Connection) ->
         state.tools = compared.admitted.into();
         state.held = compared.held.into();
         state.left_out = list.left_out.into();
-        state.instructions = info.and_then(|info| Some(info.instructions.as_deref()?.into()));
+        state.instructions = info.and_then(|info| info.instructions.as_deref().map(entrance::instructions));
         state.link = Link::Up(live);
     });
     bridge.publish();
@@ -204,21 +206,18 @@ async fn subscribe(connection: &Connection) {
     if !announces_to_subscribers(connection) {
         std::future::pending::<()>().await;
     }
-    let (mut backoff, mut was_cut) = (MIN_BACKOFF, false);
+    let mut backoff = MIN_BACKOFF;
     loop {
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         let subscribed = timeout(SUBSCRIBE_LIMIT, connection.peer().listen(filter)).await;
         if let Ok(Ok(mut subscription)) = subscribed {
-            if was_cut {
-                // A change in between was announced to nothing.
-                connection.signals.tools_changed.notify_one();
-            }
+            // A change since the last list was announced to nothing.
+            connection.signals.tools_changed.notify_one();
             let began = Instant::now();
             while let Ok(Some(_)) = subscription.next().await {}
             if began.elapsed() > STABLE {
                 backoff = MIN_BACKOFF;
             }
-            was_cut = true;
         }
         sleep(backoff).await;
         backoff = (backoff * 2).min(MAX_BACKOFF);

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::connection::ListedTool;
+use crate::entrance;
 use crate::naming::{search_name, tool_name};
 use crate::server::McpServer;
 
@@ -53,7 +54,7 @@ impl ToolIndex {
             let words = format!("{server} {spaced} {} {}", tool.name, tool.description);
             self.words.insert(self.tools.len(), &words);
             let described: String = one_line(&tool.description).chars().take(MAX_SHOWN).collect();
-            let schema = ArgumentSchema::compile(&tool.schema);
+            let schema = ArgumentSchema::compile(&entrance::schema(&tool.schema));
             let signature = schema
                 .map(|schema| one_line(&schema.signature()).into_owned())
                 .unwrap_or_default();

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 /// Indentation of text of others on lines of its own: deeper than any list or heading of the host.
 const INDENT: &str = "    ";
 
@@ -53,6 +55,30 @@ pub fn defused(text: &str) -> Cow<'_, str> {
         at += 1;
     }
     Cow::Owned(out)
+}
+
+/// Returns `value` with all its texts and names [defused](defused).
+///
+/// JSON text alone does not show everything that it hides: a control character stands in it as an escape, such as `\u001b`.
+///
+/// ```
+/// use rockbot_core::support::defused_json;
+/// use serde_json::json;
+///
+/// assert_eq!(defused_json(&json!({"\u{1b}a": ["b\u{202e}", 1]})), json!({"a": ["b", 1]}));
+/// ```
+#[must_use]
+pub fn defused_json(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(defused(text).into_owned()),
+        Value::Array(items) => items.iter().map(defused_json).collect(),
+        Value::Object(members) => {
+            let members = members.iter();
+            let members = members.map(|(name, member)| (defused(name).into_owned(), defused_json(member)));
+            Value::Object(members.collect())
+        }
+        other => other.clone(),
+    }
 }
 
 /// Returns `text` [defused](defused) and on one line: what breaks lines becomes a space, and spaces are not repeated.

@@ -28,7 +28,7 @@ mod suggestions;
 pub use cancellable::run_until_stopped;
 pub use caught::caught;
 pub use deadline::deadline_after;
-pub use defused::{defused, indented, one_line};
+pub use defused::{defused, defused_json, indented, one_line};
 pub use digest::Digest;
 pub use digest_map::{DigestHasher, DigestMap, DigestSet};
 pub use fold::{FoldHasher, FoldMap};

@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::directory::OwnedServer;
 use super::wire::{DetailsRequest, DetailsResponse, ToolDefinition, manage_topic};
 use crate::connection::{ListedTool, MAX_DESCRIPTION, MAX_NAME, MAX_TOOLS};
+use crate::entrance;
 
 /// Maximum number of questions at a time. Each bridge is asked one at a time, so a slow one delays no other.
 const MAX_RUNNING: usize = 4;
@@ -59,7 +60,8 @@ struct Fetch {
     bridge: String,
     due: Instant,
     backoff: Duration,
-    is_running: bool,
+    /// The bridge that is being asked, which may be a former one.
+    asking: Option<String>,
 }
 
 impl Fetches {
@@ -69,7 +71,7 @@ impl Fetches {
             bridge: server.bridge.clone(),
             due: now,
             backoff: MIN_BACKOFF,
-            is_running: false,
+            asking: None,
         });
         if fetch.bridge != server.bridge {
             fetch.bridge.clone_from(&server.bridge);
@@ -79,7 +81,7 @@ impl Fetches {
 
     /// Forgets the servers for which `is_wanted` is false, unless their question runs.
     pub(super) fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
-        self.0.retain(|key, fetch| fetch.is_running || is_wanted(key));
+        self.0.retain(|key, fetch| fetch.asking.is_some() || is_wanted(key));
     }
 
     /// Returns the server that is asked for next, if one is due: the one that has waited longest, of a bridge that is not being
@@ -92,17 +94,17 @@ impl Fetches {
         let due = self
             .0
             .iter_mut()
-            .filter(|(_, fetch)| !fetch.is_running && fetch.due <= now);
+            .filter(|(_, fetch)| fetch.asking.is_none() && fetch.due <= now);
         let due = due.filter(|(_, fetch)| !running.contains(&fetch.bridge));
         let (key, fetch) = due.min_by_key(|(_, fetch)| fetch.due)?;
-        fetch.is_running = true;
+        fetch.asking = Some(fetch.bridge.clone());
         Some(key.clone())
     }
 
     /// Notes that a question has ended, and repeats it later unless the wish is withdrawn.
     pub(super) fn ended(&mut self, key: &str, now: Instant) {
         if let Some(fetch) = self.0.get_mut(key) {
-            fetch.is_running = false;
+            fetch.asking = None;
             fetch.due = now + fetch.backoff;
             fetch.backoff = (fetch.backoff * 2).min(MAX_BACKOFF);
         }
@@ -110,14 +112,13 @@ impl Fetches {
 
     /// Returns the bridges that are being asked.
     fn asked(&self) -> HashSet<String> {
-        let running = self.0.values().filter(|fetch| fetch.is_running);
-        running.map(|fetch| fetch.bridge.clone()).collect()
+        self.0.values().filter_map(|fetch| fetch.asking.clone()).collect()
     }
 
     /// Returns the moment at which the next question is due, if it need not wait for the end of another one.
     pub(super) fn due(&self) -> Option<Instant> {
         let running = self.asked();
-        let waiting = self.0.values().filter(|fetch| !fetch.is_running);
+        let waiting = self.0.values().filter(|fetch| fetch.asking.is_none());
         let free = waiting.filter(|fetch| !running.contains(&fetch.bridge));
         (running.len() < MAX_RUNNING).then(|| free.map(|fetch| fetch.due).min())?
     }
@@ -195,10 +196,10 @@ fn details(server: &OwnedServer, all: DetailsResponse) -> Details {
     let tools = tools.collect();
     let instructions = all.instructions.map(|text| {
         let end = text.floor_char_boundary(MAX_INSTRUCTIONS);
-        text[..end].into()
+        entrance::instructions(&text[..end])
     });
     Details {
-        tools,
+        tools: entrance::tools(&server.name, tools),
         instructions,
         fingerprint: all.fingerprint.unwrap_or_default(),
         time_limit: all.timeout_ms.map(Duration::from_millis),

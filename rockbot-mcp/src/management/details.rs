@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::errors::{listed, service};
 use crate::connection::ListedTool;
+use crate::entrance;
 use crate::naming::tool_name;
 use crate::servers::McpServers;
 
@@ -54,7 +55,7 @@ async fn details(servers: State<McpServers>, args: GetServiceDetails) -> Result<
             typed_name: tool_name(service.server.name(), &tool.name).to_string(),
             name: tool.name,
             description: tool.description,
-            parameters_schema: tool.schema,
+            parameters_schema: entrance::schema(&tool.schema),
         })
     };
     if let Some(name) = args.tool_name.as_deref().filter(|name| !name.trim().is_empty()) {

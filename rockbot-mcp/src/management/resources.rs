@@ -6,6 +6,7 @@ use rmcp::model::{GetPromptRequestParams, PaginatedRequestParams, ReadResourceRe
 use rmcp::service::ServiceError;
 use rockbot_core::CallContext;
 use rockbot_core::content::Content;
+use rockbot_core::support::{defused, one_line};
 use rockbot_core::tool::{Json, State, Tool, ToolError, stateful_tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -94,11 +95,7 @@ async fn list(servers: State<McpServers>, args: ListResources, cx: CallContext) 
             .resources
             .into_iter()
             .take(MAX_LISTED)
-            .map(|resource| Offer {
-                uri: Some(resource.uri),
-                name: resource.name,
-                description: resource.description,
-            })
+            .filter_map(|resource| offer(Some(resource.uri), &resource.name, resource.description.as_deref()))
             .collect();
     }
     if capabilities.prompts.is_some() {
@@ -108,11 +105,7 @@ async fn list(servers: State<McpServers>, args: ListResources, cx: CallContext) 
             .prompts
             .into_iter()
             .take(MAX_LISTED)
-            .map(|prompt| Offer {
-                uri: None,
-                name: prompt.name,
-                description: prompt.description,
-            })
+            .filter_map(|prompt| offer(None, &prompt.name, prompt.description.as_deref()))
             .collect();
     }
     Ok(Json(offers))
@@ -161,9 +154,23 @@ async fn listed_by(link: &BridgeLink, args: &ListResources, cx: &CallContext) ->
         ToolError::execution_failed(format!("the list of the bridge `{}` cannot be read", link.bridge))
             .with_source(error)
     })?;
-    offers.resources.truncate(MAX_LISTED);
-    offers.prompts.truncate(MAX_LISTED);
+    for listed in [&mut offers.resources, &mut offers.prompts] {
+        let offers = std::mem::take(listed).into_iter().take(MAX_LISTED);
+        let entering = |of: Offer| offer(of.uri, &of.name, of.description.as_deref());
+        *listed = offers.filter_map(entering).collect();
+    }
     Ok(offers)
+}
+
+/// Returns what a server offers as a model may read it. A resource whose URI hides characters is left out, and so is a prompt
+/// whose name does: they could not be asked for.
+fn offer(uri: Option<String>, name: &str, description: Option<&str>) -> Option<Offer> {
+    let key = uri.as_deref().unwrap_or(name);
+    (*one_line(key) == *key).then(|| Offer {
+        name: one_line(name).into_owned(),
+        description: description.map(|text| defused(text).into_owned()),
+        uri,
+    })
 }
 
 /// Waits for the answer of a server, within its time limit.

@@ -16,9 +16,11 @@ mod pins;
 pub(crate) mod real;
 mod reload;
 mod requests;
+mod texts;
 mod tools;
 mod web;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,9 +77,25 @@ impl Host {
         Self::build(tools, ScriptedModel::new(), config).await
     }
 
-    async fn build(mut tools: McpTools, model: ScriptedModel, config: Config) -> Self {
+    /// Starts the subsystem in a host with this data folder.
+    async fn start_in(tools: McpTools, data: &Path) -> Self {
+        let parts = Parts::new(
+            AgentIdentity::new("clerk"),
+            Arc::new(SystemClock),
+            Some(data.to_owned()),
+        );
+        let host = Self::build_of(parts, tools, ScriptedModel::new(), Config::new()).await;
+        host.servers.settled().await;
+        host
+    }
+
+    async fn build(tools: McpTools, model: ScriptedModel, config: Config) -> Self {
+        let parts = Parts::new(AgentIdentity::new("clerk"), Arc::new(SystemClock), None);
+        Self::build_of(parts, tools, model, config).await
+    }
+
+    async fn build_of(mut parts: Parts, mut tools: McpTools, model: ScriptedModel, config: Config) -> Self {
         let registry = Arc::new(InMemoryToolRegistry::new());
-        let mut parts = Parts::new(AgentIdentity::new("clerk"), Arc::new(SystemClock), None);
         parts.provide::<dyn ToolRegistry>(registry.clone());
         parts.provide(Arc::new(config));
         parts.provide::<dyn ChatClient>(Arc::new(model));

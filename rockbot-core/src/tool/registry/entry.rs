@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use super::RegistryError;
-use crate::support::defused;
+use crate::support::{defused, defused_json};
 use crate::tool::model_schema::model_schema;
 use crate::tool::{ArgumentSchema, NotStrict, StrictSchema, Tool, ToolExecutor, ToolExposure, ToolRegistration};
 
@@ -77,7 +77,7 @@ impl ToolEntry {
         let mut parameters = model_schema(&registration.parameters_schema);
         if registration.hints.outside_text {
             // Names and values, too.
-            parameters = defused(&parameters).into_owned();
+            parameters = defused_parameters(&parameters);
         }
         let definition = registration.definition(&parameters);
         Ok(Arc::new(Self {
@@ -132,7 +132,7 @@ impl ToolEntry {
         let convert = || {
             let schema = StrictSchema::of(&self.registration.parameters_schema)?;
             Ok(match self.registration.hints.outside_text {
-                true => schema.map_text(|text| defused(&text).into_owned()),
+                true => schema.map_text(|text| defused_parameters(&text)),
                 false => schema,
             })
         };
@@ -142,5 +142,14 @@ impl ToolEntry {
     /// Returns the owner, who registered the tool.
     pub fn owner(&self) -> &Owner {
         &self.owner
+    }
+}
+
+/// Returns the JSON text of a schema without anything hidden. Only a text with escapes is parsed for that.
+fn defused_parameters(parameters: &str) -> String {
+    let shown = defused(parameters);
+    match parameters.contains("\\u").then(|| serde_json::from_str(&shown)) {
+        Some(Ok(schema)) => defused_json(&schema).to_string(),
+        Some(Err(_)) | None => shown.into_owned(),
     }
 }

@@ -1,0 +1,40 @@
+//! The entrance of servers' texts: they are defused here, once, whatever shows them later.
+//!
+//! Definitions keep what was sent for the operator ([`ListedTool::sent`]), and their digests are of that.
+
+use std::sync::Arc;
+
+use rockbot_core::support::{defused, defused_json, loggable, one_line};
+use serde_json::Value;
+
+use crate::connection::ListedTool;
+
+/// Returns the tools as models may read them. A tool whose name hides characters is left out: it is not the name that anybody
+/// reads.
+pub(crate) fn tools(server: &str, tools: Vec<ListedTool>) -> Vec<ListedTool> {
+    tools.into_iter().filter_map(|tool| entering(server, tool)).collect()
+}
+
+fn entering(server: &str, mut tool: ListedTool) -> Option<ListedTool> {
+    if *one_line(&tool.name) != *tool.name {
+        let name = loggable(&tool.name);
+        tracing::warn!(server, tool = %name, "a tool of an MCP server is left out: its name has hidden characters");
+        return None;
+    }
+    let shown = defused(&tool.description).into_owned();
+    if shown != tool.description {
+        let sent = std::mem::replace(&mut tool.description, shown);
+        tool.sent.get_or_insert_with(|| sent.into());
+    }
+    Some(tool)
+}
+
+/// Returns a server's words about itself.
+pub(crate) fn instructions(text: &str) -> Arc<str> {
+    defused(text).into()
+}
+
+/// Returns a schema as models may read it. Calls are checked against the one that was sent.
+pub(crate) fn schema(schema: &Value) -> Value {
+    defused_json(schema)
+}

@@ -59,7 +59,7 @@ Lines that begin with a slash:
     /sessions        the conversations of this run
     /session NAME    go to another conversation, or begin it
     /fork N NAME     go on from the answer to the Nth question, in a new conversation
-    /accept NAME     show the changed tools of this MCP server, and accept them if you agree
+    /accept NAME     show the held tools of this MCP server, and accept them if you agree
     /reset           forget this conversation
     /quit            end; so do Ctrl-C and Ctrl-D at the prompt. Ctrl-C during an answer stops the answer.
 

@@ -114,7 +114,7 @@ pub(crate) async fn connected(
         if !server.held.is_empty() {
             let name = &server.name;
             eprintln!(
-                "{} tools of `{name}` have changed and are held; `/accept {name}` shows them",
+                "{} tools of `{name}` are held, since they or its entry have changed; `/accept {name}` shows them",
                 server.held.len()
             );
         }

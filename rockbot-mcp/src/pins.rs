@@ -2,10 +2,11 @@
 //!
 //! A server could offer a harmless tool until it is trusted, and then change its description or its schema (a *rug pull*).
 //! So the digest of each definition is kept. A tool whose definition has changed is held back until the operator
-//! [accepts](crate::McpServers::accept) it; a server whose configuration has changed is pinned anew.
+//! [accepts](crate::McpServers::accept) it. So are all tools of a server whose entry has changed, its program, arguments, names
+//! of variables or address: another program could stand behind the name.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rockbot_core::files::{DataFolder, FileError};
 use rockbot_core::{BoxError, Digest};
@@ -29,6 +30,9 @@ const MAX_PINS: usize = 1_000;
 /// the disk. The tools of further ones are held.
 const MAX_BRIDGED: usize = 256;
 
+/// Maximum number of servers of one bridge that are pinned.
+const MAX_OF_BRIDGE: usize = 128;
+
 /// The pins of all servers, in a document if the host has a data folder.
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
@@ -44,6 +48,9 @@ struct PinnedServer {
     /// The digest of how the server is reached.
     endpoint: Digest,
     tools: BTreeMap<String, Digest>,
+    /// The tools of a changed entry that were not accepted with the others.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    held: BTreeSet<String>,
 }
 
 impl PinnedServer {
@@ -52,6 +59,32 @@ impl PinnedServer {
         Self {
             endpoint,
             tools: BTreeMap::new(),
+            held: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the reason why a tool is held, or `None` if it may be used or is new.
+    fn objection(&self, endpoint: Digest, tool: &ListedTool) -> Option<&'static str> {
+        if self.endpoint != endpoint || self.held.contains(&tool.name) {
+            return Some("the entry of its server has changed");
+        }
+        let pin = self.tools.get(&tool.name);
+        match pin {
+            Some(pin) if *pin != tool.fingerprint => Some("it has changed"),
+            None if self.tools.len() >= MAX_PINS => Some("its server has too many names of tools"),
+            _ => None,
+        }
+    }
+
+    /// Pins these definitions. Of a changed entry, the others that are held stay so.
+    fn accept(&mut self, endpoint: Digest, tools: Vec<(String, Digest)>, held: &[ListedTool]) {
+        if self.endpoint != endpoint {
+            *self = Self::at(endpoint);
+            self.held = held.iter().map(|tool| tool.name.clone()).collect();
+        }
+        for (name, fingerprint) in tools {
+            self.held.remove(&name);
+            self.tools.insert(name, fingerprint);
         }
     }
 }
@@ -60,7 +93,8 @@ impl PinnedServer {
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
     pub(crate) admitted: Vec<ListedTool>,
-    /// The tools whose definition has changed, and those beyond the maximum number of names.
+    /// The tools that must be accepted first: their definition or the entry of their server has changed, or they are beyond the
+    /// maximum number of names.
     pub(crate) held: Vec<ListedTool>,
     /// `true` if something was pinned that is not in the document.
     is_new: bool,
@@ -103,72 +137,61 @@ impl Pins {
         compared
     }
 
-    /// Pins exactly these definitions of a server, each a name and a fingerprint, and writes the document. A server whose
-    /// configuration has changed meanwhile keeps its pins.
-    pub(crate) async fn accept(self: &Arc<Self>, server: &McpServer, tools: Vec<(String, Digest)>) {
-        {
-            let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-            let endpoint = server.endpoint_digest();
-            let pins = pinned
-                .entry(server.pin_key())
-                .or_insert_with(|| PinnedServer::at(endpoint));
-            if pins.endpoint == endpoint {
-                pins.tools.extend(tools);
-            }
-        }
+    /// Pins exactly these definitions of a server, each a name and a fingerprint, and writes the document. `held` are all of its
+    /// tools that are held.
+    pub(crate) async fn accept(
+        self: &Arc<Self>,
+        server: &McpServer,
+        tools: Vec<(String, Digest)>,
+        held: &[ListedTool],
+    ) {
+        let endpoint = server.endpoint_digest();
+        self.lock()
+            .entry(server.pin_key())
+            .or_insert_with(|| PinnedServer::at(endpoint))
+            .accept(endpoint, tools, held);
         self.save(server.name().to_owned(), true, Vec::new()).await;
     }
 
     /// Returns `true` if exactly this definition of a server's tool is pinned.
     pub(crate) fn has(&self, server: &McpServer, tool: &ListedTool) -> bool {
-        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        let pinned = self.lock();
         let pins = pinned.get(&server.pin_key());
-        let pins = pins.filter(|pins| pins.endpoint == server.endpoint_digest());
-        pins.is_some_and(|pins| pins.tools.get(&tool.name) == Some(&tool.fingerprint))
+        pins.is_some_and(|pins| {
+            pins.objection(server.endpoint_digest(), tool).is_none() && pins.tools.contains_key(&tool.name)
+        })
     }
 
     fn admit(&self, server: &McpServer, tools: Vec<ListedTool>) -> Compared {
-        let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        let endpoint = server.endpoint_digest();
-        let key = server.pin_key();
-        if server.is_bridged() && !pinned.contains_key(&key) {
-            let bridged = pinned.keys().filter(|key| key.contains('/')).count();
-            if bridged >= MAX_BRIDGED {
-                return Compared {
-                    held: tools,
-                    ..Compared::default()
-                };
-            }
+        let mut pinned = self.lock();
+        let (endpoint, key) = (server.endpoint_digest(), server.pin_key());
+        if !pinned.contains_key(&key) && !has_room(&pinned, server) {
+            return Compared {
+                held: tools,
+                ..Compared::default()
+            };
         }
         let pins = pinned.entry(key).or_insert_with(|| PinnedServer::at(endpoint));
-        if pins.endpoint != endpoint {
-            *pins = PinnedServer::at(endpoint);
-        }
         let mut compared = Compared::default();
         for tool in tools {
-            match pins.tools.get(&tool.name) {
-                Some(pin) if *pin != tool.fingerprint => {
-                    let (server, name) = (server.name(), tool.name.as_str());
-                    tracing::warn!(
-                        server,
-                        tool = name,
-                        "a tool of an MCP server has changed; it is held until it is accepted"
-                    );
+            if let Some(why) = pins.objection(endpoint, &tool) {
+                let (server, name) = (server.name(), tool.name.as_str());
+                tracing::warn!(
+                    server,
+                    tool = name,
+                    why,
+                    "a tool of an MCP server is held until it is accepted"
+                );
+                if pins.tools.contains_key(name) {
                     compared.audited.push(tool.clone());
-                    compared.held.push(tool);
-                    continue;
                 }
-                None if pins.tools.len() >= MAX_PINS => {
-                    compared.held.push(tool);
-                    continue;
-                }
-                Some(_) => {}
-                None => {
-                    compared.is_new = true;
-                    if audit::is_shown_otherwise(&tool) {
-                        compared.audited.push(tool.clone());
-                    }
-                    pins.tools.insert(tool.name.clone(), tool.fingerprint);
+                compared.held.push(tool);
+                continue;
+            }
+            if pins.tools.insert(tool.name.clone(), tool.fingerprint).is_none() {
+                compared.is_new = true;
+                if audit::is_shown_otherwise(&tool) {
+                    compared.audited.push(tool.clone());
                 }
             }
             compared.admitted.push(tool);
@@ -191,14 +214,30 @@ impl Pins {
         }
     }
 
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, PinnedServer>> {
+        // No code that can panic runs under the lock, so a poisoned map is consistent.
+        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn write(&self) -> Result<(), FileError> {
         let Some(folder) = &self.folder else {
             return Ok(());
         };
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // A copy: tasks wait for this lock, and a disk is slow.
-        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let pinned = self.lock().clone();
         let text = serde_json::to_vec(&pinned).unwrap_or_default();
         folder.replace(FILE, &text)
     }
+}
+
+/// Returns `true` if a server may be pinned that is not yet. Those that the agent itself is connected to are bounded by their
+/// number.
+fn has_room(pinned: &BTreeMap<String, PinnedServer>, server: &McpServer) -> bool {
+    let Some(bridge) = server.bridge() else {
+        return true;
+    };
+    // No name of a server has a slash.
+    let bridges = || pinned.keys().filter_map(|key| Some(key.rsplit_once('/')?.0));
+    bridges().count() < MAX_BRIDGED && bridges().filter(|of| *of == bridge).count() < MAX_OF_BRIDGE
 }

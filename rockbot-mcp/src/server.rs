@@ -204,15 +204,10 @@ impl McpServer {
 
     /// Returns the key of its pins. A server of a bridge has pins of its own, whatever its name: no name has a slash.
     pub(crate) fn pin_key(&self) -> String {
-        match &self.endpoint {
-            Endpoint::Bridge(bridge) => format!("{bridge}/{}", self.key()),
-            _ => self.key(),
+        match self.bridge() {
+            Some(bridge) => format!("{bridge}/{}", self.key()),
+            None => self.key(),
         }
-    }
-
-    /// Returns `true` if a bridge is connected to it.
-    pub(crate) fn is_bridged(&self) -> bool {
-        matches!(self.endpoint, Endpoint::Bridge(_))
     }
 
     /// Returns the name by which servers are told apart: their names differ in more than case.
@@ -237,12 +232,14 @@ impl McpServer {
         }
     }
 
-    /// Returns the digest of how the server is reached, without its keys.
+    /// Returns the digest of how the server is reached, without its keys: the program with its arguments and the names of its
+    /// variables, or the address.
     pub(crate) fn endpoint_digest(&self) -> Digest {
         match &self.endpoint {
             Endpoint::Process(program) => {
                 let arguments = format!("{:?}", (&program.arguments, &program.folder));
-                Digest::of(["process", &program.command, &arguments])
+                let parts = ["process", &program.command, &arguments];
+                Digest::of(parts.into_iter().chain(program.variables.keys().map(String::as_str)))
             }
             Endpoint::Web(web) => Digest::of(["web", web.url.as_str()]),
             Endpoint::Bridge(name) => Digest::of(["bridge", name]),

@@ -44,7 +44,7 @@ pub struct McpServerStatus {
     pub state: McpServerState,
     /// The tools, by their original names. They stay known while the server is connected again.
     pub tools: Vec<String>,
-    /// The tools that are held back because their definition has changed since it was first seen.
+    /// The tools that are held back because their definition, or the entry of the server, has changed since it was first seen.
     pub held: Vec<String>,
     /// The tools that cannot be used and the pages of their list that failed, each with the reason. The others are there.
     pub left_out: Vec<String>,
@@ -170,7 +170,7 @@ impl McpServers {
         let accepted = seen.iter().map(|tool| (tool.name.clone(), tool.fingerprint)).collect();
         let bridge = runtime.bridge.clone();
         runtime.spawn(async move {
-            bridge.pins.accept(&service.server, accepted).await;
+            bridge.pins.accept(&service.server, accepted, &held).await;
             match service.live() {
                 Some(live) => live.tools_changed.notify_one(),
                 // Its bridge lists the tools again when they change, and not for this.

@@ -58,10 +58,10 @@ async fn pins_outlive_the_process_and_belong_to_one_program() {
     assert_eq!(compared(folder.path(), &server, "a").await, (1, 0));
     assert_eq!(compared(folder.path(), &server, "a").await, (1, 0));
     assert_eq!(compared(folder.path(), &server, "b").await, (0, 1));
-    // The operator has put another program in its place.
+    // Another program has taken its place: the operator is asked.
     assert_eq!(
-        compared(folder.path(), &McpServer::process("s", "two"), "b").await,
-        (1, 0)
+        compared(folder.path(), &McpServer::process("s", "two"), "a").await,
+        (0, 1)
     );
 
     std::fs::write(folder.path().join("pins.json"), "{").unwrap();
@@ -137,4 +137,88 @@ async fn new_names_without_end_are_held_and_no_document_keeps_a_host_from_starti
     file.set_len(65 << 20).unwrap();
     assert_eq!(compared(folder.path(), &server, "a").await, (1, 0));
     assert!(folder.path().join("pins.json.damaged").exists());
+}
+
+#[tokio::test]
+async fn an_entry_that_was_edited_is_held_until_it_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = || McpServer::process("s", "npx").args(["-y", "one@1"]);
+    let web = || McpServer::http("w", "https://one.example/mcp").unwrap();
+    for server in [process(), web()] {
+        assert_eq!(compared(folder.path(), &server, "a").await, (1, 0));
+    }
+    for edited in [
+        process().args(["-y", "one@2"]),
+        process().args(Vec::<String>::new()),
+        McpServer::process("s", "uvx").args(["-y", "one@1"]),
+        McpServer::http("s", "https://one.example/mcp").unwrap(),
+        process().variable("LD_PRELOAD", "x"),
+        McpServer::http("w", "https://one.example/other").unwrap(),
+        McpServer::process("w", "npx"),
+    ] {
+        assert_eq!(compared(folder.path(), &edited, "a").await, (0, 1), "{edited:?}");
+    }
+    // A new key is no other server.
+    let keyed = web().header("Authorization", "Bearer new");
+    assert_eq!(compared(folder.path(), &keyed, "a").await, (1, 0));
+    for server in [process(), web()] {
+        assert_eq!(compared(folder.path(), &server, "a").await, (1, 0), "undone");
+    }
+}
+
+#[tokio::test]
+async fn of_an_edited_entry_only_the_tools_that_were_accepted_come_into_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Arc::new(Pins::open(DataFolder::open(folder.path()).unwrap()).unwrap());
+    let tool = |name: &str| crate::connection::ListedTool::for_test(name, "Reads.");
+    let all = || ["a", "b", "c"].map(tool).to_vec();
+    let names =
+        |tools: &[crate::connection::ListedTool]| tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
+    let edited = McpServer::process("s", "two");
+    let pins = open();
+    pins.compare(&McpServer::process("s", "one"), all()).await;
+    let held = pins.compare(&edited, all()).await.held;
+    assert_eq!(names(&held), ["a", "b", "c"]);
+    pins.accept(&edited, vec![("b".to_owned(), tool("b").fingerprint)], &held)
+        .await;
+    drop(pins);
+    let pins = open();
+    let compared = pins.compare(&edited, all()).await;
+    assert_eq!(
+        (names(&compared.admitted), names(&compared.held)),
+        (vec!["b".to_owned()], vec!["a".to_owned(), "c".to_owned()])
+    );
+    assert!(pins.has(&edited, &tool("b")) && !pins.has(&edited, &tool("a")));
+    pins.accept(&edited, vec![("a".to_owned(), tool("a").fingerprint)], &compared.held)
+        .await;
+    let compared = pins.compare(&edited, all()).await;
+    assert_eq!(names(&compared.held), ["c"]);
+    // The former entry is the one that was edited now.
+    assert_eq!(pins.compare(&McpServer::process("s", "one"), all()).await.held.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_of_the_file_holds_the_tools_of_the_server_until_they_are_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let peer = Peer::new("s", &["echo"]);
+    let host = Host::start_in(tools_of(&[&peer]), &data).await;
+    host.running.stop().await;
+    drop(host);
+    let pinned = std::fs::read_to_string(data.join("mcp/pins.json")).unwrap();
+    let other = rockbot_core::Digest::of(["another entry"]).to_string();
+    let mut document: serde_json::Value = serde_json::from_str(&pinned).unwrap();
+    document["s"]["endpoint"] = json!(other);
+    std::fs::write(data.join("mcp/pins.json"), document.to_string()).unwrap();
+
+    let host = Host::start_in(tools_of(&[&peer]), &data).await;
+    assert!(host.tools().is_empty());
+    let held = host.servers.held("s").unwrap();
+    assert_eq!(held.len(), 1);
+    host.servers.accept("s", &held).unwrap();
+    host.until_tools(&["s__echo"]).await;
+    host.running.stop().await;
+    drop(host);
+    let host = Host::start_in(tools_of(&[&peer]), &data).await;
+    assert_eq!(host.tools(), ["s__echo"], "it stays accepted");
 }

@@ -21,10 +21,14 @@ const MERGE: Duration = Duration::from_millis(100);
 /// Number of events that a receiver may be behind.
 pub(crate) const MAX_BEHIND: usize = 64;
 
+/// The part of a host whose bridge announces the index, so that it is published once.
+#[derive(Debug)]
+pub(crate) struct AnnouncedByBridge;
+
 /// The event that the index of servers and their tools has changed.
 ///
 /// [`McpServers::subscribe`](crate::McpServers::subscribe) receives it in this process. A host with a bus publishes it
-/// under `tool.meta.mcp.{agent}`, too.
+/// under `tool.meta.mcp.{agent}`, too; one with an [`McpBridge`](crate::McpBridge) publishes the bridge's announcements alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -149,20 +153,21 @@ pub(crate) fn fingerprint(server: &McpServer, state: &ServiceState) -> String {
     Digest::of(tools.chain([rest])).to_string()
 }
 
+/// Returns the names of the servers of `last` that are gone.
+pub(crate) fn removed(last: &Index, index: &Index) -> Vec<String> {
+    let gone = last.iter().filter(|(key, _)| !index.contains_key(*key));
+    gone.map(|(_, summary)| summary.server_name.clone()).collect()
+}
+
 fn difference(last: &Index, index: &Index) -> McpServersIndexed {
     let is_new = |(key, summary): &(&String, &McpServerSummary)| last.get(*key) != Some(*summary);
-    let is_gone = |(key, _): &(&String, &McpServerSummary)| !index.contains_key(*key);
     McpServersIndexed {
         servers: index
             .iter()
             .filter(is_new)
             .map(|(_, summary)| summary.clone())
             .collect(),
-        removed_servers: last
-            .iter()
-            .filter(is_gone)
-            .map(|(_, summary)| summary.server_name.clone())
-            .collect(),
+        removed_servers: removed(last, index),
         bridge: None,
     }
 }

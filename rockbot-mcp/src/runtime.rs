@@ -16,6 +16,9 @@ use crate::supervisor::supervise;
 /// Time in which the connections are closed and their processes ended, when the host stops.
 const CLOSING: Duration = Duration::from_secs(6);
 
+/// Number of places that the servers of bridges leave to those of the agent itself.
+const RESERVED: usize = 32;
+
 /// The servers and their tasks. Its drop ends all of them.
 #[derive(Debug)]
 pub(crate) struct Runtime {
@@ -58,6 +61,16 @@ impl Runtime {
         let is_full = self.bridge.all().len() >= MAX_SERVERS || self.stop.is_cancelled();
         let service = || Service::new(server, Origin::Bridge, 0, self.stop.child_token());
         (!is_full).then(service).and_then(|service| self.bridge.add(service))
+    }
+
+    /// Returns the number of places for servers of bridges.
+    pub(crate) fn bridged_places(&self) -> usize {
+        let own = self
+            .bridge
+            .all()
+            .into_iter()
+            .filter(|service| service.origin != Origin::Bridge);
+        MAX_SERVERS - own.count().clamp(RESERVED, MAX_SERVERS)
     }
 
     /// Runs further work until the host stops.

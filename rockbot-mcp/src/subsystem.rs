@@ -21,7 +21,7 @@ use crate::bridge::{Bridge, Options};
 use crate::config::{self, ServerList};
 use crate::exposure::McpExposure;
 use crate::first_connections::FirstConnections;
-use crate::index_event::announce;
+use crate::index_event::{AnnouncedByBridge, announce};
 use crate::management;
 #[cfg(feature = "oauth")]
 use crate::oauth::{AuthorizationHandler, Authorizer, CredentialFolder, CredentialStore, InMemoryCredentials};
@@ -364,7 +364,11 @@ impl Subsystem for McpTools {
             runtime.spawn(reload::watch(Arc::downgrade(&runtime), file, digest));
         }
         let topic = || format!("tool.meta.mcp.{}", parts.identity().name());
-        let bus = parts.get::<dyn Bus>().map(|bus| (bus, topic()));
+        let is_announced = parts.get::<AnnouncedByBridge>().is_some();
+        let bus = parts
+            .get::<dyn Bus>()
+            .filter(|_| !is_announced)
+            .map(|bus| (bus, topic()));
         runtime.spawn(announce(Arc::downgrade(&runtime), declared.part.events.clone(), bus));
         declared.part.fill(&runtime);
         declared.first.begin();

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::directory::{MAX_LEASE, MIN_LEASE};
 use super::wire::{BridgeLeaving, meta_topic};
-use crate::index_event::{Index, McpBridgeLease, McpServerSummary, McpServersIndexed, summaries};
+use crate::index_event::{Index, McpBridgeLease, McpServerSummary, McpServersIndexed, removed, summaries};
 use crate::servers::McpServers;
 
 /// Number of heartbeats within a lease, so that a lost one ends nothing.
@@ -56,7 +56,7 @@ impl Announcer {
         heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         heartbeats.tick().await;
         let (mut revision, mut last) = (1, self.index());
-        self.announce(revision, &last).await;
+        self.announce(revision, &last, Vec::new()).await;
         loop {
             let is_asked = tokio::select! {
                 changed = changes.changed() => match changed {
@@ -72,11 +72,12 @@ impl Announcer {
             sleep(MERGE).await;
             let index = self.index();
             let has_changed = index != last;
+            let removed = removed(&last, &index);
             if has_changed {
                 (revision, last) = (revision + 1, index);
             }
             if has_changed || is_asked {
-                self.announce(revision, &last).await;
+                self.announce(revision, &last, removed).await;
             }
         }
     }
@@ -98,12 +99,12 @@ impl Announcer {
         }
     }
 
-    async fn announce(&self, revision: u64, index: &Index) {
+    async fn announce(&self, revision: u64, index: &Index, removed_servers: Vec<String>) {
         let mut left = MAX_NAMES;
         let servers = index.values().map(|summary| within(&mut left, summary.clone()));
         let announcement = McpServersIndexed {
             servers: servers.collect(),
-            removed_servers: Vec::new(),
+            removed_servers,
             bridge: Some(self.lease(revision)),
         };
         self.publish(&announcement).await;

@@ -17,6 +17,7 @@ use super::wire::{
     DetailsRequest, INVOKE_TOPIC, MANAGE_TOPIC, REFRESH_TOPIC, RefreshRequest, RegisterRequest, SHARED_SUBSCRIPTION,
     UnregisterRequest, invoke_topic, manage_topic,
 };
+use crate::index_event::AnnouncedByBridge;
 use crate::servers::McpServers;
 
 /// Default time for which an announcement is valid.
@@ -122,6 +123,7 @@ impl Subsystem for McpBridge {
     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
         declarations.require::<dyn Bus>("give the host a bus with `.bus(…)` or `.shared_bus(…)`");
         declarations.require::<McpServers>("add `McpTools` with the servers that the bridge is to serve");
+        declarations.provide(Arc::new(AnnouncedByBridge));
         declarations.cost(PartCost::on("mcp-bridge").with_model_calls("none"));
         declarations.provide::<dyn CallTranslator>(Arc::new(ServerCalls(self.servers.clone())));
         declarations.serve_tools();

@@ -188,9 +188,30 @@ impl Directory {
         instances.map(|instance| instance.expires).min()
     }
 
-    /// Returns all servers by their keys. One that several bridges have belongs to the one that announced it first, as long as
-    /// that bridge lives and has it.
-    pub(super) fn servers(&self) -> BTreeMap<String, OwnedServer> {
+    /// Returns the servers that have one of so many places, by their keys. One that several bridges have belongs to the one that
+    /// announced it first, as long as that bridge lives and has it; `is_own` tells those that no bridge can have.
+    ///
+    /// Bridges take places in turn, so that one with many servers leaves room for those of all others.
+    pub(super) fn servers(&self, places: usize, is_own: impl Fn(&str) -> bool) -> BTreeMap<String, OwnedServer> {
+        let mut of_bridges: BTreeMap<String, Vec<_>> = BTreeMap::new();
+        for (key, (place, server)) in self.owned().into_iter().filter(|(key, _)| !is_own(key)) {
+            of_bridges
+                .entry(server.bridge.clone())
+                .or_default()
+                .push((place, key, server));
+        }
+        let ranked = of_bridges.into_values().flat_map(|mut servers| {
+            servers.sort_by_key(|(place, ..)| *place);
+            servers.into_iter().enumerate()
+        });
+        let mut ranked: Vec<_> = ranked.collect();
+        ranked.sort_by_key(|(rank, (place, ..))| (*rank, *place));
+        let placed = ranked.into_iter().take(places);
+        placed.map(|(_, (_, key, server))| (key, server)).collect()
+    }
+
+    /// Returns all servers by their keys, each with its place among all announcements.
+    fn owned(&self) -> BTreeMap<String, (u64, OwnedServer)> {
         let mut owned: BTreeMap<String, (u64, OwnedServer)> = BTreeMap::new();
         for (bridge, known) in &self.bridges {
             for (key, server) in &known.servers {
@@ -205,7 +226,7 @@ impl Directory {
                 owned.insert(key.clone(), (server.place, of));
             }
         }
-        owned.into_iter().map(|(key, (_, server))| (key, server)).collect()
+        owned
     }
 }
 

@@ -21,12 +21,12 @@ use tokio_util::sync::CancellationToken;
 use super::directory::{Change, Directory, OwnedServer};
 use super::fetches::{Details, Fetches, fetch};
 use super::settings::ProxyOptions;
-use super::wire::{BridgeLeaving, CallCancelled, META_PATTERN, RefreshRequest, invoke_topic};
+use super::wire::{BridgeLeaving, CallCancelled, META_PATTERN, RefreshRequest, invoke_topic, meta_topic};
 use crate::bridge_link::BridgeLink;
 use crate::index_event::{McpBridgeLease, McpServersIndexed};
 use crate::runtime::Runtime;
 use crate::server::{Endpoint, McpServer};
-use crate::service::{Link, Origin};
+use crate::service::{Link, Origin, Service};
 use crate::tool_call::MAX_WAIT;
 
 /// Maximum length of the definitions of all servers of one bridge, in bytes.
@@ -185,7 +185,7 @@ impl Taking {
 
     /// Removes the servers that no bridge has any more, and notes those whose tools are to be asked for.
     fn compare(&mut self) {
-        let (now, owned) = (Instant::now(), self.directory.servers());
+        let (now, owned) = (Instant::now(), self.owned());
         let is_of = |key: &str, bridge: &str| owned.get(key).is_some_and(|server| server.bridge == bridge);
         let gone = self.taken.extract_if(.., |key, taken| !is_of(key, &taken.bridge));
         for (key, taken) in gone.collect::<Vec<_>>() {
@@ -211,7 +211,7 @@ impl Taking {
     /// Asks for the tools of the servers that are due.
     fn ask(&mut self) {
         while let Some(key) = self.fetches.begin(Instant::now()) {
-            let Some(server) = self.directory.servers().remove(&key) else {
+            let Some(server) = self.owned().remove(&key) else {
                 self.fetches.ended(&key, Instant::now());
                 self.fetches.retain(|other| other != key);
                 continue;
@@ -227,11 +227,7 @@ impl Taking {
     /// Takes the tools of a server, if it still belongs to the bridge that was asked.
     async fn fetched(&mut self, key: &str, server: &OwnedServer, details: Result<Details, String>) {
         self.fetches.ended(key, Instant::now());
-        let is_wanted = self
-            .directory
-            .servers()
-            .get(key)
-            .is_some_and(|now| now.bridge == server.bridge);
+        let is_wanted = self.owned().get(key).is_some_and(|now| now.bridge == server.bridge);
         let taken = match details {
             Ok(details) if is_wanted => self.admit(key, server, details).await,
             Ok(_) => Ok(()),
@@ -258,24 +254,8 @@ impl Taking {
         let description = McpServer::of(server.name.clone(), Endpoint::Bridge(server.bridge.clone()))
             .trusted(self.options.is_vouched(&server.bridge, key))
             .time_limit(time_limit);
-        let own = self.runtime.bridge.find(key);
-        if own.is_some_and(|service| service.origin != Origin::Bridge) {
-            return Err("the agent itself is connected to a server of this name".to_owned());
-        }
         let compared = self.runtime.bridge.pins.compare(&description, details.tools).await;
-        let service = match self.runtime.bridge.find(key) {
-            Some(service) if service.origin != Origin::Bridge => {
-                return Err("the agent itself has been connected to a server of this name".to_owned());
-            }
-            Some(service) if service.server.digest() == description.digest() => service,
-            other => {
-                if other.is_some() {
-                    self.runtime.bridge.remove(key);
-                }
-                let added = self.runtime.add_bridged(description);
-                added.ok_or("there are too many servers")?
-            }
-        };
+        let service = self.service(key, description)?;
         let link = BridgeLink::new(
             self.client.clone(),
             self.abandoned.clone(),
@@ -301,6 +281,27 @@ impl Taking {
         self.taken.insert(key.to_owned(), taken);
         self.request.answered();
         Ok(())
+    }
+
+    /// Returns the service of a server, added if there is none of this description. The agent's own of this name stays.
+    fn service(&self, key: &str, description: McpServer) -> Result<Arc<Service>, String> {
+        match self.runtime.bridge.find(key) {
+            Some(service) if service.origin != Origin::Bridge => {
+                return Err("the agent itself is connected to a server of this name".to_owned());
+            }
+            Some(service) if service.server.digest() == description.digest() => return Ok(service),
+            Some(_) => drop(self.runtime.bridge.remove(key)),
+            None => {}
+        }
+        let added = self.runtime.add_bridged(description);
+        added.ok_or_else(|| "there are too many servers".to_owned())
+    }
+
+    /// Returns the servers of bridges that have a place among those of the agent.
+    fn owned(&self) -> BTreeMap<String, OwnedServer> {
+        let bridge = &self.runtime.bridge;
+        let is_own = |key: &str| bridge.find(key).is_some_and(|service| service.origin != Origin::Bridge);
+        self.directory.servers(self.runtime.bridged_places(), is_own)
     }
 
     async fn publish<M: Message + Serialize + Sync>(&self, message: &M) {
@@ -353,8 +354,11 @@ pub(super) async fn listen(
             if delivery.trust == Trust::Untrusted {
                 return Disposition::dead_letter("MCP servers are not taken from an unauthenticated channel");
             }
-            // After the end of the subsystem it is of no interest.
-            let _ = sender.send(delivery.envelope).await;
+            // Brokers grant rights to publish by topic: under a topic of its own, no program speaks for another one.
+            if *delivery.topic == *meta_topic(&delivery.envelope.source) {
+                // After the end of the subsystem it is of no interest.
+                let _ = sender.send(delivery.envelope).await;
+            }
             Disposition::Ack
         }
     };

@@ -1,5 +1,6 @@
 //! Tests of the bridge's messages, and of the directory of bridges, without a bus. `tests/it/mcp_bridge` has both sides.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -185,8 +186,13 @@ fn two_names_never_share_a_topic() {
     assert_eq!(segment("a-b"), "a-b");
 }
 
+/// Returns the servers for which there is room in any number.
+fn all(directory: &Directory) -> BTreeMap<String, OwnedServer> {
+    directory.servers(usize::MAX, |_| false)
+}
+
 fn owned(directory: &Directory) -> Vec<(String, String)> {
-    let servers = directory.servers();
+    let servers = all(directory);
     servers.into_iter().map(|(key, server)| (key, server.bridge)).collect()
 }
 
@@ -237,7 +243,7 @@ async fn a_rolling_update_takes_the_newer_definitions_and_an_unknown_process_is_
     directory.announced(lease("one", "i1", 1), &[summary("time", "f1")], now);
     directory.announced(lease("one", "i2", 1), &[summary("time", "f2")], now);
     directory.announced(lease("one", "i1", 1), &[summary("time", "f1")], now);
-    assert_eq!(directory.servers()["time"].fingerprint, "f2");
+    assert_eq!(all(&directory)["time"].fingerprint, "f2");
     assert_eq!(
         directory.heartbeat(&lease("one", "i2", 2), now),
         Change::Ask,
@@ -253,7 +259,7 @@ async fn a_rolling_update_takes_the_newer_definitions_and_an_unknown_process_is_
         "what the remaining process has"
     );
     directory.announced(lease("one", "i1", 1), &[summary("time", "f1")], now);
-    assert_eq!(directory.servers()["time"].fingerprint, "f1");
+    assert_eq!(all(&directory)["time"].fingerprint, "f1");
 }
 
 #[tokio::test(start_paused = true)]
@@ -275,7 +281,7 @@ async fn bridges_and_servers_are_bounded_and_names_checked() {
     );
     let many: Vec<_> = (0..1_000).map(|number| summary(&format!("m{number}"), "f")).collect();
     directory.announced(lease("b2", "i", 2), &many, now);
-    let of_b2 = directory.servers().into_values().filter(|server| server.bridge == "b2");
+    let of_b2 = all(&directory).into_values().filter(|server| server.bridge == "b2");
     assert_eq!(of_b2.count(), 128);
     directory.announced(
         lease("b3", "i", 2),
@@ -287,8 +293,7 @@ async fn bridges_and_servers_are_bounded_and_names_checked() {
         ],
         now,
     );
-    let of_b3: Vec<_> = directory
-        .servers()
+    let of_b3: Vec<_> = all(&directory)
         .into_values()
         .filter(|server| server.bridge == "b3")
         .collect();
@@ -364,14 +369,83 @@ async fn a_bridge_pins_nothing_anew_that_another_one_or_the_agent_itself_has_pin
 async fn the_pins_of_bridges_are_bounded() {
     let pins = Arc::new(Pins::default());
     for number in 0..256 {
-        let server = bridged("one", &format!("s{number}"));
+        let server = bridged(["one", "two"][number % 2], &format!("s{number}"));
         assert_eq!(pins.compare(&server, vec![defined("Now.")]).await.held.len(), 0);
     }
     let further = bridged("one", "further");
-    assert_eq!(pins.compare(&further, vec![defined("Now.")]).await.held.len(), 1);
-    pins.accept(&further, vec![("now".to_owned(), defined("Now.").fingerprint)])
+    let held = pins.compare(&further, vec![defined("Now.")]).await.held;
+    assert_eq!(held.len(), 1);
+    pins.accept(&further, vec![("now".to_owned(), defined("Now.").fingerprint)], &held)
         .await;
     assert_eq!(pins.compare(&further, vec![defined("Now.")]).await.held.len(), 0);
     let own = McpServer::http("time", "https://time.example/mcp").unwrap();
     assert_eq!(pins.compare(&own, vec![defined("Now.")]).await.held.len(), 0);
+}
+
+#[tokio::test]
+async fn one_bridge_cannot_take_all_pins() {
+    let pins = Arc::new(Pins::default());
+    let mut held = 0;
+    for number in 0..300 {
+        let server = bridged("greedy", &format!("s{number}"));
+        held += pins.compare(&server, vec![defined("Now.")]).await.held.len();
+    }
+    assert_eq!(held, 300 - 128);
+    let other = bridged("other", "time");
+    assert_eq!(pins.compare(&other, vec![defined("Now.")]).await.held.len(), 0);
+}
+
+#[test]
+fn a_bridge_that_takes_over_a_server_does_not_count_as_asked_while_the_former_one_is() {
+    let (mut fetches, now) = (Fetches::default(), Instant::now());
+    let server = |bridge: &str| OwnedServer {
+        bridge: bridge.to_owned(),
+        name: "s".to_owned(),
+        fingerprint: String::new(),
+    };
+    fetches.want("a", &server("former"), now);
+    assert_eq!(fetches.begin(now).as_deref(), Some("a"));
+    fetches.want("a", &server("latter"), now);
+    fetches.want("b", &server("latter"), now);
+    fetches.want("c", &server("former"), now);
+    assert_eq!(fetches.begin(now).as_deref(), Some("b"), "nothing asks the latter one");
+    assert_eq!(fetches.begin(now), None, "the former one is being asked");
+    fetches.ended("a", now);
+    assert_eq!(fetches.begin(now).as_deref(), Some("c"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bridge_with_many_servers_leaves_a_share_of_the_places_to_others() {
+    let (mut directory, now) = (Directory::default(), Instant::now());
+    let many = |prefix: &str, count| {
+        (0..count)
+            .map(|n| summary(&format!("{prefix}{n:03}"), "f"))
+            .collect::<Vec<_>>()
+    };
+    let counts = |directory: &Directory, places, is_own: &dyn Fn(&str) -> bool| {
+        let servers = directory.servers(places, is_own).into_values();
+        let mut counts = BTreeMap::<String, usize>::new();
+        servers.for_each(|server| *counts.entry(server.bridge).or_default() += 1);
+        counts
+            .into_iter()
+            .map(|(bridge, count)| (bridge, count))
+            .collect::<Vec<_>>()
+    };
+    directory.announced(lease("greedy", "i", 1), &many("g", 128), now);
+    assert_eq!(counts(&directory, 96, &|_| false), [("greedy".to_owned(), 96)]);
+    directory.announced(lease("small", "i", 1), &many("s", 3), now);
+    directory.announced(lease("other", "i", 1), &many("o", 60), now);
+    let shared = [
+        ("greedy".to_owned(), 47),
+        ("other".to_owned(), 46),
+        ("small".to_owned(), 3),
+    ];
+    assert_eq!(counts(&directory, 96, &|_| false), shared);
+    // Those of the agent itself take none of the places of bridges.
+    let of_small: Vec<_> = directory
+        .servers(96, |key| key.starts_with('g') || key == "s001")
+        .into_keys()
+        .collect();
+    assert_eq!(of_small.len(), 62);
+    assert!(!of_small.contains(&"s001".to_owned()));
 }

@@ -81,12 +81,17 @@ impl Authorizer {
         !has_header && (web.oauth.is_some() || self.handler.is_some())
     }
 
-    /// Notes that a server demands a further authorization for a call. Returns `false` if none can be had.
+    /// Notes that a server demands another authorization for a call. Returns `false` if none can be had.
+    ///
+    /// Only further scopes are asked for at once. In place of tokens that are of no use any more, others may be kept by now,
+    /// which another host with the same store has got: the next connection tries them first.
     pub(crate) fn demand(&self, server: &McpServer, challenge: &str) -> bool {
-        match &server.endpoint {
-            Endpoint::Web(web) => self.serves(web) && self.prompts.demand(&key(server.name(), web), challenge),
-            _ => false,
-        }
+        let Endpoint::Web(web) = &server.endpoint else {
+            return false;
+        };
+        let demanded = WWWAuthenticateParams::parse(challenge, &web.url);
+        let is_noted = || self.prompts.demand(&key(server.name(), web), challenge);
+        self.serves(web) && (!demanded.is_insufficient_scope() || is_noted())
     }
 
     /// Returns the further authorization that a call has demanded, if the user grants it. What was granted before serves other

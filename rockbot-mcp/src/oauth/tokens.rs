@@ -2,12 +2,21 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore as TokenStore, StoredCredentials};
 use rockbot_core::{BoxError, ExposeSecret, Secret};
 
+use tokio::time::{Instant, sleep};
+
 use super::CredentialStore;
+
+/// Time for another host that has used the same refresh token to store what it got.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Interval of the looks whether it has.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Locks of refreshes, one for each server: a refresh token may be used once. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -73,12 +82,19 @@ impl TokenStore for Tokens {
         self.store.clear(&self.key).await.map_err(failed)
     }
 
-    /// Clears tokens that are of no use any more, unless others were granted meanwhile.
+    /// Clears tokens that are of no use any more, unless others are granted meanwhile: another host that shares the store may
+    /// have refreshed them just before, and be about to store what it got. The user would be asked for nothing.
     async fn on_refresh_token_rejected(&self, rejected: &StoredCredentials) -> Result<(), AuthError> {
-        let kept = self.load().await?;
-        match kept.is_some_and(|kept| granted(&kept) == granted(rejected)) {
-            true => self.clear().await,
-            false => Ok(()),
+        let until = Instant::now() + GRACE;
+        loop {
+            let kept = self.load().await?;
+            if !kept.is_some_and(|kept| granted(&kept) == granted(rejected)) {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                return self.clear().await;
+            }
+            sleep(LOOK).await;
         }
     }
 

@@ -637,3 +637,69 @@ async fn a_server_that_is_never_satisfied_asks_the_user_a_few_times() {
     assert_eq!(user.asked(), 4);
     host.running.stop().await;
 }
+
+/// A hostile server could have the user authorize the agent at an honest authorization server, and get its code (mix-up).
+#[tokio::test]
+async fn a_code_of_another_issuer_is_not_exchanged() {
+    for address in [
+        "{redirect}?code=secret-code&state={state}&iss=https://other.example",
+        "{redirect}?code=secret-code&state={state}",
+        "{redirect}?code=secret-code&state={state}&iss=",
+        "{redirect}?code=secret-code&state={state}&state=other&iss=https://other.example",
+    ] {
+        let world = World::start(Value::Null).await;
+        let user = User::ending_at(&world, address);
+        let host = Host::start(McpTools::default().server(world.server()).authorization(user.clone())).await;
+        let McpServerState::Failed(reason) = state_of(&host) else {
+            panic!("{address}: {:?}", host.servers);
+        };
+        assert!(!reason.contains("secret"), "{reason}");
+        assert_eq!(world.forms(), Vec::new(), "{address}: no code leaves this process");
+        host.running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_authorization_server_without_proof_keys_is_not_used() {
+    let world = World::start(json!({"code_challenge_methods_supported": ["plain"]})).await;
+    let user = User::of(&world, true);
+    let host = Host::start(McpTools::default().server(world.server()).authorization(user.clone())).await;
+    let McpServerState::Failed(reason) = state_of(&host) else {
+        panic!("{:?}", host.servers);
+    };
+    assert!(reason.starts_with("its authorization failed"), "{reason}");
+    assert_eq!((user.asked(), world.forms().len()), (0, 0));
+    host.running.stop().await;
+}
+
+/// The authorization server takes each refresh token once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hosts_that_refresh_at_once_keep_the_authorization() {
+    for _ in 0..5 {
+        let world = World::start(Value::Null).await;
+        let kept = Arc::new(InMemoryCredentials::default());
+        let user = User::of(&world, true);
+        let tools = || {
+            McpTools::default()
+                .server(world.server())
+                .authorization(user.clone())
+                .credentials(Shared(kept.clone()))
+        };
+        let hosts = [Host::start(tools()).await, Host::start(tools()).await];
+        for host in &hosts {
+            assert_eq!(state_of(host), McpServerState::Connected);
+        }
+        world.state.lock().unwrap().valid.clear();
+        let calls = hosts.iter().map(|host| host.call("docs__echo", json!({})));
+        let mut calls: Vec<_> = calls.map(Box::pin).collect();
+        let (second, first) = (calls.pop().unwrap(), calls.pop().unwrap());
+        let answers = tokio::join!(first, second);
+        for answer in [answers.0, answers.1] {
+            assert_eq!(answer.unwrap().content.text(), "done");
+        }
+        assert_eq!(user.asked(), 1, "the user is not asked again: {:?}", world.forms());
+        for host in &hosts {
+            host.running.stop().await;
+        }
+    }
+}

@@ -11,13 +11,14 @@ use std::time::Duration;
 use futures_util::future::{Either, ready};
 use futures_util::stream::once;
 use futures_util::{Stream, StreamExt as _};
-use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
 use rmcp::transport::streamable_http_server::session::{RestoreOutcome, ServerSseMessage, SessionId};
 use tokio::time::timeout;
 
 use super::places::Places;
+use super::request_ids::refusal;
 
 /// Maximum number of sessions; another one of a further client takes the place of one. A session without requests ends after
 /// five minutes.
@@ -104,14 +105,6 @@ fn until_the_end_of<S: Stream>(stream: S, used: Option<SessionUse>) -> impl Stre
     })
 }
 
-/// Returns the answer to a request whose id is in use.
-fn refusal(id: RequestId) -> ServerSseMessage {
-    let text =
-        format!("the request id {id} is in use: wait for the answer to the request before it, or use another id");
-    let error = ErrorData::invalid_request(text, None);
-    ServerSseMessage::from_message(ServerJsonRpcMessage::error(error, Some(id)))
-}
-
 impl SessionManager for Sessions {
     type Error = LocalSessionManagerError;
     type Transport = <LocalSessionManager as SessionManager>::Transport;
@@ -154,7 +147,9 @@ impl SessionManager for Sessions {
             _ => None,
         };
         match (self.places.begin(id, request.clone()), request) {
-            (None, Some(request)) => Ok(Either::Right(once(ready(refusal(request))))),
+            (None, Some(request)) => Ok(Either::Right(once(ready(ServerSseMessage::from_message(refusal(
+                request,
+            )))))),
             (used, _) => {
                 let stream = self.local.create_stream(id, message).await?;
                 Ok(Either::Left(until_the_end_of(stream, used)))

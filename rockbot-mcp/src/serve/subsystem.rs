@@ -23,6 +23,7 @@ use super::call::Caller;
 use super::endpoint::McpEndpoint;
 use super::handler::{Handler, MAX_CALLS, Served};
 use super::http::{Admission, HttpServer};
+use super::request_ids::UniqueIds;
 use super::selection::Selection;
 use super::settings::McpServerSettings;
 
@@ -242,7 +243,7 @@ impl Subsystem for McpToolServer {
 /// Serves standard input until the client closes it.
 async fn serve_stdio(handler: Handler, stop: CancellationToken, closed: CancellationToken) {
     let (input, output) = stdio_pipes();
-    let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_LINE);
+    let transport = UniqueIds::around(AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_LINE));
     match handler.serve_with_ct(transport, stop).await {
         // How it ended makes no difference: the client is gone.
         Ok(running) => drop(running.waiting().await),

@@ -3,6 +3,7 @@
 mod calls;
 mod conformance;
 mod http;
+mod request_ids;
 
 use std::sync::Arc;
 

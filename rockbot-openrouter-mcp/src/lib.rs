@@ -29,7 +29,8 @@ pub struct OpenRouterSettings {
     pub base_url: String,
     /// `ApiKey`: the key whose account is shown.
     pub api_key: Secret,
-    /// `ManagementKey`: the key that may list the account's keys; no other request sends it. Default: the `ApiKey`.
+    /// `ManagementKey`: the key for the account's credits and its keys, which OpenRouter tells for such a key alone. No
+    /// other request sends it. Default: the `ApiKey`.
     pub management_key: Option<Secret>,
 }
 
@@ -54,64 +55,85 @@ impl OpenRouterSettings {
     }
 }
 
-/// Name, path and description of each tool without parameters.
-const PLAIN: [[&str; 3]; 3] = [
-    [
-        "get_credits",
-        "credits",
-        "Tells the credits of the account: bought and used.",
-    ],
-    [
-        "get_api_key_info",
-        "key",
-        "Tells the limits and the usage of the present API key.",
-    ],
-    [
-        "list_models",
-        "models",
-        "Lists the models with their context lengths and prices. The list is long.",
-    ],
-];
+/// A tool: a request that reads something of the account.
+struct Reading {
+    name: &'static str,
+    path: &'static str,
+    description: &'static str,
+    /// `true` if OpenRouter answers the request for a management key alone.
+    is_managed: bool,
+    /// The name and the description of the one parameter.
+    parameter: Option<[&'static str; 2]>,
+}
 
-/// Name, path and description of each tool with one parameter, then name and description of that.
-const BY_ID: [[&str; 5]; 2] = [
-    [
-        "get_api_key",
-        "keys/{keyHash}",
-        "Tells the details of an API key.",
-        "keyHash",
-        "The hash of the key, as list_api_keys names it.",
-    ],
-    [
-        "get_generation",
-        "generation?id={generationId}",
-        "Tells the details of a generation: tokens, cost, provider.",
-        "generationId",
-        "The id of the generation, such as gen-1234.",
-    ],
+const READINGS: [Reading; 6] = [
+    Reading {
+        name: "get_credits",
+        path: "credits",
+        description: "Tells the credits of the account: bought and used. It needs a management key.",
+        is_managed: true,
+        parameter: None,
+    },
+    Reading {
+        name: "get_api_key_info",
+        path: "key",
+        description: "Tells the limits and the usage of the present API key.",
+        is_managed: false,
+        parameter: None,
+    },
+    Reading {
+        name: "list_models",
+        path: "models",
+        description: "Lists the models with their context lengths and prices. The list is long.",
+        is_managed: false,
+        parameter: None,
+    },
+    Reading {
+        name: "list_api_keys",
+        path: "keys",
+        description: "Lists the API keys of the account. It needs a management key.",
+        is_managed: true,
+        parameter: None,
+    },
+    Reading {
+        name: "get_api_key",
+        path: "keys/{keyHash}",
+        description: "Tells the details of an API key. It needs a management key.",
+        is_managed: true,
+        parameter: Some(["keyHash", "The hash of the key, as list_api_keys names it."]),
+    },
+    Reading {
+        name: "get_generation",
+        path: "generation?id={generationId}",
+        description: "Tells the details of a generation: tokens, cost, provider.",
+        is_managed: false,
+        parameter: Some(["generationId", "The id of the generation, such as gen-1234."]),
+    },
 ];
 
 /// Returns the six tools.
 pub fn tools(settings: &OpenRouterSettings) -> RestTools {
     let base = settings.base_url.trim_end_matches('/');
-    let endpoint = |name: &str, path: &str, description: &str| {
-        RestEndpoint::new(name, format!("{base}/{path}"))
-            .description(description)
-            .credentials(Credentials::bearer(settings.api_key.clone()))
-    };
-    let plain = PLAIN.map(|[name, path, description]| endpoint(name, path, description));
-    let management_key = settings.management_key.as_ref().unwrap_or(&settings.api_key);
-    let listing = "Lists the API keys of the account. It needs a management key.";
-    let keys = endpoint("list_api_keys", "keys", listing).credentials(Credentials::bearer(management_key.clone()));
-    let by_id = BY_ID.map(|[name, path, description, parameter, meaning]| {
-        endpoint(name, path, description).parameters(json!({
+    let managing = settings.management_key.as_ref().unwrap_or(&settings.api_key);
+    let endpoints = READINGS.iter().map(|reading| {
+        let key = if reading.is_managed {
+            managing
+        } else {
+            &settings.api_key
+        };
+        let endpoint = RestEndpoint::new(reading.name, format!("{base}/{}", reading.path))
+            .description(reading.description)
+            .credentials(Credentials::bearer(key.clone()));
+        let Some([name, description]) = reading.parameter else {
+            return endpoint;
+        };
+        endpoint.parameters(json!({
             "type": "object",
-            "properties": {parameter: {"type": "string", "minLength": 1, "description": meaning}},
-            "required": [parameter],
+            "properties": {name: {"type": "string", "minLength": 1, "description": description}},
+            "required": [name],
         }))
     });
-    let all = plain.into_iter().chain([keys]).chain(by_id);
-    all.fold(RestTools::new(), RestTools::endpoint)
+    endpoints.fold(RestTools::new(), RestTools::endpoint)
 }
 
 /// Builds the host that serves the tools: at the address in `McpServer.Address`, else the client that started the program.

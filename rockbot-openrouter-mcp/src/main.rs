@@ -18,7 +18,7 @@ It serves the client that started it, over standard input and output, or at the 
 the file, .json or .toml, and from the environment, which goes before it:
 
     ROCKBOT_OPENROUTER__APIKEY          the key whose account is shown
-    ROCKBOT_OPENROUTER__MANAGEMENTKEY   the key that may list the account's keys (default: the key above)
+    ROCKBOT_OPENROUTER__MANAGEMENTKEY   the management key, for credits and keys (default: the key above)
     ROCKBOT_MCPSERVER__ADDRESS          serve at http://ADDRESS/mcp, such as 127.0.0.1:8932
     ROCKBOT_MCPSERVER__TOKEN            the bearer token that clients over HTTP must send";
 

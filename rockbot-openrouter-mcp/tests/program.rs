@@ -158,11 +158,11 @@ async fn six_tools_read_what_they_are_named_for() {
     assert_eq!(
         *interface.seen.lock().unwrap(),
         [
-            (line("credits"), plain.clone()),
+            (line("credits"), managing.clone()),
             (line("key"), plain.clone()),
             (line("models"), plain.clone()),
-            (line("keys"), managing),
-            (line("keys/a%2Fb"), plain.clone()),
+            (line("keys"), managing.clone()),
+            (line("keys/a%2Fb"), managing),
             (line("generation?id=gen%201"), plain),
         ]
     );

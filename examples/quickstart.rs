@@ -14,7 +14,7 @@ struct TakeNote {
     text: String,
 }
 
-async fn take_note(notes: State<Mutex<Vec<String>>>, note: TakeNote) -> Result<String, ToolError> {
+async fn take_note(notes: ToolState<Mutex<Vec<String>>>, note: TakeNote) -> Result<String, ToolError> {
     let mut notes = notes
         .lock()
         .map_err(|_| ToolError::execution_failed("the notebook is damaged"))?;

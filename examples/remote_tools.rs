@@ -25,7 +25,7 @@ type Asked = Arc<Mutex<Vec<String>>>;
 
 /// Builds the worker: a host without users, whose tools are called over the bus.
 fn warehouse(bus: Arc<dyn Bus>, asked: &Asked) -> Result<AgentHost, BoxError> {
-    let stock = |asked: State<Asked>, StockRequest { product }: StockRequest| async move {
+    let stock = |asked: ToolState<Asked>, StockRequest { product }: StockRequest| async move {
         let in_stock = match product.as_str() {
             "chairs" => 7,
             "tables" => 2,

@@ -25,7 +25,7 @@ pub use rockbot_core::content::{Content, MediaPart};
 pub use rockbot_core::messaging::{
     Bus, HandlerError, Message, MessageContext, MessageEnvelope, MessageHandler, MessagePublisher, MessagePublisherExt,
 };
-pub use rockbot_core::tool::{Effect, Json, State, Tool, ToolError, stateful_tool, tool};
+pub use rockbot_core::tool::{Effect, JsonOutput, Tool, ToolError, ToolState, stateful_tool, tool};
 pub use rockbot_core::turn::{Budget, BusyPolicy, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
 pub use rockbot_core::user::UserProxy;
 pub use rockbot_core::{BoxError, CallContext, SessionId};

@@ -31,7 +31,7 @@ pub(crate) fn all(root: PathBuf) -> [Tool; 3] {
     [now.pure().own_output(), calculator().own_output(), read_file]
 }
 
-async fn read_file(root: State<PathBuf>, args: ReadFile) -> Result<String, ToolError> {
+async fn read_file(root: ToolState<PathBuf>, args: ReadFile) -> Result<String, ToolError> {
     let shown = args.path.display().to_string();
     let failed = |problem: &str| ToolError::execution_failed(format!("`{shown}` cannot be read: {problem}"));
     let path = below(&root, &args.path).map_err(|error| failed(&error))?;

@@ -70,7 +70,7 @@ impl ContextSource for NoteCount {
 }
 
 // Any error may leave a tool with `?`: the model reads it. A `ToolError` also carries the kind of error.
-async fn take_note(file: State<PathBuf>, note: TakeNote) -> Result<&'static str, BoxError> {
+async fn take_note(file: ToolState<PathBuf>, note: TakeNote) -> Result<&'static str, BoxError> {
     if note.text.len() > MAX_NOTE {
         let problem = format!("a note has up to {MAX_NOTE} bytes: write it shorter");
         return Err(ToolError::invalid_arguments(problem).into());
@@ -81,7 +81,7 @@ async fn take_note(file: State<PathBuf>, note: TakeNote) -> Result<&'static str,
     Ok("Noted.")
 }
 
-async fn read_notes(file: State<PathBuf>, _: ReadNotes) -> Result<String, BoxError> {
+async fn read_notes(file: ToolState<PathBuf>, _: ReadNotes) -> Result<String, BoxError> {
     match std::fs::read_to_string(&*file) {
         Ok(notes) => Ok(notes),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok("There are no notes.".to_owned()),

@@ -41,7 +41,7 @@ pub(crate) fn tools() -> [Tool; 3] {
     [search, add, count]
 }
 
-async fn search(notes: State<Notes>, search: SearchNotes) -> String {
+async fn search(notes: ToolState<Notes>, search: SearchNotes) -> String {
     let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
     let wanted = search.text.unwrap_or_default();
     let found: Vec<_> = notes.iter().filter(|note| note.contains(&wanted)).cloned().collect();
@@ -51,7 +51,7 @@ async fn search(notes: State<Notes>, search: SearchNotes) -> String {
     }
 }
 
-async fn add(notes: State<Notes>, note: AddNote) -> &'static str {
+async fn add(notes: ToolState<Notes>, note: AddNote) -> &'static str {
     let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
     if notes.len() == MAX_NOTES {
         notes.remove(0);

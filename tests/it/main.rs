@@ -72,6 +72,7 @@ mod outside_text;
 mod parallel;
 mod pending_tools;
 mod pipeline;
+mod prelude;
 mod profile;
 #[cfg(feature = "pulsar")]
 mod programs_over_pulsar;

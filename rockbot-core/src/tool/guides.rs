@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{State, Tool, ToolError, ToolGuide, stateful_tool};
+use super::{Tool, ToolError, ToolGuide, ToolState, stateful_tool};
 use crate::ToolName;
 
 /// Maximum number of guide names in an error message.
@@ -83,8 +83,8 @@ impl ToolGuides {
 
     /// Returns the tools `list_tool_guides` and `get_tool_guide`. Both are pure.
     pub fn tools(&self) -> [Tool; 2] {
-        let list = |guides: State<Self>, _: ListToolGuides| async move { list(&guides.snapshot()) };
-        let get = |guides: State<Self>, GetToolGuide { name }| async move { get(&guides.snapshot(), &name) };
+        let list = |guides: ToolState<Self>, _: ListToolGuides| async move { list(&guides.snapshot()) };
+        let get = |guides: ToolState<Self>, GetToolGuide { name }| async move { get(&guides.snapshot(), &name) };
         [
             stateful_tool("list_tool_guides", self.clone(), list).pure(),
             stateful_tool("get_tool_guide", self.clone(), get).pure(),

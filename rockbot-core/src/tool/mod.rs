@@ -70,4 +70,4 @@ pub use remote::{RemoteToolExecutor, remote_tool};
 pub use schema::schema_of;
 pub(crate) use schema::unordered_schema_of;
 pub use translator::CallTranslator;
-pub use typed::{IntoToolOutput, Json, State, StatefulToolFn, ToolFn, stateful_tool, tool};
+pub use typed::{IntoToolOutput, JsonOutput, StatefulToolFn, ToolFn, ToolState, stateful_tool, tool};

@@ -6,7 +6,7 @@ use rockbot_core::content::{ContentPart, Provenance};
 use rockbot_core::store::{
     Access, ChunkKeys, Namespace, StorePath, WorkingEntry, WorkingMemory, WorkingMemoryError, is_result_entry,
 };
-use rockbot_core::tool::{State, Tool, ToolError, ToolGroup, stateful_tool};
+use rockbot_core::tool::{Tool, ToolError, ToolGroup, ToolState, stateful_tool};
 use rockbot_core::trust::Label;
 use rockbot_core::{CallContext, Principal};
 use schemars::JsonSchema;
@@ -52,7 +52,11 @@ struct Read {
     offset: usize,
 }
 
-async fn read(memory: State<Arc<dyn WorkingMemory>>, args: Read, cx: CallContext) -> Result<ContentPart, ToolError> {
+async fn read(
+    memory: ToolState<Arc<dyn WorkingMemory>>,
+    args: Read,
+    cx: CallContext,
+) -> Result<ContentPart, ToolError> {
     let key = resolve(&args.key, &cx)?;
     let entry = memory.get(cx.principal(), &key).await.map_err(unreadable)?;
     let entry = entry.ok_or_else(|| missing(&key))?;
@@ -93,7 +97,7 @@ struct Searched {
     indexes: Arc<IndexCache>,
 }
 
-async fn search(searched: State<Searched>, args: Search, cx: CallContext) -> Result<ContentPart, ToolError> {
+async fn search(searched: ToolState<Searched>, args: Search, cx: CallContext) -> Result<ContentPart, ToolError> {
     let key = args.key.as_deref().map(|key| resolve(key, &cx)).transpose()?;
     let chunks = chunks(&*searched.memory, cx.principal(), key.as_ref(), &cx)
         .await

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rockbot_core::ToolName;
 use rockbot_core::tool::{
-    InMemoryToolRegistry, Owner, State, Tool, ToolEntry, ToolError, ToolRegistry, ToolSnapshot, stateful_tool,
+    InMemoryToolRegistry, Owner, Tool, ToolEntry, ToolError, ToolRegistry, ToolSnapshot, ToolState, stateful_tool,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -55,7 +55,7 @@ pub(super) fn group_of(arguments: &str) -> Option<ToolName> {
     Some(arguments.group.trim().into())
 }
 
-async fn activate(tools: State<Arc<ToolSnapshot>>, arguments: ActivateTools) -> Result<String, ToolError> {
+async fn activate(tools: ToolState<Arc<ToolSnapshot>>, arguments: ActivateTools) -> Result<String, ToolError> {
     let groups = tools.groups();
     let name = arguments.group.trim();
     let Some(group) = groups.iter().find(|group| group.name == name) else {

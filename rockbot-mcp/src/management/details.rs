@@ -1,6 +1,6 @@
 //! `mcp_get_service_details`: the tools of a server with their schemas.
 
-use rockbot_core::tool::{Json, State, Tool, ToolError, stateful_tool};
+use rockbot_core::tool::{JsonOutput, Tool, ToolError, ToolState, stateful_tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,7 +48,10 @@ pub(super) fn tool(servers: &McpServers) -> Tool {
     stateful_tool("mcp_get_service_details", servers.clone(), details).pure()
 }
 
-async fn details(servers: State<McpServers>, args: GetServiceDetails) -> Result<Json<Vec<Entry>>, ToolError> {
+async fn details(
+    servers: ToolState<McpServers>,
+    args: GetServiceDetails,
+) -> Result<JsonOutput<Vec<Entry>>, ToolError> {
     let service = service(&servers, &args.server_name)?;
     let entry = |tool: ListedTool| {
         Entry::Tool(Details {
@@ -59,12 +62,12 @@ async fn details(servers: State<McpServers>, args: GetServiceDetails) -> Result<
         })
     };
     if let Some(name) = args.tool_name.as_deref().filter(|name| !name.trim().is_empty()) {
-        return Ok(Json(vec![entry(listed(&service, name)?)]));
+        return Ok(JsonOutput(vec![entry(listed(&service, name)?)]));
     }
     let state = service.state.borrow().clone();
     let tools = state.tools.iter().cloned().map(entry);
     let left_out = state.left_out.iter().map(|left_out| Entry::LeftOut {
         left_out: left_out.what.clone(),
     });
-    Ok(Json(tools.chain(left_out).collect()))
+    Ok(JsonOutput(tools.chain(left_out).collect()))
 }

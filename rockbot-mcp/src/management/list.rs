@@ -1,6 +1,6 @@
 //! `mcp_list_services`: the servers of the local index.
 
-use rockbot_core::tool::{Json, State, Tool, ToolError, stateful_tool};
+use rockbot_core::tool::{JsonOutput, Tool, ToolError, ToolState, stateful_tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,9 +37,9 @@ pub(super) fn tool(servers: &McpServers) -> Tool {
     stateful_tool("mcp_list_services", servers.clone(), list).pure()
 }
 
-async fn list(servers: State<McpServers>, _: ListServices) -> Result<Json<Vec<Summary>>, ToolError> {
+async fn list(servers: ToolState<McpServers>, _: ListServices) -> Result<JsonOutput<Vec<Summary>>, ToolError> {
     let services = running(&servers)?.bridge.all();
-    Ok(Json(services.iter().map(|service| summary(service)).collect()))
+    Ok(JsonOutput(services.iter().map(|service| summary(service)).collect()))
 }
 
 fn summary(service: &Service) -> Summary {

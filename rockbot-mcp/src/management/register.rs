@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rockbot_core::support::one_line;
-use rockbot_core::tool::{State, Tool, ToolError, ToolErrorCode, stateful_tool};
+use rockbot_core::tool::{Tool, ToolError, ToolErrorCode, ToolState, stateful_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub(super) fn tools(servers: &McpServers, hosts: &[String]) -> [Tool; 2] {
     ]
 }
 
-async fn register(registrar: State<Registrar>, args: RegisterServer) -> Result<String, ToolError> {
+async fn register(registrar: ToolState<Registrar>, args: RegisterServer) -> Result<String, ToolError> {
     if args.command.is_some() {
         let refused = "programs cannot be started by a tool: ask the user to add the server to the configuration";
         return Err(ToolError::new(ToolErrorCode::Denied, refused));
@@ -88,7 +88,7 @@ fn admit(hosts: &[String], url: &str) -> Result<(), ToolError> {
     Err(ToolError::new(ToolErrorCode::Denied, refused))
 }
 
-async fn unregister(servers: State<McpServers>, args: UnregisterServer) -> Result<String, ToolError> {
+async fn unregister(servers: ToolState<McpServers>, args: UnregisterServer) -> Result<String, ToolError> {
     unregister_server(&servers, &args.server_name)
 }
 

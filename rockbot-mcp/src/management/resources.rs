@@ -7,7 +7,7 @@ use rmcp::service::ServiceError;
 use rockbot_core::CallContext;
 use rockbot_core::content::Content;
 use rockbot_core::support::{defused, one_line};
-use rockbot_core::tool::{Json, State, Tool, ToolError, stateful_tool};
+use rockbot_core::tool::{JsonOutput, Tool, ToolError, ToolState, stateful_tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -76,10 +76,14 @@ pub(super) fn tools(servers: &McpServers) -> [Tool; 3] {
     ]
 }
 
-async fn list(servers: State<McpServers>, args: ListResources, cx: CallContext) -> Result<Json<Offers>, ToolError> {
+async fn list(
+    servers: ToolState<McpServers>,
+    args: ListResources,
+    cx: CallContext,
+) -> Result<JsonOutput<Offers>, ToolError> {
     let service = service(&servers, &args.server_name)?;
     if let Some(link) = service.bridged() {
-        return listed_by(&link, &args, &cx).await.map(Json);
+        return listed_by(&link, &args, &cx).await.map(JsonOutput);
     }
     let peer = connected(&service).await?.peer.clone();
     let limit = service.server.time_limit;
@@ -108,10 +112,10 @@ async fn list(servers: State<McpServers>, args: ListResources, cx: CallContext) 
             .filter_map(|prompt| offer(None, &prompt.name, prompt.description.as_deref()))
             .collect();
     }
-    Ok(Json(offers))
+    Ok(JsonOutput(offers))
 }
 
-async fn read(servers: State<McpServers>, args: ReadResource, cx: CallContext) -> Result<Content, ToolError> {
+async fn read(servers: ToolState<McpServers>, args: ReadResource, cx: CallContext) -> Result<Content, ToolError> {
     let service = service(&servers, &args.server_name)?;
     if let Some(link) = service.bridged() {
         return link.forward("mcp_read_resource", json!(args), &cx).await;
@@ -128,7 +132,7 @@ async fn read(servers: State<McpServers>, args: ReadResource, cx: CallContext) -
     Ok(content)
 }
 
-async fn prompt(servers: State<McpServers>, args: GetPrompt, cx: CallContext) -> Result<Content, ToolError> {
+async fn prompt(servers: ToolState<McpServers>, args: GetPrompt, cx: CallContext) -> Result<Content, ToolError> {
     let service = service(&servers, &args.server_name)?;
     if let Some(link) = service.bridged() {
         return link.forward("mcp_get_prompt", json!(args), &cx).await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rockbot_core::content::{Content, Provenance};
 use rockbot_core::store::{LongTermMemory, LongTermMemoryExt, MemoryEntry, MemoryQuery, Remembered};
 use rockbot_core::support::one_line;
-use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
+use rockbot_core::tool::{Tool, ToolError, ToolState, stateful_tool};
 use rockbot_core::trust::{Label, Trust};
 use rockbot_core::{CallContext, IdSource, MemoryId, Timestamp};
 use schemars::JsonSchema;
@@ -86,7 +86,7 @@ async fn is_of_trusted(memory: &dyn LongTermMemory, arguments: &str, cx: &CallCo
     }
 }
 
-async fn save(this: State<LongTermTools>, args: SaveMemory, cx: CallContext) -> Result<Content, ToolError> {
+async fn save(this: ToolState<LongTermTools>, args: SaveMemory, cx: CallContext) -> Result<Content, ToolError> {
     let corrected = args.id.as_deref().map(str::trim).filter(|id| !id.is_empty());
     if let Some(id) = corrected {
         return this.correct(&MemoryId::from(id), args.content.trim(), &cx).await;
@@ -189,7 +189,7 @@ struct SearchMemory {
     with_archived: bool,
 }
 
-async fn search(this: State<LongTermTools>, args: SearchMemory, cx: CallContext) -> Result<Content, ToolError> {
+async fn search(this: ToolState<LongTermTools>, args: SearchMemory, cx: CallContext) -> Result<Content, ToolError> {
     let lists_all = args.query.trim().is_empty() && args.category.is_none() && args.source.is_none();
     let mut query = MemoryQuery::new(args.query)
         .with_category(category(args.category.as_deref())?)
@@ -267,7 +267,7 @@ struct ArchiveMemory {
     reason: Option<String>,
 }
 
-async fn archive(this: State<LongTermTools>, args: ArchiveMemory, cx: CallContext) -> Result<Content, ToolError> {
+async fn archive(this: ToolState<LongTermTools>, args: ArchiveMemory, cx: CallContext) -> Result<Content, ToolError> {
     let id = MemoryId::from(args.id.as_str());
     let entry = this.memory.get(cx.principal(), &id).await.map_err(failed)?;
     let entry = entry.ok_or_else(|| missing(&id))?;
@@ -288,7 +288,7 @@ struct RestoreMemory {
     id: String,
 }
 
-async fn restore(this: State<LongTermTools>, args: RestoreMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn restore(this: ToolState<LongTermTools>, args: RestoreMemory, cx: CallContext) -> Result<String, ToolError> {
     let id = MemoryId::from(args.id.as_str());
     let entry = this.memory.get(cx.principal(), &id).await.map_err(failed)?;
     let entry = entry.ok_or_else(|| missing(&id))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rockbot_core::CallContext;
 use rockbot_core::content::Provenance;
 use rockbot_core::store::{Rule, RulesStore, StoreError};
-use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
+use rockbot_core::tool::{Tool, ToolError, ToolState, stateful_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -85,7 +85,7 @@ fn changes(arguments: &str) -> bool {
     parsed.is_ok_and(|args| Rule::new(&args.add).is_some() || Rule::new(&args.remove).is_some())
 }
 
-async fn change(this: State<RuleTools>, args: ChangeRules, cx: CallContext) -> Result<String, ToolError> {
+async fn change(this: ToolState<RuleTools>, args: ChangeRules, cx: CallContext) -> Result<String, ToolError> {
     let (add, remove) = (Rule::new(&args.add), Rule::new(&args.remove));
     if add.is_none() && remove.is_none() {
         return this.shown(&cx).await;
@@ -117,7 +117,7 @@ struct SetTimezone {
     timezone_id: String,
 }
 
-async fn set_time_zone(this: State<RuleTools>, args: SetTimezone, cx: CallContext) -> Result<String, ToolError> {
+async fn set_time_zone(this: ToolState<RuleTools>, args: SetTimezone, cx: CallContext) -> Result<String, ToolError> {
     may_change(&cx)?;
     let zone = time_zone::find(&args.timezone_id).map_err(|error| invalid(&error).with_source(error))?;
     let kept = this.rules.set_time_zone(cx.principal(), zone.name()).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rockbot_core::content::{Content, Provenance};
 use rockbot_core::store::{Skill, StorePath};
 use rockbot_core::support::{indented, one_line};
-use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
+use rockbot_core::tool::{Tool, ToolError, ToolState, stateful_tool};
 use rockbot_core::{CallContext, IdSource, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -85,7 +85,7 @@ struct GetSkill {
     file: Option<String>,
 }
 
-async fn get(this: State<SkillTools>, args: GetSkill, cx: CallContext) -> Result<Content, ToolError> {
+async fn get(this: ToolState<SkillTools>, args: GetSkill, cx: CallContext) -> Result<Content, ToolError> {
     if args.name.trim().is_empty() {
         return this.index(&cx).await;
     }
@@ -140,7 +140,7 @@ struct SaveSkill {
     content: String,
 }
 
-async fn save(this: State<SkillTools>, args: SaveSkill, cx: CallContext) -> Result<Content, ToolError> {
+async fn save(this: ToolState<SkillTools>, args: SaveSkill, cx: CallContext) -> Result<Content, ToolError> {
     let name = path(&args.name)?;
     if args.content.trim().is_empty() {
         return Err(ToolError::invalid_arguments("content is empty: say how it is done"));
@@ -188,7 +188,7 @@ struct EditSkill {
     replace_all: bool,
 }
 
-async fn edit(this: State<SkillTools>, args: EditSkill, cx: CallContext) -> Result<String, ToolError> {
+async fn edit(this: ToolState<SkillTools>, args: EditSkill, cx: CallContext) -> Result<String, ToolError> {
     let name = path(&args.name)?;
     let (now, origin) = (this.service.clock.now(), origin(&cx));
     let change = |before: Option<Arc<Skill>>| {
@@ -227,7 +227,7 @@ struct DeleteSkill {
     name: String,
 }
 
-async fn delete(this: State<SkillTools>, args: DeleteSkill, cx: CallContext) -> Result<Content, ToolError> {
+async fn delete(this: ToolState<SkillTools>, args: DeleteSkill, cx: CallContext) -> Result<Content, ToolError> {
     let now = this.service.clock.now();
     this.archive(&args.name, Some(now), &cx).await?;
     this.index(&cx).await
@@ -240,7 +240,7 @@ struct RestoreSkill {
     name: String,
 }
 
-async fn restore(this: State<SkillTools>, args: RestoreSkill, cx: CallContext) -> Result<Content, ToolError> {
+async fn restore(this: ToolState<SkillTools>, args: RestoreSkill, cx: CallContext) -> Result<Content, ToolError> {
     this.archive(&args.name, None, &cx).await?;
     this.index(&cx).await
 }

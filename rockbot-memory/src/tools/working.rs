@@ -9,7 +9,7 @@ use rockbot_core::store::{
     Access, DEFAULT_TTL, Namespace, StorePath, WorkingEntry, WorkingMemory, WorkingMemoryError, WorkingNote,
 };
 use rockbot_core::support::one_line;
-use rockbot_core::tool::{State, Tool, ToolError, ToolGroup, stateful_tool};
+use rockbot_core::tool::{Tool, ToolError, ToolGroup, ToolState, stateful_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -76,7 +76,7 @@ struct SaveToWorkingMemory {
     tags: Option<String>,
 }
 
-async fn save(this: State<WorkingTools>, args: SaveToWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
+async fn save(this: ToolState<WorkingTools>, args: SaveToWorkingMemory, cx: CallContext) -> Result<String, ToolError> {
     let key = reach(&args.key, Access::Full, &cx)?;
     let minutes = args
         .ttl_minutes
@@ -99,7 +99,7 @@ struct ListWorkingMemory {
     namespace: Option<String>,
 }
 
-async fn list(this: State<WorkingTools>, args: ListWorkingMemory, cx: CallContext) -> Result<Content, ToolError> {
+async fn list(this: ToolState<WorkingTools>, args: ListWorkingMemory, cx: CallContext) -> Result<Content, ToolError> {
     let entries = this.entries(args.namespace.as_deref(), &cx).await?;
     let mut shown = Shown::default();
     for entry in entries.iter().take(MAX_LISTED) {
@@ -131,7 +131,11 @@ struct SearchWorkingMemory {
     namespace: Option<String>,
 }
 
-async fn search(this: State<WorkingTools>, args: SearchWorkingMemory, cx: CallContext) -> Result<Content, ToolError> {
+async fn search(
+    this: ToolState<WorkingTools>,
+    args: SearchWorkingMemory,
+    cx: CallContext,
+) -> Result<Content, ToolError> {
     let (category, tags) = (category(args.category.as_deref())?, tags(args.tags.as_deref()));
     let folder = folder(args.namespace.as_deref(), &cx)?;
     let found = this
@@ -170,7 +174,7 @@ struct EditWorkingMemory {
     replace_all: bool,
 }
 
-async fn edit(this: State<WorkingTools>, args: EditWorkingMemory, cx: CallContext) -> Result<Content, ToolError> {
+async fn edit(this: ToolState<WorkingTools>, args: EditWorkingMemory, cx: CallContext) -> Result<Content, ToolError> {
     let key = reach(&args.key, Access::Full, &cx)?;
     let entry = this.memory.get(cx.principal(), &key).await.map_err(refused)?;
     let entry = entry.ok_or_else(|| missing(&key))?;
@@ -197,7 +201,7 @@ struct DeleteFromWorkingMemory {
 }
 
 async fn delete(
-    this: State<WorkingTools>,
+    this: ToolState<WorkingTools>,
     args: DeleteFromWorkingMemory,
     cx: CallContext,
 ) -> Result<String, ToolError> {

@@ -11,8 +11,8 @@ use std::future::Future;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-pub use function::{State, StatefulToolFn, ToolFn};
-pub use output::{IntoToolOutput, Json};
+pub use function::{StatefulToolFn, ToolFn, ToolState};
+pub use output::{IntoToolOutput, JsonOutput};
 
 use super::Tool;
 use crate::CallContext;
@@ -23,7 +23,7 @@ use executor::typed;
 /// `run` is an async closure or an `async fn` of the arguments, or of the arguments and the [`CallContext`]. The
 /// arguments are a struct that derives `serde::Deserialize` and `schemars::JsonSchema`: its doc comment becomes the
 /// description of the tool, those of its fields the descriptions of the arguments. `run` returns text, a number, a
-/// [`Json`] value, or a `Result` of one of these: see [`IntoToolOutput`].
+/// [`JsonOutput`] value, or a `Result` of one of these: see [`IntoToolOutput`].
 ///
 /// A tool is [`Effect::Mutating`](super::Effect::Mutating) unless a setter says otherwise, such as [`Tool::pure`].
 ///
@@ -60,18 +60,18 @@ where
 
 /// Creates a tool as [`tool`] does, with a `state` that all its calls share.
 ///
-/// `run` is an async closure or an `async fn` of the [`State`] and the arguments, or of these and the
+/// `run` is an async closure or an `async fn` of the [`ToolState`] and the arguments, or of these and the
 /// [`CallContext`]. Use it for clients, pools, caches and counters; the state needs no `Arc` of its own.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering};
-/// use rockbot_core::tool::{stateful_tool, State};
+/// use rockbot_core::tool::{stateful_tool, ToolState};
 ///
 /// /// Counts how often it was called.
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Count {}
 ///
-/// let count = stateful_tool("count", AtomicU32::new(0), |calls: State<AtomicU32>, _: Count| async move {
+/// let count = stateful_tool("count", AtomicU32::new(0), |calls: ToolState<AtomicU32>, _: Count| async move {
 ///     (calls.fetch_add(1, Ordering::Relaxed) + 1).to_string()
 /// });
 /// ```
@@ -82,6 +82,6 @@ where
     F: StatefulToolFn<S, A, M>,
     F::Running: Future<Output: IntoToolOutput> + Send + 'static,
 {
-    let state = State::new(state);
+    let state = ToolState::new(state);
     typed(name, move |args, cx: &CallContext| run.start(state.clone(), args, cx))
 }

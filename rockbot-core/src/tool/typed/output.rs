@@ -6,7 +6,7 @@ use crate::BoxError;
 use crate::content::{Content, ContentPart};
 use crate::tool::ToolError;
 
-/// A value that a tool may return: text, a number, a `bool`, [`Json`], [`Content`] with images and files, or a `Result`
+/// A value that a tool may return: text, a number, a `bool`, [`JsonOutput`], [`Content`] with images and files, or a `Result`
 /// of one of these. `()` reads `done`.
 ///
 /// ```
@@ -48,7 +48,7 @@ use crate::tool::ToolError;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool's output",
     label = "the model cannot read `{Self}`",
-    note = "return text, a number, `Json(value)`, `Content`, or a `Result` of these"
+    note = "return text, a number, `JsonOutput(value)`, `Content`, or a `Result` of these"
 )]
 pub trait IntoToolOutput {
     /// Converts the value into the content that the model reads.
@@ -111,15 +111,15 @@ impl<T: IntoToolOutput, E: Into<BoxError>> IntoToolOutput for Result<T, E> {
 /// A tool's output that the model reads as JSON.
 ///
 /// ```
-/// use rockbot_core::tool::{IntoToolOutput as _, Json};
+/// use rockbot_core::tool::{IntoToolOutput as _, JsonOutput};
 ///
-/// assert_eq!(Json([1, 2]).into_tool_output()?, "[1,2]");
+/// assert_eq!(JsonOutput([1, 2]).into_tool_output()?, "[1,2]");
 /// # Ok::<(), rockbot_core::tool::ToolError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Json<T>(pub T);
+pub struct JsonOutput<T>(pub T);
 
-impl<T: Serialize> IntoToolOutput for Json<T> {
+impl<T: Serialize> IntoToolOutput for JsonOutput<T> {
     fn into_tool_output(self) -> Result<Content, ToolError> {
         serde_json::to_string(&self.0).map(Content::from).map_err(|error| {
             ToolError::execution_failed("the tool's output cannot be written as JSON").with_source(error)

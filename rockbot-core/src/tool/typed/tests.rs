@@ -111,7 +111,7 @@ async fn calls_share_the_state() {
     let tool = stateful_tool(
         "book",
         AtomicU32::new(0),
-        |sum: State<AtomicU32>, args: Book| async move {
+        |sum: ToolState<AtomicU32>, args: Book| async move {
             let guests = u32::from(args.guests);
             (sum.fetch_add(guests, Ordering::Relaxed) + guests).to_string()
         },
@@ -122,7 +122,7 @@ async fn calls_share_the_state() {
 
 #[tokio::test]
 async fn a_stateful_tool_gets_the_context_too() {
-    let run = |sum: State<u32>, args: Book, cx: CallContext| async move {
+    let run = |sum: ToolState<u32>, args: Book, cx: CallContext| async move {
         format!("{} for {}", *sum + u32::from(args.guests), cx.session())
     };
     let output = call_as(
@@ -150,7 +150,7 @@ async fn numbers_truths_and_nothing_are_outputs() {
 #[tokio::test]
 async fn output_can_be_json() {
     let tool = tool("book", |args: Book| async move {
-        Ok::<_, BoxError>(Json(json!({"guests": args.guests})))
+        Ok::<_, BoxError>(JsonOutput(json!({"guests": args.guests})))
     });
     assert_eq!(call(&tool, r#"{"guests": 2}"#).await.unwrap(), r#"{"guests":2}"#);
 }
@@ -188,7 +188,7 @@ async fn wrong_arguments_are_explained_and_the_tool_is_not_called() {
     let tool = stateful_tool(
         "book",
         AtomicU32::new(0),
-        |calls: State<AtomicU32>, _: Book| async move { calls.fetch_add(1, Ordering::Relaxed).to_string() },
+        |calls: ToolState<AtomicU32>, _: Book| async move { calls.fetch_add(1, Ordering::Relaxed).to_string() },
     );
     let expected = "\nExpected: {\"dishes\"?: string[], \"guests\": integer (0..=255)}\n\
         Call the tool again with corrected arguments.";
@@ -243,7 +243,7 @@ fn red() -> String {
 
 #[tokio::test]
 async fn what_the_schema_says_beyond_the_types_is_checked_and_the_tool_is_not_called() {
-    let run = |calls: State<AtomicU32>, args: Order| async move {
+    let run = |calls: ToolState<AtomicU32>, args: Order| async move {
         calls.fetch_add(1, Ordering::Relaxed);
         format!("{} {} {}", args.count, args.code, args.colour)
     };

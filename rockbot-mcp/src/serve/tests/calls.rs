@@ -12,7 +12,7 @@ use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use rockbot_core::CallContext;
 use rockbot_core::content::{Content, MediaPart};
 use rockbot_core::context::{Origin, Trust};
-use rockbot_core::tool::{Effect, Owner, State, Tool, ToolError, ToolRegistry as _, stateful_tool, tool};
+use rockbot_core::tool::{Effect, Owner, Tool, ToolError, ToolRegistry as _, ToolState, stateful_tool, tool};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -185,7 +185,7 @@ async fn a_cancelled_call_learns_of_it() {
     let wait = stateful_tool(
         "wait",
         ended,
-        |ended: State<mpsc::Sender<()>>, _: Nothing, cx: CallContext| async move {
+        |ended: ToolState<mpsc::Sender<()>>, _: Nothing, cx: CallContext| async move {
             cx.cancellation().cancelled().await;
             ended.send(()).await.unwrap();
             "cancelled"

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rockbot_core::CallContext;
-use rockbot_core::tool::{State, ToolError};
+use rockbot_core::tool::{ToolError, ToolState};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -22,7 +22,11 @@ pub(super) struct FileWrite {
     content: String,
 }
 
-pub(super) async fn write(this: State<FileState>, arguments: FileWrite, cx: CallContext) -> Result<String, ToolError> {
+pub(super) async fn write(
+    this: ToolState<FileState>,
+    arguments: FileWrite,
+    cx: CallContext,
+) -> Result<String, ToolError> {
     let path = FilePath::of_change(&arguments.path).map_err(|error| invalid(&error))?;
     let _changing = this.changing.clone().lock_owned().await;
     let of_file = path.clone();
@@ -62,7 +66,11 @@ pub(super) struct FileEdit {
     replace_all: bool,
 }
 
-pub(super) async fn edit(this: State<FileState>, arguments: FileEdit, cx: CallContext) -> Result<String, ToolError> {
+pub(super) async fn edit(
+    this: ToolState<FileState>,
+    arguments: FileEdit,
+    cx: CallContext,
+) -> Result<String, ToolError> {
     let path = FilePath::of_change(&arguments.path).map_err(|error| invalid(&error))?;
     let _changing = this.changing.clone().lock_owned().await;
     let of_file = path.clone();
@@ -90,7 +98,7 @@ pub(super) struct FileDelete {
     path: String,
 }
 
-pub(super) async fn delete(this: State<FileState>, arguments: FileDelete) -> Result<String, ToolError> {
+pub(super) async fn delete(this: ToolState<FileState>, arguments: FileDelete) -> Result<String, ToolError> {
     let path = FilePath::of_change(&arguments.path).map_err(|error| invalid(&error))?;
     let _changing = this.changing.clone().lock_owned().await;
     let of_file = path.clone();

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use rockbot_core::CallContext;
-use rockbot_core::tool::{State, ToolError};
+use rockbot_core::tool::{ToolError, ToolState};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -38,7 +38,11 @@ pub(super) struct FileRead {
     limit: Option<usize>,
 }
 
-pub(super) async fn read(this: State<FileState>, arguments: FileRead, cx: CallContext) -> Result<String, ToolError> {
+pub(super) async fn read(
+    this: ToolState<FileState>,
+    arguments: FileRead,
+    cx: CallContext,
+) -> Result<String, ToolError> {
     let path = FilePath::parse(&arguments.path).map_err(|error| invalid(&error))?;
     let of_file = path.clone();
     let (version, text) = this
@@ -99,7 +103,7 @@ pub(super) struct FileList {
     prefix: Option<String>,
 }
 
-pub(super) async fn list(this: State<FileState>, arguments: FileList) -> Result<String, ToolError> {
+pub(super) async fn list(this: ToolState<FileState>, arguments: FileList) -> Result<String, ToolError> {
     let prefix = arguments.prefix.unwrap_or_default();
     let (files, is_cut) = this
         .blocking(move |folder| folder.list(&prefix).map_err(|error| listing_failed(&error)))
@@ -127,7 +131,7 @@ pub(super) struct FileSearch {
     prefix: Option<String>,
 }
 
-pub(super) async fn search(this: State<FileState>, arguments: FileSearch) -> Result<String, ToolError> {
+pub(super) async fn search(this: ToolState<FileState>, arguments: FileSearch) -> Result<String, ToolError> {
     let query = arguments.query.to_lowercase();
     if query.trim().is_empty() {
         return Err(ToolError::invalid_arguments(

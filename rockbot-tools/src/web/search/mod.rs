@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use rockbot_core::content::{Content, ContentPart, Provenance};
-use rockbot_core::tool::{State, Tool, ToolError, stateful_tool};
+use rockbot_core::tool::{Tool, ToolError, ToolState, stateful_tool};
 use rockbot_core::trust::Trust;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -62,7 +62,7 @@ pub(super) fn tool(provider: Arc<dyn SearchProvider>, count: usize) -> Tool {
         .pure()
 }
 
-async fn search(this: State<WebSearch>, arguments: Arguments) -> Result<Content, ToolError> {
+async fn search(this: ToolState<WebSearch>, arguments: Arguments) -> Result<Content, ToolError> {
     let query = one_line(&arguments.query);
     let query: String = query.chars().take(MAX_QUERY).collect();
     if query.is_empty() {

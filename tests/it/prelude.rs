@@ -1,0 +1,30 @@
+//! The prelude beside the names of other crates that a program imports.
+
+use rockbot::prelude::*;
+use web::*;
+
+/// Names of extractors and responses, as web frameworks export them.
+mod web {
+    pub struct State<S>(pub S);
+    pub struct Json<T>(pub T);
+    pub struct Path<T>(pub T);
+    pub struct Query<T>(pub T);
+    pub struct Extension<T>(pub T);
+}
+
+#[test]
+fn the_prelude_takes_no_name_of_a_web_framework() {
+    let State(state) = State("state");
+    let (Json(body), Path(path), Query(query)) = (Json(1), Path("id"), Query("q"));
+    let Extension(user) = Extension("ann");
+    assert_eq!((state, body, path, query, user), ("state", 1, "id", "q", "ann"));
+
+    /// Counts.
+    #[derive(Deserialize, JsonSchema)]
+    #[schemars(crate = "schemars")]
+    struct Count {}
+    let count = stateful_tool("count", 1, |start: ToolState<u32>, _: Count| async move {
+        JsonOutput([*start])
+    });
+    assert_eq!(count.registration.name.as_str(), "count");
+}

@@ -3,8 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::store::StoreErrorKind;
-
 /// The error of a file or folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -70,17 +68,6 @@ impl FileError {
             tried,
             path: path.to_owned(),
             cause,
-        }
-    }
-}
-
-impl From<&FileError> for StoreErrorKind {
-    fn from(error: &FileError) -> Self {
-        match error {
-            FileError::Io { cause, .. } => Self::from(cause),
-            FileError::Locked(_) => Self::Locked,
-            FileError::NotDurable { .. } => Self::NotDurable,
-            FileError::NotPlain(_) | FileError::TooLarge { .. } => Self::Damaged,
         }
     }
 }

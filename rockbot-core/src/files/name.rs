@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use crate::store::StoreErrorKind;
-
 /// Maximum length of an id that can name a file, in bytes.
 pub const MAX_ID_BYTES: usize = 1024;
 
@@ -20,12 +18,6 @@ const JOINT: &str = "+/+";
 pub struct IdTooLong {
     /// Length of the id, in bytes.
     pub len: usize,
-}
-
-impl From<&IdTooLong> for StoreErrorKind {
-    fn from(_: &IdTooLong) -> Self {
-        Self::Invalid
-    }
 }
 
 /// Encodes `id` as a file name, without an ending: the id itself if it consists of `a-z`, `0-9`, `_`, `-` and

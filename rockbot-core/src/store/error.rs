@@ -1,9 +1,16 @@
 //! The error of all stores: what failed, of which kind, and why.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
+use std::iter::successors;
 
 use crate::BoxError;
+#[cfg(feature = "files")]
+use crate::files::{FileError, IdTooLong};
+
+/// Maximum number of sources of an error that are searched for its kind.
+const MAX_SOURCES: usize = 16;
 
 /// The error of a store that cannot be read or written.
 ///
@@ -14,8 +21,8 @@ use crate::BoxError;
 ///
 /// # Examples
 ///
-/// An implementation of a store reports an error of its own with a kind that it chooses, and an error of the system
-/// below with the kind that follows from it:
+/// An implementation of a store reports an error of its own, or of a database whose errors it can tell apart, with a
+/// kind that it chooses. For any other error of the system below, the kind follows from the error:
 ///
 /// ```
 /// use std::io;
@@ -23,6 +30,10 @@ use crate::BoxError;
 ///
 /// let closed = StoreError::new(StoreErrorKind::Closed, "the store is closed; open it again");
 /// assert_eq!(closed.kind(), StoreErrorKind::Closed);
+///
+/// let deadlock = "deadlock detected";
+/// let passing = StoreError::new(StoreErrorKind::Unavailable, "a memory cannot be written").with_cause(deadlock);
+/// assert!(passing.retry_helps());
 ///
 /// let full = StoreError::caused_by("a memory cannot be written", io::Error::from(io::ErrorKind::StorageFull));
 /// assert_eq!(full.kind(), StoreErrorKind::Full);
@@ -55,7 +66,10 @@ pub enum StoreErrorKind {
     Invalid,
     /// The change was made and is visible, but the disk could not confirm it: a power failure may undo it.
     NotDurable,
-    /// The operating system, or the database below the store, refused an operation.
+    /// The system below the store cannot serve the call now, and may a little later: a connection that broke or cannot be
+    /// made, a time-out, a deadlock, a database that is busy or changes its leader.
+    Unavailable,
+    /// The operating system, or the database below the store, refused an operation for another reason.
     Io,
 }
 
@@ -69,15 +83,14 @@ impl StoreError {
         }
     }
 
-    /// Creates an error whose kind follows from its `cause`.
+    /// Creates an error whose kind follows from its `cause`, which may be of any type: the kind is that of the first
+    /// [`StoreError`], file error or `std::io::Error` among the cause and its sources, else [`StoreErrorKind::Io`].
     ///
-    /// A store with an error type of its own implements `From<&ItsError> for StoreErrorKind` to use this.
-    pub fn caused_by<E>(context: impl Into<String>, cause: E) -> Self
-    where
-        E: Into<BoxError>,
-        for<'e> StoreErrorKind: From<&'e E>,
-    {
-        Self::new(StoreErrorKind::from(&cause), context).with_cause(cause)
+    /// A database's own error rarely has such a source. A store that can tell its passing errors from the others chooses
+    /// the kind itself: `StoreError::new(StoreErrorKind::Unavailable, context).with_cause(error)`.
+    pub fn caused_by(context: impl Into<String>, cause: impl Into<BoxError>) -> Self {
+        let cause = cause.into();
+        Self::new(kind_of(&*cause), context).with_cause(cause)
     }
 
     /// Sets the error of the system below.
@@ -102,12 +115,12 @@ impl StoreError {
         self.cause.as_deref()
     }
 
-    /// Returns `true` if the same call may succeed when it is repeated at once, with nothing else done.
+    /// Returns `true` if the same call may succeed when it is repeated, with nothing else done: at once after a
+    /// [`StoreErrorKind::Conflict`], a little later after [`StoreErrorKind::Unavailable`].
     ///
-    /// That is so for [`StoreErrorKind::Conflict`] alone: all other kinds last until the user, the operator or another
-    /// process has acted.
+    /// All other kinds last until the user, the operator or another process has acted.
     pub fn retry_helps(&self) -> bool {
-        self.kind == StoreErrorKind::Conflict
+        matches!(self.kind, StoreErrorKind::Conflict | StoreErrorKind::Unavailable)
     }
 }
 
@@ -132,15 +145,53 @@ impl From<&io::Error> for StoreErrorKind {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
             io::ErrorKind::InvalidData => Self::Damaged,
+            io::ErrorKind::Interrupted
+            | io::ErrorKind::TimedOut
+            | io::ErrorKind::WouldBlock
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset => Self::Unavailable,
             _ => Self::Io,
         }
     }
 }
 
+#[cfg(feature = "files")]
+impl From<&FileError> for StoreErrorKind {
+    fn from(error: &FileError) -> Self {
+        match error {
+            FileError::Io { cause, .. } => Self::from(cause),
+            FileError::Locked(_) => Self::Locked,
+            FileError::NotDurable { .. } => Self::NotDurable,
+            FileError::NotPlain(_) | FileError::TooLarge { .. } => Self::Damaged,
+        }
+    }
+}
+
+/// Returns the kind of the first error with a known one among `cause` and its sources.
+fn kind_of(cause: &(dyn Error + Send + Sync + 'static)) -> StoreErrorKind {
+    let cause: &(dyn Error + 'static) = cause;
+    // Bounded, since an error of the program's own may be its own source.
+    let mut chain = successors(Some(cause), |error| (*error).source()).take(MAX_SOURCES);
+    chain.find_map(known_kind).unwrap_or(StoreErrorKind::Io)
+}
+
+fn known_kind(error: &(dyn Error + 'static)) -> Option<StoreErrorKind> {
+    #[cfg(feature = "files")]
+    if let Some(error) = error.downcast_ref::<FileError>() {
+        return Some(error.into());
+    }
+    #[cfg(feature = "files")]
+    if error.is::<IdTooLong>() {
+        return Some(StoreErrorKind::Invalid);
+    }
+    let store = error.downcast_ref().map(StoreError::kind);
+    store.or_else(|| error.downcast_ref::<io::Error>().map(StoreErrorKind::from))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::error::Error;
-
     use super::*;
 
     #[test]
@@ -156,5 +207,32 @@ mod tests {
         );
         assert!(caused.cause().is_some_and(|cause| cause.is::<io::Error>()));
         assert!(caused.source().is_none(), "a chain would print it twice");
+    }
+
+    /// The error of a driver, which the program can neither name nor give a trait of this crate.
+    #[derive(Debug, thiserror::Error)]
+    #[error("the query failed")]
+    struct QueryFailed(#[source] io::Error);
+
+    #[test]
+    fn the_kind_of_a_foreign_error_follows_from_its_sources() {
+        let lost = QueryFailed(io::Error::from(io::ErrorKind::ConnectionReset));
+        let error = StoreError::caused_by("a memory cannot be read", lost);
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+        assert_eq!(error.to_string(), "a memory cannot be read: the query failed");
+        assert!(error.retry_helps() && error.cause().is_some_and(|cause| cause.is::<QueryFailed>()));
+
+        let unknown = StoreError::caused_by("a memory cannot be read", "no such table");
+        assert_eq!((unknown.kind(), unknown.retry_helps()), (StoreErrorKind::Io, false));
+        #[cfg(feature = "files")]
+        assert_eq!(
+            StoreError::caused_by("a note cannot be written", FileError::Locked("notes".into())).kind(),
+            StoreErrorKind::Locked
+        );
+        let nested = StoreError::caused_by(
+            "a page cannot be read",
+            StoreError::new(StoreErrorKind::Closed, "closed"),
+        );
+        assert_eq!(nested.kind(), StoreErrorKind::Closed);
     }
 }

@@ -19,11 +19,7 @@ pub(crate) async fn blocking<R: Send + 'static>(
 }
 
 /// Returns the error of a store whose operation failed because of `error`, of the kind that follows from it.
-pub(crate) fn failed<E>(context: impl Display, error: E) -> StoreError
-where
-    E: Into<BoxError>,
-    for<'e> StoreErrorKind: From<&'e E>,
-{
+pub(crate) fn failed(context: impl Display, error: impl Into<BoxError>) -> StoreError {
     StoreError::caused_by(context.to_string(), error)
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use rockbot_core::files::{FileError, FileLock, plain_file};
-use rockbot_core::store::StoreError;
+use rockbot_core::store::{StoreError, StoreErrorKind};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{mpsc, oneshot};
 
@@ -15,7 +15,6 @@ use super::error::QueryError;
 use super::read_pool::ReadPool;
 use super::schema;
 use super::writer::{self, PendingWrite, QUEUE_LEN, WriteJob};
-use crate::storage::blocking::failed;
 
 /// An SQLite file that this process has open and locked.
 #[derive(Debug)]
@@ -38,12 +37,7 @@ impl Database {
     /// Opens the file at `path`, creating it if it is missing.
     pub(in crate::sqlite) fn open(path: &Path) -> Result<Self, StoreError> {
         let opened = Self::try_open(path);
-        opened.map_err(|error| {
-            failed(
-                format_args!("the database `{}` cannot be opened", path.display()),
-                error.0,
-            )
-        })
+        opened.map_err(|error| failed(path, "opened", error))
     }
 
     fn try_open(path: &Path) -> Result<Self, QueryError> {
@@ -66,7 +60,7 @@ impl Database {
         work: impl FnOnce(&Connection) -> Result<R, QueryError> + Send + 'static,
     ) -> Result<R, StoreError> {
         let result = self.try_read(work).await;
-        result.map_err(|error| self.failed("read", error))
+        result.map_err(|error| failed(&self.path, "read", error))
     }
 
     async fn try_read<R: Send + 'static>(
@@ -110,15 +104,7 @@ impl Database {
             _ => Ok(Err(QueryError::CLOSED)),
         };
         let result = result.unwrap_or(Err(QueryError::CLOSED));
-        result.map_err(|error| self.failed("written", error))
-    }
-
-    /// Returns the error of a failed operation, with the path of the file.
-    fn failed(&self, tried: &str, error: QueryError) -> StoreError {
-        failed(
-            format_args!("the database `{}` cannot be {tried}", self.path.display()),
-            error.0,
-        )
+        result.map_err(|error| failed(&self.path, "written", error))
     }
 }
 
@@ -145,6 +131,12 @@ impl WriterThread {
         let thread = thread.map_err(|source| io("given its thread", path, source))?;
         Ok(Self { jobs, thread })
     }
+}
+
+/// Returns the error of an operation that failed, with the path of the file.
+fn failed(path: &Path, tried: &str, QueryError(cause): QueryError) -> StoreError {
+    let context = format!("the database `{}` cannot be {tried}", path.display());
+    StoreError::new(StoreErrorKind::from(&cause), context).with_cause(cause)
 }
 
 /// Resolves symbolic links among the parent folders, because SQLite is told to follow none.

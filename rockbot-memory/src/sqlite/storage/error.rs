@@ -110,7 +110,7 @@ impl From<rusqlite::Error> for QueryError {
                 return Self(SqliteError::Damaged(error.to_string()));
             }
             Some(ErrorCode::DiskFull) => StoreErrorKind::Full,
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::Locked,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::Unavailable,
             _ => StoreErrorKind::Io,
         };
         Self(SqliteError::Sqlite {

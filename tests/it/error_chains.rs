@@ -40,10 +40,7 @@ fn file_error(kind: io::ErrorKind) -> FileError {
 }
 
 fn journal_error(cause: impl Into<BoxError>) -> JournalError {
-    JournalError::Io {
-        context: "a record cannot be written".to_owned(),
-        cause: cause.into(),
-    }
+    StoreError::caused_by("a record cannot be written", cause).into()
 }
 
 /// Prints an error as `anyhow` does with `{:#}`.

@@ -18,6 +18,7 @@ use rockbot_core::messaging::{
     Bus, BusError, CloseReport, Delivery, DeliveryHandler, Disposition, MessageEnvelope, MessagePublisher,
     MessageSubscriber, MessageSubscriberExt, Reach, SubscribeOptions, Subscription, TopicPattern,
 };
+use rockbot_core::store::{StoreError, StoreErrorKind};
 use rockbot_core::tool::{
     Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
@@ -192,10 +193,7 @@ struct BadDisk(Arc<World>);
 impl BadDisk {
     fn fate(&self) -> Result<(), JournalError> {
         match self.0.fate() {
-            0..=4 => Err(JournalError::Io {
-                context: "a bad sector".to_owned(),
-                cause: std::io::Error::from(std::io::ErrorKind::InvalidData).into(),
-            }),
+            0..=4 => Err(StoreError::new(StoreErrorKind::Damaged, "a bad sector").into()),
             _ => Ok(()),
         }
     }

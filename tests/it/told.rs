@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatError, ChatErrorKind, Provenance, Role};
+use rockbot_core::chat::{ChatError, ChatErrorKind, ChatRequest, ChatResponse, Provenance, Role, ToolCall};
 use rockbot_core::context::Trust;
 use rockbot_core::store::{ConversationMemory as _, InMemoryConversationMemory};
 use rockbot_core::testing::ScriptedModel;
@@ -14,8 +14,8 @@ use rockbot_core::{BoxError, Principal};
 use rockbot_host::{AgentHost, Stores, TurnCall, TurnError, turn_fn};
 use serde_json::json;
 
-use crate::support::journal::{Counting, DiskFull};
-use crate::support::{Anything, Notes, host_of, noting_tool, settle};
+use crate::support::journal::{Around, Counting, DatabaseAway, DiskFull};
+use crate::support::{Anything, Notes, host_of, noting_tool, results, settle};
 
 /// A tool that changes something, and the notes of its calls.
 fn send() -> (Tool, Notes) {
@@ -37,7 +37,7 @@ struct Kept {
 
 impl Kept {
     /// A process whose journal fails at `full`.
-    fn host(&self, model: &ScriptedModel, full: DiskFull) -> (AgentHost, Notes) {
+    fn host(&self, model: &ScriptedModel, full: impl Around) -> (AgentHost, Notes) {
         let (send, sent) = send();
         let stores = Stores::new()
             .with_journal(Counting::new(self.journal.clone(), full))
@@ -120,6 +120,32 @@ async fn a_turn_whose_failure_could_not_be_recorded_ends_once_there_is_room() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(host.agent().outcome(&message().turn_id()).await.unwrap().text, "here");
     assert_eq!(kept.replies().await, ["here"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_goes_on_after_a_passing_error_of_its_journal() {
+    for away_from in 2..=5 {
+        let at = format!("away at {away_from}");
+        let kept = Kept::default();
+        // An answer that was not recorded is asked for once more.
+        let next = |request: &ChatRequest| match results(request).is_empty() {
+            true => ChatResponse::calls([ToolCall::new("call_1", "send", "{}")]),
+            false => ChatResponse::text("sent"),
+        };
+        let model = (0..3).fold(ScriptedModel::new(), |model, _| model.answers_with(next));
+        let (host, sent) = kept.host(&model, DatabaseAway(away_from, 1));
+        let error = host.agent().run(message()).await.unwrap_err();
+        assert!(
+            error.retry_helps() && error.to_string().contains("the leader of the cluster changes"),
+            "{at}: {error}"
+        );
+        assert_eq!(kept.replies().await, [] as [&str; 0], "{at}");
+
+        let outcome = host.agent().run(message()).await.unwrap();
+        assert_eq!((outcome.status, &*outcome.text), (TurnStatus::Answered, "sent"), "{at}");
+        assert_eq!(kept.replies().await, ["sent"], "{at}");
+        assert_eq!(sent.all(), ["sent"], "{at}: once");
+    }
 }
 
 #[tokio::test]

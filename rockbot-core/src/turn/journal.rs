@@ -9,18 +9,15 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::RunBody;
-#[cfg(feature = "files")]
-use crate::files::FileError;
 use crate::shared::share;
 use crate::store::StoreError;
-use crate::{BoxError, Digest, MessageId, Principal, SessionId, Timestamp, TurnId};
+use crate::{Digest, MessageId, Principal, SessionId, Timestamp, TurnId};
 
 /// A durable store of runs, with leases and fencing.
 ///
@@ -285,6 +282,24 @@ impl Claim {
 }
 
 /// The error of a [`TurnJournal`]. The text contains the cause, so the [source](Error::source) is the cause's own.
+///
+/// # Examples
+///
+/// A journal in a database states which of the database's errors pass. The host waits for the end of such an error, and
+/// goes on with the turn:
+///
+/// ```
+/// use rockbot_core::store::{StoreError, StoreErrorKind};
+/// use rockbot_core::turn::JournalError;
+///
+/// # fn is_passing(_: &std::fmt::Error) -> bool { true }
+/// fn failed(error: std::fmt::Error) -> JournalError {
+///     let kind = if is_passing(&error) { StoreErrorKind::Unavailable } else { StoreErrorKind::Io };
+///     StoreError::new(kind, "a record cannot be written").with_cause(error).into()
+/// }
+///
+/// assert!(failed(std::fmt::Error).retry_helps());
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JournalError {
@@ -299,47 +314,23 @@ pub enum JournalError {
     Fenced(TurnId),
     /// Another process has the journal open.
     Locked(String),
-    /// The journal cannot be read or written.
-    Io {
-        /// Operation that failed, and what to do.
-        context: String,
-        /// Error of the system below.
-        cause: BoxError,
-    },
+    /// The journal cannot be read or written, for a reason of this [kind](StoreError::kind).
+    Store(StoreError),
 }
 
 impl JournalError {
-    /// Returns `true` if the same call may succeed when it is repeated, with nothing else done.
-    ///
-    /// That is so for [`JournalError::Io`] alone, if its cause is a [`StoreError`] that says so, or an
-    /// [`io::Error`] of a passing kind: an operation that was interrupted or took too long, or a connection to a
-    /// remote journal that broke. All other errors last until the user, the operator or another process has acted.
+    /// Returns `true` if the same call may succeed when it is repeated, with nothing else done: that is so for
+    /// [`JournalError::Store`] alone, if its error [says so](StoreError::retry_helps). All other errors last until the
+    /// user, the operator or another process has acted.
     pub fn retry_helps(&self) -> bool {
-        let Self::Io { cause, .. } = self else { return false };
-        cause.downcast_ref().is_some_and(StoreError::retry_helps) || system_error(cause).is_some_and(is_passing)
+        matches!(self, Self::Store(error) if error.retry_helps())
     }
 }
 
-/// Returns the error of the system that a cause is, or that is the cause of it.
-fn system_error(cause: &BoxError) -> Option<&io::Error> {
-    #[cfg(feature = "files")]
-    if let Some(FileError::Io { cause, .. }) = cause.downcast_ref() {
-        return Some(cause);
+impl From<StoreError> for JournalError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
     }
-    cause.downcast_ref()
-}
-
-fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::Interrupted
-            | io::ErrorKind::TimedOut
-            | io::ErrorKind::WouldBlock
-            | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::ConnectionReset
-    )
 }
 
 impl fmt::Display for JournalError {
@@ -357,7 +348,7 @@ impl fmt::Display for JournalError {
                 f,
                 "the turn journal in `{folder}` is in use: end the process that has it open, or drop the other host of this one with all of its `Agent`s, or use another data folder"
             ),
-            Self::Io { context, cause } => write!(f, "the turn journal cannot be used: {context}: {cause}"),
+            Self::Store(error) => write!(f, "the turn journal cannot be used: {error}"),
         }
     }
 }
@@ -365,7 +356,7 @@ impl fmt::Display for JournalError {
 impl Error for JournalError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Io { cause, .. } => cause.source(),
+            Self::Store(error) => error.source(),
             Self::Conflict { .. } | Self::Fenced(_) | Self::Locked(_) => None,
         }
     }

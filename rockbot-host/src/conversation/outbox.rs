@@ -345,9 +345,9 @@ fn conversation_of(run: &StoredRun) -> Conversation {
 }
 
 fn unusable(error: JournalError) -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Io,
-        "entries of a conversation cannot wait in the journal",
-    )
-    .with_cause(error)
+    let kind = match &error {
+        JournalError::Store(error) => error.kind(),
+        _ => StoreErrorKind::Io,
+    };
+    StoreError::new(kind, "entries of a conversation cannot wait in the journal").with_cause(error)
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rockbot_core::TurnId;
+use rockbot_core::store::{StoreError, StoreErrorKind};
 use rockbot_core::turn::{JournalError, TurnRequest};
 
 use super::{TurnEngine, TurnError};
@@ -83,6 +84,6 @@ impl TurnEngine {
 
 fn unrecorded(turn: &TurnId) -> TurnError {
     let context = format!("the cancellation of turn {turn} is not recorded, so a restart would resume it");
-    let cause = "cancel it again once the journal can be written".into();
-    JournalError::Io { context, cause }.into()
+    let cause = "cancel it again once the journal can be written";
+    JournalError::from(StoreError::new(StoreErrorKind::Io, context).with_cause(cause)).into()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rockbot_core::support::{caught, loggable, reference};
-use rockbot_core::turn::{BusyPolicy, Claim, TurnFailure, TurnOutcome, TurnProgress, TurnStatus};
+use rockbot_core::turn::{BusyPolicy, Claim, JournalError, TurnFailure, TurnOutcome, TurnProgress, TurnStatus};
 use rockbot_core::{BoxError, Timestamp};
 
 use super::TurnEngine;
@@ -171,7 +171,15 @@ impl TurnEngine {
             .await;
         let outcome = match caught(driven) {
             Ok(Ok(())) => turn.outcome()?,
-            Ok(Err(error)) => failed(turn, TurnFailure::Storage, &error),
+            Ok(Err(error)) => {
+                let outcome = failed(turn, TurnFailure::Storage, &error);
+                if let Ok(error) = error.downcast::<JournalError>()
+                    && error.retry_helps()
+                {
+                    live.set_interruption(*error);
+                }
+                outcome
+            }
             Err(_) => failed(
                 turn,
                 TurnFailure::Internal,
@@ -184,7 +192,8 @@ impl TurnEngine {
         })
     }
 
-    /// Ends a turn, parks it, or leaves it to the next start of the host when it has no outcome.
+    /// Ends a turn, parks it, or leaves it to the next start of the host when it has no outcome. A turn that a passing
+    /// error of the journal interrupted has none: it goes on a little later, from what the journal has of it.
     pub(super) async fn settle(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
@@ -194,6 +203,10 @@ impl TurnEngine {
     ) {
         loop {
             live.mailbox().close();
+            if let Some(error) = live.take_interruption() {
+                // Boxed, as below: few turns come here.
+                return Box::pin(self.leave_unfinished(live, claim, error)).await;
+            }
             let kept = match outcome {
                 Some(outcome) if outcome.is_final() => return self.end(live, claim, &mut turn, outcome).await,
                 Some(outcome) => self.park(live, claim, &turn, outcome).await,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::Ledger;
+use rockbot_core::store::{StoreError, StoreErrorKind};
 use rockbot_core::subsystem::{PartCost, Parts};
 use rockbot_core::support::deadline_after;
 use rockbot_core::tool::{Owner, RegistryError, Tool, ToolRegistry};
@@ -140,9 +141,11 @@ impl AgentHost {
         // A journal keeps only the outcome of a finished run, and not always what was accepted.
         let kept = run.filter(|run| run.accepted.body.to_json().is_ok_and(|body| body.get() != "null"));
         let trace = kept.map(TurnTrace::from_run).transpose();
-        trace.map_err(|error| JournalError::Io {
-            context: format!("the records of turn {turn} cannot be read"),
-            cause: error.into(),
+        trace.map_err(|error| {
+            let context = format!("the records of turn {turn} cannot be read");
+            StoreError::new(StoreErrorKind::Damaged, context)
+                .with_cause(error)
+                .into()
         })
     }
 

@@ -2,24 +2,19 @@
 
 use rockbot_core::BoxError;
 use rockbot_core::files::{DataFolder, FileError};
+use rockbot_core::store::StoreError;
 use rockbot_core::turn::{JournalError, RunAccepted};
 
 /// Creates the error of a failed operation on the files in `folder`.
 pub(super) fn failed(context: &str, folder: &DataFolder, cause: impl Into<BoxError>) -> JournalError {
-    JournalError::Io {
-        context: format!("{context} ({})", folder.path().display()),
-        cause: cause.into(),
-    }
+    StoreError::caused_by(format!("{context} ({})", folder.path().display()), cause).into()
 }
 
 /// Creates the error of a folder that cannot be opened.
 pub(super) fn cannot_open(error: FileError) -> JournalError {
     match error {
         FileError::Locked(folder) => JournalError::Locked(folder.display().to_string()),
-        error => JournalError::Io {
-            context: "the folder cannot be opened".into(),
-            cause: error.into(),
-        },
+        error => StoreError::caused_by("the folder cannot be opened", error).into(),
     }
 }
 

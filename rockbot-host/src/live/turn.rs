@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rockbot_core::chat::TierDecision;
 use rockbot_core::content::Content;
-use rockbot_core::turn::{OutputValidator, ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
+use rockbot_core::turn::{JournalError, OutputValidator, ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
 use rockbot_core::{BoxError, TraceContext, TurnId};
 use tokio::sync::{SetOnce, watch};
 use tokio::time::timeout;
@@ -53,6 +53,8 @@ pub(crate) struct LiveTurn {
     permit: PermitSlot,
     /// The error of a turn layer, or of a journal that took no end, until a caller takes it.
     error: Mutex<Option<BoxError>>,
+    /// The passing error of the journal that interrupted the work, until the turn is left unfinished.
+    interruption: Mutex<Option<JournalError>>,
     /// The outcome that the turn will end with, for the messages that joined it: their turns end first.
     announced: SetOnce<Arc<TurnOutcome>>,
     state: watch::Sender<TurnState>,
@@ -94,6 +96,7 @@ impl LiveTurn {
             mailbox: Mailbox::default(),
             permit: PermitSlot::default(),
             error: Mutex::default(),
+            interruption: Mutex::default(),
             announced: SetOnce::new(),
             state: watch::Sender::new(TurnState::Working),
         })
@@ -270,6 +273,16 @@ impl LiveTurn {
     fn error(&self) -> MutexGuard<'_, Option<BoxError>> {
         // No code that can panic runs under the lock.
         self.error.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the passing error of the journal that interrupted the work.
+    pub(crate) fn set_interruption(&self, error: JournalError) {
+        *self.interruption.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// Takes the passing error of the journal that interrupted the work, if there is one.
+    pub(crate) fn take_interruption(&self) -> Option<JournalError> {
+        self.interruption.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Announces the outcome to the turns of messages that joined this one. The first outcome counts.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rockbot_core::store::{StoreError, StoreErrorKind};
 use rockbot_core::testing::ManualClock;
 use rockbot_core::turn::{
     Acceptance, Claim, JournalError, RunAccepted, RunBody, RunKey, RunRecord, StoredRun, TurnJournal,
@@ -111,10 +112,22 @@ pub(crate) struct DiskFull(pub(crate) usize, pub(crate) usize);
 impl Around for DiskFull {
     async fn before(&self, write: usize) -> Result<(), JournalError> {
         if (self.0..self.0 + self.1).contains(&write) {
-            return Err(JournalError::Io {
-                context: "no space left".to_owned(),
-                cause: std::io::Error::from(std::io::ErrorKind::StorageFull).into(),
-            });
+            return Err(StoreError::new(StoreErrorKind::Full, "no space left").into());
+        }
+        Ok(())
+    }
+}
+
+/// The database of the journal is away from this write on, for so many writes.
+#[derive(Debug, Clone)]
+pub(crate) struct DatabaseAway(pub(crate) usize, pub(crate) usize);
+
+#[async_trait]
+impl Around for DatabaseAway {
+    async fn before(&self, write: usize) -> Result<(), JournalError> {
+        if (self.0..self.0 + self.1).contains(&write) {
+            let error = StoreError::new(StoreErrorKind::Unavailable, "a record cannot be written");
+            return Err(error.with_cause("the leader of the cluster changes").into());
         }
         Ok(())
     }
@@ -132,10 +145,7 @@ impl Around for BadReads {
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         match left {
             Err(_) => Ok(()),
-            Ok(_) => Err(JournalError::Io {
-                context: "a bad sector".to_owned(),
-                cause: std::io::Error::from(std::io::ErrorKind::InvalidData).into(),
-            }),
+            Ok(_) => Err(StoreError::new(StoreErrorKind::Damaged, "a bad sector").into()),
         }
     }
 }

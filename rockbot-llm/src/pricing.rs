@@ -198,9 +198,8 @@ impl PriceTable {
 
 /// Converts dollars to whole millionths; `None` outside of the range of prices.
 fn amount(dollars: f64) -> Option<MicroUsd> {
-    (0.0..=MAX_DOLLARS)
-        .contains(&dollars)
-        .then(|| MicroUsd((dollars * 1e6).round() as u64))
+    let dollars = Some(dollars).filter(|dollars| *dollars <= MAX_DOLLARS);
+    dollars.and_then(|dollars| MicroUsd::from_dollars(dollars).ok())
 }
 
 impl Default for PriceTable {

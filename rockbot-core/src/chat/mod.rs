@@ -25,7 +25,7 @@ mod watched_deltas;
 
 pub use crate::content::{Content, ContentPart, Provenance};
 pub use client::{ChatCall, ChatClient, ChatDelta, DeltaSink};
-pub use cost::{MicroUsd, Pricing};
+pub use cost::{InvalidAmount, MicroUsd, Pricing};
 pub use error::{ChatError, ChatErrorKind, Overflow};
 pub use ledger::Ledger;
 pub use message::{ChatMessage, Reasoning, Role, ToolCall};

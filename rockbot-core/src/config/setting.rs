@@ -172,9 +172,7 @@ impl FromSetting for MicroUsd {
 
     fn from_value(value: &Value) -> Option<Self> {
         let dollars: f64 = value.as_number()?.trim().parse().ok()?;
-        (0.0..=1e9)
-            .contains(&dollars)
-            .then(|| Self((dollars * 1e6).round() as u64))
+        Self::from_dollars(dollars).ok()
     }
 }
 

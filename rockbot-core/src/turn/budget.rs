@@ -70,6 +70,15 @@ impl Budget {
     }
 
     /// Sets the maximum cost, out-of-band calls included; `None` is no limit, the default.
+    ///
+    /// ```
+    /// use rockbot_core::chat::MicroUsd;
+    /// use rockbot_core::turn::Budget;
+    ///
+    /// let budget = Budget::default().with_max_cost(MicroUsd::from_dollars(0.25)?);
+    /// # assert_eq!(budget.max_cost, Some(MicroUsd(250_000)));
+    /// # Ok::<(), rockbot_core::chat::InvalidAmount>(())
+    /// ```
     #[must_use]
     pub fn with_max_cost(mut self, max_cost: impl Into<Option<MicroUsd>>) -> Self {
         self.max_cost = max_cost.into();

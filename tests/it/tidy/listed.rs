@@ -133,7 +133,7 @@ fn sets(line: &str, field: &str) -> bool {
 }
 
 /// Errors against which a repetition never helps, each with the reason.
-const NEVER: [(&str, &str); 33] = [
+const NEVER: [(&str, &str); 34] = [
     ("AgentFileError", "the file is wrong"),
     ("ArgumentError", "the call is wrong"),
     ("BuildError", "the program is wrong"),
@@ -145,6 +145,7 @@ const NEVER: [(&str, &str); 33] = [
     ("GuideError", "the guide is wrong"),
     ("HistoryError", "the messages are wrong"),
     ("IdTooLong", "the id is wrong"),
+    ("InvalidAmount", "the amount is wrong"),
     ("LlmConfigError", "the configuration is wrong"),
     ("McpAcceptError", "a person must look first"),
     ("McpConfigError", "the file is wrong"),

@@ -33,5 +33,5 @@ pub use rockbot_host::answer::*;
 pub use rockbot_host::{
     Agent, AgentHost, AgentHostBuilder, AgentRequest, AgentTool, AnswerKind, BuildError, Conversation,
     ConversationError, HostState, MessageOptions, NotReady, OutputProgress, OutputStream, Reply, StartError, Stores,
-    Stream, StreamExt, TurnStream, Typed, UserOptions, WithOutcome, profile, telemetry,
+    Stream, TurnStream, Typed, UserOptions, WithOutcome, profile, telemetry,
 };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rockbot::agent::{AgentRequest, AgentTool, OutputProgress, StreamExt, Typed};
+use rockbot::agent::{AgentRequest, AgentTool, OutputProgress, Typed};
 use rockbot::chat::{ChatMessage, ModelSettings};
 use rockbot::config::Config;
 use rockbot::prelude::*;

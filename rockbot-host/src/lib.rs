@@ -94,9 +94,9 @@ pub use agent::{
 };
 pub use driver::ContextBudget;
 pub use engine::{Briefing, HistoryOptions, Resumed, TurnCall, TurnError, TurnService};
-/// The traits of [`TurnStream`] and [`OutputStream`], re-exported.
+/// The trait of [`TurnStream`] and [`OutputStream`], re-exported.
 #[doc(no_inline)]
-pub use futures_util::{Stream, StreamExt};
+pub use futures_util::Stream;
 pub use handlers::UserOptions;
 pub use host::{
     AgentHost, AgentHostBuilder, BuildError, HostState, MessageOptions, NotReady, StartError, Stores, TurnPolicies,

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use rockbot::CallContext;
 use rockbot::agent::{AgentHost, AgentHostBuilder, OutputProgress};
 use rockbot::chat::{ChatMessage, ModelGateway};

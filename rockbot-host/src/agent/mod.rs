@@ -125,7 +125,6 @@ impl Agent {
     /// # Examples
     ///
     /// ```
-    /// use futures_util::StreamExt as _;
     /// use rockbot_core::testing::ScriptedModel;
     /// use rockbot_core::turn::TurnProgress;
     /// use rockbot_host::AgentHost;

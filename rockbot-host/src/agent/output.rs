@@ -1,6 +1,7 @@
 //! A request with an answer of a type: with its outcome, or as a stream of the answer as far as it is written and at last
 //! the value.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -51,7 +52,6 @@ where
     /// # Examples
     ///
     /// ```
-    /// use futures_util::StreamExt as _;
     /// use rockbot_core::testing::ScriptedModel;
     /// use rockbot_host::{AgentHost, OutputProgress};
     ///
@@ -120,6 +120,13 @@ impl<T> OutputStream<T> {
             answer: WithOutcome(answer),
             so_far: PartialAnswer::default(),
         }
+    }
+}
+
+impl<T: DeserializeOwned + Send + 'static> OutputStream<T> {
+    /// Returns the next report; `None` after the last one. No report is lost when the future is dropped.
+    pub async fn next(&mut self) -> Option<Result<OutputProgress<T>, TurnError>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 }
 

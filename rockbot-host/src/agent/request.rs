@@ -115,7 +115,6 @@ impl AgentRequest {
     /// # Examples
     ///
     /// ```
-    /// use futures_util::StreamExt as _;
     /// use rockbot_core::testing::ScriptedModel;
     /// use rockbot_core::turn::TurnProgress;
     /// use rockbot_host::AgentHost;

@@ -54,6 +54,7 @@ pub(crate) fn as_tool(reviewer: &AgentHost) -> AgentTool {
             "ask_reviewer",
             "Asks the reviewer, another agent, for a second opinion on a text.",
         )
+        .with_instructions(format!("At most {MAX_CHANGES} changes."))
         .with_budget(Budget::default().with_max_model_calls(3))
 }
 

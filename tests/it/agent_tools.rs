@@ -9,7 +9,7 @@ use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{Tool, tool};
 use rockbot_core::turn::{Budget, BudgetLimit, TurnProgress, TurnRequest, TurnStatus};
 use rockbot_host::{AgentHost, AgentTool};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Anything, Notes, collect, ending, host_of, noting_tool, results, settle, transcript};
 
@@ -62,6 +62,50 @@ async fn a_call_is_a_turn_of_the_other_agent() {
         "cleared after the call"
     );
     below.assert_complete();
+}
+
+/// A text to translate.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Translate {
+    /// The text.
+    text: String,
+    language: String,
+}
+
+#[tokio::test]
+async fn a_call_has_arguments_an_answer_a_tier_and_instructions_of_the_programs_own() {
+    let below = ScriptedModel::new().says(r#"{"value": ["Hallo", "Guten Tag"]}"#);
+    let sub = host_of(&below).instructions("Translate.").build().unwrap();
+    let translate = helper(&sub)
+        .with_tier(ModelTier::High)
+        .with_instructions("Keep names.")
+        .with_input(|Translate { text, language }| format!("Into {language}: {text}"))
+        .with_output::<Vec<String>>();
+    let model = ScriptedModel::new()
+        .calls("helper", json!({"text": "Hello"}))
+        .calls("helper", json!({"text": "Hello", "language": "German"}))
+        .says("done");
+    let host = host_of(&model).tool(translate).build().unwrap();
+    host.agent().ask("s", "Hello in German?").await.unwrap();
+
+    let asked = model.requests();
+    let definition: Value = serde_json::from_slice(asked[0].tools.json()).unwrap();
+    let helper = &definition[0]["function"];
+    assert_eq!(
+        (&helper["name"], &helper["description"]),
+        (&json!("helper"), &json!("Helps."))
+    );
+    assert_eq!(helper["parameters"]["required"], json!(["text", "language"]));
+    assert!(results(&asked[1])[0].contains("language"), "{:?}", results(&asked[1]));
+    assert_eq!(results(&asked[2])[1], r#"call_2: ["Hallo", "Guten Tag"]"#);
+
+    let requests = below.requests();
+    let [request] = &*requests else { panic!("{requests:?}") };
+    assert_eq!(request.tier, Some(ModelTier::High));
+    assert!(request.output.is_some());
+    let told = transcript(request);
+    assert_eq!(told[..2], ["system: Translate.", "system: Keep names."]);
+    assert_eq!(told.last().unwrap(), "user: Into German: Hello");
 }
 
 #[tokio::test]

@@ -1,11 +1,13 @@
 //! An agent as a tool of another agent.
 
+use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::CallContext;
+use rockbot_core::chat::{ModelTier, OutputSchema};
 use rockbot_core::content::{Content, Provenance};
 use rockbot_core::context::{Origin, Priority};
 use rockbot_core::store::ConversationMemory as _;
@@ -17,8 +19,11 @@ use rockbot_core::turn::{Budget, ProgressSink, TurnOutcome, TurnProgress, TurnRe
 use rockbot_core::{SessionId, ToolName, TraceContext};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use super::SharedAgent;
+use super::answer::Typed;
 use crate::engine::{TurnCall, TurnError};
 use crate::turn::Delegation;
 
@@ -31,8 +36,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// An agent as a tool of another agent, or of itself. [`Agent::as_tool`](super::Agent::as_tool) creates one, and a host
 /// takes it as a [`Tool`].
 ///
-/// A call runs a turn of the agent, and its answer is the result, with its images and files. The task is a text: an image
-/// goes down as a URL in it, or by a tool of the called agent. The turn has
+/// A call runs a turn of the agent, and its answer is the result, with its images and files. The task is a text, unless
+/// [`with_input`](Self::with_input) sets arguments of the program's own. The turn has
 ///
 /// - the principal of the caller, and no more trust than everything that the calling model has read;
 /// - a slice of the caller's budget, and what it spends counts for the caller, too;
@@ -73,6 +78,39 @@ const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// # Ok(())
 /// # }
 /// ```
+///
+/// With arguments and an answer of types of the program's own:
+///
+/// ```
+/// use rockbot_core::chat::ModelTier;
+/// use rockbot_core::testing::ScriptedModel;
+/// use rockbot_host::AgentHost;
+/// use serde_json::json;
+///
+/// /// A text to translate.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Translate { text: String, language: String }
+///
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct Translation { text: String, is_literal: bool }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let model = ScriptedModel::new().says(r#"{"text": "Hallo", "is_literal": true}"#);
+/// # let translator = AgentHost::builder("translator").chat(model).build()?;
+/// let translate = translator
+///     .agent()
+///     .as_tool("translate", "Asks the translator.")
+///     .with_tier(ModelTier::Low)
+///     .with_instructions("Keep names as they are.")
+///     .with_input(|Translate { text, language }| format!("Into {language}: {text}"))
+///     .with_output::<Translation>();
+/// # let model = ScriptedModel::new().calls("translate", json!({"text": "Hello", "language": "German"})).says("Hallo");
+/// # let host = AgentHost::builder("host").chat(model.clone()).tool(translate).build()?;
+/// # host.agent().ask("desk", "Hello in German?").await?;
+/// # assert!(model.requests()[1].messages.last().is_some_and(|result| result.text().contains(r#""is_literal": true"#)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct AgentTool {
@@ -80,7 +118,7 @@ pub struct AgentTool {
     executor: AgentExecutor,
 }
 
-/// The argument of a call.
+/// The argument of a call without an input of the program's own.
 #[derive(Deserialize, JsonSchema)]
 struct Task {
     /// The task, with everything that is needed to do it: the agent sees nothing else of this conversation.
@@ -88,12 +126,27 @@ struct Task {
 }
 
 /// Runs a turn of the agent for each call.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct AgentExecutor {
     /// Weak, since the tool may be one of the same host: it must not keep its own host alive.
     agent: Weak<SharedAgent>,
+    input: Input,
+    output: Option<Output>,
+    tier: Option<ModelTier>,
+    instructions: Option<String>,
     budget: Option<Budget>,
     max_depth: u32,
+}
+
+/// Makes the message of a call from its arguments, JSON text.
+type Input = Arc<dyn Fn(&str) -> serde_json::Result<Content> + Send + Sync>;
+
+/// The form of a call's answer.
+#[derive(Debug, Clone)]
+struct Output {
+    schema: OutputSchema,
+    /// `true` if the JSON of the answer is `{"value": …}`.
+    is_wrapped: bool,
 }
 
 impl AgentTool {
@@ -108,10 +161,55 @@ impl AgentTool {
             registration,
             executor: AgentExecutor {
                 agent: Arc::downgrade(agent),
+                input: input(|Task { task }| task),
+                output: None,
+                tier: None,
+                instructions: None,
                 budget: None,
                 max_depth: MAX_DEPTH,
             },
         }
+    }
+
+    /// Sets the arguments of a call, and the function that makes the message of its turn from them. Default: one text, the
+    /// task.
+    ///
+    /// The arguments are a struct that derives `serde::Deserialize` and `schemars::JsonSchema`, as those of a
+    /// [`tool`](rockbot_core::tool::tool). The function must return the same message for the same arguments, since a call
+    /// that is repeated after a restart is the same turn. A message can have images, such as one that the arguments name.
+    pub fn with_input<A, C>(mut self, message: impl Fn(A) -> C + Send + Sync + 'static) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        C: Into<Content>,
+    {
+        let registration = ToolRegistration::of::<A>(self.registration.name.clone());
+        self.registration.parameters_schema = registration.parameters_schema;
+        self.executor.input = input(message);
+        self
+    }
+
+    /// Makes the result of a call JSON of type `T`, as [`AgentRequest::output`](super::AgentRequest::output) does for a
+    /// request. Default: the answer in the agent's words.
+    pub fn with_output<T>(mut self) -> Self
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        let (answer, schema) = Typed::<T>::new();
+        let is_wrapped = answer.is_wrapped();
+        self.executor.output = Some(Output { schema, is_wrapped });
+        self
+    }
+
+    /// Sets the tier of the model in a call's turn. By default the called host's tier selector decides.
+    pub fn with_tier(mut self, tier: ModelTier) -> Self {
+        self.executor.tier = Some(tier);
+        self
+    }
+
+    /// Sets instructions for the turns of calls, beside those of the agent. Default none.
+    pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.executor.instructions = Some(instructions.into());
+        self
     }
 
     /// Sets the maximum budget of a call's turn. Default: all that is left of the caller's, which bounds it in any case.
@@ -148,23 +246,41 @@ impl AgentExecutor {
 
     /// Returns the message of a call. It is the same for the same call, so that a repeated call is the same turn.
     fn message(&self, call: &ToolInvokeRequest, cx: &CallContext) -> Result<TurnRequest, ToolError> {
-        let Task { task } = serde_json::from_str(&call.arguments)
+        let content = (self.input)(&call.arguments)
             .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
         let (id, caller) = (&call.tool_call_id, cx.turn());
         let scope = caller.map_or(cx.session().as_str(), |turn| turn.as_str());
         let session = SessionId::from(format!("{}/{scope}/{id}", call.tool_name));
         let delegation = cx.extension::<Delegation>();
         let budget = [delegation.map(Delegation::budget), self.budget];
-        let mut request = TurnRequest::new(session, id.as_str(), task)
+        let mut request = TurnRequest::new(session, id.as_str(), content)
             .with_principal(cx.principal().clone())
             .with_origin(Origin::Subagent)
             .with_priority(cx.priority().max(Priority::Subagent))
             .with_trust(cx.content_trust())
             .with_label(Some(cx.label()).filter(Label::is_untrusted))
             .with_budget(budget.into_iter().flatten().reduce(least));
+        request.tier = self.tier;
+        request.instructions.clone_from(&self.instructions);
+        request.output = self.output.as_ref().map(|output| output.schema.clone());
         request.parent = caller.map(|turn| (turn.clone(), cx.depth() + 1));
         request.trace = cx.trace().map(TraceContext::traceparent);
         Ok(request)
+    }
+
+    /// Takes the value of an answer out of the object in which the model had to write it.
+    fn unwrapped(&self, mut outcome: TurnOutcome) -> TurnOutcome {
+        #[derive(Deserialize)]
+        struct Wrapped<'a> {
+            #[serde(borrow)]
+            value: &'a RawValue,
+        }
+        if self.output.as_ref().is_some_and(|output| output.is_wrapped)
+            && let Ok(Wrapped { value }) = serde_json::from_str(&outcome.text)
+        {
+            outcome.text = value.get().to_owned();
+        }
+        outcome
     }
 
     fn check_depth(&self, cx: &CallContext) -> Result<(), ToolError> {
@@ -179,6 +295,27 @@ impl AgentExecutor {
     }
 }
 
+impl fmt::Debug for AgentExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentExecutor")
+            .field("output", &self.output)
+            .field("tier", &self.tier)
+            .field("instructions", &self.instructions)
+            .field("budget", &self.budget)
+            .field("max_depth", &self.max_depth)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the function that parses arguments as `A` and makes the message of them.
+fn input<A, C>(message: impl Fn(A) -> C + Send + Sync + 'static) -> Input
+where
+    A: DeserializeOwned,
+    C: Into<Content>,
+{
+    Arc::new(move |arguments| serde_json::from_str(arguments).map(|arguments| message(arguments).into()))
+}
+
 #[async_trait]
 impl ToolExecutor for AgentExecutor {
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
@@ -191,7 +328,7 @@ impl ToolExecutor for AgentExecutor {
                 if let Some(delegation) = delegation {
                     delegation.enter(&outcome);
                 }
-                agent.answer(request, &message, outcome).await
+                agent.answer(request, &message, self.unwrapped(outcome)).await
             }
             Err(error) => {
                 if let (TurnError::Halted, Some(delegation)) = (&error, delegation) {
@@ -208,7 +345,7 @@ impl ToolExecutor for AgentExecutor {
         };
         match agent.turns.engine().outcome(&message.turn_id()).await {
             Ok(outcome) => {
-                let answer = agent.answer(request.clone(), &message, outcome).await;
+                let answer = agent.answer(request.clone(), &message, self.unwrapped(outcome)).await;
                 Recovery::Finished(answer.unwrap_or_else(|error| request.clone().fail(&error)))
             }
             // Its host has not resumed it yet.

@@ -12,7 +12,7 @@ use rockbot_core::messaging::{
     MessagePublisherExt, MessageSubscriber, MessageSubscriberExt, Reach, RequestError, SubscribeOptions, Subscription,
     TopicPattern, headers,
 };
-use rockbot_core::store::{FeedbackSignal, FeedbackStore, InMemoryFeedbackStore, TimelineStore};
+use rockbot_core::store::{ConversationQuery, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore, TimelineStore};
 use rockbot_core::testing::{ManualClock, ScriptedModel, mock_tool};
 use rockbot_core::turn::{Budget, BusyPolicy, TurnOutcome};
 use rockbot_core::user::{
@@ -453,9 +453,20 @@ async fn a_decision_over_an_unauthenticated_channel_is_refused() {
     );
 }
 
+/// Returns the role and the text of each message of a history.
+fn lines(history: &ConversationHistoryResponse) -> Vec<(Role, &str)> {
+    let turns = history.turns.iter();
+    turns
+        .map(|turn| (turn.role, turn.content.as_text().unwrap_or_default()))
+        .collect()
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_was_said_can_be_read_by_who_said_it_alone() {
-    let model = ScriptedModel::new().says("Hello, Ann.").says("Hello, Bob.");
+    let model = ScriptedModel::new()
+        .says("Hello, Ann.")
+        .says("Hello, Bob.")
+        .says("Bye, Ann.");
     let bus = InProcessBus::new();
     let clock = ManualClock::new(Timestamp::default());
     let _host = started(serving(&model, &bus).clock(clock.clone())).await;
@@ -482,6 +493,22 @@ async fn what_was_said_can_be_read_by_who_said_it_alone() {
     assert_eq!(proxy.history("s").await.unwrap().turns, []);
     let ann = self::proxy(&bus, "of ann").with_user_id("ann");
     assert_eq!(ann.history("s").await.unwrap().turns.len(), 2);
+
+    ann.send("s", "And now?").await.unwrap();
+    let last = ann
+        .history_page("s", ConversationQuery::new().with_limit(1))
+        .await
+        .unwrap();
+    assert_eq!(lines(&last), [(Role::User, "And now?"), (Role::Assistant, "Bye, Ann.")]);
+    let before = ConversationQuery::new().with_before(last.earlier);
+    let first = ann.history_page("s", before).await.unwrap();
+    assert_eq!(
+        lines(&first),
+        [(Role::User, "I am ann."), (Role::Assistant, "Hello, Ann.")]
+    );
+    assert_eq!(first.earlier, None);
+    let tomorrow = ConversationQuery::new().with_from(Timestamp::from_millis(86_400_000));
+    assert_eq!(ann.history_page("s", tomorrow).await.unwrap().turns, []);
     let nobody = MessageEnvelope::of(&ConversationHistoryRequest::new("s"));
     bus.publish("user.history.request", Arc::new(nobody.unwrap()))
         .await

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{ConversationTurn, StoreError};
+use super::{ConversationPage, ConversationQuery, ConversationTurn, StoreError};
 use crate::shared::share;
 use crate::{Principal, SessionId};
 
@@ -38,6 +38,22 @@ pub trait ConversationMemory: fmt::Debug + Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<ConversationTurn>, StoreError>;
 
+    /// Returns a page of a session's entries. By default it is selected from all of [`recent`](Self::recent): a memory that
+    /// can keep many entries overrides it, to read no more than the page.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the memory cannot be read.
+    async fn page(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        let entries = self.recent(principal, session, usize::MAX).await?;
+        Ok(query.select(entries.iter().rev()))
+    }
+
     /// Removes all entries of a session.
     ///
     /// # Errors
@@ -66,6 +82,7 @@ share! {
     ConversationMemory {
         async append<'a, 'b>(principal: &'a Principal, session: &'b SessionId, entries: Vec<ConversationTurn>) -> Result<(), StoreError>;
         async recent<'a, 'b>(principal: &'a Principal, session: &'b SessionId, limit: usize) -> Result<Vec<ConversationTurn>, StoreError>;
+        async page<'a, 'b, 'c>(principal: &'a Principal, session: &'b SessionId, query: &'c ConversationQuery) -> Result<ConversationPage, StoreError>;
         async clear<'a, 'b>(principal: &'a Principal, session: &'b SessionId) -> Result<(), StoreError>;
         async sessions<'a>(principal: &'a Principal) -> Result<Vec<SessionId>, StoreError>;
         async flush() -> Result<(), StoreError>;
@@ -198,6 +215,18 @@ impl ConversationMemory for InMemoryConversationMemory {
         let mut sessions = self.lock();
         let window = sessions.touch(&(principal.clone(), session.clone()));
         Ok(window.map(|window| last(&window.turns)).unwrap_or_default())
+    }
+
+    async fn page(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        let mut sessions = self.lock();
+        let window = sessions.touch(&(principal.clone(), session.clone()));
+        let page = window.map(|window| query.select(window.turns.iter().rev()));
+        Ok(page.unwrap_or_default())
     }
 
     async fn clear(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError> {

@@ -7,8 +7,9 @@ use super::UserProxyTopics;
 use crate::chat::Role;
 use crate::content::Content;
 use crate::messaging::Message;
+use crate::store::ConversationQuery;
 use crate::turn::Approval;
-use crate::{MessageId, SessionId, Timestamp};
+use crate::{MessageId, SessionId, Timestamp, TurnId};
 
 /// A message of a user to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,6 +144,10 @@ pub struct ConversationHistoryRequest {
     /// The user, as in [`UserMessage::user_id`]. The original RockBot never sends it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub user_id: String,
+    /// The part of the conversation. Default `None`: all that the agent remembers, as for the original RockBot, which never
+    /// sends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<ConversationQuery>,
 }
 
 impl ConversationHistoryRequest {
@@ -151,7 +156,15 @@ impl ConversationHistoryRequest {
         Self {
             session_id: session_id.into(),
             user_id: String::new(),
+            page: None,
         }
+    }
+
+    /// Sets the part of the conversation. Default `None`: all that the agent remembers.
+    #[must_use]
+    pub fn with_page(mut self, page: impl Into<Option<ConversationQuery>>) -> Self {
+        self.page = page.into();
+        self
     }
 
     /// Sets the user, as in [`UserMessage::user_id`].
@@ -174,12 +187,25 @@ impl Message for ConversationHistoryRequest {
 pub struct ConversationHistoryResponse {
     /// The messages that the agent remembers, oldest first.
     pub turns: Vec<HistoryTurn>,
+    /// The turn before which the page before this one ends, see [`ConversationPage::earlier`]. `None` if there is none, and
+    /// if no page was requested.
+    ///
+    /// [`ConversationPage::earlier`]: crate::store::ConversationPage::earlier
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<TurnId>,
 }
 
 impl ConversationHistoryResponse {
     /// Creates a history from its messages, oldest first.
     pub fn new(turns: Vec<HistoryTurn>) -> Self {
-        Self { turns }
+        Self { turns, earlier: None }
+    }
+
+    /// Sets the turn before which the page before this one ends. Default `None`.
+    #[must_use]
+    pub fn with_earlier(mut self, earlier: impl Into<Option<TurnId>>) -> Self {
+        self.earlier = earlier.into();
+        self
     }
 }
 

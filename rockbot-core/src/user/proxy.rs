@@ -12,6 +12,7 @@ use crate::content::Content;
 use crate::messaging::{
     Bus, BusError, Message, MessageEnvelope, MessagePublisherExt as _, RequestClient, RequestError,
 };
+use crate::store::ConversationQuery;
 use crate::turn::Approval;
 use crate::{IdSource as _, RandomIds, SessionId};
 
@@ -151,6 +152,20 @@ impl UserProxy {
     pub async fn history(&self, session: impl Into<SessionId>) -> Result<ConversationHistoryResponse, RequestError> {
         let request = ConversationHistoryRequest::new(session).with_user_id(&self.user_id);
         self.ask(&request).await
+    }
+
+    /// Returns a page of the conversation `session`, as far as the agent remembers it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as [`UserProxy::history`] does.
+    pub async fn history_page(
+        &self,
+        session: impl Into<SessionId>,
+        page: ConversationQuery,
+    ) -> Result<ConversationHistoryResponse, RequestError> {
+        let request = ConversationHistoryRequest::new(session).with_user_id(&self.user_id);
+        self.ask(&request.with_page(page)).await
     }
 
     /// Sends a request of any type and waits for its answer.

@@ -2,7 +2,9 @@
 
 use rockbot_core::chat::Role;
 use rockbot_core::content::ContentError;
-use rockbot_core::store::{ConversationDocument, ConversationMemory, ConversationTurn, StoreError};
+use rockbot_core::store::{
+    ConversationDocument, ConversationMemory, ConversationPage, ConversationQuery, ConversationTurn, StoreError,
+};
 use rockbot_core::{SessionId, TurnId};
 
 use super::Agent;
@@ -113,6 +115,17 @@ impl Conversation {
     pub async fn history(&self) -> Result<Vec<ConversationTurn>, ConversationError> {
         let (memory, principal) = (self.memory(), &self.agent.principal);
         Ok(memory.recent(principal, &self.session, usize::MAX).await?)
+    }
+
+    /// Returns a page of the entries that the conversation memory keeps, oldest first: for a program that shows long
+    /// conversations, or those of a day.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the conversation cannot be read.
+    pub async fn page(&self, query: &ConversationQuery) -> Result<ConversationPage, ConversationError> {
+        let (memory, principal) = (self.memory(), &self.agent.principal);
+        Ok(memory.page(principal, &self.session, query).await?)
     }
 
     /// Returns the conversation as a document.

@@ -7,7 +7,9 @@ use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use rockbot_core::files::DataFolder;
-use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError, StoreErrorKind};
+use rockbot_core::store::{
+    ConversationMemory, ConversationPage, ConversationQuery, ConversationTurn, StoreError, StoreErrorKind,
+};
 use rockbot_core::{Principal, SessionId};
 
 use super::compaction;
@@ -146,6 +148,17 @@ impl ConversationMemory for FileConversationMemory {
         self.sessions
             .with(&key, |session| Ok(session.recent(limit)))
             .map(|(_, recent)| recent)
+    }
+
+    async fn page(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        let key = (principal.clone(), session.clone());
+        let read = self.sessions.with(&key, |session| Ok(session.page(query)));
+        read.map(|(_, page)| page)
     }
 
     async fn clear(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError> {

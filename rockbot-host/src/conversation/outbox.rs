@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError, StoreErrorKind};
+use rockbot_core::store::{
+    ConversationMemory, ConversationPage, ConversationQuery, ConversationTurn, StoreError, StoreErrorKind,
+};
 use rockbot_core::support::{caught, loggable};
 use rockbot_core::turn::{Acceptance, JournalError, RunAccepted, RunBody, RunKey, RunState, StoredRun, TurnJournal};
 use rockbot_core::{Digest, Principal, SessionId, TurnId};
@@ -298,6 +300,19 @@ impl ConversationMemory for ConversationOutbox {
             recent.drain(..recent.len().saturating_sub(limit));
         }
         Ok(recent)
+    }
+
+    async fn page(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        if self.write_waiting(principal, session).await.is_ok() {
+            return self.memory.page(principal, session, query).await;
+        }
+        let entries = self.recent(principal, session, usize::MAX).await?;
+        Ok(query.select(entries.iter().rev()))
     }
 
     async fn clear(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rockbot_core::files::{FileHandle, LineFile};
-use rockbot_core::store::{ConversationTurn, StoreError, StoreErrorKind};
+use rockbot_core::store::{ConversationPage, ConversationQuery, ConversationTurn, StoreError, StoreErrorKind};
 use rockbot_core::{Digest, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
@@ -155,6 +155,11 @@ impl Session {
     pub(super) fn recent(&self, limit: usize) -> Vec<ConversationTurn> {
         let from = self.entries.len().saturating_sub(limit);
         self.entries.range(from..).map(|entry| entry.message.clone()).collect()
+    }
+
+    /// Returns a page of the window.
+    pub(super) fn page(&self, query: &ConversationQuery) -> ConversationPage {
+        query.select(self.entries.iter().rev().map(|entry| &entry.message))
     }
 
     /// Serializes the window as a document.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::store::{ConversationMemory, ConversationTurn, StoreError};
+use rockbot_core::store::{ConversationMemory, ConversationPage, ConversationQuery, ConversationTurn, StoreError};
 use rockbot_core::{Principal, SessionId};
 use rusqlite::Connection;
 
@@ -72,6 +72,17 @@ impl ConversationMemory for SqliteConversationMemory {
         self.database.read(work).await
     }
 
+    async fn page(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        query: &ConversationQuery,
+    ) -> Result<ConversationPage, StoreError> {
+        let (principal, session, query) = (principal.clone(), session.clone(), query.clone());
+        let work = move |connection: &Connection| page(connection, (principal.as_str(), session.as_str()), query);
+        self.database.read(work).await
+    }
+
     async fn clear(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError> {
         let (principal, session) = (principal.clone(), session.clone());
         let work = move |connection: &Connection| keep(connection, (principal.as_str(), session.as_str()), 0);
@@ -88,6 +99,39 @@ impl ConversationMemory for SqliteConversationMemory {
             Ok::<_, QueryError>(sessions.collect::<Result<_, _>>()?)
         };
         self.database.read(work).await
+    }
+}
+
+/// Reads the rows of a page, and the one before it, which tells that there is an earlier page.
+fn page(
+    connection: &Connection,
+    (principal, session): (&str, &str),
+    mut query: ConversationQuery,
+) -> Result<ConversationPage, QueryError> {
+    let end: i64 = match query.before.take() {
+        None => i64::MAX,
+        Some(turn) => {
+            let sql =
+                "SELECT coalesce(min(number), 0) FROM conversation WHERE principal = ?1 AND session = ?2 AND turn = ?3";
+            connection.query_row(sql, (principal, session, turn.as_str()), |row| row.get(0))?
+        }
+    };
+    let sql = "SELECT turn, json FROM conversation WHERE principal = ?1 AND session = ?2 AND number < ?3
+        ORDER BY number DESC";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map((principal, session, end), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut failed = None;
+    let readable = rows.map_while(|row: rusqlite::Result<(String, String)>| match row {
+        Ok((turn, json)) => Some(parse_or_skip::<ConversationTurn>("entry of turn", &turn, &json)),
+        Err(error) => {
+            failed = Some(error);
+            None
+        }
+    });
+    let page = query.select(readable.flatten());
+    match failed {
+        None => Ok(page),
+        Some(error) => Err(error.into()),
     }
 }
 

@@ -7,8 +7,8 @@ use std::task::Poll;
 use crate::chat::Role;
 use crate::content::{Content, ContentPart, Provenance};
 use crate::context::Trust;
-use crate::store::{CallRound, ConversationMemory, ConversationTurn, PastCall};
-use crate::{Principal, SessionId, Timestamp};
+use crate::store::{CallRound, ConversationMemory, ConversationQuery, ConversationTurn, PastCall};
+use crate::{Principal, SessionId, Timestamp, TurnId};
 
 /// Checks that the values that `make` creates keep the contract of [`ConversationMemory`].
 ///
@@ -27,6 +27,8 @@ pub async fn conversation_memory<M: ConversationMemory>(make: impl AsyncFn() -> 
     flushing_changes_nothing(&make().await).await;
     keeps_every_append_of_many_at_once(&make().await).await;
     keeps_calls_with_their_results(&make().await).await;
+    is_read_by_pages(&make().await).await;
+    is_read_by_dates(&make().await).await;
 }
 
 async fn returns_the_last_entries_oldest_first(memory: &impl ConversationMemory) {
@@ -219,6 +221,123 @@ async fn keeps_calls_with_their_results(memory: &impl ConversationMemory) {
     );
 }
 
+async fn is_read_by_pages(memory: &impl ConversationMemory) {
+    let (me, session) = (Principal::default(), SessionId::from("session"));
+    assert_eq!(
+        pages(memory, &me, &session, 2).await,
+        [[""; 0]],
+        "an unknown session is one empty page"
+    );
+    for turn in ["t1", "t2", "t3"] {
+        let exchange = [
+            entry(turn, &format!("{turn} asked")),
+            entry(turn, &format!("{turn} said")),
+        ];
+        append(memory, &me, &session, &exchange).await;
+    }
+    append(memory, &me, &SessionId::from("other"), &[entry("t4", "elsewhere")]).await;
+    let turns = [
+        ["t1 asked", "t1 said"],
+        ["t2 asked", "t2 said"],
+        ["t3 asked", "t3 said"],
+    ];
+    for limit in [0, 1, 2] {
+        let found = pages(memory, &me, &session, limit).await;
+        assert_eq!(
+            found, turns,
+            "a page of {limit} is a whole turn, and the pages are the whole conversation"
+        );
+    }
+    let found = pages(memory, &me, &session, 3).await;
+    assert_eq!(
+        found,
+        [turns[..1].concat(), turns[1..].concat()],
+        "a page is longer by the rest of its first turn"
+    );
+    assert_eq!(
+        pages(memory, &me, &session, 6).await,
+        [turns.concat()],
+        "a full page is the last one if nothing is before it"
+    );
+
+    let gone = ConversationQuery::new().with_before(TurnId::from("t9"));
+    let page = memory.page(&me, &session, &gone).await.expect("the memory can be read");
+    assert_eq!(
+        (page.entries.len(), page.earlier),
+        (0, None),
+        "nothing is before a turn that is not there"
+    );
+}
+
+async fn is_read_by_dates(memory: &impl ConversationMemory) {
+    let (me, session) = (Principal::default(), SessionId::from("session"));
+    for (turn, second) in [("t1", 1), ("t2", 2), ("t3", 3), ("t4", 4)] {
+        let entry = ConversationTurn::new(Role::User, turn, Timestamp::from_millis(1_000 * second), turn);
+        append(memory, &me, &session, &[entry]).await;
+    }
+    let at = |second: u64| Timestamp::from_millis(1_000 * second);
+    let query = ConversationQuery::new();
+    for (query, expected) in [
+        (query.clone().with_from(at(3)), &["t3", "t4"][..]),
+        (query.clone().with_until(at(3)), &["t1", "t2"]),
+        (query.clone().with_from(at(2)).with_until(at(4)), &["t2", "t3"]),
+        (query.clone().with_from(at(5)), &[]),
+    ] {
+        let page = memory
+            .page(&me, &session, &query)
+            .await
+            .expect("the memory can be read");
+        assert_eq!(
+            (words(page.entries), page.earlier),
+            (owned(expected), None),
+            "{query:?}"
+        );
+    }
+    let first = query.clone().with_from(at(2)).with_limit(2);
+    let page = memory
+        .page(&me, &session, &first)
+        .await
+        .expect("the memory can be read");
+    assert_eq!(words(page.entries), ["t3", "t4"], "dates have pages");
+    let page = memory.page(&me, &session, &first.with_before(page.earlier)).await;
+    let page = page.expect("the memory can be read");
+    assert_eq!(
+        (words(page.entries), page.earlier),
+        (owned(&["t2"]), None),
+        "no page is before the dates"
+    );
+}
+
+/// Returns the texts of all pages, the earliest page first.
+async fn pages(
+    memory: &impl ConversationMemory,
+    principal: &Principal,
+    session: &SessionId,
+    limit: usize,
+) -> Vec<Vec<String>> {
+    let mut query = ConversationQuery::new().with_limit(limit);
+    let mut pages = Vec::new();
+    loop {
+        let page = memory
+            .page(principal, session, &query)
+            .await
+            .expect("the memory can be read");
+        pages.insert(0, words(page.entries));
+        query.before = page.earlier;
+        if query.before.is_none() {
+            return pages;
+        }
+    }
+}
+
+fn words(entries: Vec<ConversationTurn>) -> Vec<String> {
+    entries.into_iter().map(|entry| entry.content.into_words()).collect()
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
 /// Polls all of them until all have ended.
 async fn all_at_once<F: Future<Output = ()>>(mut futures: Vec<Pin<Box<F>>>) {
     poll_fn(|cx| {
@@ -263,6 +382,5 @@ async fn recent(
     limit: usize,
 ) -> Vec<String> {
     let found = memory.recent(principal, session, limit).await;
-    let entries = found.expect("the memory can be read");
-    entries.into_iter().map(|entry| entry.content.into_words()).collect()
+    words(found.expect("the memory can be read"))
 }

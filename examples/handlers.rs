@@ -172,7 +172,9 @@ pub(crate) async fn run(out: &mut impl Write) -> Result<(), BoxError> {
 
     // Two valid ones, one that fails every time, and four that cannot be handled at all.
     for (number, cents) in [(11, 1900), (12, 2300), (13, 500), (14, -700)] {
-        send(&bus, MessageEnvelope::of(&Invoice { number, cents })?).await?;
+        bus.send("shop", &Invoice { number, cents })
+            .header(CUSTOMER, "ada")
+            .await?;
     }
     send(&bus, MessageEnvelope::new("billing.Invoice", r#"{"number":15}"#)).await?;
     send(&bus, MessageEnvelope::new("billing.Refund", "{}")).await?;

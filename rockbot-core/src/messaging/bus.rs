@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Serialize;
 
-use super::{BusError, DeliveryHandler, Message, MessageEnvelope, SubscribeOptions, Subscription, TopicPattern};
+use super::{BusError, DeliveryHandler, MessageEnvelope, SubscribeOptions, Subscription, TopicPattern};
 use crate::shared::share;
 
 /// The publishing side of a bus.
@@ -109,57 +108,6 @@ impl CloseReport {
         Self { unfinished }
     }
 }
-
-/// Convenience methods of every publisher.
-///
-/// ```
-/// use rockbot_core::messaging::{BusError, Message, MessagePublisher, MessagePublisherExt as _, Reach};
-///
-/// #[derive(serde::Serialize)]
-/// struct Invoice { amount: u32 }
-///
-/// impl Message for Invoice {
-///     const TYPE: &'static str = "billing.Invoice";
-///     const TOPIC: Option<&'static str> = Some("billing.invoice");
-/// }
-///
-/// async fn bill(bus: &dyn MessagePublisher) -> Result<(), BusError> {
-///     if bus.send("shop", &Invoice { amount: 7 }).await? == Reach::NoSubscribers {
-///         eprintln!("no bookkeeper is running");
-///     }
-///     Ok(())
-/// }
-/// ```
-#[async_trait]
-pub trait MessagePublisherExt: MessagePublisher {
-    /// Publishes `payload` under the topic of its type, with `source` as the sending program.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error as [`MessagePublisher::publish`] does, and if the payload cannot be serialized or its type
-    /// has no topic.
-    async fn send<M: Message + Serialize + Sync>(&self, source: &str, payload: &M) -> Result<Reach, BusError> {
-        let topic = M::TOPIC.ok_or(BusError::NoTopic(M::TYPE))?;
-        let envelope = MessageEnvelope::of(payload)?.with_source(source);
-        self.publish(topic, Arc::new(envelope)).await
-    }
-
-    /// Publishes `reply` under the reply topic of `request`, with its correlation id. Does nothing and returns
-    /// [`Reach::NoSubscribers`] if the request names no reply topic.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error as [`MessagePublisher::publish`] does. The sender chooses the reply topic: a handler of
-    /// untrusted messages must check it first.
-    async fn reply(&self, request: &MessageEnvelope, reply: MessageEnvelope) -> Result<Reach, BusError> {
-        let Some(topic) = &request.reply_to else {
-            return Ok(Reach::NoSubscribers);
-        };
-        self.publish(topic, Arc::new(reply.in_reply_to(request))).await
-    }
-}
-
-impl<P: MessagePublisher + ?Sized> MessagePublisherExt for P {}
 
 /// Convenience methods of every subscriber.
 #[async_trait]

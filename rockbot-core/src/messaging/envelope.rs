@@ -195,6 +195,13 @@ impl MessageEnvelope {
         self
     }
 
+    /// Sets the key of the partition that the message belongs to. A subscription that is partitioned by
+    /// [`PartitionBy::partition_key`](super::PartitionBy::partition_key) handles messages with the same key one after the other, in order.
+    #[must_use]
+    pub fn with_partition_key(self, key: impl Into<String>) -> Self {
+        self.with_header(headers::PARTITION_KEY, key)
+    }
+
     /// Sets the headers of those fields of `cx` that cross a bus: principal, remaining time, trace.
     #[must_use]
     pub fn with_context(mut self, cx: &CallContext) -> Self {

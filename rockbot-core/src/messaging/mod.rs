@@ -23,13 +23,12 @@ mod handler_error;
 pub mod headers;
 mod json_error;
 mod options;
+mod outgoing;
 mod request;
 mod subscription;
 mod topic;
 
-pub use bus::{
-    Bus, CloseReport, MessagePublisher, MessagePublisherExt, MessageSubscriber, MessageSubscriberExt, Reach,
-};
+pub use bus::{Bus, CloseReport, MessagePublisher, MessageSubscriber, MessageSubscriberExt, Reach};
 pub use context::{MessageContext, MessageContexts};
 pub use dead_letter::{DeadLetter, DeadLetterReason, DeadLetters};
 pub use delivery::{Delivery, DeliveryHandler, Disposition};
@@ -40,6 +39,7 @@ pub use handler::{IntoHandled, MessageHandler, MessageRoute};
 pub use handler_error::HandlerError;
 pub use headers::Headers;
 pub use options::{PartitionBy, RetryPolicy, SubscribeOptions, WhenFull};
+pub use outgoing::{MessagePublisherExt, OutgoingMessage};
 pub use request::{RequestClient, RequestError};
 pub use subscription::{Subscription, SubscriptionControl};
 pub use topic::{TopicError, TopicPattern, check_topic, without_domain};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::MessageEnvelope;
+use super::{MessageEnvelope, headers};
 
 /// The options of a subscription. By default it handles one message at a time, with up to four attempts.
 ///
@@ -140,6 +140,11 @@ impl PartitionBy {
     /// Creates a rule that partitions by the value of the header `name`.
     pub fn header(name: &'static str) -> Self {
         Self::new(name, |envelope| envelope.headers.get(name).cloned())
+    }
+
+    /// Creates a rule that partitions by the [key](MessageEnvelope::with_partition_key) that the publisher set.
+    pub fn partition_key() -> Self {
+        Self::header(headers::PARTITION_KEY)
     }
 
     /// Returns the key of a message, if it has one.

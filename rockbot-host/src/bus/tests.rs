@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use rockbot_core::messaging::{
-    DeadLetterReason, Disposition, MessagePublisherExt as _, MessageSubscriberExt as _, RequestClient, RequestError,
-    WhenFull,
+    DeadLetterReason, Disposition, Message, MessagePublisherExt as _, MessageSubscriberExt as _, PartitionBy,
+    RequestClient, RequestError, WhenFull,
 };
 use rockbot_core::testing::{SequentialIds, conformance};
 use tokio::sync::{Semaphore, mpsc};
@@ -38,6 +38,47 @@ async fn routes_follow_the_subscriptions() {
     assert_eq!(publish(&bus, "t", "during").await.unwrap(), Reach::Subscribers);
     drop(subscription);
     assert_eq!(publish(&bus, "t", "after").await.unwrap(), Reach::NoSubscribers);
+}
+
+#[derive(serde::Serialize)]
+struct Invoice {
+    number: u32,
+}
+
+impl Message for Invoice {
+    const TYPE: &'static str = "billing.Invoice";
+    const TOPIC: Option<&'static str> = Some("billing.invoice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_is_sent_with_headers_and_a_partition_key() {
+    let bus = InProcessBus::new();
+    let (seen, mut inbox) = mpsc::channel(8);
+    let handler = move |delivery: Delivery| {
+        let seen = seen.clone();
+        async move {
+            // Without the partition the second message would overtake the first.
+            if delivery.envelope.body == r#"{"number":1}"# && delivery.attempt == 1 {
+                return Disposition::retry("not yet");
+            }
+            seen.send(delivery.envelope).await.unwrap();
+            Disposition::Ack
+        }
+    };
+    let options = SubscribeOptions::new()
+        .with_concurrency(4)
+        .with_partition_by(PartitionBy::partition_key());
+    let _subscription = bus.on_with("billing.#", "books", options, handler).await.unwrap();
+    for number in [1, 2] {
+        let sending = bus.send("shop", &Invoice { number });
+        let reach = sending.header("currency", "EUR").partition_key("ann").await.unwrap();
+        assert_eq!(reach, Reach::Subscribers);
+    }
+    for number in ["1", "2"] {
+        let envelope = inbox.recv().await.unwrap();
+        assert_eq!(envelope.body, format!(r#"{{"number":{number}}}"#));
+        assert_eq!((&*envelope.source, &*envelope.headers["currency"]), ("shop", "EUR"));
+    }
 }
 
 #[tokio::test(start_paused = true)]

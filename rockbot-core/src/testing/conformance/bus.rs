@@ -180,7 +180,7 @@ async fn partitions_are_in_order_and_side_by_side<B: Bus + DeadLetters>(bus: Arc
     };
     let options = SubscribeOptions::new()
         .with_concurrency(4)
-        .with_partition_by(PartitionBy::header("key"))
+        .with_partition_by(PartitionBy::partition_key())
         .with_retry(quick_retry(3));
     let topic = names.topic("t");
     let _subscription = bus
@@ -189,7 +189,7 @@ async fn partitions_are_in_order_and_side_by_side<B: Bus + DeadLetters>(bus: Arc
         .expect(SUBSCRIBED);
     for number in 0..10 {
         for key in ["a", "b"] {
-            let envelope = text(&format!("{key}{number}")).with_header("key", key);
+            let envelope = text(&format!("{key}{number}")).with_partition_key(key);
             publish(&*bus, &topic, envelope).await;
         }
     }

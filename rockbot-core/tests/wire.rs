@@ -4,9 +4,11 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatErrorKind, MicroUsd, ModelSettings, ModelTier, OutputSchema, Spent, Usage};
+use rockbot_core::chat::{ChatErrorKind, MicroUsd, ModelSettings, ModelTier, OutputSchema, Role, Spent, Usage};
+use rockbot_core::content::{Content, MediaPart};
 use rockbot_core::context::{Origin, Priority, Trust};
-use rockbot_core::messaging::Message;
+use rockbot_core::messaging::{ErrorReply, Message, MessageEnvelope};
+use rockbot_core::store::ConversationQuery;
 use rockbot_core::tool::{
     Effect, ToolError, ToolErrorCode, ToolErrorMessage, ToolHints, ToolInvokeRequest, ToolInvokeResponse,
     ToolRegistration,
@@ -15,6 +17,10 @@ use rockbot_core::turn::{
     Approval, ApprovalRequest, Budget, BudgetLimit, BusyPolicy, FinishedCall, TurnFailure, TurnOutcome, TurnProgress,
     TurnRequest, TurnStatus,
 };
+use rockbot_core::user::{
+    AgentReply, ConversationHistoryRequest, ConversationHistoryResponse, HistoryTurn, UserFeedback, UserMessage,
+};
+use rockbot_core::{Timestamp, TurnId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -27,6 +33,59 @@ fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T, json: &
         serde_json::from_value::<T>(json.clone()).expect("it can be read"),
         *value
     );
+}
+
+/// Returns `json` with the name of each member in another case, as .NET programs write it.
+fn in_other_case(json: Value, case: fn(&str) -> String) -> Value {
+    match json {
+        Value::Object(members) => {
+            let members = members.into_iter();
+            members
+                .map(|(name, value)| (case(&name), in_other_case(value, case)))
+                .collect()
+        }
+        Value::Array(values) => values.into_iter().map(|value| in_other_case(value, case)).collect(),
+        value => value,
+    }
+}
+
+fn pascal_case(name: &str) -> String {
+    let (first, rest) = name.split_at(1);
+    first.to_uppercase() + rest
+}
+
+/// `message` is read from a body whose members are named in any case.
+#[track_caller]
+fn check_any_case<M: Message + Serialize + DeserializeOwned + PartialEq + Debug>(message: &M) {
+    for case in [pascal_case, str::to_uppercase, str::to_lowercase] {
+        let body = in_other_case(serde_json::to_value(message).expect("it can be written"), case);
+        let envelope = MessageEnvelope::new(M::TYPE, body.to_string());
+        assert_eq!(envelope.payload::<M>().expect("it can be read"), *message, "{body}");
+    }
+}
+
+#[test]
+fn messages_are_read_in_any_case() {
+    let picture = MediaPart::bytes("image/png", vec![1, 2, 3]).with_name("a.png");
+    let message = UserMessage::new("s", Content::from("Look.").with_image(picture));
+    check_any_case(&message.with_user_id("ann").with_target_agent("helper"));
+    check_any_case(
+        &AgentReply::new("s", "helper", "Nice.")
+            .with_final(false)
+            .with_content_type("text/plain"),
+    );
+    check_any_case(&ConversationHistoryRequest::new("s").with_page(ConversationQuery::new().with_limit(3)));
+    let turn = HistoryTurn::new(Role::User, "Look.", Timestamp::from_millis(7));
+    check_any_case(&ConversationHistoryResponse::new(vec![turn]).with_earlier(TurnId::from("t")));
+    check_any_case(&UserFeedback::new("s", "m", true).with_agent_name("helper"));
+    check_any_case(&approval_request().approve());
+    check_any_case(&request());
+    check_any_case(&request().succeed("booked"));
+    check_any_case(&ToolErrorMessage::new(
+        &request(),
+        &ToolError::new(ToolErrorCode::Timeout, "too late"),
+    ));
+    check_any_case(&ErrorReply::new("unknown_currency", "there are no books in XYZ"));
 }
 
 fn request() -> ToolInvokeRequest {

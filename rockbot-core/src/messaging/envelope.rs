@@ -127,7 +127,7 @@ impl MessageEnvelope {
         Ok(Self::new(M::TYPE, body))
     }
 
-    /// Parses the body as an `M`.
+    /// Parses the body as an `M`. Members are found in any case, as the original RockBot finds them.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl MessageEnvelope {
                 found: self.message_type.to_string(),
             });
         }
-        serde_json::from_slice(&self.body).map_err(|cause| PayloadError::Malformed {
+        json::read_any_case(&self.body).map_err(|cause| PayloadError::Malformed {
             message_type: M::TYPE,
             cause,
         })

@@ -12,6 +12,7 @@ use super::json_error::describe_json_error;
 use super::{HandlerError, Message, MessageContext};
 use crate::BoxError;
 use crate::shared::Running;
+use crate::support::json;
 
 /// A handler of the messages of one type. An async closure `|message: M, cx: MessageContext| async { … }` is one.
 ///
@@ -191,7 +192,7 @@ struct TypedHandler<M, H> {
 #[async_trait]
 impl<M: DeserializeOwned + Send + 'static, H: MessageHandler<M>> ErasedHandler for TypedHandler<M, H> {
     async fn handle(&self, cx: &MessageContext) -> Result<(), BoxError> {
-        let message = serde_json::from_slice(&cx.envelope().body).map_err(|error| {
+        let message = json::read_any_case(&cx.envelope().body).map_err(|error| {
             let message_type = &cx.envelope().message_type;
             let why = describe_json_error(&error);
             HandlerError::dead_letter(format!("the body does not fit `{message_type}`: {why}"))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot_core::context::{Origin, Trust};
 use rockbot_core::messaging::{HandlerError, MessageContext, MessageEnvelope, MessageHandler};
-use rockbot_core::support::{loggable, reference};
+use rockbot_core::support::{json, loggable, reference};
 use rockbot_core::turn::{JournalError, TurnRequest};
 use rockbot_core::user::{AgentReply, UserMessage, UserProxyTopics};
 use rockbot_core::{BoxError, TraceContext};
@@ -34,7 +34,7 @@ pub(super) fn session_of(envelope: &MessageEnvelope) -> Option<String> {
     struct SessionField {
         session_id: String,
     }
-    let field: SessionField = serde_json::from_slice(&envelope.body).ok()?;
+    let field: SessionField = json::read_any_case(&envelope.body).ok()?;
     Some(field.session_id)
 }
 

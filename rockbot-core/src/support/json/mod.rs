@@ -3,6 +3,7 @@
 //! `serde_json` looks for characters to escape one by one, and most of what a turn writes are texts: prompts, answers,
 //! results, and the names of members. Here sixteen bytes are examined together. Everything else is left to `serde_json`.
 
+mod any_case;
 mod text;
 mod writer;
 
@@ -12,6 +13,7 @@ use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+pub use any_case::read_any_case;
 pub use text::push_text;
 
 use writer::{JsonWriter, RAW_VALUE};

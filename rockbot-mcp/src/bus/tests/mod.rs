@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::Digest;
-use rockbot_core::messaging::Message;
+use rockbot_core::messaging::{Message, MessageEnvelope};
 use rockbot_core::tool::Effect;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -176,6 +177,25 @@ fn messages_of_the_original_are_read() {
     let summary = json!({"serverName": "t", "displayName": "T", "toolCount": 0, "promptCount": 0});
     let index: McpServersIndexed = serde_json::from_value(json!({"servers": [summary]})).unwrap();
     assert_eq!((index.servers[0].fingerprint.as_deref(), index.bridge), (None, None));
+}
+
+#[test]
+fn messages_are_read_in_any_case() {
+    fn read<M: Message + DeserializeOwned>(body: &Value) -> M {
+        MessageEnvelope::new(M::TYPE, body.to_string()).payload().unwrap()
+    }
+    let tool = json!({"Name": "now", "Description": "Now.", "ParametersSchema": "{}"});
+    let details: DetailsResponse = read(&json!({"ServerName": "t", "Tools": [tool], "Error": null}));
+    let found = &details.tools[0];
+    assert_eq!((details.server_name.as_str(), found.name.as_str()), ("t", "now"));
+    assert_eq!(found.parameters_schema.as_deref(), Some("{}"));
+    let register: RegisterRequest = read(&json!({"ServerName": "t", "Type": "sse", "Url": "https://t"}));
+    assert_eq!(
+        (register.kind.as_str(), register.url.as_deref()),
+        ("sse", Some("https://t"))
+    );
+    let index: McpServersIndexed = read(&json!({"Servers": [{"ServerName": "t", "DisplayName": "T", "ToolCount": 3}]}));
+    assert_eq!(index.servers[0].tool_count, 3);
 }
 
 #[test]

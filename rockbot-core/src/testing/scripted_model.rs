@@ -113,7 +113,8 @@ impl ScriptedModel {
         self.then(Answer::Failure(error))
     }
 
-    /// Adds a call that never ends: it ends only when it is dropped.
+    /// Adds a call that the model never answers: it ends when it is dropped, or with an error when its context is cancelled
+    /// and the call is not [supervised](ChatCall::is_supervised).
     #[must_use]
     pub fn hangs(self) -> Self {
         self.then(Answer::Silence)
@@ -211,7 +212,7 @@ impl ChatClient for ScriptedModel {
             Answer::Response(response) => *response,
             Answer::Computed(answer) => answer(&call.request),
             Answer::Failure(error) => return Err(error),
-            Answer::Silence => std::future::pending().await,
+            Answer::Silence => return Err(silence(&call).await),
         };
         response.usage = usage.or(response.usage);
         response.cost = cost.or(response.cost);
@@ -227,6 +228,15 @@ impl ChatClient for ScriptedModel {
             None => ModelInfo::unknown(),
         }
     }
+}
+
+/// Waits for the end of a call that has no answer.
+async fn silence(call: &ChatCall) -> ChatError {
+    if call.is_supervised {
+        return std::future::pending().await;
+    }
+    call.cx.cancellation().cancelled().await;
+    ChatError::new(ChatErrorKind::Cancelled, "the call was cancelled")
 }
 
 /// Hands out the answer word by word, as a model would write it.
@@ -272,7 +282,7 @@ mod tests {
     use super::*;
     use crate::CallContext;
     use crate::chat::Reasoning;
-    use crate::testing::conformance;
+    use crate::testing::conformance::{self, ChatScene};
 
     fn ask(deltas: Option<DeltaSink>) -> ChatCall {
         ChatCall::new(ChatRequest::default(), CallContext::new("session")).with_deltas(deltas)
@@ -331,7 +341,15 @@ mod tests {
                 .await
                 .unwrap()
         };
-        let make = async || ScriptedModel::new().answers(response.clone());
+        let make = async |scene| {
+            let step = |model: ScriptedModel, _| match scene {
+                ChatScene::Answers => model.answers(response.clone()).with_usage(USAGE),
+                ChatScene::RateLimited => model.fails(ChatErrorKind::RateLimited),
+                ChatScene::CutStream => model.fails(ChatErrorKind::CutStream),
+                ChatScene::Hangs => model.hangs(),
+            };
+            (0..2).fold(ScriptedModel::new().with_id("scripted"), step)
+        };
         conformance::chat_client(make, ChatRequest::default()).await;
     }
 

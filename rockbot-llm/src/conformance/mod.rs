@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatDelta, ChatMessage, ChatRequest, DeltaSink, FinishReason, ToolCall,
 };
-use rockbot_core::testing::conformance;
+use rockbot_core::testing::conformance::{self, ChatScene};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, ToolRegistry, tool};
 use rockbot_core::{CallContext, IdSource};
 
@@ -148,18 +148,36 @@ fn call() -> ChatCall {
 #[tokio::test]
 async fn every_dialect_keeps_the_promises_of_a_chat_client() {
     for wire in WIRES {
-        let make = async || {
+        let make = async |scene| {
             let server = Server::answering(move |raw: String| {
                 assert_eq!(wire.refusal(&raw), None, "{}", wire.name());
-                let reply = match raw.contains(r#""stream":true"#) {
-                    true => Reply::stream(&wire.events(&WORDS).concat()),
-                    false => Reply::json(200, &wire.whole(&WORDS)),
-                };
-                std::future::ready(reply)
+                let is_streamed = raw.contains(r#""stream":true"#);
+                std::future::ready(reply(wire, scene, is_streamed))
             });
             wire.client(&server.await.endpoint(), &|_| {})
         };
         conformance::chat_client(make, request()).await;
+    }
+}
+
+/// Returns the reply of a server in a scene of the conformance suite.
+fn reply(wire: &dyn Wire, scene: ChatScene, is_streamed: bool) -> Reply {
+    let script = Script {
+        usage: Some([10, 4, 5]),
+        ..WORDS
+    };
+    match scene {
+        ChatScene::Answers if is_streamed => Reply::stream(&wire.events(&script).concat()),
+        ChatScene::Answers => Reply::json(200, &wire.whole(&script)),
+        ChatScene::RateLimited => {
+            let (status, body) = wire.error(Problem::RateLimited);
+            Reply::json(status, &body)
+        }
+        ChatScene::CutStream => Reply::stream(&wire.events(&script)[..3].concat()),
+        scene => {
+            assert_eq!(scene, ChatScene::Hangs);
+            Reply::Hang(Vec::new())
+        }
     }
 }
 

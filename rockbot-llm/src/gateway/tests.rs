@@ -6,7 +6,8 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatRequest, ModelInfo};
-use rockbot_core::testing::{ScriptedModel, conformance};
+use rockbot_core::testing::ScriptedModel;
+use rockbot_core::testing::conformance::{self, ChatScene};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::timeout::TimeoutLayer;
@@ -97,9 +98,21 @@ async fn parts_are_tower_layers() {
     assert_eq!(model.requests().len(), 3);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn it_keeps_the_promises_of_a_chat_client() {
-    let make = async || ModelGateway::new(ScriptedModel::new().says("three short words"));
+    let make = async |scene| {
+        let step = |model: ScriptedModel, _| match scene {
+            ChatScene::Answers => model.says("three short words"),
+            ChatScene::RateLimited => model.fails(ChatErrorKind::RateLimited),
+            ChatScene::CutStream => model.fails(ChatErrorKind::CutStream),
+            scene => {
+                assert_eq!(scene, ChatScene::Hangs);
+                model.hangs()
+            }
+        };
+        // As many steps as the gateway takes with its retries.
+        ModelGateway::new((0..20).fold(ScriptedModel::new().with_id("scripted"), step))
+    };
     conformance::chat_client(make, ChatRequest::default()).await;
 }
 

@@ -32,7 +32,7 @@ mod turn_journal;
 mod working_memory;
 
 pub use bus::{bus, bus_of_exact_topics};
-pub use chat_client::chat_client;
+pub use chat_client::{ChatScene, chat_client};
 pub use chat_wrapper::chat_wrapper;
 pub use conversation_log::conversation_log;
 pub use conversation_memory::conversation_memory;

@@ -6,7 +6,7 @@ use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use rockbot_core::config::Config;
 use rockbot_core::subsystem::{Declarations, Parts, Subsystem as _};
-use rockbot_core::tool::{State, stateful_tool};
+use rockbot_core::tool::{ToolState, stateful_tool};
 use rockbot_core::{AgentIdentity, SystemClock};
 use serde_json::{Value, json};
 
@@ -164,7 +164,7 @@ async fn a_request_id_that_is_in_use_is_refused_and_the_first_call_answered() {
     let wait = stateful_tool(
         "wait",
         gate.clone(),
-        |gate: State<Arc<tokio::sync::Semaphore>>, _: Wait| async move {
+        |gate: ToolState<Arc<tokio::sync::Semaphore>>, _: Wait| async move {
             gate.acquire().await.unwrap().forget();
             "done"
         },

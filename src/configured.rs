@@ -21,7 +21,7 @@ const TIER_RULES: &str = "tier-selector.json";
 ///
 /// | part | is there |
 /// |---|---|
-/// | models, behind the [gateway](ModelGateway), and their prices | always: `LLM`; without such a section the [offline model](rockbot_llm::OfflineModel) |
+/// | models, behind the [gateway](ModelGateway), and their prices | always: `LLM`; without any model there the [offline model](rockbot_llm::OfflineModel), as with `LLM.Provider = "offline"` |
 /// | the choice of a tier for each message, with its log; rules in `tier-selector.json` | with `LLM.Low` or `LLM.High` |
 /// | profile, journal, conversations, limits, [behaviors](rockbot_host::behavior) | always: [`HostSettings`] |
 /// | long-term memory, working memory, skills and rules | always: `Memory`, `Skills` |
@@ -38,6 +38,10 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | [`SafeLinks`]: only links that the user named | unless `AgentHost.SafeLinks` is `false` |
 ///
 /// The builder takes more: tools, a bus, layers, subsystems. What it is given later takes precedence.
+///
+/// Every setting has a reader: a name that no part reads keeps the host from being built, and so does a section whose
+/// part the program has to add. The parts that need a connection are such: `RabbitMq` and `Pulsar` (a bus), `RemoteTools`
+/// and `ToolServices` (subsystems on a bus). A part that `Enabled = false` turns off keeps its other settings.
 ///
 /// # Examples
 ///
@@ -75,7 +79,7 @@ pub trait FromConfig: sealed::Sealed {
     /// Returns a builder of the agent that `config` describes, with its data in `data_folder` unless
     /// `AgentProfile.BasePath` names a folder.
     ///
-    /// Settings that no part knows are listed by [`Config::check_unknown`] once the host is built.
+    /// The program reads its own sections of `config` before it builds the host, which refuses names that were not read.
     ///
     /// # Errors
     ///
@@ -85,7 +89,7 @@ pub trait FromConfig: sealed::Sealed {
 
 impl FromConfig for AgentHost {
     fn configured(config: &Config, data_folder: &Path) -> Result<AgentHostBuilder, BoxError> {
-        let settings = HostSettings::read(config, data_folder)?;
+        let settings = HostSettings::read(config, data_folder)?.deny_unread();
         let builder = Self::builder(&settings.agent_host.name)
             .settings(&settings)
             .chat(ModelGateway::from_config_or_offline(config)?)
@@ -149,6 +153,9 @@ fn memory(config: &Config) -> Result<Memory, BoxError> {
 
 /// Adds the families of tools that the settings ask for, as far as their features are on.
 fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
+    // The policy stands, whether a part makes requests today or not.
+    #[cfg(any(feature = "web", feature = "rest"))]
+    rockbot_tools::egress::EgressPolicy::from_config(config)?;
     // The switches are known without the features, too.
     let wanted = |name: &str| is_enabled(config, name);
     let (web, rest, files) = (wanted("WebTools")?, wanted("RestTools")?, wanted("FileTools")?);
@@ -190,10 +197,15 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     Ok(builder)
 }
 
-/// Returns whether the part of a section is wanted: `Enabled` says so, else anything that is set there.
+/// Returns `true` if the part of a section is wanted: `Enabled` says so, else anything that is set there. The settings of a
+/// part that is off stay for later.
 fn is_enabled(config: &Config, name: &str) -> Result<bool, ConfigError> {
     let section = config.section(name)?;
-    section.get_or("Enabled", section.is_set())
+    let is_enabled = section.get_or("Enabled", section.is_set())?;
+    if !is_enabled {
+        section.ignore();
+    }
+    Ok(is_enabled)
 }
 
 fn has_tiers(config: &Config) -> Result<bool, LlmConfigError> {

@@ -32,7 +32,8 @@ Options:
                      127.0.0.1:8931; McpServer.Tools chooses some; needs the feature mcp-server
     --tool-services FOLDER
                      watch this folder for descriptors of tools that other processes run; they are called over the
-                     broker in the section RabbitMq or Pulsar, such as ROCKBOT_RABBITMQ__HOSTNAME=127.0.0.1
+                     broker in the section RabbitMq or Pulsar, such as ROCKBOT_RABBITMQ__HOSTNAME=127.0.0.1, which is
+                     the agent's bus for the sections McpProxy, RemoteTools and ToolServices, too
     --web            search the web and read pages; needs the feature web, and pdf for PDF documents
     --openapi DOC    use the operations of this OpenAPI document, a file or a URL, as tools; needs the feature rest
     --files FOLDER   let the agent read and write text files in this folder; needs the feature files
@@ -68,7 +69,7 @@ The model is set in the section LLM of the file, or in the environment:
     ROCKBOT_LLM__BALANCED__PROVIDER (openai, openai-responses or anthropic),
     ROCKBOT_LLM__BALANCED__ENDPOINT, ROCKBOT_LLM__BALANCED__APIKEY, ROCKBOT_LLM__BALANCED__MODELID,
     also without ROCKBOT_. Other settings alike: ROCKBOT_AGENTHOST__MAXTOOLITERATIONS=30.
-    With no model a built-in offline model answers, which is not an LLM.";
+    With no model, or with ROCKBOT_LLM__PROVIDER=offline, a built-in offline model answers, which is not an LLM.";
 
 /// The parsed command line.
 #[derive(Debug)]

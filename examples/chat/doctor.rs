@@ -1,21 +1,20 @@
-//! `chat doctor`: checks the configuration, the folders, the keys and the model servers, asks each model something, and
-//! lists the parts of the agent with what each costs.
+//! `chat doctor`: checks the configuration, the folders, the keys and the model servers, asks each model something, builds
+//! the agent, and lists its parts with what each costs.
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rockbot::BoxError;
 use rockbot::agent::profile::AgentProfile;
 use rockbot::agent::{AgentHost, AgentHostBuilder};
 use rockbot::chat::{
-    GatewaySettings, LlmConfigError, LlmSettings, ModelBehaviors, ModelTier, TextCallFallback, TextCallingClient,
-    TierSettings, model_client, probe, probe_turn,
+    GatewaySettings, LlmConfigError, LlmSettings, ModelBehaviors, ModelTier, Provider, TextCallFallback,
+    TextCallingClient, TierSettings, model_client, probe, probe_turn,
 };
 use rockbot::config::{
     AgentProfileSettings, Config, ConfigError, DataDir, FolderChoice, HostSettings, WAITING_SECTIONS,
 };
-use rockbot::memory::settings::{FeedbackSettings, MemorySettings, SkillsSettings};
 
 /// A report with one line for each check.
 #[derive(Default)]
@@ -37,18 +36,45 @@ impl Report {
         self.lines.iter().any(|(level, _)| *level == Level::Problem)
     }
 
-    /// Lists the parts of the host that `builder` describes, on or off, each with its cost. The host is built in memory
-    /// only: another process may use the data folder. An error that was reported before is not repeated.
+    /// Builds the host that `builder` describes, and says what it says: what keeps it from being built or ready, settings
+    /// without an effect, and its parts, on or off, each with its cost.
+    ///
+    /// The host is built in an empty data folder, since another process may use its own. An error that was reported before
+    /// is not repeated.
     pub(crate) fn list_parts(&mut self, builder: Result<AgentHostBuilder, BoxError>) {
-        let built = builder.and_then(|builder| Ok(builder.without_data_dir().build()?));
-        match built {
-            Ok(host) => {
-                host.costs().iter().for_each(|cost| self.add(Level::Ok, "part", cost));
-                self.list_lenient_tools(&host);
-            }
-            Err(_) if self.has_problem() => {}
-            Err(error) => self.add(Level::Problem, "parts", error),
+        let folder = match tempfile::tempdir() {
+            Ok(folder) => folder,
+            Err(error) => return self.add(Level::Problem, "parts", error),
+        };
+        match builder.map(|builder| builder.data_dir(folder.path()).build()) {
+            Ok(Ok(host)) => self.list_parts_of(&host),
+            Ok(Err(error)) => error.problems.iter().for_each(|problem| self.add_problem(problem)),
+            Err(error) => self.add_problem(&error),
         }
+    }
+
+    fn list_parts_of(&mut self, host: &AgentHost) {
+        let config = host.parts().get::<Config>().unwrap_or_default();
+        for key in config.unknown() {
+            self.add(Level::Warning, "configuration", key);
+        }
+        host.costs().iter().for_each(|cost| self.add(Level::Ok, "part", cost));
+        self.list_lenient_tools(host);
+    }
+
+    /// Adds a problem of building the host, unless it was reported before.
+    fn add_problem(&mut self, problem: &BoxError) {
+        let text = problem.to_string();
+        let is_known = |(level, line): &(Level, String)| *level == Level::Problem && line.ends_with(&text);
+        if self.lines.iter().any(is_known) {
+            return;
+        }
+        let topic = if problem.is::<ConfigError>() {
+            "configuration"
+        } else {
+            "parts"
+        };
+        self.add(Level::Problem, topic, text);
     }
 
     /// Names the tools that a model in strict mode gets without it.
@@ -109,15 +135,10 @@ pub(crate) async fn examine(
     let host = HostSettings::read(&config, default_data);
     let models = LlmSettings::from_config(&config);
     let embeddings = TierSettings::of_embeddings(&config);
-    match host.and_then(|host| read_settings_of_parts(&config).map(|()| host)) {
+    match host {
         Err(error) => report.add(Level::Problem, "configuration", error),
         Ok(host) => {
             look_at_configuration(&mut report, &config, file);
-            // If reading the models failed, their keys were not marked as known, and every one would be reported
-            // as unknown.
-            if !matches!(models, Err(LlmConfigError::Config(_))) {
-                look_for_unknown(&mut report, &config);
-            }
             look_at_data_folder(&mut report, &host, data);
             look_at_profile(&mut report, &host.agent_profile);
         }
@@ -138,11 +159,27 @@ pub(crate) async fn examine(
     report
 }
 
-/// Reads the settings of the chat's parts, as the parts themselves would.
-fn read_settings_of_parts(config: &Config) -> Result<(), ConfigError> {
-    MemorySettings::from_config(config)?;
-    SkillsSettings::from_config(config)?;
-    FeedbackSettings::from_config(config).map(drop)
+/// The settings that name what a part reads below the data folder, with what is read there if they are not set.
+const INPUTS: [(&str, &str, Option<&str>); 3] = [
+    ("Mcp", "ConfigPath", None),
+    ("ServiceSearch", "AgentsPath", Some("well-known-agents.json")),
+    ("ToolServices", "Folder", None),
+];
+
+/// Returns variables with the absolute paths of what parts read below the data folder, for a host in another one.
+pub(crate) fn inputs(config: &Config, data: &Path) -> Result<Vec<(String, PathBuf)>, BoxError> {
+    let data = std::path::absolute(data)?;
+    let mut variables = Vec::new();
+    for (name, setting, default) in INPUTS {
+        let section = config.section(name)?;
+        let is_read = |default: &&str| section.is_set() && data.join(default).exists();
+        let default = default.filter(is_read).map(PathBuf::from);
+        if let Some(path) = section.get(setting)?.or(default) {
+            let variable = format!("ROCKBOT_{name}__{setting}").to_ascii_uppercase();
+            variables.push((variable, data.join(path)));
+        }
+    }
+    Ok(variables)
 }
 
 fn look_at_configuration(report: &mut Report, config: &Config, file: Option<&Path>) {
@@ -159,13 +196,6 @@ fn look_at_configuration(report: &mut Report, config: &Config, file: Option<&Pat
             let text = format!("the section `{name}` has no effect yet");
             report.add(Level::Warning, "configuration", text);
         }
-    }
-}
-
-fn look_for_unknown(report: &mut Report, config: &Config) {
-    for key in config.unknown() {
-        let level = if key.is_error { Level::Problem } else { Level::Warning };
-        report.add(level, "configuration", key);
     }
 }
 
@@ -232,6 +262,9 @@ fn look_at_gateway(report: &mut Report, config: &Config) {
 async fn look_at_model(report: &mut Report, name: &'static str, settings: &TierSettings, behaviors: &ModelBehaviors) {
     let own = settings.model_settings.as_ref();
     report.is_strict |= own.is_some_and(|own| own.strict_tools == Some(true));
+    if settings.provider == Provider::Offline {
+        return report.add(Level::Warning, name, probe(settings).await);
+    }
     if !look_at_server(report, name, settings).await {
         return;
     }

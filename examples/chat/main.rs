@@ -82,8 +82,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     if arguments.doctor {
         let (file, data) = (arguments.config.as_deref(), arguments.data.as_deref());
         let mut report = doctor::examine(file, data, Path::new(DATA_FOLDER), std::env::vars_os()).await;
-        let outside = Outside::unconnected(&arguments);
-        report.list_parts(settings(&arguments).and_then(|config| compose(&arguments, &config, outside, questions().0)));
+        report.list_parts(examined(&arguments));
         terminal::print(&report.to_string());
         return Ok(!report.has_problem());
     }
@@ -174,12 +173,19 @@ fn build(
     outside: Outside,
     questions: Questions,
 ) -> Result<AgentHost, BoxError> {
-    let host = compose(arguments, config, outside, questions)?.build()?;
-    // All parts have read their settings by now, so what is left is unknown.
-    for unknown in config.check_unknown()? {
-        eprintln!("warning: {unknown}");
-    }
-    Ok(host)
+    Ok(compose(arguments, config, outside, questions)?.build()?)
+}
+
+/// Returns the builder of the agent for the doctor, who connects to no broker and builds the agent in another data folder.
+fn examined(arguments: &Arguments) -> Result<AgentHostBuilder, BoxError> {
+    let config = settings(arguments)?;
+    let host = HostSettings::read(&config, Path::new(DATA_FOLDER))?;
+    let data = arguments.data.as_deref().unwrap_or(host.agent_profile.base_path());
+    let inputs = doctor::inputs(&config, data)?;
+    // Read anew, since what was read above counts as known, and only a part of the agent can know it.
+    let config = settings(arguments)?.with_variables(inputs);
+    let outside = Outside::unconnected(arguments, &config)?;
+    compose(arguments, &config, outside, questions().0)
 }
 
 /// Returns the builder of the chat's agent.

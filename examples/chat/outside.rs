@@ -1,4 +1,5 @@
-//! What other processes give the agent over a broker: the tools of `--tool-services`, and the MCP servers of `--mcp-bus`.
+//! What other processes give the agent over a broker: the bus of the settings or of `--mcp-bus`, the tools of
+//! `--tool-services`, and those of workers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,64 +7,77 @@ use std::sync::Arc;
 use rockbot::agent::AgentHostBuilder;
 use rockbot::config::Config;
 use rockbot::prelude::*;
+use rockbot::tool::RemoteTools;
 use rockbot::tool_services::{DescriptorFolder, ToolServices};
 
 use crate::arguments::Arguments;
-use crate::{bus, service_bus};
+use crate::broker::{self, Broker};
+use crate::service_bus;
 
-/// The connections that the arguments ask for.
+/// The connections and parts that the arguments and the settings ask for.
 pub(crate) struct Outside {
     services: Option<ToolServices>,
-    bridges: Option<Arc<dyn Bus>>,
+    workers: Option<RemoteTools>,
+    bus: Option<Arc<dyn Bus>>,
 }
 
 impl Outside {
     /// Connects to the brokers.
     pub(crate) async fn connect(arguments: &Arguments, config: &Config) -> Result<Self, BoxError> {
-        let bridges = match &arguments.mcp_bus {
-            Some(url) => Some(bus::open(Some(url), config).await?),
+        let services = match services(arguments, config)? {
+            Some(services) => Some(services.bus(service_bus::open(None, config).await?.ok_or(NO_BROKER)?)),
             None => None,
         };
         Ok(Self {
-            services: services(arguments, config).await?,
-            bridges,
+            services,
+            workers: workers(config)?,
+            bus: broker::open(arguments.mcp_bus.as_deref(), config, false).await?,
         })
     }
 
     /// Returns the same parts without a broker, for a list of the agent's parts.
-    pub(crate) fn unconnected(arguments: &Arguments) -> Self {
+    pub(crate) fn unconnected(arguments: &Arguments, config: &Config) -> Result<Self, BoxError> {
         let nowhere = || -> Arc<dyn Bus> { Arc::new(InProcessBus::new()) };
-        let services = arguments.tool_services.as_ref().map(|folder| {
-            report(folder);
-            ToolServices::new().folder(folder).bus(nowhere())
-        });
-        Self {
+        let services = match services(arguments, config)? {
+            Some(services) => Some(services.bus(Broker::read(None, config)?.map(|_| nowhere()).ok_or(NO_BROKER)?)),
+            None => None,
+        };
+        Ok(Self {
             services,
-            bridges: arguments.mcp_bus.as_ref().map(|_| nowhere()),
-        }
+            workers: workers(config)?,
+            bus: Broker::read(arguments.mcp_bus.as_deref(), config)?.map(|_| nowhere()),
+        })
     }
 
     /// Adds them to the agent.
     pub(crate) fn add_to(self, builder: AgentHostBuilder) -> AgentHostBuilder {
         let builder = self.services.into_iter().fold(builder, AgentHostBuilder::add);
-        match self.bridges {
+        let builder = self.workers.into_iter().fold(builder, AgentHostBuilder::add);
+        match self.bus {
             Some(bus) => builder.bus(bus),
             None => builder,
         }
     }
 }
 
-/// Returns the subsystem of the folder of descriptors, connected to the broker, if the arguments name a folder.
-async fn services(arguments: &Arguments, config: &Config) -> Result<Option<ToolServices>, BoxError> {
+const NO_BROKER: &str = "`--tool-services` needs the broker that the services use: name it in the section RabbitMq, or set \
+                         ROCKBOT_RABBITMQ__HOSTNAME; so does the section ToolServices";
+
+/// Returns the subsystem of tool services, still without a bus, if the arguments name a folder of descriptors or the settings
+/// ask for it.
+fn services(arguments: &Arguments, config: &Config) -> Result<Option<ToolServices>, BoxError> {
     let Some(folder) = &arguments.tool_services else {
-        return Ok(None);
+        let is_set = config.section("ToolServices")?.is_set();
+        return Ok(is_set.then(ToolServices::new));
     };
     report(folder);
-    let bus = service_bus::open(None, config).await?.ok_or(
-        "`--tool-services` needs the broker that the services use: name it in the section RabbitMq, or set \
-         ROCKBOT_RABBITMQ__HOSTNAME",
-    )?;
-    Ok(Some(ToolServices::new().folder(folder).bus(bus)))
+    Ok(Some(ToolServices::new().folder(folder)))
+}
+
+/// Returns the subsystem of workers' tools, if the settings ask for it.
+fn workers(config: &Config) -> Result<Option<RemoteTools>, BoxError> {
+    let is_set = config.section("RemoteTools")?.is_set();
+    Ok(is_set.then(RemoteTools::new))
 }
 
 /// Says what is wrong with the descriptors. The chat starts without those.

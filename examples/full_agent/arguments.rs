@@ -14,7 +14,8 @@ Options:
     --ask TEXT       ask this, print the answer on standard output, and end
     --review TEXT    let the second agent review this, print its verdict, and end
     --config FILE    read settings from this JSON or TOML file; the environment goes before it
-    --data FOLDER    keep everything here (default: data/full_agent); its folder `agent` says who the agent is
+    --data FOLDER    keep everything here (default: the setting AgentProfile.BasePath, else /data/agent if there is one,
+                     else data/full_agent); AgentProfile.BasePath, or else its folder `agent`, says who the agent is
     --bus URL        serve users and other programs over this broker, such as amqp://127.0.0.1 or pulsar://127.0.0.1,
                      instead of the one in the section RabbitMq or Pulsar of the settings; without both, inside this
                      process alone
@@ -29,6 +30,9 @@ Options:
     --otlp URL       send spans to this OpenTelemetry collector over HTTP, such as http://127.0.0.1:4318; needs a build
                      with `--features otel`
     --help           print this
+
+As a service it needs a model, see `cargo run --example chat -- --help`; ROCKBOT_LLM__PROVIDER=offline names the built-in
+offline model, which is not an LLM and answers --ask and --review without any setting.
 
 Lines that begin with a slash:
     /show FILE       show this image or file with the next message
@@ -45,7 +49,7 @@ pub(crate) struct Arguments {
     pub(crate) ask: Option<String>,
     pub(crate) review: Option<String>,
     pub(crate) config: Option<PathBuf>,
-    pub(crate) data: PathBuf,
+    pub(crate) data: Option<PathBuf>,
     pub(crate) bus: Option<String>,
     pub(crate) openapi: Option<String>,
     pub(crate) port: u16,
@@ -56,13 +60,18 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// Returns `true` if users are served until the program is told to stop.
+    pub(crate) fn serves(&self) -> bool {
+        self.ask.is_none() && self.review.is_none()
+    }
+
     /// Parses the command line; the error names the wrong argument.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut arguments = Self {
             ask: None,
             review: None,
             config: None,
-            data: PathBuf::from("data/full_agent"),
+            data: None,
             bus: None,
             openapi: None,
             port: 9464,
@@ -81,7 +90,7 @@ impl Arguments {
                 "--ask" => arguments.ask = Some(value()?),
                 "--review" => arguments.review = Some(value()?),
                 "--config" => arguments.config = Some(value()?.into()),
-                "--data" => arguments.data = value()?.into(),
+                "--data" => arguments.data = Some(value()?.into()),
                 "--bus" => arguments.bus = Some(value()?),
                 "--openapi" => arguments.openapi = Some(value()?),
                 "--port" => arguments.port = port(&value()?)?,

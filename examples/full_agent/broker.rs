@@ -13,52 +13,90 @@ use rockbot::message::pulsar::{PulsarBus, PulsarSettings, TopicLayout};
 use rockbot::message::rabbitmq::{ExchangeLayout, RabbitMqBus, RabbitMqSettings};
 use rockbot::prelude::*;
 
-/// Connects to the broker at `url`, or to the one in the section `RabbitMq` or `Pulsar`, whose other settings apply to
-/// both. Returns `None` if neither names one. With `is_shared` topics and headers are as TrustGraph has them.
+/// A broker that is not connected yet.
+pub(crate) enum Broker {
+    #[cfg(feature = "rabbitmq")]
+    RabbitMq(Box<RabbitMqSettings>),
+    #[cfg(feature = "pulsar")]
+    Pulsar(Box<PulsarSettings>),
+}
+
+/// Connects to the broker that [`Broker::read`] returns. With `is_shared` topics and headers are as TrustGraph has them.
 pub(crate) async fn open(
     url: Option<&str>,
     config: &Config,
     is_shared: bool,
 ) -> Result<Option<Arc<dyn Bus>>, BoxError> {
-    let is_pulsar = match url {
-        Some(url) => url.starts_with("pulsar"),
-        None => config.section("Pulsar")?.is_set(),
-    };
-    match is_pulsar {
-        true => pulsar(url, config, is_shared).await,
-        false => rabbitmq(url, config, is_shared).await,
+    match Broker::read(url, config)? {
+        Some(broker) => Ok(Some(broker.connect(is_shared).await?)),
+        None => Ok(None),
+    }
+}
+
+impl Broker {
+    /// Returns the broker at `url`, or the one in the section `RabbitMq` or `Pulsar`, whose other settings apply to both.
+    /// Returns `None` if neither names one.
+    pub(crate) fn read(url: Option<&str>, config: &Config) -> Result<Option<Self>, BoxError> {
+        let is_set = |name: &str| config.section(name).map(|section| section.is_set());
+        let is_rabbitmq_set = is_set("RabbitMq")?;
+        let is_pulsar_set = is_set("Pulsar")?;
+        match url {
+            Some(url) if url.starts_with("pulsar") => pulsar(Some(url), config),
+            Some(url) => rabbitmq(Some(url), config),
+            None if is_rabbitmq_set && is_pulsar_set => {
+                Err("both `RabbitMq` and `Pulsar` are set: remove one of them, or name the broker by its URL".into())
+            }
+            None if is_pulsar_set => pulsar(None, config),
+            None if is_rabbitmq_set => rabbitmq(None, config),
+            None => Ok(None),
+        }
+    }
+
+    /// Connects to it.
+    #[cfg_attr(
+        not(any(feature = "pulsar", feature = "rabbitmq")),
+        expect(unused_variables, clippy::unused_async, reason = "there is no broker")
+    )]
+    pub(crate) async fn connect(self, is_shared: bool) -> Result<Arc<dyn Bus>, BoxError> {
+        match self {
+            #[cfg(feature = "rabbitmq")]
+            Self::RabbitMq(mut settings) => {
+                if is_shared {
+                    *settings = settings.with_exchange_layout(ExchangeLayout::Fanout);
+                }
+                let bus = RabbitMqBus::connect(*settings).await;
+                Ok(Arc::new(bus.map_err(|error| described(&error))?))
+            }
+            #[cfg(feature = "pulsar")]
+            Self::Pulsar(mut settings) => {
+                if is_shared {
+                    *settings = settings.with_topic_layout(TopicLayout::TrustGraph);
+                }
+                let bus = PulsarBus::connect(*settings).await;
+                Ok(Arc::new(bus.map_err(|error| described(&error))?))
+            }
+        }
     }
 }
 
 #[cfg(feature = "rabbitmq")]
-async fn rabbitmq(url: Option<&str>, config: &Config, is_shared: bool) -> Result<Option<Arc<dyn Bus>>, BoxError> {
-    let settings = RabbitMqSettings::read(config, Path::new("."))?;
-    let mut settings = match (url, settings) {
-        (Some(url), settings) => settings.unwrap_or_default().with_url(url)?,
-        (None, Some(settings)) => settings,
-        (None, None) => return Ok(None),
-    };
-    if is_shared {
-        settings = settings.with_exchange_layout(ExchangeLayout::Fanout);
-    }
-    let bus = RabbitMqBus::connect(settings)
-        .await
-        .map_err(|error| described(&error))?;
-    Ok(Some(Arc::new(bus)))
-}
-
-#[cfg(feature = "pulsar")]
-async fn pulsar(url: Option<&str>, config: &Config, is_shared: bool) -> Result<Option<Arc<dyn Bus>>, BoxError> {
-    let settings = PulsarSettings::read(config, Path::new("."))?.unwrap_or_default();
-    let mut settings = match url {
+fn rabbitmq(url: Option<&str>, config: &Config) -> Result<Option<Broker>, BoxError> {
+    let settings = RabbitMqSettings::read(config, Path::new("."))?.unwrap_or_default();
+    let settings = match url {
         Some(url) => settings.with_url(url)?,
         None => settings,
     };
-    if is_shared {
-        settings = settings.with_topic_layout(TopicLayout::TrustGraph);
-    }
-    let bus = PulsarBus::connect(settings).await.map_err(|error| described(&error))?;
-    Ok(Some(Arc::new(bus)))
+    Ok(Some(Broker::RabbitMq(Box::new(settings))))
+}
+
+#[cfg(feature = "pulsar")]
+fn pulsar(url: Option<&str>, config: &Config) -> Result<Option<Broker>, BoxError> {
+    let settings = PulsarSettings::read(config, Path::new("."))?.unwrap_or_default();
+    let settings = match url {
+        Some(url) => settings.with_url(url)?,
+        None => settings,
+    };
+    Ok(Some(Broker::Pulsar(Box::new(settings))))
 }
 
 /// Returns the error with its cause, in one line.
@@ -71,15 +109,11 @@ fn described(error: &BusError) -> String {
 }
 
 #[cfg(not(feature = "rabbitmq"))]
-async fn rabbitmq(url: Option<&str>, config: &Config, _: bool) -> Result<Option<Arc<dyn Bus>>, BoxError> {
-    if url.is_some() || config.section("RabbitMq")?.is_set() {
-        return Err("this program was built without RabbitMQ: build it with `--features rabbitmq`".into());
-    }
-    std::future::ready(Ok(None)).await
+fn rabbitmq(_: Option<&str>, _: &Config) -> Result<Option<Broker>, BoxError> {
+    Err("this program was built without RabbitMQ: build it with `--features rabbitmq`".into())
 }
 
 #[cfg(not(feature = "pulsar"))]
-async fn pulsar(_: Option<&str>, _: &Config, _: bool) -> Result<Option<Arc<dyn Bus>>, BoxError> {
-    let without = "this program was built without Pulsar: build it with `--features pulsar`";
-    std::future::ready(Err(without.into())).await
+fn pulsar(_: Option<&str>, _: &Config) -> Result<Option<Broker>, BoxError> {
+    Err("this program was built without Pulsar: build it with `--features pulsar`".into())
 }

@@ -2,9 +2,9 @@
 //! gateway, tools with a guide, users and other programs on a bus, a subsystem, metrics, probes, logs, and a graceful
 //! shutdown.
 //!
-//! `cargo run --example full_agent`, or `cargo run --example full_agent -- --ask "Take a note: \"buy milk\""`. Works
-//! without a key. The bus is in this process, unless `--bus` or the section
-//! `RabbitMq` or `Pulsar` names a broker; a small terminal interface comes with it.
+//! `cargo run --example full_agent -- --ask "Take a note: \"buy milk\""` works without a key. As a service it needs a
+//! model, or `ROCKBOT_LLM__PROVIDER=offline` to be tried without one. The bus is in this process, unless `--bus` or the
+//! section `RabbitMq` or `Pulsar` names a broker; a small terminal interface comes with it.
 
 mod arguments;
 mod bridges;
@@ -35,22 +35,18 @@ use arguments::{Arguments, HELP};
 use endpoint::Endpoint;
 use heartbeat::Heartbeat;
 use otlp::Otlp;
+use profile::Folders;
 use reviews::ReviewHandler;
-use rockbot::agent::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
+use rockbot::agent::profile::DefaultSystemPromptBuilder;
 use rockbot::chat::KeywordTierSelector;
-use rockbot::config::Config;
+use rockbot::config::{Config, LlmSettings};
 use rockbot::layer::{RateLimitLayer, chat_fn, message_fn, tool_fn};
 use rockbot::message::SubscribeOptions;
 use rockbot::prelude::*;
 use rockbot::tool::RemoteTools;
-use rockbot::tool_services::ToolServices;
-use rockbot::turn::{Briefing, TurnPolicies};
 use status::StatusHandler;
 use terminal::Terminal;
 use world::World;
-
-/// Time that a tool call waits for an approval.
-const APPROVAL_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The settings that the example comes with.
 const SETTINGS: &str = include_str!("agent.toml");
@@ -92,6 +88,11 @@ async fn run(arguments: Arguments) -> Result<(), BoxError> {
 
 async fn run_traced(arguments: Arguments, traces: Option<&Otlp>) -> Result<(), BoxError> {
     let config = settings(&arguments)?;
+    if arguments.serves() {
+        // The offline model answers a person who tries the program out. Users of a service must not take its words for
+        // answers because a setting is missing, so a service has it by name alone: `LLM.Provider = "offline"`.
+        LlmSettings::from_config(&config)?;
+    }
     let bus = bus::open(arguments.bus.as_deref(), &config).await?;
     // Services of other frameworks share it; without a broker, services in this process take the agent's own bus.
     let services = service_bus::open(arguments.bus.as_deref(), &config).await?;
@@ -115,16 +116,22 @@ fn build(
     reviewer: &AgentHost,
     traces: Option<&Otlp>,
 ) -> Result<AgentHost, BoxError> {
-    let folder = arguments.data.join("agent");
-    profile::seed(&folder)?;
-    let [take_note, read_notes] = notes::tools(&arguments.data);
+    let Folders {
+        data,
+        profile,
+        briefing,
+        policies,
+    } = Folders::read(arguments.data.as_deref(), config)?;
+    let folder = profile.base_path.clone();
+    profile::seed(&profile)?;
+    let [take_note, read_notes] = notes::tools(&data);
     // What the settings describe: models behind the gateway, prices, long-term and working memory, skills, rules, the
     // conversation log, feedback, evaluation of sessions, behaviors of models, tools of MCP servers, and links that are
     // safe to show.
-    let host = AgentHost::configured(config, &arguments.data)?
-        .data_dir(&arguments.data)
-        .profile(AgentProfileOptions::new(&folder), DefaultSystemPromptBuilder)
-        .briefing(Briefing::full())
+    let host = AgentHost::configured(config, &data)?
+        .data_dir(&data)
+        .profile(profile, DefaultSystemPromptBuilder)
+        .briefing(briefing)
         // The tier that a message deserves; decisions are logged in `tier-routing-log.jsonl`.
         .tier_selector(KeywordTierSelector::from_file(folder.join("tier-selector.json")))
         .tool(take_note)
@@ -132,14 +139,14 @@ fn build(
         // Another agent as a tool: its turns are parts of this agent's turns.
         .tool(reviewer::as_tool(reviewer))
         .guide(notes::guide())
-        .context_source(notes::NoteCount::new(&arguments.data))
+        .context_source(notes::NoteCount::new(&data))
         // At most 60 messages a minute from all users together; the others wait, up to a minute.
         .turn_layer(RateLimitLayer::new(60, Duration::from_secs(60)))
         .layer(message_fn(layers::report_refusals))
         .chat_layer(chat_fn(layers::report_slow))
         .tool_layer(tool_fn(layers::audit))
         // What the settings leave open: calls wait a day for an approval, of their own user or of the operator.
-        .policies(TurnPolicies::new().with_approval_expiry(APPROVAL_EXPIRY))
+        .policies(policies)
         .approver("operator")
         // A guardrail of messages, a policy of the loop, a processor of what models read, and a check of each answer.
         .input_guardrail(hooks::readable())
@@ -150,11 +157,7 @@ fn build(
         // Workers on the bus add their tools while they live; see the example `distributed`.
         .add(RemoteTools::new())
         // Tools that other processes run: their descriptors are put into this folder while the agent runs.
-        .add(
-            ToolServices::new()
-                .bus(services.clone())
-                .folder(profile::tools(&folder)?),
-        )
+        .add(profile::tool_services(services.clone(), &folder, config)?)
         // Users write to the agent, and other programs call its tools, over the bus.
         .bus(bus.clone())
         .serve_users()
@@ -175,14 +178,9 @@ fn build(
     let world = World {
         web: cfg!(feature = "web"),
         openapi: arguments.openapi.clone(),
-        files: cfg!(feature = "files").then(|| arguments.data.join("files")),
+        files: cfg!(feature = "files").then(|| data.join("files")),
     };
-    let host = world.add_to(host, config)?.build()?;
-    // All parts have read their settings by now, so what is left is unknown.
-    for unknown in config.check_unknown()? {
-        tracing::warn!("{unknown}");
-    }
-    Ok(host)
+    Ok(world.add_to(host, config)?.build()?)
 }
 
 /// Reads the settings: those of the example, then the file's, then the environment's.

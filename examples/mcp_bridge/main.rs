@@ -53,10 +53,6 @@ async fn run(arguments: Arguments) -> Result<(), BoxError> {
         .add(servers)
         .add(McpBridge::new().allow_registration(arguments.allowed))
         .build()?;
-    // All parts have read their settings by now, so what is left is unknown.
-    for unknown in config.check_unknown()? {
-        eprintln!("warning: {unknown}");
-    }
     bridge.start().await?;
     report(&bridge).await?;
     match broker {

@@ -15,10 +15,11 @@ pub enum LlmConfigError {
     /// There are no settings at all.
     #[error(
         "no model is configured: set OPENAI_API_KEY (and OPENAI_MODEL), or ANTHROPIC_API_KEY (and ANTHROPIC_MODEL), or \
-         ROCKBOT_LLM__BALANCED__ENDPOINT and ROCKBOT_LLM__BALANCED__MODELID for a local server"
+         ROCKBOT_LLM__BALANCED__ENDPOINT and ROCKBOT_LLM__BALANCED__MODELID for a local server, or \
+         ROCKBOT_LLM__PROVIDER=offline for the built-in model, which is not an LLM"
     )]
     NothingConfigured,
-    /// The configuration cannot be read, has a setting of another type, or a `ROCKBOT_…` variable that is no setting.
+    /// The configuration cannot be read, has a setting of another type, or a name that is no setting.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The endpoint is no URL of a server.
@@ -64,7 +65,7 @@ pub enum LlmConfigError {
         home: &'static str,
     },
     /// The provider is unknown.
-    #[error("{setting} must be one of these: openai, openai-responses, anthropic")]
+    #[error("{setting} must be one of these: openai, openai-responses, anthropic, offline")]
     UnknownProvider {
         /// Name of the setting of the provider.
         setting: String,

@@ -8,6 +8,7 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInf
 use crate::anthropic::AnthropicChat;
 use crate::error::LlmConfigError;
 use crate::http::{ServerCheck, check_server};
+use crate::offline::OfflineModel;
 use crate::openai::OpenAiChat;
 use crate::responses::OpenAiResponses;
 use crate::settings::{Provider, TierSettings};
@@ -22,6 +23,7 @@ pub fn model_client(settings: &TierSettings) -> Result<Arc<dyn ChatClient>, LlmC
         Provider::OpenAi => Arc::new(OpenAiChat::from_settings(settings)?),
         Provider::OpenAiResponses => Arc::new(OpenAiResponses::from_settings(settings)?),
         Provider::Anthropic => Arc::new(AnthropicChat::from_settings(settings)?),
+        Provider::Offline => Arc::new(OfflineModel::new()),
     };
     Ok(match settings.output_mode {
         OutputMode::Auto => client,
@@ -55,6 +57,7 @@ pub async fn probe(settings: &TierSettings) -> ServerCheck {
         Provider::OpenAi => OpenAiChat::from_settings(settings).map(OpenAiChat::into_connection),
         Provider::OpenAiResponses => OpenAiResponses::from_settings(settings).map(OpenAiResponses::into_connection),
         Provider::Anthropic => AnthropicChat::from_settings(settings).map(AnthropicChat::into_connection),
+        Provider::Offline => return ServerCheck::Offline,
     };
     match connection {
         Ok(connection) => check_server(&connection).await,

@@ -7,7 +7,7 @@ use rockbot::message::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 use rockbot::message::{Bus as _, UserProxyTopics};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::example_programs::{PATIENCE, example, run, text};
+use crate::example_programs::{OFFLINE, PATIENCE, example, run, text};
 use crate::support::networks::broker::Exchange;
 
 #[tokio::test]
@@ -39,6 +39,7 @@ async fn the_chat_talks_to_the_full_agent_over_the_broker() {
     let config = config.to_str().unwrap();
     let arguments = ["--port", "0", "--config", config, "--bus", &url];
     let mut agent = example("full_agent", &arguments, folder.path())
+        .envs([OFFLINE])
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();

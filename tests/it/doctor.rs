@@ -1,5 +1,6 @@
 //! `chat doctor`: what is wrong is said, with what to do about it and without any secret.
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -13,7 +14,7 @@ use rockbot_host::journal::FileTurnJournal;
 use serde_json::{Value, json};
 
 use crate::chat_arguments::Arguments;
-use crate::chat_doctor::{Report, examine};
+use crate::chat_doctor::{Report, examine, inputs};
 use crate::chat_tools;
 
 const CANARY: &str = "canary-key-1234";
@@ -28,8 +29,20 @@ async fn examine_all(file: Option<(&str, &str)>, variables: &[(&str, &str)], dat
     });
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
     let default_data = folder.path().join("data");
-    let report = examine(path.as_deref(), data, &default_data, variables).await;
-    let text = report.to_string().replace(&folder.path().display().to_string(), "HERE");
+    let variables: Vec<(OsString, OsString)> = variables.collect();
+    let mut report = examine(path.as_deref(), data, &default_data, variables.clone()).await;
+    let before = report.to_string();
+    let config = path.map_or_else(|| Ok(Config::new()), |path| Config::new().with_file(path));
+    let builder = config
+        .map(|config| config.with_variables(variables))
+        .map_err(BoxError::from);
+    report.list_parts(builder.and_then(|config| AgentHost::configured(&config, &default_data)));
+    // Without the parts, which have tests of their own.
+    let is_part = |line: &&str| line.starts_with("ok       part: ") && !before.contains(*line);
+    let report_text = report.to_string();
+    let lines = report_text.lines().filter(|line| !is_part(line));
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    let text = text.replace(&folder.path().display().to_string(), "HERE");
     assert!(!text.contains(CANARY), "{text}");
     (report.has_problem(), text)
 }
@@ -248,7 +261,7 @@ async fn a_model_of_anthropic_has_the_variables_of_anthropic() {
     assert!(
         has_problem
             && text.contains(
-                "`LLM.High.Provider` in `HERE/agent.json` must be one of these: openai, openai-responses, anthropic"
+                "`LLM.High.Provider` in `HERE/agent.json` must be one of these: openai, openai-responses, anthropic, offline"
             ),
         "{text}"
     );
@@ -300,7 +313,7 @@ async fn what_is_wrong_with_the_configuration_is_said_with_its_place() {
     );
     check(
         &report("a.toml", "[Dream]\nInterval = \"canary-key-1234\"").await,
-        "problem  configuration: `Dream.Interval` in `HERE/a.toml`: expected a time span such as `00:05:00`, found text",
+        "problem  configuration: `Dream.Interval` in `HERE/a.toml`: expected a time span such as `00:05:00` (`[days.]hours:minutes[:seconds]`), found text",
     );
     check(
         &report("a.toml", "[LLM.Balanced]\nApiKey = [\"canary-key-1234\"]").await,
@@ -308,7 +321,7 @@ async fn what_is_wrong_with_the_configuration_is_said_with_its_place() {
     );
     check(
         &report("a.toml", "[Dream]\nIntervall = \"canary-key-1234\"").await,
-        "warning  configuration: `Dream.Intervall` in `HERE/a.toml` is not a setting; did you mean `Interval`?",
+        "problem  configuration: `Dream.Intervall` in `HERE/a.toml` is not a setting; did you mean `Interval`?",
     );
     check(
         &report("a.toml", "[Dream]\nEnabled = false").await,
@@ -470,4 +483,32 @@ fn a_subsystem_that_states_no_cost_is_not_hidden() {
     report.list_parts(Ok(AgentHost::in_memory().chat(ScriptedModel::new()).add(Silent)));
     let line = "part: silent: no tokens in a request; model calls: unknown, it states no cost\n";
     assert!(report.to_string().contains(line), "{report}");
+}
+
+#[tokio::test]
+async fn the_offline_model_is_a_warning_also_where_it_was_asked_for() {
+    let report = examine_all(None, &[("ROCKBOT_LLM__PROVIDER", "offline")], None).await;
+    check(
+        &report,
+        "warning  Balanced: it is the built-in offline model, which is not an LLM",
+    );
+}
+
+#[test]
+fn what_parts_read_below_the_data_folder_is_found_from_elsewhere() {
+    let data = tempfile::tempdir().unwrap();
+    std::fs::write(data.path().join("well-known-agents.json"), "[]").unwrap();
+    let text =
+        "[Mcp]\nConfigPath = \"mcp.json\"\n[ServiceSearch]\nHints = true\n[ToolServices]\nFolder = \"/srv/tools\"";
+    let config = Config::new().with_text("a.toml", text).unwrap();
+    let expected = [
+        ("ROCKBOT_MCP__CONFIGPATH", data.path().join("mcp.json")),
+        (
+            "ROCKBOT_SERVICESEARCH__AGENTSPATH",
+            data.path().join("well-known-agents.json"),
+        ),
+        ("ROCKBOT_TOOLSERVICES__FOLDER", "/srv/tools".into()),
+    ];
+    let expected = expected.map(|(name, path)| (name.to_owned(), path));
+    assert_eq!(inputs(&config, data.path()).unwrap(), expected);
 }

@@ -36,6 +36,9 @@ fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     EXAMPLES.into_iter().filter(move |(name, _)| is_built(name))
 }
 
+/// The variable by which a service has the offline model.
+pub(crate) const OFFLINE: (&str, &str) = ("ROCKBOT_LLM__PROVIDER", "offline");
+
 /// An example, to be run in `folder` with nothing in its environment.
 pub(crate) fn example(name: &str, arguments: &[&str], folder: &Path) -> Command {
     let test = std::env::current_exe().unwrap();
@@ -165,6 +168,102 @@ async fn the_full_agent_answers_and_keeps_what_is_in_its_folder() {
 
     assert_eq!(std::fs::read_to_string(&soul).unwrap(), "You are mine.");
     assert!(soul.with_file_name("directives.md").exists());
+}
+
+/// Users of a service must not be answered by a model that is none because a setting is missing or misspelt.
+#[tokio::test]
+async fn the_full_agent_serves_nobody_by_a_model_that_was_not_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = async |settings: &str| {
+        let config = folder.path().join("agent.toml");
+        std::fs::write(&config, settings).unwrap();
+        let arguments = ["--port", "0", "--config", config.to_str().unwrap()];
+        let output = run("full_agent", &arguments, folder.path()).await;
+        assert_eq!(output.status.code(), Some(1), "{settings}");
+        let told = text(&output.stderr);
+        told.lines().last().unwrap_or_default().to_owned()
+    };
+    let nothing = told("").await;
+    assert!(
+        nothing.starts_with("error: no model is configured: ") && nothing.contains("ROCKBOT_LLM__PROVIDER=offline"),
+        "{nothing}"
+    );
+    let misspelt = told("[LMM.Balanced]\nModelId = \"m\"\n[LLM]\nProvider = \"offline\"").await;
+    assert!(
+        misspelt.contains("`LMM` in ") && misspelt.ends_with(" is not a setting; did you mean `LLM`?"),
+        "{misspelt}"
+    );
+}
+
+#[tokio::test]
+async fn the_full_agent_keeps_everything_in_the_folder_of_its_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let (base, config) = (folder.path().join("base"), folder.path().join("agent.toml"));
+    let settings = format!(
+        "[AgentProfile]\nBasePath = \"{}\"\nSoulPath = \"who.md\"\n[ToolServices]\nFolder = \"tools\"\n",
+        base.display()
+    );
+    std::fs::write(&config, settings).unwrap();
+    std::fs::create_dir_all(base.join("tools")).unwrap();
+    let arguments = [
+        "--config",
+        config.to_str().unwrap(),
+        "--ask",
+        "Take a note: \"buy milk\"",
+    ];
+    let output = run("full_agent", &arguments, folder.path()).await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let is_there = ["who.md", "directives.md", "turns", "conversations"].map(|name| base.join(name).exists());
+    assert_eq!(is_there, [true; 4]);
+    assert!(
+        !folder.path().join("data").exists() && !base.join("agent").exists() && !base.join("tool-services").exists()
+    );
+}
+
+/// Every section of a part that the chat has: the doctor reads what the host reads.
+#[cfg(all(feature = "mcp-server", feature = "web", feature = "rest", feature = "files"))]
+#[tokio::test]
+async fn the_doctor_of_the_chat_says_the_same_as_the_chat() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data/chat");
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::write(data.join("mcp.json"), r#"{"mcpServers": {}}"#).unwrap();
+    let config = folder.path().join("agent.toml");
+    let check = async |settings: &str, word: &str| {
+        std::fs::write(&config, settings).unwrap();
+        let output = run("chat", &["--config", "agent.toml", word], folder.path()).await;
+        (output.status.success(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let all = "[Mcp]\nConfigPath = \"mcp.json\"\n[McpServer]\nAddress = \"127.0.0.1:0\"\nTools = \"*\"\n[WebTools]\nMaxSearchResults = 3\n\
+        [[RestTools.Endpoints]]\nName = \"now\"\nUrlTemplate = \"https://api.example.org/now\"\n\
+        [ServiceSearch]\nHints = true\n[FileTools]\nEnabled = true\n[Egress]\nAllowedHosts = [\"wiki.intern\"]\n";
+    for word in ["hello", "doctor"] {
+        let (is_well, told) = check(all, word).await;
+        assert!(is_well, "{word}: {told}");
+    }
+    for (settings, problem) in [
+        (
+            "[LMM]\nModelId = \"m\"",
+            "`LMM` in `agent.toml` is not a setting; did you mean `LLM`?",
+        ),
+        (
+            "[Mcp]\nExposures = \"lazy\"",
+            "`Mcp.Exposures` in `agent.toml` is not a setting; did you mean `Exposure`?",
+        ),
+        (
+            "[Mcp]\nConfigPath = \"none.json\"",
+            "data/chat/none.json` cannot be read",
+        ),
+        (
+            "[RabbitMq]\nHostNam = \"b\"\n[Pulsar]\nHostName = \"b\"",
+            "both `RabbitMq` and `Pulsar` are set",
+        ),
+    ] {
+        for word in ["hello", "doctor"] {
+            let (is_well, told) = check(settings, word).await;
+            assert!(!is_well && told.contains(problem), "{word}: {told}");
+        }
+    }
 }
 
 /// Returns the standard error of the chat.
@@ -513,7 +612,7 @@ pub(crate) struct Service {
 
 impl Service {
     async fn start(data: &Path) -> Self {
-        Self::start_with(data, &[]).await
+        Self::start_with(data, &[OFFLINE]).await
     }
 
     /// Starts the service with these variables in its environment.

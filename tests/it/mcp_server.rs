@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::example_programs::{PATIENCE, example, text};
+use crate::example_programs::{OFFLINE, PATIENCE, example, text};
 use crate::support::Anything;
 
 /// A call as a subsystem makes it for a caller outside.
@@ -135,7 +135,11 @@ async fn serving(name: &str, arguments: &[&str], says: &str, data: &Path) -> (Ch
         &["--serve-mcp", "127.0.0.1:0", "--data", data.to_str().unwrap()],
     ]
     .concat();
-    let mut running = example(name, &arguments, data).stdin(Stdio::piped()).spawn().unwrap();
+    let mut running = example(name, &arguments, data)
+        .envs([OFFLINE])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut out = BufReader::new(running.stdout.take().unwrap()).lines();
     let mut err = BufReader::new(running.stderr.take().unwrap()).lines();
     let url = async {

@@ -9,14 +9,18 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::Child;
 use tokio::time::timeout;
 
-use crate::example_programs::{PATIENCE, example, run, text};
+use crate::example_programs::{OFFLINE, PATIENCE, example, run, text};
 use crate::pulsar_lite::PulsarLite;
 
 const TOOL: &str = include_str!("../../examples/joke_service/tell-joke.json");
 
 /// Starts an example, and waits until it has printed a line with these words.
 async fn start(name: &str, arguments: &[&str], folder: &Path, words: &str) -> Child {
-    let mut child = example(name, arguments, folder).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = example(name, arguments, folder)
+        .envs([OFFLINE])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
     let (out, log) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let ready = async {
         tokio::select! { () = printed(out, words) => {}, () = printed(log, words) => {} }

@@ -55,7 +55,7 @@ pub enum ConfigError {
         /// The kind of the given value, never the value itself.
         found: &'static str,
     },
-    /// A variable with the prefix `ROCKBOT_` names no known setting.
+    /// A file, or a variable with the prefix `ROCKBOT_`, names no known setting.
     #[error("{0}")]
     Unknown(UnknownKey),
 }
@@ -66,23 +66,32 @@ impl fmt::Debug for ConfigError {
     }
 }
 
-/// A setting that has no effect because no part of the program reads it; most likely its name is misspelt.
+/// A setting that has no effect because no part of the program reads it: its name is misspelt, or it is a section whose
+/// part is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownKey {
+    /// The full name, such as `Memory.BasePth`.
+    pub name: String,
     /// The setting, and the file or variable that sets it.
     pub setting: String,
     /// The known name that is most similar, if one is similar enough.
     pub meant: Option<String>,
     /// The known names in the same section.
     pub known: Vec<String>,
-    /// `true` for an error rather than a warning. It is one for a variable with the prefix `ROCKBOT_`,
-    /// which can only be meant for this program; a file may hold sections of other programs.
+    /// `true` for a section of a known name of which nothing was read: the program lacks the part that reads it.
+    pub is_unread: bool,
+    /// `true` for an error rather than a warning. An unknown name is an error in a file and in a variable with the
+    /// prefix `ROCKBOT_`, which are meant for this program; other variables may belong to other programs. An
+    /// [unread](Self::is_unread) section is a warning, since several programs may share a file.
     pub is_error: bool,
 }
 
 impl fmt::Display for UnknownKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_unread {
+            return write!(f, "{} has no effect: no part of the program reads it", self.setting);
+        }
         write!(f, "{} is not a setting", self.setting)?;
         match (&self.meant, &*self.known) {
             (Some(meant), _) => write!(f, "; did you mean `{meant}`?"),

@@ -151,9 +151,9 @@ impl Config {
     /// Returns the settings that are set and were not read so far. Call it when all sections were read; the
     /// subsystems of a host read theirs while it is built.
     ///
-    /// The settings of a known section of which nothing was read are left out, because they belong to a subsystem
-    /// that the host does not have. Variables without the prefix count only if they name a known section; others
-    /// belong to other programs.
+    /// A known section of which nothing was read counts as one [unread](UnknownKey::is_unread) setting: it belongs to a
+    /// subsystem that the host does not have. Variables without the prefix count only if they name a section of which
+    /// something was read; others belong to other programs, as does a section that is [ignored](Section::ignore).
     pub fn unknown(&self) -> Vec<UnknownKey> {
         unknown::below(self, &[])
     }
@@ -170,6 +170,13 @@ impl Config {
     fn with_bytes(mut self, path: &Path, text: &[u8]) -> Result<Self, ConfigError> {
         file::add(&mut self, path, text)?;
         Ok(self)
+    }
+
+    /// Returns the full name of a setting, in the spelling of its readers as far as they know it: `LLM.Prices.model`.
+    fn full_name(&self, route: &[String]) -> String {
+        let known = self.known();
+        let names = (1..=route.len()).map(|end| known.get(&route[..end]).unwrap_or(&route[end - 1]).as_str());
+        names.collect::<Vec<_>>().join(".")
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<Route, String>> {

@@ -72,7 +72,9 @@ impl<'a> Section<'a> {
             return Ok(default);
         };
         match setting.read()? {
-            Duration::ZERO => Err(setting.invalid("a time span above zero such as `00:05:00`")),
+            Duration::ZERO => {
+                Err(setting.invalid("a time span above zero such as `00:05:00` (`[days.]hours:minutes[:seconds]`)"))
+            }
             interval => Ok(interval),
         }
     }
@@ -95,12 +97,10 @@ impl<'a> Section<'a> {
 
     /// Returns the full name of a setting of this section, for messages that it is missing: `LLM.Prices.model.Input`.
     pub fn path(&self, name: &str) -> String {
-        let known = self.config.known();
-        let names = (1..=self.route.len()).map(|end| {
-            let written = known.get(&self.route[..end]).or_else(|| self.route.get(end - 1));
-            written.cloned().unwrap_or_default()
-        });
-        names.chain([name.to_owned()]).collect::<Vec<_>>().join(".")
+        match self.config.full_name(&self.route) {
+            section if section.is_empty() => name.to_owned(),
+            section => format!("{section}.{name}"),
+        }
     }
 
     /// Returns the names in this section, in lower case and sorted.
@@ -119,6 +119,26 @@ impl<'a> Section<'a> {
         let below = self.config.settings.range(self.route.clone()..);
         let mut below = below.take_while(|(route, _)| route.starts_with(&self.route));
         below.any(|(_, setting)| !matches!(setting.value, Value::Section))
+    }
+
+    /// Leaves the settings in this section to another program, or to a part that is turned off: none of them is
+    /// [unknown](Config::unknown).
+    ///
+    /// ```
+    /// use rockbot_core::config::Config;
+    ///
+    /// let config = Config::new().with_text("app.json", r#"{ "Logging": { "Level": "info" } }"#)?;
+    /// config.section("Logging")?.ignore();
+    /// assert_eq!(config.unknown(), []);
+    /// # Ok::<_, rockbot_core::config::ConfigError>(())
+    /// ```
+    pub fn ignore(&self) {
+        let mut known = self.config.known();
+        let below = self.config.settings.range(self.route.clone()..);
+        for (route, _) in below.take_while(|(route, _)| route.starts_with(&self.route)) {
+            let name = route.last().cloned().unwrap_or_default();
+            known.entry(route.clone()).or_insert(name);
+        }
     }
 
     /// Returns the settings in this section that are set and were not read so far.

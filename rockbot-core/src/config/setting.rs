@@ -159,7 +159,7 @@ impl FromSetting for bool {
 
 /// Parses `hh:mm:ss`, with optional days before and an optional fraction after; see [`parse_time_span`].
 impl FromSetting for Duration {
-    const EXPECTED: &'static str = "a time span such as `00:05:00`";
+    const EXPECTED: &'static str = "a time span such as `00:05:00` (`[days.]hours:minutes[:seconds]`)";
 
     fn from_value(value: &Value) -> Option<Self> {
         parse_time_span(value.as_text()?)

@@ -129,8 +129,10 @@ fn a_list_of_sections_is_a_section_of_positions() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_place_and_without_its_value() {
-    check_wrong::<Duration>(r#""sk-very-secret""#, "a time span such as `00:05:00`, found text");
-    check_wrong::<Duration>("300", "a time span such as `00:05:00`, found a number");
+    let span = "a time span such as `00:05:00` (`[days.]hours:minutes[:seconds]`)";
+    check_wrong::<Duration>(r#""sk-very-secret""#, &format!("{span}, found text"));
+    check_wrong::<Duration>(r#""10m""#, &format!("{span}, found text"));
+    check_wrong::<Duration>("300", &format!("{span}, found a number"));
     check_wrong::<u16>("70000", "a whole number from 0 to 65535, found a number");
     check_wrong::<u32>("-1", "a whole number from 0 to 4294967295, found a number");
     check_wrong::<NonZeroU32>("0", "a whole number from 1 to 4294967295, found a number");
@@ -203,26 +205,36 @@ fn settings_that_were_not_read_are_unknown() {
         .map(|key| (key.to_string(), key.is_error))
         .collect();
     let expected = [
-        ("`Logging` in `a.json` is not a setting; known here: `S`", false),
-        ("`S.Deep.Kay` in `a.json` is not a setting; did you mean `Key`?", false),
+        ("`Logging` in `a.json` is not a setting; known here: `S`", true),
+        ("`S.Deep.Kay` in `a.json` is not a setting; did you mean `Key`?", true),
+        // Another program may have a section of this name, too.
         ("S__Folder is not a setting; known here: `Deep`, `Interval`", false),
         ("ROCKBOT_S__INTERVALL is not a setting; did you mean `Interval`?", true),
     ];
     assert_eq!(unknown, expected.map(|(text, is_error)| (text.to_owned(), is_error)));
     assert_eq!(section.unknown().len(), 3);
     let error = config.check_unknown().unwrap_err();
-    check_error(
-        &error,
-        "ROCKBOT_S__INTERVALL is not a setting; did you mean `Interval`?",
-    );
+    check_error(&error, "`Logging` in `a.json` is not a setting; known here: `S`");
 }
 
 #[test]
-fn a_section_that_is_left_to_a_part_that_is_not_here_is_not_unknown() {
+fn a_section_that_no_part_reads_has_no_effect() {
     let file = r#"{ "S": { "Key": 1, "Deep": { "Key": 1 } } }"#;
-    let config = config("a.json", file, &[("ROCKBOT_S__OTHER", "x")]);
+    let config = config(
+        "a.json",
+        file,
+        &[("ROCKBOT_S__OTHER", "x"), ("T__KEY", "of another program")],
+    );
     config.section("S").unwrap();
-    assert_eq!(config.unknown(), []);
+    config.section("T").unwrap();
+    let [unread] = &config.check_unknown().unwrap()[..] else {
+        panic!("{config:?}");
+    };
+    assert!(unread.is_unread && !unread.is_error);
+    assert_eq!(
+        (unread.name.as_str(), unread.to_string().as_str()),
+        ("S", "`S` in `a.json` has no effect: no part of the program reads it")
+    );
     // The subsystem is part of the host after all, and has a copy.
     let part = |config: Config| config.section("S").unwrap().get::<u16>("Key").unwrap();
     assert_eq!(part(config.clone()), Some(1));
@@ -235,6 +247,18 @@ fn a_section_that_is_left_to_a_part_that_is_not_here_is_not_unknown() {
             format!("ROCKBOT_S__OTHER {known}")
         ]
     );
+}
+
+#[test]
+fn a_section_that_is_ignored_is_left_to_other_programs() {
+    let file = r#"{ "Logging": { "Level": { "Default": "info" } }, "S": { "Off": { "Key": 1 }, "Kay": 1 } }"#;
+    let config = config("a.json", file, &[("ROCKBOT_LOGGING__OTHER", "x")]);
+    config.section("Logging").unwrap().ignore();
+    let section = config.section("S").unwrap();
+    section.section("Off").unwrap().ignore();
+    section.get::<u16>("Key").unwrap();
+    let unknown: Vec<_> = config.unknown().iter().map(ToString::to_string).collect();
+    assert_eq!(unknown, ["`S.Kay` in `a.json` is not a setting; did you mean `Key`?"]);
 }
 
 #[test]

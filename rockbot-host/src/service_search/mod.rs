@@ -42,7 +42,7 @@ const SUMMARY_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceSearchSettings {
-    /// `Enabled`: `false` turns the search off. Default `true`.
+    /// `Enabled`: `false` turns the search off, also one that code adds. Default `true`.
     pub is_enabled: bool,
     /// `Hints`: `true` if each message is shown with the two services that fit it best, if any does. Default `false`.
     pub has_hints: bool,
@@ -94,6 +94,8 @@ pub struct ServiceSearch {
     has_hints: Option<bool>,
     has_summaries: Option<bool>,
     agents: Option<PathBuf>,
+    /// `true` if the settings turn the search off.
+    is_off: bool,
     index: SharedIndex,
     summaries: Option<Arc<Summaries>>,
 }
@@ -146,6 +148,11 @@ impl Subsystem for ServiceSearch {
         let parts = declarations.parts();
         let config = parts.get::<Config>().unwrap_or_default();
         let settings = ServiceSearchSettings::from_config(&config)?;
+        self.is_off = !settings.is_enabled;
+        if self.is_off {
+            declarations.cost(PartCost::off("a search over services").with_switch("the section `ServiceSearch`"));
+            return Ok(());
+        }
         let data_dir = parts.data_dir().map(Path::to_owned);
         if self.has_summaries.unwrap_or(settings.has_summaries) {
             let folder = data_dir
@@ -178,6 +185,9 @@ impl Subsystem for ServiceSearch {
     }
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        if self.is_off {
+            return Ok(Box::new(Idle));
+        }
         let mut all = sources::of_host(
             parts.require::<dyn ToolRegistry>()?,
             parts.get::<ToolGuides>().unwrap_or_default(),

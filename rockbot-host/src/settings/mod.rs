@@ -24,8 +24,11 @@
 //!
 //! A host passes its [`Config`] to its subsystems, and each reads its own sections while it
 //! [declares](rockbot_core::subsystem::Subsystem::declare). An invalid setting keeps the host from being built, and is
-//! reported together with all other problems. [`Config::unknown`] lists the settings that no part has read; call it
-//! after the host was built.
+//! reported together with all other problems. So is a name that no part has read, with the name that is nearest:
+//! whatever else the program reads must be read before the host is built. [`Section::ignore`] leaves a section to
+//! another program.
+//!
+//! [`Section::ignore`]: rockbot_core::config::Section::ignore
 //!
 //! ```
 //! use std::path::Path;
@@ -69,9 +72,9 @@
 //! let builder = AgentHost::builder("butler").chat(ScriptedModel::new()).settings(&settings);
 //! let error = builder.add(Lamp::default()).build().unwrap_err();
 //! let expected = "the agent host cannot be built: \
-//!     `lamp`: `Lamp.OffAfter` in `agent.json`: expected a time span such as `00:05:00`, found text";
+//!     `lamp`: `Lamp.OffAfter` in `agent.json`: expected a time span such as `00:05:00` \
+//!     (`[days.]hours:minutes[:seconds]`), found text";
 //! assert_eq!(error.to_string(), expected);
-//! assert_eq!(config.unknown(), []);
 //! # Ok::<_, BoxError>(())
 //! ```
 //!
@@ -92,9 +95,14 @@
 //! | `RabbitMq` | all settings, in a program that connects `RabbitMqBus` of `rockbot-bus` with them |
 //! | `Pulsar` | all settings, in a program that connects `PulsarBus` of `rockbot-bus` with them |
 //! | `RemoteTools` | all settings, in a host with [`RemoteTools`](crate::workers::RemoteTools) |
-//! | `Dream` | validated, without an effect yet |
+//! | `ServiceSearch` | all settings, in a host with [`ServiceSearch`](crate::ServiceSearch), which `Enabled = false` turns off |
+//! | `ToolServices`, `WebTools`, `RestTools`, `FileTools`, `Egress` | all settings, in a host with these parts of `rockbot-tools` |
+//! | `Mcp`, `McpProxy`, `McpServer` | all settings, in a host with `McpTools`, `McpToolProxy` and `McpToolServer` of `rockbot-mcp` |
+//! | `Dream` | validated, without an effect yet: a warning in the log |
 //!
-//! Sections of parts that a host does not have are ignored.
+//! A section whose part a host does not have is a warning in the log, or an error if the configuration describes the
+//! host [alone](HostSettings::deny_unread). Any other name in a file, or in a variable with the prefix `ROCKBOT_`, is
+//! an error: most likely it is misspelt. Variables without the prefix may belong to other programs.
 //!
 //! ```
 //! use std::path::Path;
@@ -124,8 +132,8 @@
 //! assert_eq!(settings.budget().max_model_calls, 30);
 //! assert_eq!(settings.agent_profile.base_path(), Path::new("/srv/agent"));
 //!
-//! // The section `LLM` is read by `rockbot-llm`; nothing else is unknown.
-//! assert_eq!(config.check_unknown()?.len(), 1);
+//! // The sections of parts are read by these; nothing is unknown.
+//! assert!(config.check_unknown()?.iter().all(|key| key.is_unread));
 //! # Ok::<_, rockbot_core::config::ConfigError>(())
 //! ```
 
@@ -135,6 +143,7 @@ mod conversation_memory;
 mod data_dir;
 mod dream;
 mod policies;
+mod sections;
 #[cfg(test)]
 mod tests;
 
@@ -154,21 +163,8 @@ pub use self::conversation_memory::ConversationMemorySettings;
 pub use self::data_dir::{DataDir, DataDirError};
 pub use self::dream::DreamSettings;
 pub use self::policies::PolicySettings;
-
-/// The sections that are read and validated, and have no effect yet.
-pub const WAITING_SECTIONS: [&str; 1] = ["Dream"];
-
-/// The sections of the reference that other parts read. They are registered here, so a host without these parts
-/// does not report them as unknown.
-const SECTIONS_OF_PARTS: [&str; 7] = [
-    "Memory",
-    "Skills",
-    "Feedback",
-    "ConversationLog",
-    "RabbitMq",
-    "Pulsar",
-    "RemoteTools",
-];
+pub use self::sections::WAITING_SECTIONS;
+pub(crate) use self::sections::{SECTIONS_OF_BROKERS, SECTIONS_OF_PARTS};
 
 /// The settings of a host. The table in [`settings`](self) lists those that have an effect.
 #[derive(Debug, Clone)]
@@ -186,6 +182,7 @@ pub struct HostSettings {
     pub conversation_memory: ConversationMemorySettings,
     /// The section `ModelBehaviors` and the folder `model-behaviors` of the base folder: exceptions for particular models.
     pub model_behaviors: Arc<ModelBehaviors>,
+    denies_unread: bool,
     config: Config,
 }
 
@@ -201,7 +198,8 @@ impl HostSettings {
     pub fn read(config: &Config, data_folder: &Path) -> Result<Self, ConfigError> {
         let agent_profile = AgentProfileSettings::read(config, data_folder)?;
         let base = agent_profile.base_path();
-        for name in SECTIONS_OF_PARTS {
+        for (name, _) in SECTIONS_OF_PARTS {
+            // Known from now on, also where the host lacks the part.
             config.section(name)?;
         }
         Ok(Self {
@@ -211,8 +209,22 @@ impl HostSettings {
             conversation_memory: ConversationMemorySettings::read(config, base)?,
             model_behaviors: Arc::new(ModelBehaviors::read(config)?.with_folder(base.join("model-behaviors"))),
             agent_profile,
+            denies_unread: false,
             config: config.clone(),
         })
+    }
+
+    /// States that the configuration describes this host alone: a section that none of its parts reads keeps it from
+    /// being built. Otherwise such a section is logged as a warning, since several programs may share a file.
+    #[must_use]
+    pub fn deny_unread(mut self) -> Self {
+        self.denies_unread = true;
+        self
+    }
+
+    /// Returns `true` if a section that no part reads keeps the host from being built.
+    pub(crate) fn denies_unread(&self) -> bool {
+        self.denies_unread
     }
 
     /// Returns the configuration, from which subsystems read their own sections.

@@ -113,7 +113,7 @@ fn what_a_turn_may_spend_is_a_setting() {
 fn what_would_never_or_always_happen_is_refused() {
     check_error(
         r#"{ "Dream": { "Interval": "00:00:00" } }"#,
-        "`Dream.Interval` in `agent.json`: expected a time span above zero such as `00:05:00`, found text",
+        "`Dream.Interval` in `agent.json`: expected a time span above zero such as `00:05:00` (`[days.]hours:minutes[:seconds]`), found text",
     );
     check_error(
         r#"{ "AgentHost": { "MaxToolIterations": 0 } }"#,

@@ -39,6 +39,8 @@ pub enum ServerCheck {
     Failed(ChatError),
     /// The settings cannot be used at all.
     Unusable(LlmConfigError),
+    /// There is no server: the settings name the built-in [`OfflineModel`](crate::OfflineModel).
+    Offline,
 }
 
 impl ServerCheck {
@@ -47,9 +49,9 @@ impl ServerCheck {
         matches!(self, Self::Failed(_) | Self::Unusable(_))
     }
 
-    /// Returns `true` if model calls may fail with these settings.
+    /// Returns `true` if model calls may fail with these settings, or are answered without a model.
     pub fn is_warning(&self) -> bool {
-        matches!(self, Self::ModelNotListed { .. } | Self::NoList)
+        matches!(self, Self::ModelNotListed { .. } | Self::NoList | Self::Offline)
     }
 }
 
@@ -67,6 +69,7 @@ impl fmt::Display for ServerCheck {
             Self::NoList => f.write_str("it answers, but has no list of models to look into; ask it something"),
             Self::Failed(error) => error.fmt(f),
             Self::Unusable(error) => error.fmt(f),
+            Self::Offline => f.write_str("it is the built-in offline model, which is not an LLM"),
         }
     }
 }

@@ -333,6 +333,9 @@ impl DiscoveredSettings {
             None => self.to_set(model_key, field, provider, endpoint),
         };
         let [_, key, model] = settings;
+        if provider == Provider::Offline {
+            return Ok(self.offline(model_key));
+        }
         let Some(url) = base_url(endpoint, &[]) else {
             let setting = name(Field::Endpoint);
             return Err(LlmConfigError::InvalidEndpoint { setting });
@@ -364,6 +367,23 @@ impl DiscoveredSettings {
                 model: name(Field::ModelId).into(),
             },
         })
+    }
+
+    /// Returns the settings of the offline model, which needs none.
+    fn offline(&self, model_key: &ModelKey) -> TierSettings {
+        TierSettings {
+            provider: Provider::Offline,
+            endpoint: Provider::Offline.default_endpoint().to_owned(),
+            api_key: None,
+            model: Provider::Offline.default_model().to_owned(),
+            model_settings: self.model_settings(model_key),
+            output_mode: self.output_modes.get(model_key).copied().unwrap_or_default(),
+            names: SettingNames {
+                endpoint: Field::Endpoint.variable(model_key).into(),
+                api_key: Field::ApiKey.variable(model_key).into(),
+                model: Field::ModelId.variable(model_key).into(),
+            },
+        }
     }
 
     /// Returns the name of the variable to set, from the family of variables that the user uses already.

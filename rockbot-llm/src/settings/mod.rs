@@ -13,7 +13,8 @@
 //! Anthropic's.
 //!
 //! `Provider` is `openai`, the default, for OpenAI and all compatible servers, `openai-responses` for models that have only
-//! OpenAI's Responses API, or `anthropic`, see [`Provider`]; the tiers may mix them. A tier that names neither provider nor endpoint has Balanced's provider. Balanced without a
+//! OpenAI's Responses API, `anthropic`, or `offline` for the built-in model that needs no server and is not an LLM, see
+//! [`Provider`]; the tiers may mix them. A tier that names neither provider nor endpoint has Balanced's provider. Balanced without a
 //! provider is Anthropic's if only the variables of Anthropic name a key or an endpoint. A tier with another provider
 //! than Balanced's uses the variables of that provider for what it lacks, so `LLM.High.Provider = "anthropic"` and
 //! `ANTHROPIC_API_KEY` are enough; at Anthropic itself the model is [`DEFAULT_ANTHROPIC_MODEL`] if none is set.
@@ -30,7 +31,7 @@
 //!
 //! | setting | default |
 //! |---|---|
-//! | `LLM.Balanced.Provider`, `LLM.Low.Provider`, … | the wire dialect: `openai`; or `openai-responses`, or `anthropic` |
+//! | `LLM.Balanced.Provider`, `LLM.Low.Provider`, … | the wire dialect: `openai`; or `openai-responses`, or `anthropic`; or `offline`, no model at all |
 //! | `LLM.Gateway.Permits.Low`, `….Balanced`, `….High` | 8, 4 and 2 calls of the tier at a time |
 //! | `LLM.Gateway.Permits.Total` | no limit for all tiers together; 1 is one call at a time |
 //! | `LLM.Gateway.MaxWaiting`, `LLM.Gateway.MaxWait` | 1000 calls may wait for a permit, for `00:05:00` |

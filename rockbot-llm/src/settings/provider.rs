@@ -35,18 +35,22 @@ pub enum Provider {
     OpenAiResponses,
     /// Anthropic's Messages API: `anthropic`.
     Anthropic,
+    /// No server: the built-in [`OfflineModel`](crate::OfflineModel), which is no LLM: `offline`. Endpoint, key and name
+    /// of the model have no meaning then.
+    Offline,
 }
 
 impl Provider {
     /// All providers.
-    pub const ALL: [Self; 3] = [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic];
+    pub const ALL: [Self; 4] = [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Offline];
 
-    /// Returns the provider's name in settings: `openai`, `openai-responses` or `anthropic`.
+    /// Returns the provider's name in settings: `openai`, `openai-responses`, `anthropic` or `offline`.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
             Self::OpenAiResponses => "openai-responses",
             Self::Anthropic => "anthropic",
+            Self::Offline => "offline",
         }
     }
 
@@ -62,10 +66,10 @@ impl Provider {
 
     /// Returns `true` if servers of this provider may serve `other`, too, with the same key.
     pub(super) fn shares_servers_with(self, other: Self) -> bool {
-        (self == Self::Anthropic) == (other == Self::Anthropic)
+        let is_openai = |provider| matches!(provider, Self::OpenAi | Self::OpenAiResponses);
+        self == other || (is_openai(self) && is_openai(other))
     }
 
-    /// Returns the endpoint when none is set.
     /// Returns the error of a model without a key, and without an endpoint where `endpoint` names the setting of it: a user of
     /// a local server who follows the advice must not send prompts to a hosted one.
     pub(super) fn no_key(self, endpoint: Option<String>, key: String) -> LlmConfigError {
@@ -79,10 +83,12 @@ impl Provider {
         }
     }
 
+    /// Returns the endpoint when none is set.
     pub(super) fn default_endpoint(self) -> &'static str {
         match self {
             Self::OpenAi | Self::OpenAiResponses => super::DEFAULT_ENDPOINT,
             Self::Anthropic => super::DEFAULT_ANTHROPIC_ENDPOINT,
+            Self::Offline => "",
         }
     }
 
@@ -91,6 +97,7 @@ impl Provider {
         match self {
             Self::OpenAi | Self::OpenAiResponses => super::DEFAULT_MODEL,
             Self::Anthropic => super::DEFAULT_ANTHROPIC_MODEL,
+            Self::Offline => self.name(),
         }
     }
 
@@ -99,6 +106,7 @@ impl Provider {
         let host = match self {
             Self::OpenAi | Self::OpenAiResponses => "api.openai.com",
             Self::Anthropic => "api.anthropic.com",
+            Self::Offline => return false,
         };
         base_url(endpoint, &[]).is_some_and(|url| url.scheme() == "https" && url.host_str() == Some(host))
     }
@@ -112,7 +120,7 @@ impl Provider {
             (Self::Anthropic, Field::Endpoint) => "ANTHROPIC_BASE_URL",
             (Self::Anthropic, Field::ApiKey) => "ANTHROPIC_API_KEY",
             (Self::Anthropic, Field::ModelId) => "ANTHROPIC_MODEL",
-            (_, Field::Provider) => return None,
+            (_, Field::Provider) | (Self::Offline, _) => return None,
         })
     }
 }

@@ -472,7 +472,7 @@ fn what_is_wrong_with_the_gateway_is_named() {
     );
     check(
         r#"{ "LLM": { "Gateway": { "CallTimeout": 90 } } }"#,
-        "`LLM.Gateway.CallTimeout` in `agent.json`: expected a time span such as `00:05:00`, found a number",
+        "`LLM.Gateway.CallTimeout` in `agent.json`: expected a time span such as `00:05:00` (`[days.]hours:minutes[:seconds]`), found a number",
     );
     check(
         r#"{ "LLM": { "Prices": { "mine": { "Input": 1 } } } }"#,
@@ -619,7 +619,7 @@ fn an_unknown_provider_is_refused_with_the_known_ones() {
         check_error(
             Some(&file(tier)),
             &[],
-            "must be one of these: openai, openai-responses, anthropic",
+            "must be one of these: openai, openai-responses, anthropic, offline",
         );
     }
 }
@@ -679,4 +679,26 @@ fn embeddings_never_go_to_anthropic() {
         .unwrap();
     assert_eq!(describe(&embeddings), format!("{DEFAULT_ENDPOINT} oai vectors"));
     TierSettings::of_embeddings(&config(&[])).unwrap_err();
+}
+
+#[tokio::test]
+async fn the_offline_model_is_a_provider_that_is_asked_for_by_name() {
+    let variables = [
+        ("ROCKBOT_LLM__PROVIDER", "offline"),
+        ("ROCKBOT_LLM__HIGH__ENDPOINT", "http://127.0.0.1:9/v1"),
+        ("ROCKBOT_LLM__HIGH__MODELID", "large"),
+        ("OPENAI_API_KEY", "sk-1234"),
+    ];
+    let settings = LlmSettings::read(None, variables).unwrap();
+    assert_eq!(settings.balanced.provider, Provider::Offline);
+    let high = settings.high.unwrap();
+    assert_eq!((high.provider, high.model.as_str()), (Provider::OpenAi, "large"));
+    assert!(high.api_key.is_none(), "the key is OpenAI's alone");
+    assert!(matches!(
+        crate::probe(&settings.balanced).await,
+        crate::ServerCheck::Offline
+    ));
+    let client = crate::model_client(&settings.balanced).unwrap();
+    let answer = client.chat(crate::testing::call()).await.unwrap();
+    assert_eq!(answer.model.as_deref(), Some("offline"));
 }

@@ -24,7 +24,7 @@ use rockbot_core::config::{Config, ConfigError, Section};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct McpServerSettings {
-    /// `Enabled`: `false` turns the server off. Default `true`.
+    /// `Enabled`: `false` turns the server off, also one that code adds. Default `true`.
     pub is_enabled: bool,
     /// `Address`: the address to listen at, such as `127.0.0.1:8931`. One that is not of this machine alone needs a `Token`.
     /// Default: none, nothing listens.

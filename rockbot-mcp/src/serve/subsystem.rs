@@ -11,7 +11,7 @@ use rmcp::transport::stdio_pipes;
 use rockbot_core::config::Config;
 use rockbot_core::context::{CancellationToken, Trust};
 use rockbot_core::store::MediaStore;
-use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, Subsystem};
+use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
 use rockbot_core::tool::{OutsideTools, ToolRegistration};
 use rockbot_core::{BoxError, IdSource, Principal, RandomIds, Secret};
 use tokio::net::TcpListener;
@@ -72,6 +72,8 @@ pub struct McpToolServer {
     max_text: Option<usize>,
     instructions: Option<String>,
     endpoint: McpEndpoint,
+    /// `true` if the settings turn the server off.
+    is_off: bool,
 }
 
 impl McpToolServer {
@@ -208,7 +210,13 @@ impl Subsystem for McpToolServer {
 
     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
         let config = declarations.parts().get::<Config>().unwrap_or_default();
-        self.apply(McpServerSettings::from_config(&config)?);
+        let settings = McpServerSettings::from_config(&config)?;
+        self.is_off = !settings.is_enabled;
+        if self.is_off {
+            declarations.cost(PartCost::off("an MCP server").with_switch("the section `McpServer`"));
+            return Ok(());
+        }
+        self.apply(settings);
         self.check()?;
         declarations.serve_tools();
         declarations.provide(Arc::new(self.endpoint.clone()));
@@ -217,6 +225,9 @@ impl Subsystem for McpToolServer {
     }
 
     async fn start(mut self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        if self.is_off {
+            return Ok(Box::new(Idle));
+        }
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let handler = Handler::new(self.served(parts, stop.clone(), tasks.clone())?);
         let serving = Serving {

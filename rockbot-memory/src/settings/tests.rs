@@ -50,6 +50,6 @@ fn a_file_says_when_sessions_are_judged() {
         feedback(r#"{ "Feedback": { "PollInterval": "00:00:00" } }"#)
             .unwrap_err()
             .to_string(),
-        "`Feedback.PollInterval` in `agent.json`: expected a time span above zero such as `00:05:00`, found text",
+        "`Feedback.PollInterval` in `agent.json`: expected a time span above zero such as `00:05:00` (`[days.]hours:minutes[:seconds]`), found text",
     );
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier};
+use rockbot_core::config::ConfigError;
 use rockbot_core::messaging::Bus;
 use rockbot_core::recall::ContextSource;
 use rockbot_core::service::ServiceSources;
@@ -20,7 +21,8 @@ use rockbot_core::{AgentIdentity, BoxError, IdSource, ToolName};
 
 use super::AgentHostBuilder;
 use super::collect::Patterns;
-use super::error::{BuildError, NoChat, NoPrice, note};
+use super::error::{BuildError, FailedDeclaration, NoChat, NoPrice, note};
+use super::settings_check::check_settings;
 use crate::agent::Agent;
 use crate::behavior::ModelBehaviorClient;
 use crate::chat::{BackgroundClient, GuardedChat};
@@ -84,7 +86,8 @@ impl AgentHostBuilder {
     /// # Errors
     ///
     /// Returns an error if there is no chat client, a tool cannot be registered, the data folder or the profile
-    /// cannot be used, or a subsystem requires a part that no other provides. The error lists every problem.
+    /// cannot be used, a subsystem requires a part that no other provides, or the [settings](Self::settings) have a name
+    /// that no part reads. The error lists every problem.
     pub fn build(mut self) -> Result<AgentHost, BuildError> {
         let registry = self.registry.take();
         let registry = registry.unwrap_or_else(|| Arc::new(InMemoryToolRegistry::new()));
@@ -221,8 +224,9 @@ impl AgentHostBuilder {
         // Filled once all subsystems have declared theirs.
         parts.provide(Arc::new(ToolGuides::new()));
         parts.provide(Arc::new(ServiceSources::default()));
-        if let Some(config) = self.config.take() {
-            parts.provide(Arc::new(config));
+        let config = self.config.take();
+        if let Some(config) = &config {
+            parts.provide(Arc::new(config.clone()));
         }
         if let Some(bus) = &self.messages.bus {
             parts.provide::<dyn Bus>(bus.clone());
@@ -232,17 +236,41 @@ impl AgentHostBuilder {
         for give in std::mem::take(&mut self.given) {
             give(&mut declarations);
         }
-        for subsystem in &mut self.subsystems {
-            let name = subsystem.name().to_owned();
-            declarations.begin(&name);
-            if let Err(error) = subsystem.declare(&mut declarations) {
-                problems.push(format!("`{name}`: {error}").into());
-            }
-        }
+        let failed = self.declare_subsystems(&mut declarations);
         let mut declared = declarations.merge();
-        problems.extend(declared.missing.drain(..).map(BoxError::from));
+        let have_all_declared = failed.is_empty();
+        let is_setting_wrong = failed.iter().any(|failed| failed.cause.is::<ConfigError>());
+        problems.extend(failed.into_iter().map(BoxError::from));
+        // With the right setting, the subsystem would have provided what is missing now.
+        if !is_setting_wrong {
+            problems.extend(declared.missing.drain(..).map(BoxError::from));
+        }
+        // A subsystem that failed has not read all of its settings.
+        if let Some(config) = config.filter(|_| have_all_declared) {
+            let has_bus = self.messages.bus.is_some();
+            problems.extend(check_settings(&config, self.denies_unread, has_bus));
+        }
         problems.extend(declared.conflicts.drain(..).map(BoxError::from));
         declared
+    }
+
+    /// Lets each subsystem declare, and returns the errors. One error of several subsystems, such as that of a setting that
+    /// all of them read, is one problem.
+    fn declare_subsystems(&mut self, declarations: &mut Declarations) -> Vec<FailedDeclaration> {
+        let mut failed: Vec<FailedDeclaration> = Vec::new();
+        for subsystem in &mut self.subsystems {
+            let name = format!("`{}`", subsystem.name());
+            declarations.begin(subsystem.name());
+            let Err(cause) = subsystem.declare(declarations) else {
+                continue;
+            };
+            let text = cause.to_string();
+            match failed.iter_mut().find(|other| other.cause.to_string() == text) {
+                Some(other) => other.names = format!("{}, {name}", other.names),
+                None => failed.push(FailedDeclaration { names: name, cause }),
+            }
+        }
+        failed
     }
 
     /// Registers the guides, and returns the tools that read them; none without a guide, or where a subsystem's does.

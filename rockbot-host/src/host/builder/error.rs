@@ -49,6 +49,16 @@ pub(super) struct NoPrice {
     pub(super) model: Arc<str>,
 }
 
+/// The problem of subsystems that could not declare.
+#[derive(Debug, thiserror::Error)]
+#[error("{names}: {cause}")]
+pub(super) struct FailedDeclaration {
+    /// The names of the subsystems.
+    pub(super) names: String,
+    /// The error of each of them.
+    pub(super) cause: BoxError,
+}
+
 /// A missing or contradictory setting of the message side.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MessageProblem {

@@ -1,8 +1,8 @@
 //! [`AgentHostBuilder`]: the setters of a host, and the way from them to the host.
 //!
 //! Setters only assign. `collect` merges the declarations of subsystems and checks the message side, `open` opens what is
-//! kept, `assemble` creates the parts and connects them, `checks` looks at names and limits, and `error` has the problems
-//! that all report.
+//! kept, `assemble` creates the parts and connects them, `checks` looks at names and limits, `settings_check` at settings
+//! without an effect, and `error` has the problems that all report.
 
 mod assemble;
 mod checks;
@@ -13,6 +13,7 @@ mod layers;
 mod messages;
 mod open;
 mod policies;
+mod settings_check;
 mod stores;
 
 use std::fmt;
@@ -113,6 +114,7 @@ pub struct AgentHostBuilder {
     journal: Option<Arc<dyn TurnJournal>>,
     data_dir: Option<PathBuf>,
     config: Option<Config>,
+    denies_unread: bool,
     conversations: ConversationSettings,
     durability: Durability,
     media: Option<Arc<dyn MediaStore>>,
@@ -194,6 +196,7 @@ impl AgentHostBuilder {
             journal: None,
             data_dir: None,
             config: None,
+            denies_unread: false,
             conversations: ConversationSettings::default(),
             durability: Durability::default(),
             media: None,
@@ -375,9 +378,11 @@ impl AgentHostBuilder {
     /// options of conversations.
     ///
     /// Subsystems get the whole configuration, and read the sections that are their own; what they are told in code
-    /// takes precedence. The module [`settings`](crate::settings) lists the settings and their effects.
+    /// takes precedence. The module [`settings`](crate::settings) lists the settings and their effects. A name that is
+    /// no setting keeps the host from being built.
     pub fn settings(mut self, settings: &HostSettings) -> Self {
         self.config = Some(settings.config().clone());
+        self.denies_unread = settings.denies_unread();
         let profile = &settings.agent_profile;
         if profile.is_there() {
             self = self.profile(profile.options.clone(), DefaultSystemPromptBuilder);

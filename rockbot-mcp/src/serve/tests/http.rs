@@ -229,3 +229,10 @@ async fn an_address_in_use_is_an_error_of_the_start() {
     let error = Host::try_start(taken, Vec::new()).await.err().unwrap().to_string();
     assert!(error.starts_with("cannot listen at 127.0.0.1:"), "{error}");
 }
+
+#[test]
+fn a_server_that_the_settings_turn_off_serves_nowhere() {
+    assert!(declared(McpToolServer::new(), "[McpServer]\nTools = \"*\"").is_err());
+    let off = "[McpServer]\nEnabled = false\nTools = \"*\"";
+    assert_eq!(declared(McpToolServer::new(), off), Ok(()));
+}

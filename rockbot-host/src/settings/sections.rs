@@ -1,0 +1,40 @@
+//! The sections that parts of a host read, with the part of each.
+
+/// The sections that are read and validated, and have no effect yet.
+pub const WAITING_SECTIONS: [&str; 1] = ["Dream"];
+
+/// The sections that parts read, each with what a program does to have its part.
+pub(crate) const SECTIONS_OF_PARTS: [(&str, &str); 17] = [
+    ("ConversationLog", "call `Memory::with_conversation_log`"),
+    (
+        "Egress",
+        "add a part that makes requests, such as `WebTools` (feature `web`)",
+    ),
+    ("Feedback", "add `Memory` or `SessionEvaluation`"),
+    ("FileTools", "add `FileTools` (feature `files`)"),
+    ("LLM", "give the host the models of `ModelGateway::from_config`"),
+    ("Mcp", "add `McpTools` (feature `mcp`)"),
+    ("McpProxy", "add `McpToolProxy` (feature `mcp`)"),
+    ("McpServer", "add `McpToolServer` (feature `mcp-server`)"),
+    ("Memory", "add `Memory`"),
+    (
+        "Pulsar",
+        "connect `PulsarBus` with `PulsarSettings::read` (feature `pulsar`) and call `.bus(…)` with it",
+    ),
+    (
+        "RabbitMq",
+        "connect `RabbitMqBus` with `RabbitMqSettings::read` (feature `rabbitmq`) and call `.bus(…)` with it",
+    ),
+    ("RemoteTools", "add `RemoteTools`, and call `.bus(…)`"),
+    ("RestTools", "add `RestTools` (feature `rest`)"),
+    ("ServiceSearch", "add `ServiceSearch`"),
+    ("Skills", "add `Memory`"),
+    (
+        "ToolServices",
+        "add `ToolServices` (feature `tool-services`), and give it or the host a bus",
+    ),
+    ("WebTools", "add `WebTools` (feature `web`)"),
+];
+
+/// The sections of brokers. A host with a bus may have it from elsewhere.
+pub(crate) const SECTIONS_OF_BROKERS: [&str; 2] = ["Pulsar", "RabbitMq"];

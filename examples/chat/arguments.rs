@@ -69,7 +69,9 @@ The model is set in the section LLM of the file, or in the environment:
     ROCKBOT_LLM__BALANCED__PROVIDER (openai, openai-responses or anthropic),
     ROCKBOT_LLM__BALANCED__ENDPOINT, ROCKBOT_LLM__BALANCED__APIKEY, ROCKBOT_LLM__BALANCED__MODELID,
     also without ROCKBOT_. Other settings alike: ROCKBOT_AGENTHOST__MAXTOOLITERATIONS=30.
-    With no model, or with ROCKBOT_LLM__PROVIDER=offline, a built-in offline model answers, which is not an LLM.";
+    With no model, or with ROCKBOT_LLM__PROVIDER=offline, a built-in offline model answers, which is not an LLM.
+
+Warnings of the library are printed on standard error; RUST_LOG chooses more or less, such as RUST_LOG=info.";
 
 /// The parsed command line.
 #[derive(Debug)]

@@ -58,6 +58,12 @@ impl Report {
         for key in config.unknown() {
             self.add(Level::Warning, "configuration", key);
         }
+        #[cfg(feature = "mcp")]
+        if let Some(servers) = host.parts().get::<rockbot::mcp::McpServers>() {
+            for problem in servers.problems() {
+                self.add(Level::Problem, "mcp", problem);
+            }
+        }
         host.costs().iter().for_each(|cost| self.add(Level::Ok, "part", cost));
         self.list_lenient_tools(host);
     }

@@ -13,6 +13,7 @@ mod bus;
 mod calculator;
 mod conversations;
 mod doctor;
+mod log;
 mod mcp;
 mod media;
 mod outside;
@@ -66,6 +67,9 @@ async fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(problem) => return failed(&problem),
     };
+    if let Err(problem) = log::install() {
+        return failed(&problem.to_string());
+    }
     match run(arguments).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

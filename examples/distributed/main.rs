@@ -10,6 +10,8 @@ mod arguments;
 mod broker;
 #[path = "../chat/calculator.rs"]
 mod calculator;
+#[path = "../chat/log.rs"]
+mod log;
 mod network;
 mod processes;
 
@@ -47,6 +49,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<(), BoxError> {
+    log::install()?;
     match arguments.part {
         Part::User => print(&ask(&arguments).await?),
         Part::Worker => serve(&arguments, worker).await,

@@ -9,6 +9,8 @@ mod arguments;
 #[path = "../full_agent/broker.rs"]
 mod broker;
 mod jokes;
+#[path = "../chat/log.rs"]
+mod log;
 #[path = "../full_agent/service_bus.rs"]
 mod service_bus;
 
@@ -45,6 +47,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<(), BoxError> {
+    log::install()?;
     if let Some((folder, key)) = &arguments.put {
         return put(&DescriptorFolder::new(folder), key);
     }

@@ -8,6 +8,8 @@ mod agent;
 mod arguments;
 #[path = "../full_agent/broker.rs"]
 mod broker;
+#[path = "../chat/log.rs"]
+mod log;
 #[path = "../mcp_server/notes.rs"]
 mod notes;
 
@@ -42,6 +44,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<(), BoxError> {
+    log::install()?;
     let config = Config::load(arguments.config.as_deref())?;
     let broker = broker::open(arguments.bus.as_deref(), &config, false).await?;
     let bus = broker.clone().unwrap_or_else(|| Arc::new(InProcessBus::new()));

@@ -4,6 +4,8 @@
 //! program serves the client that started it, over standard input and output.
 
 mod arguments;
+#[path = "../chat/log.rs"]
+mod log;
 mod notes;
 
 use std::io::Write as _;
@@ -32,6 +34,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<(), BoxError> {
+    log::install()?;
     let list = arguments.list;
     let host = host(arguments)?;
     if list {

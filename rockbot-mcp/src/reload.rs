@@ -1,13 +1,13 @@
 //! The reload of a changed file of servers, by difference: servers that stay the same stay connected.
 
 use std::path::PathBuf;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rockbot_core::Digest;
 use tokio::time::sleep;
 
-use crate::config::{self, ServerList};
+use crate::config::{self, ConfigProblem, ConfigProblems, ServerList};
 use crate::runtime::Runtime;
 use crate::server::McpServer;
 use crate::service::Origin;
@@ -19,7 +19,12 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// is not read while it is written; while the file cannot be used, the servers stay as they are.
 ///
 /// `applied` is the digest of the file as the servers were read from it.
-pub(crate) async fn watch(runtime: Weak<Runtime>, file: PathBuf, mut applied: Option<Digest>) {
+pub(crate) async fn watch(
+    runtime: Weak<Runtime>,
+    problems: Arc<ConfigProblems>,
+    file: PathBuf,
+    mut applied: Option<Digest>,
+) {
     let mut seen = applied;
     loop {
         sleep(INTERVAL).await;
@@ -35,7 +40,7 @@ pub(crate) async fn watch(runtime: Weak<Runtime>, file: PathBuf, mut applied: Op
         };
         let path = file.clone();
         match tokio::task::spawn_blocking(move || config::read(&path)).await {
-            Ok(Ok(list)) => apply(&runtime, list),
+            Ok(Ok(list)) => problems.set_of_file(apply(&runtime, list)),
             Ok(Err(error)) => tracing::warn!(%error, "changed MCP servers not used; they stay as they were"),
             Err(error) => tracing::warn!(%error, "changed MCP servers cannot be read"),
         }
@@ -51,13 +56,11 @@ async fn digest(file: &PathBuf) -> Option<Digest> {
     tokio::fs::read(file).await.ok().map(|text| Digest::of([text]))
 }
 
-/// Removes the servers of the file that are gone or have changed, and connects those that are new.
-pub(crate) fn apply(runtime: &Runtime, read: ServerList) {
+/// Removes the servers of the file that are gone or have changed, and connects those that are new. Returns the entries that
+/// are not used.
+fn apply(runtime: &Runtime, read: ServerList) -> Vec<ConfigProblem> {
     let mut list = ServerList::of(runtime.bridge.options.commands.clone());
     list.extend(read);
-    for problem in &list.problems {
-        tracing::warn!("{problem}");
-    }
     let stays = |digest: Digest| list.servers.iter().any(|server| server.digest() == digest);
     let of_file = runtime
         .bridge
@@ -69,33 +72,37 @@ pub(crate) fn apply(runtime: &Runtime, read: ServerList) {
         tracing::info!(server, "an MCP server was removed or changed in its file");
         runtime.bridge.remove(server);
     }
-    for server in list.servers {
-        connect(runtime, server);
+    for server in std::mem::take(&mut list.servers) {
+        let name = server.name().to_owned();
+        if let Err(problem) = connect(runtime, server) {
+            list.refuse(&name, problem.to_owned());
+        }
     }
+    for problem in &list.problems {
+        tracing::warn!("{problem}");
+    }
+    list.problems
 }
 
 /// Connects a server of the file. One that is connected already keeps its connection; one of a model or of a bridge makes room.
-fn connect(runtime: &Runtime, server: McpServer) {
+///
+/// # Errors
+///
+/// Returns the reason why it is not used.
+fn connect(runtime: &Runtime, server: McpServer) -> Result<(), &'static str> {
     let name = server.name().to_owned();
     match runtime.bridge.find(&name).map(|service| service.origin) {
-        Some(Origin::File) => return,
+        Some(Origin::File) => return Ok(()),
         // A server of a bridge comes back once this one is gone.
         Some(Origin::Model | Origin::Bridge) => {
             runtime.bridge.remove(&name);
         }
-        Some(Origin::Program) => {
-            tracing::warn!(
-                server = name,
-                "an MCP server of the file is not used: the program has one of this name"
-            );
-            return;
-        }
+        Some(Origin::Program) => return Err("the program has a server of this name: rename one"),
         None => {}
     }
-    if !runtime.connect(server, Origin::File) {
-        tracing::warn!(
-            server = name,
-            "an MCP server of the file is not used: there are too many servers"
-        );
+    if runtime.connect(server, Origin::File) {
+        Ok(())
+    } else {
+        Err("there are too many servers: remove some")
     }
 }

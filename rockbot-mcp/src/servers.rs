@@ -8,6 +8,7 @@ use rockbot_core::support::one_line;
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 
+use crate::config::{ConfigProblem, ConfigProblems};
 use crate::connection::ListedTool;
 use crate::index_event::{MAX_BEHIND, McpServersIndexed};
 use crate::naming::tool_name;
@@ -20,6 +21,7 @@ use crate::service::{Link, Service};
 #[derive(Clone)]
 pub struct McpServers {
     runtime: Arc<OnceLock<Weak<Runtime>>>,
+    pub(crate) problems: Arc<ConfigProblems>,
     pub(crate) events: broadcast::Sender<McpServersIndexed>,
 }
 
@@ -27,6 +29,7 @@ impl Default for McpServers {
     fn default() -> Self {
         Self {
             runtime: Arc::default(),
+            problems: Arc::default(),
             events: broadcast::Sender::new(MAX_BEHIND),
         }
     }
@@ -119,6 +122,12 @@ impl McpServers {
             .iter()
             .map(|service| status(service))
             .collect()
+    }
+
+    /// Returns the entries of the configuration that are not used, from the declaration of the subsystem on. While there is
+    /// one, the host is not ready.
+    pub fn problems(&self) -> Vec<ConfigProblem> {
+        self.problems.all()
     }
 
     /// Returns the name under which models call a server's tool.

@@ -17,10 +17,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rockbot_core::Secret;
-use rockbot_core::config::{Config, ConfigError, Section};
+use rockbot_core::config::{Config, ConfigError, Section, Setting};
 
 use crate::McpExposure;
-use crate::config::{Commands, check_name};
+use crate::config::{self, Commands, ConfigProblem, ServerList, check_name};
 use crate::server::McpServer;
 
 /// Default of `ConnectTimeout`.
@@ -43,8 +43,11 @@ pub struct McpSettings {
     pub config_path: Option<PathBuf>,
     /// `Servers`: a list of servers with `Name`, and `Command`, `Arguments` and `EnvironmentVariables` or `Url`, `Headers`
     /// and, with the feature `oauth`, `OAuth` with `ClientId`, `ClientSecret`, `ClientMetadataUrl`, `Issuer` (required with a
-    /// secret), `Scopes`, `RedirectUri` and `ClientCredentials`; `Trusted` vouches for one. Default: empty.
+    /// secret), `Scopes`, `RedirectUri` and `ClientCredentials`; `Trusted` vouches for one, `AllowedTools` and `DeniedTools`
+    /// choose its tools, `ToolTimeout` (default one minute, at most 15) limits a call, `Disabled` turns one off. Default: empty.
     pub servers: Vec<McpServer>,
+    /// The servers of the list that cannot be used. They are skipped, and the host is not ready while there is one.
+    pub problems: Vec<ConfigProblem>,
     /// `Exposure`: the tools that models are shown. Default `pinned`.
     pub exposure: McpExposure,
     /// `MaxTools`: the maximum number of servers' tools that are always shown. Default 80.
@@ -77,12 +80,16 @@ impl McpSettings {
     ///
     /// # Errors
     ///
-    /// Returns an error for the first invalid setting.
+    /// Returns an error for the first invalid setting, except in the list of servers, whose [problems](Self::problems) are
+    /// kept.
     pub fn from_config(config: &Config) -> Result<Self, ConfigError> {
         let section = config.section("Mcp")?;
+        let mut list = ServerList::default();
+        read_servers(&section, &mut list)?;
         Ok(Self {
             config_path: section.get("ConfigPath")?,
-            servers: servers(&section)?,
+            servers: list.servers,
+            problems: list.problems,
             exposure: section.get_or("Exposure", McpExposure::default())?,
             max_tools: section.get_or("MaxTools", MAX_TOOLS)?,
             max_shown_tokens: section.get_or("MaxShownTokens", MAX_SHOWN_TOKENS)?,
@@ -107,47 +114,100 @@ impl McpSettings {
 }
 
 /// Reads the list of servers: its elements are sections that are named by their positions.
-fn servers(section: &Section<'_>) -> Result<Vec<McpServer>, ConfigError> {
-    let list = section.section("Servers")?;
-    let mut positions = list.names();
+fn read_servers(section: &Section<'_>, list: &mut ServerList) -> Result<(), ConfigError> {
+    let servers = section.section("Servers")?;
+    let mut positions = servers.names();
     positions.sort_by_key(|position| (position.len(), position.clone()));
-    positions
-        .iter()
-        .map(|position| server(&list.section(position)?))
-        .collect()
+    for position in positions {
+        let section = match servers.section(&position) {
+            Ok(section) => section,
+            Err(error) => {
+                list.refuse(&servers.path(&position), error.to_string());
+                continue;
+            }
+        };
+        match server(&section) {
+            Ok(Some(server)) => list.add(server),
+            Ok(None) => section.ignore(),
+            Err(problem) => {
+                let name = section.get::<String>("Name").ok().flatten();
+                list.refuse(&name.unwrap_or_else(|| servers.path(&position)), problem);
+                section.ignore();
+            }
+        }
+    }
+    Ok(())
 }
 
-fn server(section: &Section<'_>) -> Result<McpServer, ConfigError> {
-    let missing = |name: &str| ConfigError::Invalid {
+/// Reads a server. Returns `None` if it is disabled.
+///
+/// # Errors
+///
+/// Returns the problem in words, without any value of the server.
+fn server(section: &Section<'_>) -> Result<Option<McpServer>, String> {
+    let told = |error: ConfigError| error.to_string();
+    if section.get_or("Disabled", false).map_err(told)? {
+        return Ok(None);
+    }
+    if let Some(name) = section.names().iter().find(|name| config::missing(name).is_some()) {
+        let written = section.setting(name).map_or(name.as_str(), Setting::name);
+        return Err(config::missing(written).unwrap_or_default());
+    }
+    let name = name(section).map_err(told)?;
+    let server = match (section.setting("Url"), section.setting("Command")) {
+        (Some(_), Some(_)) => return Err("`Url` has no effect beside `Command`: remove one of them".to_owned()),
+        (Some(url), None) => web(section, name, url).map_err(told)?,
+        (None, _) => process(section, name).map_err(told)?,
+    };
+    let server = with_limits(server, section).map_err(told)?;
+    match section.unknown().iter().find(|key| key.is_error) {
+        Some(unknown) => Err(unknown.to_string()),
+        None => Ok(Some(server)),
+    }
+}
+
+fn name(section: &Section<'_>) -> Result<String, ConfigError> {
+    let name: String = section.get("Name")?.ok_or_else(|| missing(section, "Name"))?;
+    match section.setting("Name") {
+        Some(setting) if check_name(&name).is_err() => {
+            Err(setting.invalid("1 to 64 letters, digits, spaces, `_`, `-` and `.`"))
+        }
+        _ => Ok(name),
+    }
+}
+
+fn missing(section: &Section<'_>, name: &str) -> ConfigError {
+    ConfigError::Invalid {
         setting: section.path(name),
         expected: "text".into(),
         found: "nothing",
-    };
-    let name: String = section.get("Name")?.ok_or_else(|| missing("Name"))?;
-    if check_name(&name).is_err()
-        && let Some(setting) = section.setting("Name")
-    {
-        return Err(setting.invalid("1 to 64 letters, digits, spaces, `_`, `-` and `.`"));
     }
-    let is_trusted = section.get_or("Trusted", false)?;
-    if let Some(setting) = section.setting("Url") {
-        let server = McpServer::http(name, &setting.read::<String>()?);
-        let mut server = server.map_err(|_| setting.invalid("a URL with http:// or https://"))?;
-        let headers = section.section("Headers")?;
-        for header in headers.names() {
-            if let Some(value) = headers.get::<Secret>(&header)? {
-                server = server.header(header, value);
-            }
+}
+
+fn web(section: &Section<'_>, name: String, url: &Setting) -> Result<McpServer, ConfigError> {
+    let server = McpServer::http(name, &url.read::<String>()?);
+    let mut server = server.map_err(|_| url.invalid("a URL with http:// or https://"))?;
+    let headers = section.section("Headers")?;
+    for header in headers.names() {
+        if let Some(value) = headers.get::<Secret>(&header)? {
+            server = server.header(header, value);
         }
-        #[cfg(feature = "oauth")]
-        if let Some(oauth) = oauth(&section.section("OAuth")?)? {
-            server = server.oauth(oauth);
-        }
-        return Ok(server.trusted(is_trusted));
     }
-    let command: String = section.get("Command")?.ok_or_else(|| missing("Command"))?;
+    #[cfg(feature = "oauth")]
+    if let Some(oauth) = oauth(&section.section("OAuth")?)? {
+        server = server.oauth(oauth);
+    }
+    #[cfg(not(feature = "oauth"))]
+    if let Some(setting) = section.setting("OAuth") {
+        return Err(setting.invalid("nothing here: it needs a build with the feature `oauth`"));
+    }
+    Ok(server)
+}
+
+fn process(section: &Section<'_>, name: String) -> Result<McpServer, ConfigError> {
+    let command: String = section.get("Command")?.ok_or_else(|| missing(section, "Command"))?;
     let arguments: Vec<String> = section.get_or("Arguments", Vec::new())?;
-    let mut server = McpServer::process(name, command).args(arguments).trusted(is_trusted);
+    let mut server = McpServer::process(name, command).args(arguments);
     let variables = section.section("EnvironmentVariables")?;
     for variable in variables.names() {
         if let Some(setting) = variables.setting(&variable) {
@@ -155,6 +215,19 @@ fn server(section: &Section<'_>) -> Result<McpServer, ConfigError> {
         }
     }
     Ok(server)
+}
+
+/// Adds what holds for the tools of a server, however it is reached.
+fn with_limits(server: McpServer, section: &Section<'_>) -> Result<McpServer, ConfigError> {
+    let server = server
+        .allow_tools(section.get_or::<Vec<String>>("AllowedTools", Vec::new())?)
+        .deny_tools(section.get_or::<Vec<String>>("DeniedTools", Vec::new())?)
+        .trusted(section.get_or("Trusted", false)?);
+    if section.setting("ToolTimeout").is_none() {
+        return Ok(server);
+    }
+    let limit = section.interval("ToolTimeout", config::MAX_TIME_LIMIT)?;
+    Ok(server.time_limit(limit.min(config::MAX_TIME_LIMIT)))
 }
 
 #[cfg(feature = "oauth")]
@@ -216,24 +289,84 @@ mod tests {
         assert!(config.check_unknown().unwrap().is_empty());
     }
 
+    /// Returns the problem of the first server of a list, beside which a good one is used.
+    fn problem_of(members: &str) -> String {
+        let text = format!(r#"{{"Mcp": {{"Servers": [{{{members}}}, {{"Name": "good", "Command": "x"}}]}}}}"#);
+        let config = Config::new().with_text("a.json", &text).unwrap();
+        let settings = McpSettings::from_config(&config).unwrap();
+        let names: Vec<_> = settings.servers.iter().map(McpServer::name).collect();
+        assert_eq!(names, ["good"]);
+        assert_eq!(config.unknown(), []);
+        settings.problems[0].to_string()
+    }
+
     #[test]
-    fn what_is_missing_is_named() {
-        let read = |text| McpSettings::from_config(&Config::new().with_text("a.json", text).unwrap()).unwrap_err();
-        let error = read(r#"{"Mcp": {"Servers": [{"Name": "x"}]}}"#);
-        assert_eq!(error.to_string(), "Mcp.Servers.0.Command: expected text, found nothing");
-        let error = read(r#"{"Mcp": {"Servers": [{"Name": "x", "Url": "ftp://x"}]}}"#);
+    fn a_bad_server_is_named_and_the_others_are_used() {
+        let not_used = |name: &str, problem: &str| format!("MCP server `{name}` is not used: {problem}");
         assert_eq!(
-            error.to_string(),
-            "`Mcp.Servers.0.Url` in `a.json`: expected a URL with http:// or https://, found text"
+            problem_of(r#""Name": "x""#),
+            not_used("x", "Mcp.Servers.0.Command: expected text, found nothing")
         );
+        assert_eq!(
+            problem_of(r#""Command": "x""#),
+            not_used("Mcp.Servers.0", "Mcp.Servers.0.Name: expected text, found nothing")
+        );
+        assert_eq!(
+            problem_of(r#""Name": "x", "Url": "ftp://x""#),
+            not_used(
+                "x",
+                "`Mcp.Servers.0.Url` in `a.json`: expected a URL with http:// or https://, found text"
+            )
+        );
+        assert_eq!(
+            problem_of(r#""Name": "x", "Command": "y", "DeniedTool": ["pay"]"#),
+            not_used(
+                "x",
+                "`Mcp.Servers.0.DeniedTool` in `a.json` is not a setting; did you mean `DeniedTools`?"
+            )
+        );
+        let guard = problem_of(r#""Name": "x", "Command": "y", "ArgGuards": [{"Handler": "path-prefix"}]"#);
+        assert!(
+            guard.starts_with(&not_used(
+                "x",
+                "`ArgGuards` is not there: this host does not have guards of arguments"
+            )),
+            "{guard}"
+        );
+        assert_eq!(
+            problem_of(r#""Name": "x", "Command": "y", "Url": "https://x.example""#),
+            not_used("x", "`Url` has no effect beside `Command`: remove one of them")
+        );
+    }
+
+    #[test]
+    fn the_tools_of_a_server_are_chosen_as_in_a_file() {
+        let text = r#"{"Mcp": {"Servers": [
+            {"Name": "a", "Command": "x", "AllowedTools": ["look"], "DeniedTools": ["pay"], "ToolTimeout": "00:00:05"},
+            {"Name": "off", "Command": "x", "Disabled": true, "DeniedTool": 1}
+        ]}}"#;
+        let config = Config::new().with_text("a.json", text).unwrap();
+        let settings = McpSettings::from_config(&config).unwrap();
+        let [server] = &settings.servers[..] else {
+            panic!("{settings:?}");
+        };
+        assert_eq!(
+            ["look", "pay", "other"].map(|tool| server.admits(tool)),
+            [true, false, false]
+        );
+        assert_eq!(server.time_limit, Duration::from_secs(5));
+        assert!(settings.problems.is_empty() && config.unknown().is_empty());
+    }
+
+    #[test]
+    fn a_secret_needs_the_issuer_that_gets_it() {
         #[cfg(feature = "oauth")]
         {
-            let unbound = r#"{"Mcp": {"Servers": [{"Name": "x", "Url": "https://x",
-                "OAuth": {"ClientId": "me", "ClientSecret": "sesame"}}]}}"#;
+            let unbound = r#""Name": "x", "Url": "https://x", "OAuth": {"ClientId": "me", "ClientSecret": "sesame"}"#;
             assert_eq!(
-                read(unbound).to_string(),
-                "Mcp.Servers.0.OAuth.Issuer: expected the address of the authorization server that alone gets \
-                 `ClientSecret`, found nothing"
+                problem_of(unbound),
+                "MCP server `x` is not used: Mcp.Servers.0.OAuth.Issuer: expected the address of the authorization server \
+                 that alone gets `ClientSecret`, found nothing"
             );
         }
     }

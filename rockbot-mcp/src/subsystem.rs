@@ -107,8 +107,10 @@ impl McpTools {
     /// "env": {…}}}}`; a relative path is below the current folder.
     ///
     /// Values may have variables: `${NAME}`, `${NAME:-default}`. Beside the members of other clients, an entry may
-    /// have `allowedTools`, `deniedTools`, `toolTimeoutMs`, `disabled`, `trusted` and, with the feature `oauth`, `oauth`. An entry that cannot be used is
-    /// logged; a file that cannot be read keeps the host from being built. A change of the file is applied within seconds.
+    /// have `allowedTools`, `deniedTools`, `toolTimeoutMs`, `disabled`, `trusted` and, with the feature `oauth`, `oauth`. An entry that cannot be
+    /// used, such as one with an unknown member, is logged and skipped, and keeps the host from being ready
+    /// ([`McpServers::problems`]); a file that cannot be read keeps the host from being built. A change of the file is applied
+    /// within seconds.
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
@@ -271,19 +273,29 @@ impl McpTools {
         })
     }
 
-    /// Returns the servers of all sources, of two with one name the first, with the digest of the file.
-    fn servers(&self, settings: &McpSettings, file: Option<&Path>) -> Result<GatheredServers, BoxError> {
+    /// Returns the servers of all sources, of two with one name the first, with the digest of the file. The part gets the
+    /// entries that are not used.
+    fn servers(
+        &self,
+        settings: &McpSettings,
+        file: Option<&Path>,
+        part: &McpServers,
+    ) -> Result<GatheredServers, BoxError> {
         let mut list = ServerList::of(settings.commands());
         self.given.iter().cloned().for_each(|server| list.add(server));
         let given = list.servers.len();
+        let before = list.problems.len();
         if let Some(file) = file {
             list.extend(config::read(file)?);
         }
         let of_file = given..list.servers.len();
+        let problems_of_file = list.problems.split_off(before);
         settings.servers.iter().cloned().for_each(|server| list.add(server));
-        for problem in &list.problems {
+        list.problems.extend(settings.problems.iter().cloned());
+        for problem in list.problems.iter().chain(&problems_of_file) {
             tracing::warn!("{problem}");
         }
+        part.problems.set(list.problems, problems_of_file);
         let with_origin = |(position, server)| match of_file.contains(&position) {
             true => (server, Origin::File),
             false => (server, Origin::Program),
@@ -316,9 +328,9 @@ impl Subsystem for McpTools {
                 .map_or_else(|| path.clone(), |folder| folder.join(path))
         };
         let file = self.file.clone().or_else(|| settings.config_path.as_ref().map(below));
-        let (servers, digest) = self.servers(&settings, file.as_deref())?;
-        let pins = self.open_folder(&config, data_dir.as_deref())?;
         let part = McpServers::default();
+        let (servers, digest) = self.servers(&settings, file.as_deref(), &part)?;
+        let pins = self.open_folder(&config, data_dir.as_deref())?;
         let hosts = self.registration_hosts.as_ref().unwrap_or(&settings.registration_hosts);
         let tools = management::tools(&part, hosts);
         if settings.allow_sampling {
@@ -361,7 +373,8 @@ impl Subsystem for McpTools {
             runtime.connect(server, origin);
         }
         if let Some((file, digest)) = declared.file {
-            runtime.spawn(reload::watch(Arc::downgrade(&runtime), file, digest));
+            let problems = declared.part.problems.clone();
+            runtime.spawn(reload::watch(Arc::downgrade(&runtime), problems, file, digest));
         }
         let topic = || format!("tool.meta.mcp.{}", parts.identity().name());
         let is_announced = parts.get::<AnnouncedByBridge>().is_some();
@@ -372,17 +385,33 @@ impl Subsystem for McpTools {
         runtime.spawn(announce(Arc::downgrade(&runtime), declared.part.events.clone(), bus));
         declared.part.fill(&runtime);
         declared.first.begin();
-        Ok(Box::new(Connected(runtime)))
+        Ok(Box::new(Connected {
+            runtime,
+            part: declared.part,
+        }))
     }
 }
 
 /// The handle of the host.
 #[derive(Debug)]
-struct Connected(Arc<Runtime>);
+struct Connected {
+    runtime: Arc<Runtime>,
+    part: McpServers,
+}
 
 #[async_trait]
 impl Running for Connected {
     async fn stop(&self) {
-        self.0.stop().await;
+        self.runtime.stop().await;
+    }
+
+    /// Reports the entries that are not used: the operator wants their servers, and the host lacks them.
+    fn check(&self) -> Result<(), String> {
+        let problems: Vec<_> = self.part.problems().iter().map(ToString::to_string).collect();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems.join("; "))
+        }
     }
 }

@@ -220,6 +220,38 @@ async fn the_full_agent_keeps_everything_in_the_folder_of_its_settings() {
     );
 }
 
+/// The library only logs what it leaves out; a program without a subscriber says nothing of it.
+#[cfg(feature = "mcp")]
+#[tokio::test]
+async fn the_chat_and_its_doctor_name_servers_that_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = r#"{"mcpServers": {
+        "typo": {"command": "x", "deniedTool": ["pay"]},
+        "guarded": {"command": "x", "argGuards": [{"handler": "path-prefix"}]},
+        "nowhere": {}
+    }}"#;
+    std::fs::write(folder.path().join("mcp.json"), servers).unwrap();
+    let listed = "[[Mcp.Servers]]\nName = \"listed\"\nCommand = \"x\"\nDeniedTool = [\"pay\"]\n";
+    std::fs::write(folder.path().join("agent.toml"), listed).unwrap();
+    let arguments = ["--config", "agent.toml", "--mcp", "mcp.json"];
+    let output = run("chat", &[&arguments[..], &["hello"]].concat(), folder.path()).await;
+    let chat = text(&output.stderr);
+    assert!(output.status.success(), "{chat}");
+    let output = run("chat", &[&arguments[..], &["doctor"]].concat(), folder.path()).await;
+    let doctor = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{doctor}");
+    for problem in [
+        "MCP server `typo` is not used: `deniedTool` is not a member of a server; did you mean `deniedTools`?",
+        "MCP server `guarded` is not used: `argGuards` is not there: this host does not have guards of arguments",
+        "MCP server `nowhere` is not used: it has neither `command` nor `url`: write how it is reached",
+        "MCP server `listed` is not used: `Mcp.Servers.0.DeniedTool` in `agent.toml` is not a setting; did you mean \
+         `DeniedTools`?",
+    ] {
+        assert!(chat.contains(&format!("WARN {problem}")), "{chat}");
+        assert!(doctor.contains(&format!("problem  mcp: {problem}")), "{doctor}");
+    }
+}
+
 /// Every section of a part that the chat has: the doctor reads what the host reads.
 #[cfg(all(feature = "mcp-server", feature = "web", feature = "rest", feature = "files"))]
 #[tokio::test]

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::expand::Variables;
 use super::{McpConfigError, ServerList, entry};
 
-/// The keys under which files keep their servers, in the order of preference.
+/// The keys under which files keep their servers: that of most clients, and that of editors.
 const ROOTS: [&str; 2] = ["mcpServers", "servers"];
 
 /// Parses the text of a file.
@@ -19,9 +19,15 @@ pub(super) fn parse(path: &Path, text: &[u8], variables: &Variables<'_>) -> Resu
         line: error.line(),
         column: error.column(),
     })?;
-    let entries = servers_of(&root).ok_or_else(|| McpConfigError::NoServers { path: path.to_owned() })?;
+    let mut roots = ROOTS
+        .into_iter()
+        .filter_map(|key| root.get(key)?.as_object())
+        .peekable();
+    if roots.peek().is_none() {
+        return Err(McpConfigError::NoServers { path: path.to_owned() });
+    }
     let mut list = ServerList::default();
-    for (name, value) in entries {
+    for (name, value) in roots.flatten() {
         match entry::parse(name, value, variables) {
             Ok(Some(server)) => list.add(server),
             Ok(None) => tracing::debug!(server = %name, "the MCP server is disabled"),
@@ -29,10 +35,6 @@ pub(super) fn parse(path: &Path, text: &[u8], variables: &Variables<'_>) -> Resu
         }
     }
     Ok(list)
-}
-
-fn servers_of(root: &Value) -> Option<&Map<String, Value>> {
-    ROOTS.into_iter().find_map(|key| root.get(key)?.as_object())
 }
 
 #[cfg(test)]
@@ -49,7 +51,7 @@ mod tests {
     fn one_bad_entry_does_not_keep_the_others_from_being_used() {
         let list = parsed(
             r#"{"mcpServers": {
-                "time": {"command": "uvx", "args": ["mcp-server-time"], "env": {"K": "${KEY}"}, "unknown": 1},
+                "time": {"command": "uvx", "args": ["mcp-server-time"], "env": {"K": "${KEY}"}, "description": "t"},
                 "off": {"command": "x", "disabled": true},
                 "TIME": {"command": "x"},
                 "none": {},
@@ -72,6 +74,78 @@ mod tests {
                  `${NOT_SET:-default}`",
             ]
         );
+    }
+
+    /// Returns the problem of a server with these members beside its command.
+    fn problem_of(members: &str) -> String {
+        let list = parsed(&format!(r#"{{"mcpServers": {{"a": {{"command": "x", {members}}}}}}}"#)).unwrap();
+        assert!(list.servers.is_empty(), "{list:?}");
+        list.problems[0].problem.clone()
+    }
+
+    #[test]
+    fn a_member_that_is_none_is_named_with_the_nearest_one() {
+        assert_eq!(
+            problem_of(r#""deniedTool": ["pay"], "DeniedTools": ["pay"]"#),
+            "`DeniedTools` is not a member of a server; did you mean `deniedTools`? `deniedTool` is not a member of a server; \
+             did you mean `deniedTools`?"
+        );
+        let problem = problem_of(r#""unheard": true"#);
+        assert!(
+            problem.starts_with("`unheard` is not a member of a server; known are `allowedTools`, "),
+            "{problem}"
+        );
+        assert_eq!(
+            problem_of(r#""headers": {"A": "b"}"#),
+            "`headers` has no effect beside `command`: remove one of them"
+        );
+        assert_eq!(
+            problem_of(r#""type": "strin""#),
+            "`type` must be `stdio`, `http`, `streamable-http`, `sse` or `auto`"
+        );
+    }
+
+    #[test]
+    fn a_guard_that_this_host_lacks_is_never_ignored() {
+        for (member, advice) in [
+            (
+                "argGuards",
+                "guards of arguments: restrict the server itself, or its tools by `allowedTools`",
+            ),
+            (
+                "ARGGUARDS",
+                "restrict the server itself, or its tools by `allowedTools`",
+            ),
+            ("excludeTools", "write `deniedTools`"),
+            ("includeTools", "write `allowedTools`"),
+            (
+                "elicitation",
+                "the handler of the program answers them, and without one they are declined",
+            ),
+            ("auth", "write `oauth`, or the header in `headers`"),
+        ] {
+            let problem = problem_of(&format!(r#""{member}": []"#));
+            assert!(
+                problem.starts_with(&format!("`{member}` is not there: this host does not have "))
+                    && problem.contains(advice),
+                "{problem}"
+            );
+        }
+    }
+
+    #[test]
+    fn members_of_an_authorization_are_known_too() {
+        let list = parsed(r#"{"servers": {"a": {"url": "https://x.example", "oauth": {"scope": ["a"]}}}}"#).unwrap();
+        if cfg!(feature = "oauth") {
+            let problem = "`oauth.scope` is not a member of a server; did you mean `oauth.scopes`?";
+            assert_eq!(list.problems[0].problem, problem);
+        }
+    }
+
+    #[test]
+    fn both_roots_are_read() {
+        let list = parsed(r#"{"mcpServers": {"a": {"command": "x"}}, "servers": {"b": {"command": "y"}}}"#).unwrap();
+        assert_eq!(list.servers.len(), 2);
     }
 
     #[test]

@@ -7,17 +7,22 @@ use rockbot_core::Secret;
 use serde_json::{Map, Value};
 
 use super::expand::{Variables, expand};
+use super::members;
 #[cfg(feature = "oauth")]
 use crate::McpOAuth;
 use crate::server::{Endpoint, McpServer, Program, Web, parse_url};
 
 /// Maximum time limit of a call.
-const MAX_TIME_LIMIT: Duration = Duration::from_secs(900);
+pub(crate) const MAX_TIME_LIMIT: Duration = Duration::from_secs(900);
+
+/// The members that name the transport, and their values without hyphens.
+const TRANSPORT_KEYS: [&str; 4] = ["transportMode", "type", "transport", "transportType"];
+const TRANSPORTS: [&str; 5] = ["stdio", "http", "streamablehttp", "sse", "auto"];
 
 /// The members with the address of a server that is reached over HTTP.
 const URLS: [&str; 3] = ["url", "serverUrl", "httpUrl"];
 
-/// Parses an entry. Returns `None` if it is disabled. Members that this version does not know are ignored.
+/// Parses an entry. Returns `None` if it is disabled.
 ///
 /// # Errors
 ///
@@ -29,6 +34,8 @@ pub(super) fn parse(name: &str, value: &Value, variables: &Variables<'_>) -> Res
         return Ok(None);
     }
     check_name(name)?;
+    members::check(members)?;
+    entry.check_transport()?;
     let mut server = McpServer::of(name.to_owned(), entry.endpoint()?);
     server.allowed = entry.texts("allowedTools")?;
     server.denied = entry.texts("deniedTools")?;
@@ -122,12 +129,26 @@ impl Entry<'_> {
 
     /// Returns `true` if the entry names the transport of 2024.
     fn is_event_stream(&self) -> Result<bool, String> {
-        for key in ["transportMode", "type", "transport", "transportType"] {
+        for key in TRANSPORT_KEYS {
             if let Some(kind) = self.text(key)? {
                 return Ok(kind.eq_ignore_ascii_case("sse"));
             }
         }
         Ok(false)
+    }
+
+    /// Checks that the transport is one of those that there are.
+    fn check_transport(&self) -> Result<(), String> {
+        for key in TRANSPORT_KEYS {
+            let Some(kind) = self.text(key)? else { continue };
+            let letters = kind.replace(['-', '_'], "").to_ascii_lowercase();
+            if !TRANSPORTS.contains(&letters.as_str()) {
+                return Err(format!(
+                    "`{key}` must be `stdio`, `http`, `streamable-http`, `sse` or `auto`"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the time limit of a call: milliseconds.

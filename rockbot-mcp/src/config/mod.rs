@@ -1,17 +1,22 @@
 //! The configuration of servers: files like `mcp.json`, in the forms of the original and of common desktop clients.
 //!
-//! One bad entry does not keep the others from being used: it becomes a [`ConfigProblem`].
+//! One bad entry does not keep the others from being used: it becomes a [`ConfigProblem`], and the host is not ready while
+//! there is one.
 
 mod commands;
 mod document;
 mod entry;
 mod expand;
+mod members;
+mod problems;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use commands::Commands;
-pub(crate) use entry::check_name;
+pub(crate) use entry::{MAX_TIME_LIMIT, check_name};
+pub(crate) use members::missing;
+pub use problems::ConfigProblem;
+pub(crate) use problems::ConfigProblems;
 
 use rockbot_core::Digest;
 
@@ -51,22 +56,6 @@ pub enum McpConfigError {
         /// The path of the file.
         path: PathBuf,
     },
-}
-
-/// An entry of a configuration that is not used, with the reason. Values are never shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ConfigProblem {
-    /// The name of the server.
-    pub server: String,
-    /// The problem, and what to write instead.
-    pub problem: String,
-}
-
-impl fmt::Display for ConfigProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MCP server `{}` is not used: {}", self.server, self.problem)
-    }
 }
 
 /// The servers of a configuration, and the entries that are not used.

@@ -56,6 +56,26 @@ async fn changes_are_applied_by_difference_and_a_bad_edit_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_is_not_ready_while_an_entry_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mcp.json");
+    let bad = document(&["a", "b"]).replacen(r#""/nowhere/b""#, r#""/nowhere/b", "deniedTool": ["pay"]"#, 1);
+    std::fs::write(&file, &bad).unwrap();
+    let host = Host::start(McpTools::from_file(&file)).await;
+    until_servers(&host, &["a"]).await;
+    let problem = "MCP server `b` is not used: `deniedTool` is not a member of a server; did you mean `deniedTools`?";
+    assert_eq!(host.running.check().unwrap_err(), problem);
+    assert_eq!(host.servers.problems()[0].to_string(), problem);
+
+    std::fs::write(&file, document(&["a", "b"])).unwrap();
+    until_servers(&host, &["a", "b"]).await;
+    assert_eq!(host.running.check(), Ok(()));
+    std::fs::write(&file, &bad).unwrap();
+    until_servers(&host, &["a"]).await;
+    assert_eq!(host.running.check().unwrap_err(), problem);
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_bad_entry_among_good_ones_and_a_file_that_changes_all_the_time_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mcp.json");

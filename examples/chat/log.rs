@@ -1,0 +1,24 @@
+//! The log of a program at a terminal: warnings of the library on standard error, or as much as `RUST_LOG` says.
+
+use rockbot::BoxError;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
+
+/// Installs the log. The libraries only emit events; each program chooses what becomes of them.
+pub(crate) fn install() -> Result<(), BoxError> {
+    let targets = match std::env::var("RUST_LOG") {
+        Ok(text) => text
+            .parse::<Targets>()
+            .map_err(|error| format!("RUST_LOG is `{text}`, which cannot be read: {error}; try `warn`"))?,
+        // A failed model call is told at the end of its turn.
+        Err(_) => Targets::new()
+            .with_default(LevelFilter::WARN)
+            .with_target("rockbot_llm", LevelFilter::ERROR),
+    };
+    let lines = tracing_subscriber::fmt::layer()
+        .without_time()
+        .with_target(false)
+        .with_writer(std::io::stderr);
+    tracing_subscriber::registry().with(lines).with(targets).try_init()?;
+    Ok(())
+}

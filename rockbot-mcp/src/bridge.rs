@@ -48,6 +48,7 @@ pub(crate) struct Options {
     pub(crate) max_shown: usize,
     pub(crate) max_shown_tokens: usize,
     pub(crate) connect_limit: Duration,
+    pub(crate) ping_limit: Duration,
     pub(crate) answers: Answers,
     pub(crate) commands: Commands,
 }

@@ -10,7 +10,7 @@ use rockbot_core::tool::Owner;
 use tokio::sync::{Notify, watch};
 
 use crate::bridge_link::BridgeLink;
-use crate::connection::{LeftOut, ListedTool};
+use crate::connection::{ConnectionEnd, LeftOut, ListedTool};
 use crate::requests::{Answers, RunningCalls};
 use crate::server::McpServer;
 
@@ -93,6 +93,9 @@ pub(crate) struct Live {
     pub(crate) tools_changed: Arc<Notify>,
     /// Ends the connection, once a call has found it broken.
     pub(crate) closed: CancellationToken,
+    pub(crate) end: ConnectionEnd,
+    /// Has the server asked whether it still answers.
+    pub(crate) is_suspect: Arc<Notify>,
     pub(crate) running: RunningCalls,
     pub(crate) answers: Answers,
 }

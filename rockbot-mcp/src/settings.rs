@@ -28,6 +28,8 @@ pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Default of `StartupWait`, as long as a call waits for its server.
 pub(crate) const STARTUP_WAIT: Duration = Duration::from_secs(20);
+/// Default of `PingTimeout`.
+pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Default of `MaxTools`: providers accept 128, and the host has tools of its own.
 pub(crate) const MAX_TOOLS: usize = 80;
@@ -61,6 +63,9 @@ pub struct McpSettings {
     /// `StartupWait`: the time from the start of the host for which turns wait for servers that are being connected, so that
     /// the first question has their tools. Default 20 seconds; zero: turns do not wait.
     pub startup_wait: Duration,
+    /// `PingTimeout`: the time that a process has to answer a ping, before it counts as hung and is started again. Default 30
+    /// seconds.
+    pub ping_timeout: Duration,
     /// `RegistrationHosts`: the hosts, such as `mcp.example.com`, at which the model may connect servers by their URL, each with
     /// an approval. Default: empty, none.
     pub registration_hosts: Vec<String>,
@@ -95,6 +100,7 @@ impl McpSettings {
             max_shown_tokens: section.get_or("MaxShownTokens", MAX_SHOWN_TOKENS)?,
             connect_timeout: section.interval("ConnectTimeout", CONNECT_TIMEOUT)?,
             startup_wait: section.get_or("StartupWait", STARTUP_WAIT)?,
+            ping_timeout: section.interval("PingTimeout", PING_TIMEOUT)?,
             registration_hosts: section.get_or("RegistrationHosts", Vec::new())?,
             allow_sampling: section.get_or("AllowSampling", false)?,
             allowed_commands: section.get_or("AllowedCommands", Vec::new())?,

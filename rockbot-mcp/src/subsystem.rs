@@ -73,6 +73,7 @@ pub struct McpTools {
     max_shown_tokens: Option<usize>,
     connect_timeout: Option<Duration>,
     startup_wait: Option<Duration>,
+    ping_timeout: Option<Duration>,
     registration_hosts: Option<Vec<String>>,
     elicitation: Option<Arc<dyn ElicitationHandler>>,
     sampling: Option<SamplingLimits>,
@@ -155,6 +156,16 @@ impl McpTools {
     /// question has their tools. A cancelled turn does not wait. Default: the setting `Mcp.StartupWait`.
     pub fn startup_wait(mut self, limit: Duration) -> Self {
         self.startup_wait = Some(limit);
+        self
+    }
+
+    /// Sets the time that a process has to answer a ping, before it counts as hung and is started again. Default: the setting
+    /// `Mcp.PingTimeout`, which is 30 seconds.
+    ///
+    /// A process is pinged when it was idle for a minute, and after a call that it did not answer in time. A server that
+    /// never answers pings is asked for its list of tools instead, after such a call.
+    pub fn ping_timeout(mut self, limit: Duration) -> Self {
+        self.ping_timeout = Some(limit);
         self
     }
 
@@ -355,6 +366,7 @@ impl Subsystem for McpTools {
                 max_shown: self.max_tools.unwrap_or(settings.max_tools),
                 max_shown_tokens: self.max_shown_tokens.unwrap_or(settings.max_shown_tokens),
                 connect_limit: self.connect_timeout.unwrap_or(settings.connect_timeout),
+                ping_limit: self.ping_timeout.unwrap_or(settings.ping_timeout),
                 answers: Answers::default(),
                 commands: settings.commands(),
             },

@@ -5,11 +5,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::SubscriptionFilter;
+use rmcp::model::{
+    ClientRequest, DiscoverRequest, DiscoverRequestParams, ListToolsRequest, PingRequest, SubscriptionFilter,
+};
+use rmcp::service::ServiceError;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::bridge::Bridge;
-use crate::connection::{ConnectError, Connection, LeftOut, MAX_TOOLS, ToolList, list_tools};
+use crate::connection::{ConnectError, Connection, LeftOut, MAX_TOOLS, ToolList, ask, list_tools};
 use crate::entrance;
 use crate::service::{Link, Live, Service};
 
@@ -27,6 +30,9 @@ const MIN_REFRESH: Duration = Duration::from_millis(500);
 
 /// Time in which a server of the present protocol accepts a subscription.
 const SUBSCRIBE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Time without a call after which a server is pinged.
+const PING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Keeps the server connected until it is removed or the host ends.
 pub(crate) async fn supervise(bridge: Arc<Bridge>, service: Arc<Service>) {
@@ -68,12 +74,15 @@ pub(crate) async fn supervise(bridge: Arc<Bridge>, service: Arc<Service>) {
 /// Attends to a connection to its end, and returns the reason.
 async fn serve(bridge: &Bridge, service: &Service, connection: Connection, listed: Listed) -> String {
     attend(bridge, service, &connection, listed).await;
-    let last = connection.last_errors();
+    let mut reason = None;
+    if !service.stop.is_cancelled() {
+        reason = connection.end().reason().await;
+    }
     // The host waits for the end of the process: nothing of it is left behind.
     connection.close().await;
-    match last.is_empty() {
-        true => "the connection was lost".to_owned(),
-        false => format!("the connection was lost; it wrote: {last}"),
+    match reason {
+        Some(reason) => format!("the connection was lost: {reason}"),
+        None => "the connection was lost".to_owned(),
     }
 }
 
@@ -136,6 +145,8 @@ async fn refresh(bridge: &Bridge, service: &Service, connection: &Connection) ->
         answers: bridge.options.answers.clone(),
         tools_changed: connection.signals.tools_changed.clone(),
         closed: connection.signals.closed.clone(),
+        end: connection.end().clone(),
+        is_suspect: connection.signals.is_suspect.clone(),
     });
     service.state.send_modify(|state| {
         state.tools = compared.admitted.into();
@@ -172,6 +183,7 @@ async fn attend(bridge: &Bridge, service: &Service, connection: &Connection, lis
         () = connection.signals.closed.cancelled() => {}
         () = service.stop.cancelled() => {}
         () = subscribe(connection) => {}
+        () = ping(bridge, service, connection) => {}
         () = follow(bridge, service, connection, listed) => {}
     }
 }
@@ -198,6 +210,75 @@ async fn follow(bridge: &Bridge, service: &Service, connection: &Connection, mut
         // A server that announces changes all the time is asked twice a second at most.
         sleep(MIN_REFRESH).await;
     }
+}
+
+/// Asks a server behind pipes whether it still answers: when it was idle for a while, and after a call that it did not answer
+/// in time. It ends when the server hangs, so that it is started again. While calls run it is not asked for being idle: a server
+/// that does one thing at a time answers none meanwhile.
+async fn ping(bridge: &Bridge, service: &Service, connection: &Connection) {
+    if !connection.is_through_pipes() {
+        std::future::pending::<()>().await;
+    }
+    let limit = bridge.options.ping_limit;
+    // Some servers ignore pings, and are asked for their list of tools when they are suspect.
+    let answers_pings = !is_silent(connection, Probe::of(connection), limit).await;
+    loop {
+        let is_suspect = tokio::select! {
+            () = connection.signals.is_suspect.notified() => true,
+            () = sleep(PING_INTERVAL), if answers_pings => false,
+        };
+        if !is_suspect && !connection.running().is_idle() {
+            continue;
+        }
+        let probe = if answers_pings {
+            Probe::of(connection)
+        } else {
+            Probe::List
+        };
+        if is_silent(connection, probe, limit).await {
+            let server = service.server.name();
+            tracing::warn!(server, ?limit, "an MCP server hangs; it is started again");
+            connection
+                .end()
+                .give(format!("it did not answer a ping within {limit:?}"));
+            return;
+        }
+    }
+}
+
+/// The request that shows whether a server still answers.
+#[derive(Debug, Clone, Copy)]
+enum Probe {
+    Ping,
+    /// The present protocol has no ping.
+    Discover,
+    List,
+}
+
+impl Probe {
+    fn of(connection: &Connection) -> Self {
+        let info = connection.info();
+        if info.is_some_and(|info| info.protocol_version.has_initialize()) {
+            Self::Ping
+        } else {
+            Self::Discover
+        }
+    }
+
+    fn request(self) -> ClientRequest {
+        match self {
+            Self::Ping => ClientRequest::PingRequest(PingRequest::default()),
+            Self::Discover => ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {})),
+            Self::List => ClientRequest::ListToolsRequest(ListToolsRequest::default()),
+        }
+    }
+}
+
+/// Returns `true` if nothing comes from the server within `limit`, neither an answer to the probe nor another message.
+async fn is_silent(connection: &Connection, probe: Probe, limit: Duration) -> bool {
+    let heard = connection.signals.heard();
+    let asked = ask(connection.peer(), probe.request(), limit).await;
+    matches!(asked, Err(ServiceError::Timeout { .. })) && connection.signals.heard() == heard
 }
 
 /// Subscribes to changes of the tools, which servers of the present protocol announce to subscribers alone, and again after a

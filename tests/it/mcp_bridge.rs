@@ -744,7 +744,17 @@ async fn announce(bus: &InProcessBus, name: &str, revision: u64) {
 
 /// Announces the server `s` as the bridge `name` under any topic.
 async fn announce_under(bus: &InProcessBus, topic: &str, name: &str, revision: u64) {
-    let lease = json!({"name": name, "instance": "1", "revision": revision, "leaseMs": 300_000});
+    announce_with(bus, topic, name, revision, Duration::from_secs(300)).await;
+}
+
+/// Announces the server `s` as the bridge `name`, with this lease.
+async fn announce_for(bus: &InProcessBus, name: &str, revision: u64, lease: Duration) {
+    announce_with(bus, &topic_of(name), name, revision, lease).await;
+}
+
+async fn announce_with(bus: &InProcessBus, topic: &str, name: &str, revision: u64, lease: Duration) {
+    let lease = u64::try_from(lease.as_millis()).unwrap();
+    let lease = json!({"name": name, "instance": "1", "revision": revision, "leaseMs": lease});
     let server = json!({"serverName": "s", "toolCount": 1, "fingerprint": format!("f{revision}")});
     let index = json!({"servers": [server], "bridge": lease}).to_string();
     let index = MessageEnvelope::new("RockBot.Tools.Mcp.McpServersIndexed", index).with_source(name);
@@ -760,6 +770,46 @@ async fn proxy(bus: &InProcessBus) -> AgentHost {
         .unwrap();
     proxy.start().await.unwrap();
     proxy
+}
+
+/// A bridge that takes a call, and neither answers it nor renews its lease.
+#[tokio::test(start_paused = true)]
+async fn a_call_ends_with_the_lease_of_its_bridge() {
+    let bus = InProcessBus::new();
+    let page = |_| async {
+        let tool = json!({"name": "pay", "description": "", "parametersSchema": null});
+        json!({"serverName": "s", "tools": [tool], "fingerprint": "f1", "timeoutMs": 60_000, "error": null})
+    };
+    let _answering = other_bridge(&bus, page).await;
+    let take = |_: Delivery| async { Disposition::Ack };
+    let _taking = bus.on("tool.invoke.mcp.other", "other-calls", take).await.unwrap();
+    let (cancel, mut cancelled) = mpsc::unbounded_channel();
+    let cancel = move |_: Delivery| {
+        let _ = cancel.send(());
+        async { Disposition::Ack }
+    };
+    let _cancelling = bus.on("tool.cancel", "other-cancels", cancel).await.unwrap();
+    let agent = proxy(&bus).await;
+    let began = tokio::time::Instant::now();
+    announce_for(&bus, "other", 1, Duration::from_secs(15)).await;
+    until_servers(&agent, &["s"]).await;
+    let registry = agent.parts().get::<dyn rockbot_core::tool::ToolRegistry>().unwrap();
+    let pay = registry.snapshot().find("s__pay").unwrap().executor().clone();
+    let call = rockbot_core::tool::ToolInvokeRequest::new("1", "s__pay", "{}");
+    let error = pay.execute(call, &CallContext::new("s")).await.unwrap_err();
+    assert_eq!(began.elapsed().as_secs(), 15);
+    assert_eq!(
+        (error.code(), error.message()),
+        (
+            ToolErrorCode::OutcomeUnknown,
+            "the bridge `other` no longer has the MCP server `s`: it left, or its lease ended; it may or may not have taken \
+             effect, so check before you try it again"
+        )
+    );
+    assert!(
+        cancelled.recv().await.is_some(),
+        "the bridge is told, should it still live"
+    );
 }
 
 /// A bridge that answers each question just in time, with one tool and the word that there are more.

@@ -6,7 +6,7 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use rockbot::testing::{ManualClock, ScriptedModel};
 use rockbot_core::Timestamp;
 use rockbot_core::chat::Role;
-use rockbot_core::tool::{Tool, tool};
+use rockbot_core::tool::{Tool, ToolError, tool};
 use rockbot_core::turn::{TurnFailure, TurnOutcome, TurnStatus};
 use rockbot_host::turn::Nudges;
 use rockbot_host::{AgentHost, Briefing, TurnPolicies};
@@ -100,6 +100,26 @@ async fn two_rounds_of_time_outs_end_the_turn() {
          Done before that: look (failed), look (failed)."
     );
     assert_eq!(model.requests().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_change_something_end_the_turn_by_time_outs_alone() {
+    let asked = |takes: Duration| async move {
+        let pay = move |_: Look| async move {
+            tokio::time::sleep(takes).await;
+            Err::<&str, _>(ToolError::outcome_unknown("its process ended (exit status: 3)"))
+        };
+        let tool = tool("pay", pay).time_limit(Duration::from_secs(1));
+        let model = ScriptedModel::new()
+            .calls("pay", json!({}))
+            .calls("pay", json!({}))
+            .says("The payments crash.");
+        let host = AgentHost::in_memory().chat(model).tool(tool).build().unwrap();
+        host.agent().run(host.agent().request("s", "hi")).await.unwrap()
+    };
+    assert_eq!(asked(Duration::ZERO).await.text, "The payments crash.");
+    let outcome = asked(Duration::from_secs(2)).await;
+    assert_eq!(outcome.status, TurnStatus::Failed(TurnFailure::ToolsTimedOut));
 }
 
 #[tokio::test]

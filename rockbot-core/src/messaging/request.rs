@@ -1,7 +1,7 @@
 //! Request and reply over a bus.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -152,14 +152,16 @@ impl RequestClient {
         if question.source.is_empty() {
             question.source = Arc::clone(&self.source);
         }
-        let exchange = self.exchange(topic, question, correlation, is_answer);
-        let answer = time::timeout(limit, exchange).await;
-        answer.unwrap_or_else(|_| {
-            Err(RequestError::TimedOut {
+        let is_sending = AtomicBool::new(false);
+        let exchange = self.exchange(topic, question, correlation, is_answer, &is_sending);
+        match time::timeout(limit, exchange).await {
+            Ok(answer) => answer,
+            Err(_) if is_sending.into_inner() => Err(RequestError::TimedOut {
                 topic: topic.to_owned(),
                 after: limit,
-            })
-        })
+            }),
+            Err(_) => Err(RequestError::not_sent(topic, None)),
+        }
     }
 
     /// Returns the maximum time that the client waits for a reply.
@@ -184,8 +186,11 @@ impl RequestClient {
         question: MessageEnvelope,
         correlation: Arc<str>,
         is_answer: Option<IsAnswer>,
+        is_sending: &AtomicBool,
     ) -> Result<Arc<MessageEnvelope>, RequestError> {
-        self.subscription.get_or_try_init(|| self.listen()).await?;
+        let listening = self.subscription.get_or_try_init(|| self.listen()).await;
+        listening.map_err(|error| RequestError::not_sent(topic, Some(error)))?;
+        is_sending.store(true, Ordering::Relaxed);
         let waiter = Waiter::new(&self.waiting, correlation, is_answer);
         if self.bus.publish(topic, Arc::new(question)).await? == Reach::NoSubscribers {
             return Err(RequestError::NoSubscribers(topic.to_owned()));
@@ -212,6 +217,15 @@ pub enum RequestError {
     /// No subscription matches the topic.
     #[error("no subscriber listens to `{0}`: start the service that does")]
     NoSubscribers(String),
+    /// The client could not subscribe to its replies, so nothing was sent.
+    #[error("nothing was sent under `{topic}`, because replies to it could not be subscribed to")]
+    NotSent {
+        /// The topic of the request.
+        topic: String,
+        /// The error of the bus, or `None` if the subscription took too long.
+        #[source]
+        cause: Option<BusError>,
+    },
     /// No reply arrived in time. It is not known whether the request was handled.
     #[error("no answer from `{topic}` within {} ms", after.as_millis())]
     TimedOut {
@@ -232,12 +246,20 @@ pub enum RequestError {
 }
 
 impl RequestError {
+    fn not_sent(topic: &str, cause: Option<BusError>) -> Self {
+        Self::NotSent {
+            topic: topic.to_owned(),
+            cause,
+        }
+    }
+
     /// Returns `true` if the same request may succeed a little later. `false` after a time-out: the request may have
     /// been handled, so repeat only one that may be handled twice.
     pub fn retry_helps(&self) -> bool {
         match self {
             Self::Refused(reply) => reply.is_retryable,
             Self::Bus(error) => error.retry_helps(),
+            Self::NotSent { cause, .. } => cause.as_ref().is_none_or(BusError::retry_helps),
             Self::NoSubscribers(_) | Self::TimedOut { .. } | Self::Payload(_) => false,
         }
     }
@@ -369,5 +391,59 @@ impl DeliveryHandler for Replies {
 impl Drop for Replies {
     fn drop(&mut self) {
         self.0.lock().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CloseReport, MessagePublisher, MessageSubscriber};
+    use super::*;
+
+    /// A bus whose subscriptions fail, or never come about.
+    #[derive(Debug)]
+    struct Deaf {
+        fails: bool,
+    }
+
+    #[async_trait]
+    impl MessagePublisher for Deaf {
+        async fn publish(&self, _: &str, _: Arc<MessageEnvelope>) -> Result<Reach, BusError> {
+            panic!("a request whose reply cannot arrive is not sent");
+        }
+    }
+
+    #[async_trait]
+    impl MessageSubscriber for Deaf {
+        async fn subscribe(
+            &self,
+            _: TopicPattern,
+            _: &str,
+            _: SubscribeOptions,
+            _: Arc<dyn DeliveryHandler>,
+        ) -> Result<Subscription, BusError> {
+            if self.fails {
+                return Err(BusError::Closed);
+            }
+            std::future::pending().await
+        }
+    }
+
+    #[async_trait]
+    impl Bus for Deaf {
+        async fn close(&self, _: Duration) -> CloseReport {
+            CloseReport::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_whose_reply_cannot_arrive_is_not_sent() {
+        for fails in [true, false] {
+            let client = RequestClient::new(Arc::new(Deaf { fails }), "test");
+            let asked = client.call("q", MessageEnvelope::new("Q", "{}")).await;
+            let Err(RequestError::NotSent { topic, cause }) = asked else {
+                panic!("{asked:?}");
+            };
+            assert_eq!((topic.as_str(), matches!(cause, Some(BusError::Closed))), ("q", fails));
+        }
     }
 }

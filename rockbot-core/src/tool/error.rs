@@ -117,6 +117,8 @@ pub struct ToolError {
     code: ToolErrorCode,
     message: String,
     is_retryable: bool,
+    /// `true` if the call took too long, whatever the code says of its outcome.
+    pub(super) is_time_out: bool,
     source: Option<BoxError>,
 }
 
@@ -128,6 +130,7 @@ impl ToolError {
             code,
             message: message.into(),
             is_retryable: code.retry_helps(),
+            is_time_out: code == ToolErrorCode::Timeout,
             source: None,
         }
     }
@@ -151,7 +154,10 @@ impl ToolError {
                 let message = format!("{what}; it may be tried again, perhaps with less to do");
                 Self::new(ToolErrorCode::Timeout, message)
             }
-            Effect::Mutating => Self::outcome_unknown(what),
+            Effect::Mutating => Self {
+                is_time_out: true,
+                ..Self::outcome_unknown(what)
+            },
         }
     }
 
@@ -192,7 +198,10 @@ impl ToolError {
     #[must_use]
     pub fn after(self, effect: Effect) -> Self {
         match (self.code, effect) {
-            (ToolErrorCode::Timeout, Effect::Mutating) => Self::outcome_unknown(&self).with_source(self),
+            (ToolErrorCode::Timeout, Effect::Mutating) => Self {
+                is_time_out: true,
+                ..Self::outcome_unknown(&self).with_source(self)
+            },
             _ => self,
         }
     }
@@ -273,6 +282,7 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::tool::ToolInvokeResponse;
 
     #[track_caller]
     fn check(error: impl Into<BoxError>, code: ToolErrorCode) {
@@ -301,5 +311,26 @@ mod tests {
         check(Outer(HTTP_TIMEOUT.into()), ToolErrorCode::Timeout);
         check(io::Error::from(io::ErrorKind::NotFound), ToolErrorCode::ExecutionFailed);
         check("the operation timed out of the window", ToolErrorCode::ExecutionFailed);
+    }
+    #[test]
+    fn a_call_that_took_too_long_is_told_apart_from_one_whose_answer_was_lost() {
+        let timed_out = |error: &ToolError| {
+            let response = ToolInvokeResponse::failed("1".into(), "pay".into(), error);
+            let text = serde_json::to_string(&response).unwrap();
+            let read: ToolInvokeResponse = serde_json::from_str(&text).unwrap();
+            assert_eq!(read.code, response.code);
+            (read.timed_out(), text.contains("isTimeOut"))
+        };
+        assert_eq!(
+            timed_out(&ToolError::too_long("it hangs", Effect::Mutating)),
+            (true, true)
+        );
+        let by_itself = ToolError::new(ToolErrorCode::Timeout, "it hangs");
+        assert_eq!(timed_out(&by_itself.after(Effect::Mutating)), (true, true));
+        assert_eq!(timed_out(&ToolError::too_long("it hangs", Effect::Pure)), (true, false));
+        assert_eq!(
+            timed_out(&ToolError::outcome_unknown("its process ended")),
+            (false, false)
+        );
     }
 }

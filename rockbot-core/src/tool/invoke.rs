@@ -46,6 +46,9 @@ pub struct ToolInvokeResponse {
     /// the wire: there a [`ToolErrorMessage`](super::ToolErrorMessage) says it.
     #[serde(skip)]
     retry_helps: Option<bool>,
+    /// `true` if the call took too long and it is not known whether it took effect.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_time_out: bool,
     /// The groups and tools that the model is shown from now on, besides those that the tool activates with each call. It
     /// never crosses a bus.
     #[serde(skip)]
@@ -87,6 +90,7 @@ impl ToolInvokeRequest {
             is_error: false,
             code: None,
             retry_helps: None,
+            is_time_out: false,
             activates: Vec::new(),
             chunks: None,
         }
@@ -108,6 +112,7 @@ impl ToolInvokeResponse {
             is_error: false,
             code: None,
             retry_helps: None,
+            is_time_out: false,
             activates: Vec::new(),
             chunks: None,
         }
@@ -123,6 +128,7 @@ impl ToolInvokeResponse {
             is_error: true,
             code: Some(code),
             retry_helps: (error.retry_helps() != code.retry_helps()).then_some(error.retry_helps()),
+            is_time_out: error.is_time_out && code == ToolErrorCode::OutcomeUnknown,
             activates: Vec::new(),
             chunks: None,
         }
@@ -132,6 +138,11 @@ impl ToolInvokeResponse {
     pub fn retry_helps(&self) -> bool {
         let of_code = self.code.is_some_and(ToolErrorCode::retry_helps);
         self.is_error && self.retry_helps.unwrap_or(of_code)
+    }
+
+    /// Returns `true` if the call took too long. A call whose answer was lost, as with a server that crashed, did not.
+    pub fn timed_out(&self) -> bool {
+        self.is_time_out || self.code == Some(ToolErrorCode::Timeout)
     }
 
     /// Returns the form in which the host keeps the result if it is long, or `None` for the host's own form.

@@ -215,7 +215,9 @@ impl RemoteToolExecutor {
                 error.after(self.effect)
             }
             RequestError::TimedOut { .. } => ToolError::too_long(&error, self.effect).with_source(error),
-            error if was_never_sent(&error) => ToolError::execution_failed(error.to_string()).with_source(error),
+            error if was_never_sent(&error) => ToolError::execution_failed(error.to_string())
+                .with_retryable(error.retry_helps())
+                .with_source(error),
             error => self.lost(error),
         }
     }
@@ -290,7 +292,9 @@ fn gave_up<T>(asked: &Result<T, RequestError>) -> bool {
 /// Returns `true` if the call certainly reached no other program, so that it cannot have taken effect.
 fn was_never_sent(error: &RequestError) -> bool {
     match error {
-        RequestError::NoSubscribers(_) | RequestError::Payload(PayloadError::Unwritable { .. }) => true,
+        RequestError::NoSubscribers(_)
+        | RequestError::NotSent { .. }
+        | RequestError::Payload(PayloadError::Unwritable { .. }) => true,
         RequestError::Bus(error) => !matches!(error, BusError::Closed | BusError::Provider { .. }),
         RequestError::TimedOut { .. } | RequestError::Refused(_) | RequestError::Payload(_) => false,
     }

@@ -82,12 +82,7 @@ impl CallState {
 
     /// Returns `true` if the call ended because its time limit passed.
     pub(crate) fn timed_out(&self) -> bool {
-        let code = match &self.status {
-            CallStatus::Finished(response) => response.code,
-            _ => None,
-        };
-        // A mutating call that exceeds its limit has an unknown outcome, not a time-out.
-        matches!(code, Some(ToolErrorCode::Timeout | ToolErrorCode::OutcomeUnknown))
+        matches!(&self.status, CallStatus::Finished(response) if response.timed_out())
     }
 
     /// Returns `true` if a user must still decide about the call.

@@ -5,6 +5,7 @@
 //! limit is dropped.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rmcp::RoleClient;
@@ -28,6 +29,17 @@ pub(crate) struct Signals {
     pub(crate) tools_changed: Arc<Notify>,
     /// The connection is over: the server closed it, or it was dropped.
     pub(crate) closed: CancellationToken,
+    /// A call was not answered in time: the server may hang.
+    pub(crate) is_suspect: Arc<Notify>,
+    /// Number of messages that came.
+    heard: Arc<AtomicU64>,
+}
+
+impl Signals {
+    /// Returns the number of messages that have come from the server.
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
+    }
 }
 
 /// The transport.
@@ -126,6 +138,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Bounded<T> {
                 self.signals.closed.cancel();
                 return None;
             };
+            self.signals.heard.fetch_add(1, Ordering::Relaxed);
             if let Some(message) = self.admit(message) {
                 return Some(message);
             }

@@ -262,8 +262,17 @@ impl<T: Transport<RoleClient> + 'static> Greeting<'_, T> {
     }
 
     async fn send(&mut self, message: ClientJsonRpcMessage, what: &'static str) -> Result<(), ConnectError> {
-        let sent = self.transport.send(message).await;
-        sent.map_err(|error| ConnectError::refused(&ClientInitializeError::transport::<T>(error, what)))
+        let Err(error) = self.transport.send(message).await else {
+            return Ok(());
+        };
+        let cause: &(dyn std::error::Error + 'static) = &error;
+        if cause.is::<std::io::Error>() {
+            // Its pipe is broken.
+            return Err(self.ended());
+        }
+        Err(ConnectError::refused(&ClientInitializeError::transport::<T>(
+            error, what,
+        )))
     }
 
     /// Returns the error of a server that has ended. One that ended at the first question may know the older one alone.

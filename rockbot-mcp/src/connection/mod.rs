@@ -7,10 +7,11 @@ mod event_stream;
 mod events;
 mod handshake;
 mod http;
+mod lines;
 mod list;
 mod process;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rmcp::model::{ProtocolVersion, ServerPeerInfo};
@@ -28,8 +29,10 @@ use bounded::Bounds;
 pub(crate) use bounded::Signals;
 use client::Client;
 use handshake::{Channel, Greeted};
+pub(crate) use lines::TOO_LONG;
+use lines::WatchedLines;
 pub(crate) use list::{LeftOut, ListedTool, MAX_DESCRIPTION, MAX_NAME, MAX_TOOLS, ToolList, list_tools};
-use process::ServerProcess;
+use process::{ProcessEnd, ServerProcess};
 
 use crate::requests::{Answers, RunningCalls};
 use crate::server::{Endpoint, McpServer};
@@ -47,6 +50,32 @@ pub(crate) struct Connection {
     service: RunningService<RoleClient, Client>,
     process: Option<ServerProcess>,
     pub(crate) signals: Signals,
+    end: ConnectionEnd,
+    is_through_pipes: bool,
+}
+
+/// The reason why a connection ended, or will.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ConnectionEnd {
+    /// The reason of this side.
+    given: Arc<OnceLock<String>>,
+    process: Option<ProcessEnd>,
+}
+
+impl ConnectionEnd {
+    /// Notes why this side ends the connection. The first reason counts.
+    pub(crate) fn give(&self, reason: String) {
+        let _ = self.given.set(reason);
+    }
+
+    /// Returns the reason of a connection that has ended, if one is known.
+    pub(crate) async fn reason(&self) -> Option<String> {
+        match (self.given.get(), &self.process) {
+            (Some(reason), _) => Some(reason.clone()),
+            (None, Some(process)) => process.described().await,
+            (None, None) => None,
+        }
+    }
 }
 
 /// The reason why there is no connection, in words for the operator and for models.
@@ -98,7 +127,10 @@ impl Connection {
             Endpoint::Process(program) => {
                 let (process, stdout, stdin) = ServerProcess::start(program).map_err(ConnectError::NotStarted)?;
                 let service = open_service(bounds.around(pipes(stdout, stdin)), client, Channel::Stream, limit).await;
-                let service = service.map_err(|error| error.with_errors(&process))?;
+                let service = match service {
+                    Ok(service) => service,
+                    Err(error) => return Err(error.with_end(process.end_of()).await),
+                };
                 (Some(process), service)
             }
             Endpoint::Web(web) => {
@@ -107,6 +139,8 @@ impl Connection {
                     service,
                     process: None,
                     signals,
+                    end: ConnectionEnd::default(),
+                    is_through_pipes: false,
                 });
             }
             // Such a server has no supervisor: its bridge connects it.
@@ -118,15 +152,26 @@ impl Connection {
                 (None, open_service(transport, client, Channel::Stream, limit).await?)
             }
         };
+        let end = ConnectionEnd {
+            process: process.as_ref().map(|process| process.end_of().clone()),
+            ..ConnectionEnd::default()
+        };
         Ok(Self {
             service,
             process,
             signals,
+            end,
+            is_through_pipes: true,
         })
     }
 
     pub(crate) fn peer(&self) -> &Peer<RoleClient> {
         self.service.peer()
+    }
+
+    /// Returns `true` if the server is reached through pipes, whose end alone tells that it is gone.
+    pub(crate) fn is_through_pipes(&self) -> bool {
+        self.is_through_pipes
     }
 
     pub(crate) fn running(&self) -> &RunningCalls {
@@ -138,10 +183,9 @@ impl Connection {
         self.service.peer_info()
     }
 
-    /// Returns what the process of the server wrote to its standard error at last.
-    pub(crate) fn last_errors(&self) -> String {
-        let errors = self.process.as_ref().map(|process| process.errors().last_lines());
-        errors.unwrap_or_default()
+    /// Returns the end of the connection, which may be still to come.
+    pub(crate) fn end(&self) -> &ConnectionEnd {
+        &self.end
     }
 
     /// Closes the connection, and waits a few seconds at most until its process has ended.
@@ -156,12 +200,12 @@ impl Connection {
 }
 
 /// Returns the transport over two pipes, whose messages are bounded.
-fn pipes<R, W>(read: R, write: W) -> AsyncRwTransport<RoleClient, R, W>
+fn pipes<R, W>(read: R, write: W) -> AsyncRwTransport<RoleClient, WatchedLines<R>, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_MESSAGE)
+    AsyncRwTransport::new_client(WatchedLines::new(read, MAX_MESSAGE), write).with_max_line_length(MAX_MESSAGE)
 }
 
 /// Speaks the handshake within `limit`, and begins to serve the connection.
@@ -211,11 +255,14 @@ impl ConnectError {
         }
     }
 
-    /// Adds the last lines of the process, which mostly say what is wrong.
-    fn with_errors(self, process: &ServerProcess) -> Self {
-        let last = match process.errors().last_lines() {
-            lines if lines.is_empty() => return self,
-            lines => format!("; it wrote: {lines}"),
+    /// Adds the end and the last lines of the process, which mostly say what is wrong.
+    async fn with_end(self, process: &ProcessEnd) -> Self {
+        let described = match &self {
+            Self::TimedOut(..) | Self::EndedAtFirst(_) | Self::Refused { .. } => process.described().await,
+            _ => None,
+        };
+        let Some(last) = described.map(|described| format!("; {described}")) else {
+            return self;
         };
         match self {
             Self::TimedOut(limit, _) => Self::TimedOut(limit, last),

@@ -1,8 +1,8 @@
 //! A server that is a child process: its environment, its process group, its standard error.
 
 use std::collections::VecDeque;
-use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rockbot_core::ExposeSecret;
@@ -36,15 +36,27 @@ const MAX_KEPT: usize = 16 * 1024;
 /// Time that a process has to end after its input was closed, and again after it was told to terminate.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Time in which a process whose output is closed ends, and its last words are read.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// A running process, with everything that it started. Dropping it kills all of them.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
     group: Group,
-    errors: KeptErrors,
+    end: ProcessEnd,
     reader: JoinHandle<()>,
     /// The task that owns the process: dropping that kills it.
     watcher: JoinHandle<()>,
+}
+
+/// The end of a process, and what it wrote to its standard error before.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProcessEnd {
+    errors: KeptErrors,
+    /// Fires once its standard error is read to the end.
+    drained: CancellationToken,
     exited: CancellationToken,
+    status: Arc<OnceLock<ExitStatus>>,
 }
 
 /// A process group, named by the id of its first process.
@@ -53,7 +65,7 @@ struct Group(Option<u32>);
 
 /// The last bytes that a process wrote to its standard error.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KeptErrors(Arc<Mutex<VecDeque<u8>>>);
+struct KeptErrors(Arc<Mutex<VecDeque<u8>>>);
 
 impl ServerProcess {
     /// Starts the program. It is found in `PATH`; no shell is involved.
@@ -87,28 +99,28 @@ impl ServerProcess {
         let (Some(stdout), Some(stdin), Some(stderr)) = (stdout, stdin, child.stderr.take()) else {
             return Err(std::io::Error::other("the process has no pipes"));
         };
-        let (errors, exited, group) = (KeptErrors::default(), CancellationToken::new(), Group(child.id()));
+        let group = Group(child.id());
+        let end = ProcessEnd::default();
         let process = Self {
             group,
-            watcher: tokio::spawn(watch(child, group, exited.clone())),
-            reader: tokio::spawn(errors.clone().read(stderr)),
-            exited,
-            errors,
+            watcher: tokio::spawn(watch(child, group, end.clone())),
+            reader: tokio::spawn(end.clone().read(stderr)),
+            end,
         };
         Ok((process, stdout, stdin))
     }
 
-    /// Returns what the process wrote to its standard error.
-    pub(crate) fn errors(&self) -> &KeptErrors {
-        &self.errors
+    /// Returns the end of the process, which may be still to come.
+    pub(crate) fn end_of(&self) -> &ProcessEnd {
+        &self.end
     }
 
     /// Waits until the process has ended, whose input is closed, and kills what is left of its group. It takes
     /// [`GRACE`] twice at most.
     pub(crate) async fn end(self) {
-        if timeout(GRACE, self.exited.cancelled()).await.is_err() {
+        if timeout(GRACE, self.end.exited.cancelled()).await.is_err() {
             self.group.signal(false);
-            if timeout(GRACE, self.exited.cancelled()).await.is_err() {
+            if timeout(GRACE, self.end.exited.cancelled()).await.is_err() {
                 tracing::debug!("an MCP server did not end when told to: it is killed");
             }
         }
@@ -117,10 +129,44 @@ impl ServerProcess {
 
 /// Waits for the end of a process, and kills what is left of its group then: a program that it started may hold its output
 /// open, and calls would wait for a server that is gone.
-async fn watch(mut child: Child, group: Group, exited: CancellationToken) {
-    let _ = child.wait().await;
+async fn watch(mut child: Child, group: Group, end: ProcessEnd) {
+    if let Ok(status) = child.wait().await {
+        let _ = end.status.set(status);
+    }
     group.signal(true);
-    exited.cancel();
+    end.exited.cancel();
+}
+
+impl ProcessEnd {
+    /// Describes the end of the process, and the last lines that it wrote: a reason for a lost connection. A process whose
+    /// output is closed has a moment to end. Returns `None` if it runs and has written nothing.
+    pub(crate) async fn described(&self) -> Option<String> {
+        let gone = async {
+            self.exited.cancelled().await;
+            self.drained.cancelled().await;
+        };
+        // Whatever it started may hold its standard error open.
+        let _ = timeout(LAST_WORDS, gone).await;
+        let lines = self.errors.last_lines();
+        let ended = self.exited.is_cancelled().then(|| match self.status.get() {
+            Some(status) => format!("its process ended ({status})"),
+            None => "its process ended".to_owned(),
+        });
+        match (ended, lines.is_empty()) {
+            (ended, true) => ended,
+            (Some(ended), false) => Some(format!("{ended}; it wrote: {lines}")),
+            (None, false) => Some(format!("it wrote: {lines}")),
+        }
+    }
+
+    /// Reads the standard error to its end, and keeps the last bytes.
+    async fn read(self, mut stderr: ChildStderr) {
+        let mut buffer = [0; 4096];
+        while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+            self.errors.push(&buffer[..read]);
+        }
+        self.drained.cancel();
+    }
 }
 
 impl Group {
@@ -150,7 +196,7 @@ impl Drop for ServerProcess {
 
 impl KeptErrors {
     /// Returns the end of the kept text, safe for a log line; empty if nothing was written.
-    pub(crate) fn last_lines(&self) -> String {
+    fn last_lines(&self) -> String {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
         drop(kept);
@@ -160,14 +206,11 @@ impl KeptErrors {
         loggable(&text[start..]).to_string()
     }
 
-    async fn read(self, mut stderr: ChildStderr) {
-        let mut buffer = [0; 4096];
-        while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend(&buffer[..read]);
-            let surplus = kept.len().saturating_sub(MAX_KEPT);
-            kept.drain(..surplus);
-        }
+    fn push(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(bytes);
+        let surplus = kept.len().saturating_sub(MAX_KEPT);
+        kept.drain(..surplus);
     }
 }
 
@@ -228,7 +271,7 @@ mod tests {
         let script = "head -c 1000000 /dev/zero | tr '\\0' x >&2; echo the end >&2; echo done";
         let (process, stdout, stdin) = ServerProcess::start(&shell(script)).unwrap();
         let _ = BufReader::new(stdout).lines().next_line().await;
-        let errors = process.errors().clone();
+        let errors = process.end_of().errors.clone();
         while !errors.last_lines().ends_with("the end") {
             tokio::task::yield_now().await;
         }

@@ -131,6 +131,11 @@ impl RunningCalls {
         }
     }
 
+    /// Returns `true` if no call waits for an answer.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// Returns the call that a report of progress belongs to.
     pub(crate) fn of_token(&self, token: &ProgressToken) -> Option<Arc<RunningCall>> {
         let calls = self.lock();

@@ -7,6 +7,7 @@ mod faults;
 mod index;
 mod leaks;
 mod left_out;
+mod liveness;
 mod management;
 #[cfg(feature = "oauth")]
 mod oauth;

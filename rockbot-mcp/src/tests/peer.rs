@@ -65,6 +65,9 @@ struct State {
     hangs: AtomicBool,
     /// The words of the server about itself, in place of "Echoes texts.".
     instructions: Mutex<Option<String>>,
+    /// The connection in which nothing is answered any more, from 1 on.
+    frozen: AtomicU32,
+    ignores_pings: AtomicBool,
 }
 
 impl Peer {
@@ -166,6 +169,21 @@ impl Peer {
         self.state.hangs.store(true, Ordering::SeqCst);
     }
 
+    /// Answers nothing more over the present connection.
+    pub(super) fn freeze(&self) {
+        self.state.frozen.store(self.connections(), Ordering::SeqCst);
+    }
+
+    /// Answers nothing more over any later connection.
+    pub(super) fn stop_answering(&self) {
+        self.state.frozen.store(self.connections() + 1, Ordering::SeqCst);
+    }
+
+    /// Answers no pings.
+    pub(super) fn ignore_pings(&self) {
+        self.state.ignores_pings.store(true, Ordering::SeqCst);
+    }
+
     pub(super) fn connections(&self) -> u32 {
         self.state.connections.load(Ordering::SeqCst)
     }
@@ -201,7 +219,8 @@ async fn serve(stream: DuplexStream, state: Arc<State>) {
     while let Ok(Some(line)) = lines.next_line().await {
         let message: Value = serde_json::from_str(&line).unwrap();
         state.seen.lock().unwrap().push(message.clone());
-        if state.is_silent {
+        let is_frozen = state.frozen.load(Ordering::SeqCst) == state.connections.load(Ordering::SeqCst);
+        if state.is_silent || is_frozen {
             continue;
         }
         if answer(&message, &state, &mut write).await.is_none() {
@@ -241,6 +260,7 @@ async fn answer(message: &Value, state: &State, write: &mut Writer) -> Option<()
             let params = json!({"notifications": {"toolsListChanged": true}, "_meta": meta});
             json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params})
         }
+        "ping" if !state.ignores_pings.load(Ordering::SeqCst) => result(json!({})),
         "" => return answered(message, state, write).await,
         "tools/list" => {
             let page: u32 = message["params"]["cursor"]
@@ -350,6 +370,10 @@ async fn call(message: &Value, state: &State, write: &mut Writer) -> Option<()> 
     let reply = json!({"jsonrpc": "2.0", "id": id, "result": result});
     match params["name"].as_str()? {
         "hang" => {}
+        "huge" => {
+            let result = json!({"content": [{"type": "text", "text": "x".repeat(9 << 20)}]});
+            send(write, &json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
+        }
         "elicit" => ask(message, "elicitation/create", state, write).await,
         "sample" => ask(message, "sampling/createMessage", state, write).await,
         "roots" => ask(message, "roots/list", state, write).await,

@@ -352,10 +352,11 @@ fn group_of(service: &Service, wanted: &Registered) -> ToolGroup {
         }
     };
     let end = words.floor_char_boundary(wanted.max_words);
-    let mut summary = match end < words.len() {
-        true => format!("{}…", &words[..end]),
-        false => words,
-    };
+    let mut summary = words;
+    if end < summary.len() {
+        summary.truncate(end);
+        summary.push('…');
+    }
     let count = wanted.tools.len();
     if count > MAX_GROUP {
         summary = format!("{summary} ({count} tools, found by words)");

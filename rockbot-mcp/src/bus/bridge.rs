@@ -82,6 +82,9 @@ impl McpBridge {
 
     /// Sets the hosts, such as `mcp.example.com`, at which other agents may have servers connected by their URL, and
     /// disconnect those again. Default: none. It is the other agent that asks its user for an approval.
+    ///
+    /// A request that goes to all bridges of a bus names none of them: allow a host at one bridge alone, or each connects the
+    /// server.
     pub fn allow_registration<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.registration_hosts = hosts.into_iter().map(Into::into).collect();
         self

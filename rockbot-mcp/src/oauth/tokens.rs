@@ -88,7 +88,7 @@ impl TokenStore for Tokens {
         let until = Instant::now() + GRACE;
         loop {
             let kept = self.load().await?;
-            if !kept.is_some_and(|kept| granted(&kept) == granted(rejected)) {
+            if kept.is_none_or(|kept| granted(&kept) != granted(rejected)) {
                 return Ok(());
             }
             if Instant::now() >= until {

@@ -1,4 +1,4 @@
-//! A bounded number of places that the peers of a server take: nobody has to leave one, and none is locked out.
+//! A bounded number of places that the peers of a server take. No peer locks out another one.
 
 use std::collections::HashMap;
 use std::hash::Hash;

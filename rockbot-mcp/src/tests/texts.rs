@@ -20,8 +20,8 @@ fn is_clean(text: &str) {
     assert!(!hidden.iter().any(|hidden| text.contains(hidden)), "{text:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_words_of_a_server_are_defused_where_they_enter() {
+/// Returns a server whose every text hides something, and two tools whose names do.
+fn hiding() -> Peer {
     let peer = Peer::new("s", &[]);
     peer.set_instructions(&format!("{HIDDEN} {}", "words ".repeat(100)));
     let mut tool = described("read");
@@ -37,7 +37,12 @@ async fn the_words_of_a_server_are_defused_where_they_enter() {
         described("re\u{200b}ad"),
         described("re\u{1b}[31mad"),
     ]);
-    let host = Host::start(tools_of(&[&peer]).max_shown_tokens(0)).await;
+    peer
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_words_of_a_server_are_defused_where_they_enter() {
+    let host = Host::start(tools_of(&[&hiding()]).max_shown_tokens(0)).await;
 
     let listed = host.manage("mcp_list_services", json!({})).await.unwrap();
     is_clean(&listed);

@@ -446,10 +446,7 @@ async fn a_bridge_with_many_servers_leaves_a_share_of_the_places_to_others() {
         let servers = directory.servers(places, is_own).into_values();
         let mut counts = BTreeMap::<String, usize>::new();
         servers.for_each(|server| *counts.entry(server.bridge).or_default() += 1);
-        counts
-            .into_iter()
-            .map(|(bridge, count)| (bridge, count))
-            .collect::<Vec<_>>()
+        counts.into_iter().collect::<Vec<_>>()
     };
     directory.announced(lease("greedy", "i", 1), &many("g", 128), now);
     assert_eq!(counts(&directory, 96, &|_| false), [("greedy".to_owned(), 96)]);

@@ -29,8 +29,8 @@ pub struct OpenRouterSettings {
     pub base_url: String,
     /// `ApiKey`: the key whose account is shown.
     pub api_key: Secret,
-    /// `ManagementKey`: the key for the account's credits and its keys, which OpenRouter tells for such a key alone. No
-    /// other request sends it. Default: the `ApiKey`.
+    /// `ManagementKey`: the key for the account's credits and its keys, which OpenRouter tells for
+    /// such a key alone. No other request sends it. Default: the `ApiKey`.
     pub management_key: Option<Secret>,
 }
 

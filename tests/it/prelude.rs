@@ -5,11 +5,11 @@ use web::*;
 
 /// Names of extractors and responses, as web frameworks export them.
 mod web {
-    pub struct State<S>(pub S);
-    pub struct Json<T>(pub T);
-    pub struct Path<T>(pub T);
-    pub struct Query<T>(pub T);
-    pub struct Extension<T>(pub T);
+    pub(super) struct State<S>(pub(super) S);
+    pub(super) struct Json<T>(pub(super) T);
+    pub(super) struct Path<T>(pub(super) T);
+    pub(super) struct Query<T>(pub(super) T);
+    pub(super) struct Extension<T>(pub(super) T);
 }
 
 #[test]

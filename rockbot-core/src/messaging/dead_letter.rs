@@ -51,8 +51,9 @@ pub struct DeadLetter {
     pub reason: DeadLetterReason,
     /// The number of deliveries.
     pub attempts: u32,
-    /// The error of the last delivery, or an empty text if the handler never ran. Of a handler that panicked it is the text
-    /// of the panic, which operators and other programs read as well: a panic's message is no place for secrets.
+    /// The error of the last delivery, or an empty text if the handler never ran. Of a handler that
+    /// panicked it is the text of the panic, which operators and other programs read as well: a
+    /// panic's message is no place for secrets.
     pub last_error: String,
     /// The time when it became a dead letter.
     pub at: Timestamp,

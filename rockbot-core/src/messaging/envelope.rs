@@ -127,7 +127,8 @@ impl MessageEnvelope {
         Ok(Self::new(M::TYPE, body))
     }
 
-    /// Parses the body as an `M`. Members are found in any case, as the original RockBot finds them.
+    /// Parses the body as an `M`. Members are found in any case, as the original RockBot finds
+    /// them.
     ///
     /// # Errors
     ///
@@ -195,8 +196,9 @@ impl MessageEnvelope {
         self
     }
 
-    /// Sets the key of the partition that the message belongs to. A subscription that is partitioned by
-    /// [`PartitionBy::partition_key`](super::PartitionBy::partition_key) handles messages with the same key one after the other, in order.
+    /// Sets the key of the partition that the message belongs to. A subscription that is
+    /// partitioned by [`PartitionBy::partition_key`](super::PartitionBy::partition_key) handles
+    /// messages with the same key one after the other, in order.
     #[must_use]
     pub fn with_partition_key(self, key: impl Into<String>) -> Self {
         self.with_header(headers::PARTITION_KEY, key)

@@ -21,8 +21,8 @@ use crate::support::json;
 /// host deduplicates by message id within a window, but a handler whose work must not be repeated should make it
 /// idempotent by that id.
 ///
-/// A panic of a handler is an error, too: the message is delivered again, and the text of the panic is the
-/// [`last_error`](super::DeadLetter::last_error) of the dead letter that it may become.
+/// A panic of a handler is an error, too: the message is delivered again, and the text of the panic
+/// is the [`last_error`](super::DeadLetter::last_error) of the dead letter that it may become.
 ///
 /// ```
 /// use async_trait::async_trait;

@@ -24,7 +24,8 @@ pub const MCP_SERVER: &str = "rb-mcp-server";
 pub const PRINCIPAL: &str = "rb-principal";
 /// The key by which an external system can recognize a repetition.
 pub const IDEMPOTENCY_KEY: &str = "rb-idempotency-key";
-/// The key of the partition that the message belongs to, see [`PartitionBy::partition_key`](super::PartitionBy::partition_key).
+/// The key of the partition that the message belongs to, see
+/// [`PartitionBy::partition_key`](super::PartitionBy::partition_key).
 pub const PARTITION_KEY: &str = "rb-partition-key";
 /// The parent of the W3C trace context.
 pub const TRACEPARENT: &str = "traceparent";

@@ -142,7 +142,8 @@ impl PartitionBy {
         Self::new(name, |envelope| envelope.headers.get(name).cloned())
     }
 
-    /// Creates a rule that partitions by the [key](MessageEnvelope::with_partition_key) that the publisher set.
+    /// Creates a rule that partitions by the [key](MessageEnvelope::with_partition_key) that the
+    /// publisher set.
     pub fn partition_key() -> Self {
         Self::header(headers::PARTITION_KEY)
     }

@@ -1,4 +1,5 @@
-//! Convenience methods of publishers: a message that is put together with setters and then sent, and replies.
+//! Convenience methods of publishers: a message that is put together with setters and then sent,
+//! and replies.
 
 use std::future::IntoFuture;
 use std::pin::Pin;
@@ -33,24 +34,24 @@ use super::{BusError, Message, MessageEnvelope, MessagePublisher, Reach};
 /// ```
 #[async_trait]
 pub trait MessagePublisherExt: MessagePublisher {
-    /// Creates the message that publishes `payload` under the topic of its type, with `source` as the sending program, once
-    /// it is awaited. Headers and a partition key can be set before.
+    /// Creates the message that publishes `payload` under the topic of its type, with `source` as
+    /// the sending program, once it is awaited. Headers and a partition key can be set before.
     ///
     /// # Errors
     ///
-    /// Awaiting it returns an error as [`MessagePublisher::publish`] does, and if the payload cannot be serialized or its
-    /// type has no topic.
+    /// Awaiting it returns an error as [`MessagePublisher::publish`] does, and if the payload
+    /// cannot be serialized or its type has no topic.
     fn send<M: Message + Serialize>(&self, source: &str, payload: &M) -> OutgoingMessage<'_, Self> {
         OutgoingMessage::new(self, source, payload)
     }
 
-    /// Publishes `reply` under the reply topic of `request`, with its correlation id. Does nothing and returns
-    /// [`Reach::NoSubscribers`] if the request names no reply topic.
+    /// Publishes `reply` under the reply topic of `request`, with its correlation id. Does nothing
+    /// and returns [`Reach::NoSubscribers`] if the request names no reply topic.
     ///
     /// # Errors
     ///
-    /// Returns an error as [`MessagePublisher::publish`] does. The sender chooses the reply topic: a handler of
-    /// untrusted messages must check it first.
+    /// Returns an error as [`MessagePublisher::publish`] does. The sender chooses the reply topic:
+    /// a handler of untrusted messages must check it first.
     async fn reply(&self, request: &MessageEnvelope, reply: MessageEnvelope) -> Result<Reach, BusError> {
         let Some(topic) = &request.reply_to else {
             return Ok(Reach::NoSubscribers);
@@ -61,8 +62,7 @@ pub trait MessagePublisherExt: MessagePublisher {
 
 impl<P: MessagePublisher + ?Sized> MessagePublisherExt for P {}
 
-/// A message that is published when it is awaited. [`MessagePublisherExt::send`] creates
-/// one.
+/// A message that is published when it is awaited. [`MessagePublisherExt::send`] creates one.
 #[derive(Debug)]
 #[must_use = "nothing is sent until the message is awaited"]
 pub struct OutgoingMessage<'a, P: ?Sized> {
@@ -85,8 +85,9 @@ impl<'a, P: MessagePublisher + ?Sized> OutgoingMessage<'a, P> {
         self.change(|envelope| envelope.with_header(name, value))
     }
 
-    /// Sets the [partition key](MessageEnvelope::with_partition_key): a subscription that is partitioned by
-    /// [`PartitionBy::partition_key`](super::PartitionBy::partition_key) handles messages with the same key one after the other, in order.
+    /// Sets the [partition key](MessageEnvelope::with_partition_key): a subscription that is
+    /// partitioned by [`PartitionBy::partition_key`](super::PartitionBy::partition_key) handles
+    /// messages with the same key one after the other, in order.
     pub fn partition_key(self, key: impl Into<String>) -> Self {
         self.change(|envelope| envelope.with_partition_key(key))
     }
@@ -105,8 +106,8 @@ impl<'a, P: MessagePublisher + ?Sized> IntoFuture for OutgoingMessage<'a, P> {
     ///
     /// # Errors
     ///
-    /// The future returns an error as [`MessagePublisher::publish`] does, and if the payload cannot be serialized or its
-    /// type has no topic.
+    /// The future returns an error as [`MessagePublisher::publish`] does, and if the payload cannot
+    /// be serialized or its type has no topic.
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let (topic, envelope) = self.message?;

@@ -38,8 +38,9 @@ pub trait ConversationMemory: fmt::Debug + Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<ConversationTurn>, StoreError>;
 
-    /// Returns a page of a session's entries. By default it is selected from all of [`recent`](Self::recent): a memory that
-    /// can keep many entries overrides it, to read no more than the page.
+    /// Returns a page of a session's entries. By default it is selected from all of
+    /// [`recent`](Self::recent): a memory that can keep many entries overrides it, to read no more
+    /// than the page.
     ///
     /// # Errors
     ///

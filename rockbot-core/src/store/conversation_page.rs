@@ -10,8 +10,8 @@ use crate::{Timestamp, TurnId};
 /// Default of [`ConversationQuery::limit`].
 const LIMIT: usize = 50;
 
-/// The part of a conversation that a program reads with [`ConversationMemory::page`](super::ConversationMemory::page). By
-/// default the last 50 entries.
+/// The part of a conversation that a program reads with
+/// [`ConversationMemory::page`](super::ConversationMemory::page). By default the last 50 entries.
 ///
 /// ```
 /// use rockbot_core::chat::Role;
@@ -39,8 +39,8 @@ const LIMIT: usize = 50;
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ConversationQuery {
-    /// Turn whose entries follow the page: [`ConversationPage::earlier`] of the page that was read before this one. Default
-    /// `None`: the page is the conversation's last one.
+    /// Turn whose entries follow the page: [`ConversationPage::earlier`] of the page that was read
+    /// before this one. Default `None`: the page is the conversation's last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<TurnId>,
     /// Time of the earliest entry. Default `None`: the beginning.
@@ -49,8 +49,8 @@ pub struct ConversationQuery {
     /// Time before which entries are returned, not included. Default `None`: the end.
     #[serde(with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// Number of entries of a page. Default 50; 0 counts as 1. A page is longer by the rest of its first turn, so that a
-    /// question and its answer are never on two pages.
+    /// Number of entries of a page. Default 50; 0 counts as 1. A page is longer by the rest of its
+    /// first turn, so that a question and its answer are never on two pages.
     pub limit: usize,
 }
 
@@ -60,8 +60,8 @@ pub struct ConversationQuery {
 pub struct ConversationPage {
     /// Entries, oldest first.
     pub entries: Vec<ConversationTurn>,
-    /// Turn before which the page before this one ends, to be the [`ConversationQuery::before`] of that page. `None` if
-    /// there is no earlier entry.
+    /// Turn before which the page before this one ends, to be the [`ConversationQuery::before`] of
+    /// that page. `None` if there is no earlier entry.
     pub earlier: Option<TurnId>,
 }
 
@@ -82,7 +82,8 @@ impl ConversationQuery {
         Self::default()
     }
 
-    /// Sets the turn whose entries follow the page. Default `None`: the page is the conversation's last one.
+    /// Sets the turn whose entries follow the page. Default `None`: the page is the conversation's
+    /// last one.
     #[must_use]
     pub fn with_before(mut self, turn: impl Into<Option<TurnId>>) -> Self {
         self.before = turn.into();
@@ -110,11 +111,12 @@ impl ConversationQuery {
         self
     }
 
-    /// Selects the page from the entries of a conversation, `newest_first`. For implementations of stores: no more entries
-    /// are taken from the iterator than up to the page's first one and the one before it.
+    /// Selects the page from the entries of a conversation, `newest_first`. For implementations of
+    /// stores: no more entries are taken from the iterator than up to the page's first one and the
+    /// one before it.
     ///
-    /// A turn in [`before`](Self::before) that the conversation does not have any more has no entries before it: the page is
-    /// empty.
+    /// A turn in [`before`](Self::before) that the conversation does not have any more has no
+    /// entries before it: the page is empty.
     pub fn select<T: Borrow<ConversationTurn>>(&self, newest_first: impl IntoIterator<Item = T>) -> ConversationPage {
         let mut entries: Vec<ConversationTurn> = Vec::new();
         let mut rest = newest_first.into_iter().peekable();

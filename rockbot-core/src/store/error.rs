@@ -21,8 +21,9 @@ const MAX_SOURCES: usize = 16;
 ///
 /// # Examples
 ///
-/// An implementation of a store reports an error of its own, or of a database whose errors it can tell apart, with a
-/// kind that it chooses. For any other error of the system below, the kind follows from the error:
+/// An implementation of a store reports an error of its own, or of a database whose errors it can
+/// tell apart, with a kind that it chooses. For any other error of the system below, the kind
+/// follows from the error:
 ///
 /// ```
 /// use std::io;
@@ -66,10 +67,12 @@ pub enum StoreErrorKind {
     Invalid,
     /// The change was made and is visible, but the disk could not confirm it: a power failure may undo it.
     NotDurable,
-    /// The system below the store cannot serve the call now, and may a little later: a connection that broke or cannot be
-    /// made, a time-out, a deadlock, a database that is busy or changes its leader.
+    /// The system below the store cannot serve the call now, and may a little later: a connection
+    /// that broke or cannot be made, a time-out, a deadlock, a database that is busy or changes its
+    /// leader.
     Unavailable,
-    /// The operating system, or the database below the store, refused an operation for another reason.
+    /// The operating system, or the database below the store, refused an operation for another
+    /// reason.
     Io,
 }
 
@@ -83,11 +86,13 @@ impl StoreError {
         }
     }
 
-    /// Creates an error whose kind follows from its `cause`, which may be of any type: the kind is that of the first
-    /// [`StoreError`], file error or `std::io::Error` among the cause and its sources, else [`StoreErrorKind::Io`].
+    /// Creates an error whose kind follows from its `cause`, which may be of any type: the kind is
+    /// that of the first [`StoreError`], file error or `std::io::Error` among the cause and its
+    /// sources, else [`StoreErrorKind::Io`].
     ///
-    /// A database's own error rarely has such a source. A store that can tell its passing errors from the others chooses
-    /// the kind itself: `StoreError::new(StoreErrorKind::Unavailable, context).with_cause(error)`.
+    /// A database's own error rarely has such a source. A store that can tell its passing errors
+    /// from the others chooses the kind itself, with [`new`](Self::new) and
+    /// [`with_cause`](Self::with_cause).
     pub fn caused_by(context: impl Into<String>, cause: impl Into<BoxError>) -> Self {
         let cause = cause.into();
         Self::new(kind_of(&*cause), context).with_cause(cause)
@@ -115,8 +120,9 @@ impl StoreError {
         self.cause.as_deref()
     }
 
-    /// Returns `true` if the same call may succeed when it is repeated, with nothing else done: at once after a
-    /// [`StoreErrorKind::Conflict`], a little later after [`StoreErrorKind::Unavailable`].
+    /// Returns `true` if the same call may succeed when it is repeated, with nothing else done: at
+    /// once after a [`StoreErrorKind::Conflict`], a little later after
+    /// [`StoreErrorKind::Unavailable`].
     ///
     /// All other kinds last until the user, the operator or another process has acted.
     pub fn retry_helps(&self) -> bool {

@@ -113,8 +113,8 @@ impl ScriptedModel {
         self.then(Answer::Failure(error))
     }
 
-    /// Adds a call that the model never answers: it ends when it is dropped, or with an error when its context is cancelled
-    /// and the call is not [supervised](ChatCall::is_supervised).
+    /// Adds a call that the model never answers: it ends when it is dropped, or with an error when
+    /// its context is cancelled and the call is not [supervised](ChatCall::is_supervised).
     #[must_use]
     pub fn hangs(self) -> Self {
         self.then(Answer::Silence)

@@ -285,8 +285,8 @@ impl Claim {
 ///
 /// # Examples
 ///
-/// A journal in a database states which of the database's errors pass. The host waits for the end of such an error, and
-/// goes on with the turn:
+/// A journal in a database states which of the database's errors pass. The host waits for the end
+/// of such an error, and goes on with the turn:
 ///
 /// ```
 /// use rockbot_core::store::{StoreError, StoreErrorKind};
@@ -319,9 +319,10 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    /// Returns `true` if the same call may succeed when it is repeated, with nothing else done: that is so for
-    /// [`JournalError::Store`] alone, if its error [says so](StoreError::retry_helps). All other errors last until the
-    /// user, the operator or another process has acted.
+    /// Returns `true` if the same call may succeed when it is repeated, with nothing else done:
+    /// that is so for [`JournalError::Store`] alone, if its error [says
+    /// so](StoreError::retry_helps). All other errors last until the user, the operator or another
+    /// process has acted.
     pub fn retry_helps(&self) -> bool {
         matches!(self, Self::Store(error) if error.retry_helps())
     }

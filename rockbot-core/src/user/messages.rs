@@ -144,8 +144,8 @@ pub struct ConversationHistoryRequest {
     /// The user, as in [`UserMessage::user_id`]. The original RockBot never sends it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub user_id: String,
-    /// The part of the conversation. Default `None`: all that the agent remembers, as for the original RockBot, which never
-    /// sends it.
+    /// The part of the conversation. Default `None`: all that the agent remembers, as for the
+    /// original RockBot, which never sends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<ConversationQuery>,
 }
@@ -187,8 +187,8 @@ impl Message for ConversationHistoryRequest {
 pub struct ConversationHistoryResponse {
     /// The messages that the agent remembers, oldest first.
     pub turns: Vec<HistoryTurn>,
-    /// The turn before which the page before this one ends, see [`ConversationPage::earlier`]. `None` if there is none, and
-    /// if no page was requested.
+    /// The turn before which the page before this one ends, see [`ConversationPage::earlier`].
+    /// `None` if there is none, and if no page was requested.
     ///
     /// [`ConversationPage::earlier`]: crate::store::ConversationPage::earlier
     #[serde(default, skip_serializing_if = "Option::is_none")]

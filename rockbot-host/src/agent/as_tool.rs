@@ -36,8 +36,9 @@ const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// An agent as a tool of another agent, or of itself. [`Agent::as_tool`](super::Agent::as_tool) creates one, and a host
 /// takes it as a [`Tool`].
 ///
-/// A call runs a turn of the agent, and its answer is the result, with its images and files. The task is a text, unless
-/// [`with_input`](Self::with_input) sets arguments of the program's own. The turn has
+/// A call runs a turn of the agent, and its answer is the result, with its images and files. The
+/// task is a text, unless [`with_input`](Self::with_input) sets arguments of the program's own. The
+/// turn has
 ///
 /// - the principal of the caller, and no more trust than everything that the calling model has read;
 /// - a slice of the caller's budget, and what it spends counts for the caller, too;
@@ -171,12 +172,13 @@ impl AgentTool {
         }
     }
 
-    /// Sets the arguments of a call, and the function that makes the message of its turn from them. Default: one text, the
-    /// task.
+    /// Sets the arguments of a call, and the function that makes the message of its turn from them.
+    /// Default: one text, the task.
     ///
-    /// The arguments are a struct that derives `serde::Deserialize` and `schemars::JsonSchema`, as those of a
-    /// [`tool`](rockbot_core::tool::tool). The function must return the same message for the same arguments, since a call
-    /// that is repeated after a restart is the same turn. A message can have images, such as one that the arguments name.
+    /// The arguments are a struct that derives `serde::Deserialize` and `schemars::JsonSchema`, as
+    /// those of a [`tool`](rockbot_core::tool::tool). The function must return the same message for
+    /// the same arguments, since a call that is repeated after a restart is the same turn. A
+    /// message can have images, such as one that the arguments name.
     pub fn with_input<A, C>(mut self, message: impl Fn(A) -> C + Send + Sync + 'static) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -188,8 +190,9 @@ impl AgentTool {
         self
     }
 
-    /// Makes the result of a call JSON of type `T`, as [`AgentRequest::output`](super::AgentRequest::output) does for a
-    /// request. Default: the answer in the agent's words.
+    /// Makes the result of a call JSON of type `T`, as
+    /// [`AgentRequest::output`](super::AgentRequest::output) does for a request. Default: the
+    /// answer in the agent's words. A refusal stays in words.
     pub fn with_output<T>(mut self) -> Self
     where
         T: DeserializeOwned + JsonSchema,
@@ -200,7 +203,8 @@ impl AgentTool {
         self
     }
 
-    /// Sets the tier of the model in a call's turn. By default the called host's tier selector decides.
+    /// Sets the tier of the model in a call's turn. By default the called host's tier selector
+    /// decides.
     pub fn with_tier(mut self, tier: ModelTier) -> Self {
         self.executor.tier = Some(tier);
         self

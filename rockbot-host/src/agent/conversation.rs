@@ -117,8 +117,8 @@ impl Conversation {
         Ok(memory.recent(principal, &self.session, usize::MAX).await?)
     }
 
-    /// Returns a page of the entries that the conversation memory keeps, oldest first: for a program that shows long
-    /// conversations, or those of a day.
+    /// Returns a page of the entries that the conversation memory keeps, oldest first: for a
+    /// program that shows long conversations, or those of a day.
     ///
     /// # Errors
     ///

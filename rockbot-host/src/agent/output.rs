@@ -124,7 +124,8 @@ impl<T> OutputStream<T> {
 }
 
 impl<T: DeserializeOwned + Send + 'static> OutputStream<T> {
-    /// Returns the next report; `None` after the last one. No report is lost when the future is dropped.
+    /// Returns the next report; `None` after the last one. No report is lost when the future is
+    /// dropped.
     pub async fn next(&mut self) -> Option<Result<OutputProgress<T>, TurnError>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

@@ -71,9 +71,9 @@ impl TurnEngine {
         self.journal.append(claim, &[record(event, steps, at, true)]).await
     }
 
-    /// Leaves a turn unfinished that a passing error of the journal interrupted, or whose failure the journal did not take:
-    /// what was told would not stay told. It is resumed later, here or at the next start, and its message gets the one reply
-    /// then.
+    /// Leaves a turn unfinished that a passing error of the journal interrupted, or whose failure
+    /// the journal did not take: what was told would not stay told. It is resumed later, here or at
+    /// the next start, and its message gets the one reply then.
     pub(super) async fn leave_unfinished(self: &Arc<Self>, live: &LiveTurn, claim: HeldClaim, error: JournalError) {
         tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "journal write failed; the turn is resumed later, and gets its reply then");
         live.set_error(TurnError::from(error).into());

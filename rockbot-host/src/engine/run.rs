@@ -171,15 +171,14 @@ impl TurnEngine {
             .await;
         let outcome = match caught(driven) {
             Ok(Ok(())) => turn.outcome()?,
-            Ok(Err(error)) => {
-                let outcome = failed(turn, TurnFailure::Storage, &error);
-                if let Ok(error) = error.downcast::<JournalError>()
-                    && error.retry_helps()
-                {
+            Ok(Err(error)) => match passing(error) {
+                Ok(error) => {
+                    let outcome = turn.failed_with(TurnFailure::Storage, "the journal is unavailable");
                     live.set_interruption(*error);
+                    outcome
                 }
-                outcome
-            }
+                Err(error) => failed(turn, TurnFailure::Storage, &error),
+            },
             Err(_) => failed(
                 turn,
                 TurnFailure::Internal,
@@ -192,8 +191,9 @@ impl TurnEngine {
         })
     }
 
-    /// Ends a turn, parks it, or leaves it to the next start of the host when it has no outcome. A turn that a passing
-    /// error of the journal interrupted has none: it goes on a little later, from what the journal has of it.
+    /// Ends a turn, parks it, or leaves it to the next start of the host when it has no outcome. A
+    /// turn that a passing error of the journal interrupted has none: it goes on a little later,
+    /// from what the journal has of it.
     pub(super) async fn settle(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
@@ -339,6 +339,13 @@ impl Drop for HaltOnDrop<'_> {
 /// Returns the start of a drive that ends a cancelled turn.
 pub(super) fn cancelled(live: &LiveTurn) -> DriveStart {
     DriveStart::Event(TurnEvent::Cancelled(live.cancel_reason()))
+}
+
+/// Returns the error of a journal that may take the records of the turn a little later, else the
+/// error as it is.
+fn passing(error: BoxError) -> Result<Box<JournalError>, BoxError> {
+    let error = error.downcast::<JournalError>()?;
+    if error.retry_helps() { Ok(error) } else { Err(error) }
 }
 
 fn failed(turn: &Turn, failure: TurnFailure, error: &BoxError) -> TurnOutcome {

@@ -8,8 +8,8 @@ use rockbot_core::messaging::{MessageContext, MessageHandler};
 use rockbot_core::store::{ConversationMemory, ConversationPage, ConversationTurn};
 use rockbot_core::user::{ConversationHistoryRequest, ConversationHistoryResponse, HistoryTurn};
 
-/// Replies with the conversation, or the page of it that is asked for, as far as the conversation memory keeps it. A request without a reply topic is not
-/// answered.
+/// Replies with the conversation, or the page of it that is asked for, as far as the conversation
+/// memory keeps it. A request without a reply topic is not answered.
 pub(super) struct Histories(pub(super) Arc<dyn ConversationMemory>);
 
 #[async_trait]

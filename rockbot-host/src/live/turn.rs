@@ -53,7 +53,8 @@ pub(crate) struct LiveTurn {
     permit: PermitSlot,
     /// The error of a turn layer, or of a journal that took no end, until a caller takes it.
     error: Mutex<Option<BoxError>>,
-    /// The passing error of the journal that interrupted the work, until the turn is left unfinished.
+    /// The passing error of the journal that interrupted the work, until the turn is left
+    /// unfinished.
     interruption: Mutex<Option<JournalError>>,
     /// The outcome that the turn will end with, for the messages that joined it: their turns end first.
     announced: SetOnce<Arc<TurnOutcome>>,

@@ -1,7 +1,8 @@
 //! Reading JSON whose members are named in any case.
 //!
-//! A deserializer around another one that renames the members of structs, and nothing else: a member that is named exactly
-//! costs one look through the names of the struct. Maps and JSON values keep their keys.
+//! A deserializer around another one that renames the members of structs, and nothing else: a
+//! member that is named exactly costs one look through the names of the struct. Maps and JSON
+//! values keep their keys.
 
 use std::fmt;
 
@@ -13,8 +14,9 @@ use super::writer::RAW_VALUE;
 /// Names of the members of a struct.
 type Fields = &'static [&'static str];
 
-/// Parses `json` as a `T`. A member of a struct that has no field of exactly its name is the field that differs in the case
-/// of ASCII letters alone, as in .NET programs that read JSON without regard to case.
+/// Parses `json` as a `T`. A member of a struct that has no field of exactly its name is the field
+/// that differs in the case of ASCII letters alone, as in .NET programs that read JSON without
+/// regard to case.
 ///
 /// ```
 /// use rockbot_core::support::json;
@@ -30,7 +32,8 @@ type Fields = &'static [&'static str];
 ///
 /// # Errors
 ///
-/// Returns an error if the text is no JSON of the type, and if a struct has one member twice, in whatever case.
+/// Returns an error if the text is no JSON of the type, and if a struct has one member twice, in
+/// whatever case.
 pub fn read_any_case<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(json);
     let value = T::deserialize(AnyCase(&mut reader))?;

@@ -16,11 +16,13 @@ use crate::chat::{
 /// Number of times that a call is polled before it is given up.
 const POLLS: usize = 64;
 
-/// The behavior of the model behind a client, in a part of the suite. It is the same for every call of a client.
+/// The behavior of the model behind a client, in a part of the suite. It is the same for every call
+/// of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChatScene {
-    /// The model answers. The answer has token counts, and names the model, or the client's description does.
+    /// The model answers. The answer has token counts, and names the model, or the client's
+    /// description does.
     Answers,
     /// The provider refuses the call, since its rate limit is exceeded.
     RateLimited,
@@ -30,8 +32,8 @@ pub enum ChatScene {
     Hangs,
 }
 
-/// Checks that the clients that `make` creates keep the contract of [`ChatClient`] when they send `request` to a model that
-/// behaves as in the [`ChatScene`]: a recorded server, or a script.
+/// Checks that the clients that `make` creates keep the contract of [`ChatClient`] when they send
+/// `request` to a model that behaves as in the [`ChatScene`]: a recorded server, or a script.
 ///
 /// Clients may repeat a call that failed. Then run the suite on a paused clock.
 ///

@@ -48,8 +48,9 @@ pub trait ToolFn<A, M>: sealed::Sealed<(A,), M> + Send + Sync + 'static {
     fn start(&self, args: A, cx: &CallContext) -> Self::Running;
 }
 
-/// A closure that [`stateful_tool`](super::stateful_tool) accepts: an async function of the [`ToolState`] and the
-/// arguments, or of these and the [`CallContext`]. It is sealed, as [`ToolFn`] is.
+/// A closure that [`stateful_tool`](super::stateful_tool) accepts: an async function of the
+/// [`ToolState`] and the arguments, or of these and the [`CallContext`]. It is sealed, as
+/// [`ToolFn`] is.
 #[diagnostic::on_unimplemented(
     message = "this closure does not take what a stateful tool is called with",
     label = "a stateful tool is `|state: ToolState<S>, args: A| async move {{ … }}`, with `cx: CallContext` last if it wants it",

@@ -60,8 +60,9 @@ where
 
 /// Creates a tool as [`tool`] does, with a `state` that all its calls share.
 ///
-/// `run` is an async closure or an `async fn` of the [`ToolState`] and the arguments, or of these and the
-/// [`CallContext`]. Use it for clients, pools, caches and counters; the state needs no `Arc` of its own.
+/// `run` is an async closure or an `async fn` of the [`ToolState`] and the arguments, or of these
+/// and the [`CallContext`]. Use it for clients, pools, caches and counters; the state needs no
+/// `Arc` of its own.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering};

@@ -6,8 +6,8 @@ use crate::BoxError;
 use crate::content::{Content, ContentPart};
 use crate::tool::ToolError;
 
-/// A value that a tool may return: text, a number, a `bool`, [`JsonOutput`], [`Content`] with images and files, or a `Result`
-/// of one of these. `()` reads `done`.
+/// A value that a tool may return: text, a number, a `bool`, [`JsonOutput`], [`Content`] with
+/// images and files, or a `Result` of one of these. `()` reads `done`.
 ///
 /// ```
 /// use rockbot_core::content::{Content, MediaPart};

@@ -10,9 +10,9 @@ pub(crate) fn install() -> Result<(), BoxError> {
         Ok(text) => text
             .parse::<Targets>()
             .map_err(|error| format!("RUST_LOG is `{text}`, which cannot be read: {error}; try `warn`"))?,
-        // A failed model call is told at the end of its turn.
+        // Clients of brokers repeat what the library says of them. A failed model call is told at the end of its turn.
         Err(_) => Targets::new()
-            .with_default(LevelFilter::WARN)
+            .with_target("rockbot", LevelFilter::WARN)
             .with_target("rockbot_llm", LevelFilter::ERROR),
     };
     let lines = tracing_subscriber::fmt::layer()

@@ -117,7 +117,9 @@ impl Tools {
     /// Like [`Tools::known`], and also finds a name in the model's own spelling: behind the
     /// namespace of its format, with other separators or in camel case. It must leave one tool.
     pub(super) fn spelled(&self, name: &str) -> Option<&Arc<str>> {
-        let is_name = name_at(name) == name && name.starts_with(|char: char| char.is_ascii_alphanumeric());
+        let is_letter = |char: char| char.is_ascii_alphanumeric();
+        // Not `Search:`, which is a heading.
+        let is_name = name_at(name) == name && name.starts_with(is_letter) && name.ends_with(is_letter);
         let known = if is_name {
             self.find_spelled(name)
         } else {

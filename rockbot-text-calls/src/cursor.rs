@@ -38,6 +38,12 @@ impl<'a> Cursor<'a> {
         &self.text[self.at..]
     }
 
+    /// Returns at most `length` bytes of the rest, up to a character boundary.
+    pub(super) fn head(&self, length: usize) -> &'a str {
+        let rest = self.rest();
+        &rest[..rest.floor_char_boundary(length)]
+    }
+
     pub(super) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }

@@ -6,7 +6,7 @@
 use crate::cursor::starts_with;
 
 /// Markers of results that only a host writes. They count wherever a line starts with one.
-const RESULTS: [&str; 18] = [
+const RESULTS: [&str; 19] = [
     "[Tool result for ",
     "<tool_response>",
     "<|tool_response>",
@@ -24,16 +24,21 @@ const RESULTS: [&str; 18] = [
     "<｜tool▁output▁begin｜>",
     "<|observation|>",
     "<|start|>functions.",
+    "<|start|> functions.",
     "```tool_output",
 ];
 
 /// Markers that begin the turn of another role.
-const TURNS: [&str; 5] = [
+const TURNS: [&str; 9] = [
     "<|im_start|>",
     "<|start_header_id|>",
     "<|im_system|>",
     "<|START_OF_TURN_TOKEN|>",
     "<start_of_turn>",
+    "<|start|>tool",
+    "<|start|>user",
+    "<|open|>message role=\"tool\"",
+    "<|open|>message role=\"user\"",
 ];
 
 /// Beginnings of lines that are a result only after a call, because prose has such lines, too.
@@ -46,13 +51,15 @@ const BEHIND_CALLS: [&str; 6] = [
     "Function result",
 ];
 
-const ENDS: [&str; 18] = [
+const ENDS: [&str; 20] = [
     "<|im_end|>",
     "<|eot_id|>",
     "<|eom_id|>",
     "<|end|>",
     "<|call|>",
     "<|return|>",
+    "<|eom|>",
+    "<|eot|>",
     "<|endoftext|>",
     "<｜end▁of▁sentence｜>",
     "<end_of_turn>",

@@ -38,8 +38,9 @@ impl ScanResult {
 struct CallGroup {
     span: Range<usize>,
     sites: Vec<CallSite>,
-    /// Byte range of words within the span that stay visible: those before the calls in a fence.
-    prose: Option<Range<usize>>,
+    /// Byte ranges of words within the span that stay visible, in order: before the calls in a fence,
+    /// or in messages of their own.
+    prose: Vec<Range<usize>>,
     /// Set when a call has no marker, or stands in a fence, so that only its position shows that it is one.
     unmarked: bool,
     /// Set when the marker is a token that people do not type.
@@ -75,9 +76,9 @@ fn scan_from(text: &str, tools: &Tools, in_fence: bool) -> ScanResult {
     while !scan.cursor.rest().is_empty() && scan.found.hallucinated_from.is_none() && !scan.cursor.is_spent() {
         scan.line();
     }
-    // End-of-turn tokens after the last call are hidden with it.
-    if let Some(last) = scan.found.hidden.last_mut().filter(|last| last.end == end) {
-        last.end = text.len();
+    // End-of-turn tokens after the last call, and after words behind it, are hidden with it.
+    if !scan.found.hidden.is_empty() && scan.found.hallucinated_from.is_none() {
+        scan.found.hidden.push(end..text.len());
     }
     scan.found
 }
@@ -108,6 +109,9 @@ impl Scanner<'_, '_> {
             }
         } else if let Some((fence, _)) = Fence::opened_by(line) {
             self.cursor.at = fence.end(text, behind).1;
+        } else if let Some(settled) = self.settled() {
+            self.cursor.at = settled;
+            self.prose_from = settled;
         } else if let Some(close) = thought::opened_by(line) {
             self.thought(close);
         } else if self.is_result(line) {
@@ -118,14 +122,24 @@ impl Scanner<'_, '_> {
         }
     }
 
+    /// Returns the end of the messages without a call that begin at the cursor. Another form can only
+    /// stand in the words of the last one, which are not among them.
+    fn settled(&mut self) -> Option<usize> {
+        let start = self.cursor.at;
+        let framed = dialect::framed(&mut self.cursor, self.tools);
+        self.cursor.at = start;
+        framed.map(|framed| framed.settled).filter(|settled| *settled > start)
+    }
+
     /// Moves past the reasoning block at the cursor. Only the section of calls that ends the answer counts in it.
     fn thought(&mut self, close: &'static str) {
         let (text, start) = (self.cursor.text, self.cursor.at);
         let end = self.cursor.find(close).unwrap_or(text.len());
-        let sections = dialect::IN_THOUGHTS
+        let thoughts = &text[start..end];
+        let sections = dialect::SECTIONS_IN_THOUGHTS
             .iter()
-            .filter_map(|token| text[start..end].rfind(token));
-        if let Some(section) = sections.max() {
+            .filter_map(|token| thoughts.rfind(token));
+        if let Some(section) = sections.max().or_else(|| thoughts.find(dialect::CALL_IN_THOUGHTS)) {
             self.cursor.at = start + section;
             let group = self.group(false);
             if let Some(group) = group.filter(|group| text[group.span.end..].trim().is_empty()) {
@@ -187,10 +201,17 @@ impl Scanner<'_, '_> {
         let mut group = CallGroup {
             span: start..start,
             sites: Vec::new(),
-            prose: None,
+            prose: Vec::new(),
             unmarked: false,
             special,
         };
+        let framed = dialect::framed(&mut self.cursor, self.tools);
+        if let Some(framed) = framed.filter(|framed| !framed.sites.is_empty()) {
+            group.span.end = self.cursor.at;
+            group.sites = framed.sites;
+            group.prose = framed.words;
+        }
+        self.cursor.at = group.span.end;
         loop {
             let on_new_line =
                 at_line_start && self.cursor.text[..self.cursor.at].ends_with('\n') || start == self.cursor.at;
@@ -217,7 +238,7 @@ impl Scanner<'_, '_> {
     }
 
     /// Parses a call without a marker at the cursor. In the middle of a line that is JSON only.
-    fn unmarked(&mut self, at_line_start: bool, prose: &mut Option<Range<usize>>) -> Option<Vec<CallSite>> {
+    fn unmarked(&mut self, at_line_start: bool, prose: &mut Vec<Range<usize>>) -> Option<Vec<CallSite>> {
         let (cursor, tools) = (&mut self.cursor, self.tools);
         match cursor.peek()? {
             b'{' => unmarked::json(cursor, tools),
@@ -228,12 +249,13 @@ impl Scanner<'_, '_> {
             b'`' | b'~' if Fence::opened_by(line_at(cursor.text, cursor.at)).is_some() => self.fenced(prose),
             b'`' | b'*' => dialect::decorated(cursor, tools),
             b'c' | b'C' => dialect::bare_gemma(cursor, tools).or_else(|| dialect::name_line(cursor, tools)),
+            b'f' => dialect::bare_gigachat(cursor, tools).or_else(|| dialect::name_line(cursor, tools)),
             _ => dialect::name_line(cursor, tools),
         }
     }
 
     /// Parses the calls in the fence at the cursor, which must end the answer. Prose may stand before them.
-    fn fenced(&mut self, prose: &mut Option<Range<usize>>) -> Option<Vec<CallSite>> {
+    fn fenced(&mut self, prose: &mut Vec<Range<usize>>) -> Option<Vec<CallSite>> {
         let (text, start) = (self.cursor.text, self.cursor.at);
         let line = line_at(text, start);
         let (fence, _) = Fence::opened_by(line).filter(|(_, info)| !self.in_fence && may_hold_calls(info))?;
@@ -247,7 +269,7 @@ impl Scanner<'_, '_> {
         let (sites, words) = all_calls(inner, self.tools)
             .map(|sites| (sites, None))
             .or_else(|| calls_behind_words(inner, self.tools))?;
-        *prose = words.map(|words| content..content + words);
+        prose.extend(words.map(|words| content..content + words));
         self.cursor.at = next;
         Some(shifted(sites, content))
     }
@@ -305,11 +327,10 @@ impl Scanner<'_, '_> {
 
     fn keep(&mut self, group: CallGroup) {
         let CallGroup { span, sites, prose, .. } = group;
-        let prose = prose.unwrap_or(span.start..span.start);
-        let hidden = [span.start..prose.start, prose.end..span.end];
-        self.found
-            .hidden
-            .extend(hidden.into_iter().filter(|range| !range.is_empty()));
+        let starts = std::iter::once(span.start).chain(prose.iter().map(|words| words.end));
+        let ends = prose.iter().map(|words| words.start).chain(std::iter::once(span.end));
+        let hidden = starts.zip(ends).map(|(start, end)| start..end);
+        self.found.hidden.extend(hidden.filter(|range| !range.is_empty()));
         self.found.sites.extend(sites);
     }
 

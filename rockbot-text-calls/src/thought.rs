@@ -3,7 +3,7 @@
 use crate::cursor::starts_with;
 
 /// Opening and closing tokens of reasoning blocks.
-pub(super) const THOUGHTS: [(&str, &str); 12] = [
+pub(super) const THOUGHTS: [(&str, &str); 13] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
@@ -16,6 +16,7 @@ pub(super) const THOUGHTS: [(&str, &str); 12] = [
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<|channel>thought", "<channel|>"),
     ("[THINK]", "[/THINK]"),
+    ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
 ];
 
 /// Returns the token that closes the reasoning block that a line opens.

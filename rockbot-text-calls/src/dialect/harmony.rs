@@ -1,49 +1,20 @@
-//! gpt-oss: messages with a channel and a recipient, `commentary to=functions.name <|message|>{…}<|call|>`.
+//! gpt-oss without its special tokens, which some servers remove:
+//! `commentary to=functions.name json{…}`.
 
+use super::framed::Framed;
 use super::named;
 use crate::cursor::Cursor;
 use crate::tools::{CallSite, Tools};
 
-const CLOSES: &[&str] = &["<|call|>", "<|end|>", "<|return|>"];
-
-/// Parses messages to tools, and the reasoning before them, which is hidden with them.
-pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
-    let start = cursor.at;
-    loop {
-        let header = header(cursor);
-        let recipient = header
-            .and_then(|header| header.split_once("to="))
-            .map(|(_, recipient)| recipient);
-        if let Some(recipient) = recipient {
-            let name = Cursor::new(recipient).name();
-            let outer = std::mem::replace(&mut cursor.closes, CLOSES);
-            let arguments = named::arguments(cursor);
-            cursor.closes = outer;
-            cursor.space();
-            cursor.eat_any(CLOSES);
-            return Some(vec![tools.call(name, arguments, start..cursor.at)]);
-        }
-        let is_thought = header.is_some_and(|header| header.trim_start().starts_with("analysis"));
-        let end = if is_thought { cursor.find("<|end|>") } else { None };
-        let Some(end) = end else {
-            cursor.at = start;
-            return None;
-        };
-        cursor.at = end + "<|end|>".len();
-        cursor.space();
-        cursor.eat("<|start|>assistant");
-        cursor.space();
-        cursor.eat("<|channel|>");
-    }
-}
-
-/// Parses, after `commentary to=`, `functions.get_weather json{…}`: a message whose special tokens were removed.
+/// Parses, after `to=` of a header without tokens, `functions.get_weather json{…}`. The channel may
+/// follow the recipient.
 pub(super) fn without_tokens(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let name = cursor.name();
     cursor.space();
-    cursor.eat_any(&["json", "code"]);
-    cursor.space();
+    while cursor.eat_any(&["commentary", "analysis", "json", "code"]) {
+        cursor.space();
+    }
     if cursor.peek() != Some(b'{') || tools.resolve(name).is_none() {
         cursor.at = start;
         return None;
@@ -52,14 +23,34 @@ pub(super) fn without_tokens(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<V
     Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
-/// Moves past `<|message|>` and returns the header before it.
-fn header<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
-    let rest = cursor.rest();
-    let mut length = rest.len().min(256);
-    while !rest.is_char_boundary(length) {
-        length -= 1;
+/// Parses thoughts that are glued to the name of their channel, at the start of the answer, and the
+/// calls behind them: `analysisI need the time.assistantcommentary to=functions.now json{}`.
+pub(super) fn leaked(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Framed> {
+    let start = cursor.at;
+    if !is_leaked(cursor.rest()) || !cursor.text[..start].trim().is_empty() {
+        return None;
     }
-    let end = rest[..length].find("<|message|>")?;
-    cursor.at += end + "<|message|>".len();
-    Some(rest[..end].trim_start_matches("<|channel|>"))
+    let mut framed = Framed::default();
+    while let Some(at) = cursor.find("assistant") {
+        cursor.at = at;
+        match super::read(cursor, tools) {
+            Some(calls) => framed.sites.extend(calls),
+            None if cursor.eat("assistantfinal") && !framed.sites.is_empty() => {
+                framed.add_words(cursor.text, cursor.at..cursor.text.len());
+                cursor.at = cursor.text.len();
+            }
+            None => cursor.at = at + "assistant".len(),
+        }
+    }
+    if framed.sites.is_empty() {
+        cursor.at = start;
+        return None;
+    }
+    Some(framed)
+}
+
+/// Returns `true` for the name of the channel for thoughts with the first word glued to it.
+pub(crate) fn is_leaked(text: &str) -> bool {
+    text.strip_prefix("analysis")
+        .is_some_and(|thought| thought.starts_with(|char: char| char.is_ascii_uppercase()))
 }

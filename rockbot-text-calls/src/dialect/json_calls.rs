@@ -3,6 +3,7 @@
 use crate::call_object::marked;
 use crate::cursor::Cursor;
 use crate::tools::{CallSite, Tools};
+use crate::unmarked;
 
 /// Parses an object, or a list of objects.
 pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
@@ -82,4 +83,31 @@ pub(super) fn inkling(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<Call
     }
     cursor.eat("<|end_message|>");
     entries
+}
+
+/// Parses, after `<|message_sep|>`, the message of a call (GigaChat 3).
+pub(super) fn separated(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    cursor.space();
+    if cursor.rest().starts_with("function call") {
+        super::read(cursor, tools)
+    } else {
+        None
+    }
+}
+
+/// Parses `function call{…}`, whose tokens servers may have removed (GigaChat 3). Only a known tool
+/// counts.
+pub(crate) fn bare_gigachat(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    let mut calls = if cursor.eat("function call") {
+        cursor.space();
+        unmarked::json(cursor, tools)
+    } else {
+        None
+    };
+    match calls.as_mut().and_then(|calls| calls.first_mut()) {
+        Some(first) => first.span.start = start,
+        None => cursor.at = start,
+    }
+    calls
 }

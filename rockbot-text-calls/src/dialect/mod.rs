@@ -3,18 +3,24 @@
 //! The forms were taken from the chat templates of the models and from the documentation of the servers that
 //! read them (vLLM's and llama.cpp's pages on tool calling); each row names whose form it is.
 
+mod framed;
 mod harmony;
 mod json_calls;
 mod keyed;
 mod lines;
+mod messages;
 mod minimax;
 mod named;
 mod parameters;
 mod python;
+mod sections;
 
 use crate::cursor::Cursor;
 use crate::tools::{CallSite, Tools};
 
+pub(super) use framed::read as framed;
+pub(super) use harmony::is_leaked;
+pub(super) use json_calls::bare_gigachat;
 pub(super) use lines::{decorated, name_line};
 pub(super) use named::bare_gemma;
 pub(super) use python::{bare_call, known_list};
@@ -140,18 +146,16 @@ const WRAPPED: &[Dialect] = &[
         &["<|tool_call_end|>"],
         &[PYTHON, JSON, python::fenced],
     ),
-    // Gemma 4 and FunctionGemma.
+    // Gemma 4 and FunctionGemma; and a token of the former that was broken into pieces.
     dialect("<|tool_call>", &["<tool_call|>"], &[named::gemma]),
     dialect("<start_function_call>", &["<end_function_call>"], &[named::gemma]),
+    dialect("<call>", &["</call>"], &[named::known_gemma]),
     // Apertus.
     dialect("<|tools_prefix|>", &["<|tools_suffix|>"], &[JSON]),
-    // GigaChat 3 and 3.5.
-    dialect(
-        "<|message_sep|>\n\nfunction call<|role_sep|>",
-        &["<|message_sep|>"],
-        &[JSON],
-    ),
+    // GigaChat 3, 3.1 and 3.5.
+    prefix("<|message_sep|>", &[json_calls::separated]),
     dialect("function call<|role_sep|>", &["<|message_sep|>"], &[JSON]),
+    dialect("<|function_call|>", &["<|/function_call|>", "<|message_sep|>"], &[JSON]),
     dialect("<｜GCML｜tool_calls>", &["</｜GCML｜tool_calls>"], &[PARAMETERS]),
     // Functionary 2.
     prefix("<|from|>assistant\n<|recipient|>", &[lines::recipient]),
@@ -179,7 +183,7 @@ const WRAPPED: &[Dialect] = &[
         &[PARAMETERS],
     ),
     dialect("<｜DSML｜tool_calls>", &["</｜DSML｜tool_calls>"], &[PARAMETERS]),
-    // Kimi K2, and K3 with its own markup.
+    // Kimi K2.
     dialect(
         "<|tool_calls_section_begin|>",
         &["<|tool_calls_section_end|>"],
@@ -190,11 +194,13 @@ const WRAPPED: &[Dialect] = &[
         &["<|tool_call_section_end|>"],
         &[named::kimi],
     ),
-    dialect("<|open|>tools<|sep|>", &["<|close|>tools<|sep|>"], &[PARAMETERS]),
-    // gpt-oss.
-    prefix("<|channel|>", &[harmony::read]),
-    prefix("<|start|>assistant", &[harmony::read]),
+    // gpt-oss without its special tokens; with them it is read by `messages`, and Kimi K3 by `sections`.
     prefix("commentary to=", &[harmony::without_tokens]),
+    prefix("analysis to=", &[harmony::without_tokens]),
+    prefix("to=functions.", &[harmony::without_tokens]),
+    prefix("assistant to=functions.", &[harmony::without_tokens]),
+    prefix("assistantcommentary to=", &[harmony::without_tokens]),
+    prefix("assistantanalysis to=", &[harmony::without_tokens]),
     // Gemma 2 and 3, as Google's page on function calling prompts them; Gemini.
     dialect("```tool_code\n", &["```"], &[PYTHON, JSON]),
     dialect("```tool_call\n", &["```"], &[JSON, PYTHON, TAGGED]),
@@ -222,7 +228,6 @@ const BARE: &[Dialect] = &[
         &[parameters::step3, named::deepseek],
     ),
     dialect("<｜DSML｜invoke name=", &["</｜DSML｜function_calls>"], &[PARAMETERS]),
-    dialect("<|open|>call tool=", &["<|close|>tools<|sep|>"], &[PARAMETERS]),
     dialect("<｜tool▁call▁begin｜>", &["<｜tool▁calls▁end｜>"], &[named::deepseek]),
     dialect("<|tool_call_begin|>", &["<|tool_calls_section_end|>"], &[named::kimi]),
 ];
@@ -230,8 +235,12 @@ const BARE: &[Dialect] = &[
 /// Opening tokens that people do not type: the model's tokenizer has each of them as one token.
 const SPECIAL: [&str; 5] = ["<|", "<｜", "[TOOL_CALLS]", "]<]minimax", ">>>"];
 
-/// Opening tokens of calls that count even inside of thoughts, where Kimi and DeepSeek write them.
-pub(super) const IN_THOUGHTS: [&str; 6] = [
+/// Opening token of a call of Kimi's without its section, which counts even inside of thoughts.
+pub(super) const CALL_IN_THOUGHTS: &str = "<|tool_call_begin|>";
+
+/// Opening tokens of sections of calls that count even inside of thoughts, where Kimi and DeepSeek
+/// write them.
+pub(super) const SECTIONS_IN_THOUGHTS: [&str; 6] = [
     "<|tool_calls_section_begin|>",
     "<|tool_call_section_begin|>",
     "<｜tool▁calls▁begin｜>",
@@ -247,7 +256,8 @@ pub(super) fn is_special(text: &str) -> bool {
 
 /// Returns the opening tokens of all forms with a marker.
 pub(super) fn openers() -> impl Iterator<Item = &'static str> {
-    WRAPPED.iter().chain(BARE).map(|dialect| dialect.opens)
+    let rows = WRAPPED.iter().chain(BARE).map(|dialect| dialect.opens);
+    rows.chain(framed::OPENERS)
 }
 
 /// Parses the calls that begin at the cursor, if any.

@@ -2,7 +2,7 @@
 
 use crate::answer::MalformedKind;
 use crate::call_object::of_text;
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, starts_with};
 use crate::json::{Style, decoded};
 use crate::tools::{CallSite, Tools};
 
@@ -159,6 +159,15 @@ pub(super) fn plamo(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSi
 
 /// Parses [`gemma`]'s form without a wrapper, whose tokens servers may have removed. Only a known tool counts.
 pub(crate) fn bare_gemma(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    if starts_with(cursor.rest(), "call:") {
+        known_gemma(cursor, tools)
+    } else {
+        None
+    }
+}
+
+/// Parses [`gemma`]'s form if it calls a known tool.
+pub(super) fn known_gemma(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let entries = gemma(cursor, tools).filter(|entries| entries.iter().all(|entry| entry.call.is_ok()));
     if entries.is_none() {
@@ -167,14 +176,14 @@ pub(crate) fn bare_gemma(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<C
     entries
 }
 
-/// Parses `call:get_weather{city:<|"|>Paris<|"|>}`, with other quotes in FunctionGemma.
+/// Parses `call:get_weather{city:<|"|>Paris<|"|>}`, with other quotes in FunctionGemma. The word may
+/// be missing, or stand behind a second colon.
 pub(super) fn gemma(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
-    if !cursor.eat("call:") {
-        return None;
-    }
+    cursor.eat(":");
+    cursor.eat("call:");
     let name = cursor.name();
-    if cursor.peek() != Some(b'{') {
+    if name.is_empty() || cursor.peek() != Some(b'{') {
         cursor.at = start;
         return None;
     }

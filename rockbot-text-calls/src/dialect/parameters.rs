@@ -6,70 +6,50 @@ use crate::cursor::Cursor;
 use crate::json::push_string;
 use crate::tools::{CallSite, Tools};
 
-/// The tags of one kind of markup. Further attributes may stand between a name and `end`.
+/// The tags of one kind of markup. Further attributes may stand between a name and the end of a
+/// tag.
 struct Markup {
     open: &'static str,
     argument: &'static str,
-    end: &'static str,
     argument_close: &'static str,
     close: &'static [&'static str],
 }
 
-const MARKUPS: [Markup; 9] = [
+const MARKUPS: [Markup; 8] = [
     // `<function=get_weather><parameter=city>Paris</parameter></function>`
-    Markup {
-        open: "<function=",
-        argument: "<parameter=",
-        end: ">",
-        argument_close: "</parameter>",
-        close: &["</function>"],
-    },
+    markup("<function=", "<parameter=", "</parameter>", &["</function>"]),
     // `<invoke name="get_weather"><parameter name="city">Paris</parameter></invoke>`
-    Markup {
-        open: "<invoke name=",
-        argument: "<parameter name=",
-        end: ">",
-        argument_close: "</parameter>",
-        close: &["</invoke>"],
-    },
-    Markup {
-        open: "<｜DSML｜invoke name=",
-        argument: "<｜DSML｜parameter name=",
-        end: ">",
-        argument_close: "</｜DSML｜parameter>",
-        close: &["</｜DSML｜invoke>"],
-    },
+    markup("<invoke name=", "<parameter name=", "</parameter>", &["</invoke>"]),
+    markup(
+        "<｜DSML｜invoke name=",
+        "<｜DSML｜parameter name=",
+        "</｜DSML｜parameter>",
+        &["</｜DSML｜invoke>"],
+    ),
     // The same under other names: MiniCPM 5, Step 3, Muse, GigaChat 3.5.
-    named("<function name=", "<param name=", "</param>", &["</function>"]),
-    named("<function name=", "<parameter name=", "</parameter>", &["</function>"]),
-    named(
+    markup("<function name=", "<param name=", "</param>", &["</function>"]),
+    markup("<function name=", "<parameter name=", "</parameter>", &["</function>"]),
+    markup(
         "<steptml:invoke name=",
         "<steptml:parameter name=",
         "</steptml:parameter>",
         &["</steptml:invoke>"],
     ),
-    named(
+    markup(
         "<atem:invoke name=",
         "<atem:parameter name=",
         "</atem:parameter>",
         &["</atem:invoke>"],
     ),
-    named(
+    markup(
         "<｜GCML｜invoke name=",
         "<｜GCML｜parameter name=",
         "</｜GCML｜parameter>",
         &["</｜GCML｜invoke>"],
     ),
-    Markup {
-        open: "<|open|>call tool=",
-        argument: "<|open|>argument key=",
-        end: "<|sep|>",
-        argument_close: "<|close|>argument<|sep|>",
-        close: &["<|close|>call<|sep|>"],
-    },
 ];
 
-const fn named(
+const fn markup(
     open: &'static str,
     argument: &'static str,
     argument_close: &'static str,
@@ -78,7 +58,6 @@ const fn named(
     Markup {
         open,
         argument,
-        end: ">",
         argument_close,
         close,
     }
@@ -99,7 +78,7 @@ fn read_as(cursor: &mut Cursor<'_>, tools: &Tools, markup: &Markup) -> Option<Ca
     if !cursor.eat(markup.open) {
         return None;
     }
-    let (name, _) = tag(cursor, markup)?;
+    let (name, _) = tag(cursor)?;
     cursor.space();
     let outer = std::mem::replace(&mut cursor.closes, markup.close);
     let is_object = cursor.peek() == Some(b'{');
@@ -121,21 +100,16 @@ fn read_as(cursor: &mut Cursor<'_>, tools: &Tools, markup: &Markup) -> Option<Ca
 }
 
 /// Parses a tag and returns the name in it and its other attributes.
-fn tag<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> Option<(&'a str, &'a str)> {
+fn tag<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a str, &'a str)> {
     let quoted = cursor.eat_any(&["\"", "'"]);
     let name = cursor.name();
     if quoted && !cursor.eat_any(&["\"", "'"]) || name.is_empty() {
         return None;
     }
-    let rest = cursor.rest();
-    let length = rest
-        .bytes()
-        .take(80)
-        .take_while(|byte| !matches!(byte, b'\n' | b'>'))
-        .count();
-    let end = rest.get(..length + markup.end.len())?.find(markup.end)?;
-    cursor.at += end + markup.end.len();
-    Some((name, &rest[..end]))
+    let rest = cursor.head(80);
+    let attributes = &rest[..rest.find(['\n', '>'])?];
+    cursor.at += attributes.len();
+    cursor.eat(">").then_some((name, attributes))
 }
 
 /// Returns the arguments of a call that was cut, if it has none yet.
@@ -153,7 +127,7 @@ fn arguments(cursor: &mut Cursor<'_>, tools: &Tools, markup: &Markup, tool: &str
         cursor
             .spend(markup.argument.len())
             .map_err(|_| MalformedKind::BrokenJson)?;
-        let (key, attributes) = tag(cursor, markup).ok_or(MalformedKind::BrokenJson)?;
+        let (key, attributes) = tag(cursor).ok_or(MalformedKind::BrokenJson)?;
         let value = value(cursor, markup).ok_or(MalformedKind::BrokenJson)?;
         push_key(key, &mut out);
         tools.argument(tool, key, value, says_text(attributes), &mut out);
@@ -225,7 +199,7 @@ fn character_data<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     Some(&text[from..end])
 }
 
-/// Returns the type that the tag itself declares: `string="true"` (DeepSeek) or `type="string"` (Kimi K3).
+/// Returns the type that the tag itself declares: `string="true"` (DeepSeek) or `type="string"`.
 fn says_text(attributes: &str) -> Option<bool> {
     let attributes = attributes.trim();
     match attributes {

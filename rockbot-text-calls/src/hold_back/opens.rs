@@ -16,11 +16,13 @@ pub(super) fn in_thought(text: &str, close: &str) -> Opens {
     if text.starts_with(close) {
         return Opens::No;
     }
-    if dialect::IN_THOUGHTS.iter().any(|token| text.starts_with(token)) {
+    let mut tokens = dialect::SECTIONS_IN_THOUGHTS
+        .into_iter()
+        .chain([dialect::CALL_IN_THOUGHTS]);
+    if tokens.clone().any(|token| text.starts_with(token)) {
         return Opens::Yes;
     }
-    let mut tokens = dialect::IN_THOUGHTS.iter().copied().chain([close]);
-    Opens::unclear_if(tokens.any(|token| is_beginning(text, token)))
+    Opens::unclear_if(is_beginning(text, close) || tokens.any(|token| is_beginning(text, token)))
 }
 
 /// Decides in the middle of a line.
@@ -45,6 +47,9 @@ pub(super) fn at_line_start(text: &str, alone: bool, tools: &Tools) -> Opens {
         .or_else(|| decorated(text))
         .or_else(|| named(inner, alone, tools))
         .or_else(|| bare_gemma(inner))
+        .or_else(|| bare_gigachat(inner))
+        .or_else(|| recipient(inner))
+        .or_else(|| leaked(inner, alone))
 }
 
 /// Decides for a fence, which may hold calls only. `alone` if nothing but reasoning stands before it.
@@ -112,6 +117,43 @@ fn bare_gemma(text: &str) -> Opens {
     }
 }
 
+/// Decides whether `function call` and an object begin here.
+fn bare_gigachat(text: &str) -> Opens {
+    const CALL: &str = "function call";
+    let Some(behind) = text.strip_prefix(CALL) else {
+        return Opens::unclear_if(is_beginning(text, CALL));
+    };
+    match behind.trim_start() {
+        "" => Opens::Unclear,
+        behind if behind.starts_with('{') => Opens::Yes,
+        _ => Opens::No,
+    }
+}
+
+/// Decides whether the header of a message begins here, at its recipient: the prompt may hold the
+/// rest.
+fn recipient(text: &str) -> Opens {
+    const TO: &str = "to=";
+    if !text.starts_with(TO) {
+        return Opens::unclear_if(is_beginning(text, TO));
+    }
+    let behind = &text[TO.len() + name_at(&text[TO.len()..]).len()..];
+    if behind.starts_with("<|") {
+        Opens::Yes
+    } else {
+        Opens::unclear_if(is_beginning(behind, "<|"))
+    }
+}
+
+/// Decides whether the thoughts of gpt-oss begin here, without special tokens.
+fn leaked(text: &str, alone: bool) -> Opens {
+    if alone && dialect::is_leaked(text) {
+        Opens::Yes
+    } else {
+        Opens::unclear_if(alone && "analysis".starts_with(text))
+    }
+}
+
 /// Decides whether the line may be the name of a tool, or a Python call: in a list, or as the whole answer.
 fn named(text: &str, alone: bool, tools: &Tools) -> Opens {
     let listed = text.strip_prefix('[').map(str::trim_start);
@@ -150,12 +192,17 @@ fn is_beginning(text: &str, opener: &str) -> bool {
     text.len() < opener.len() && starts_with(opener, text)
 }
 
-/// Returns `true` if `text` can follow a name: the parenthesis of a call, the end of the turn, or a line end and an
-/// object.
+/// Returns `true` if a result that the model imagines begins here, or may begin.
+fn may_be_result(text: &str) -> bool {
+    hallucination::openers().any(|opener| starts_with(text, opener) || is_beginning(text, opener))
+}
+
+/// Returns `true` if `text` can follow a name: the parenthesis of a call, the end of the turn, a line
+/// end and an object, or an imagined result.
 fn could_follow(text: &str, python: bool, object: bool) -> bool {
     match text.trim_start() {
         "" => true,
         rest if rest.starts_with('{') => object && text.contains('\n'),
-        rest => python && (text.starts_with('(') || rest.starts_with('<')),
+        rest => python && (text.starts_with('(') || rest.starts_with('<') || may_be_result(rest)),
     }
 }

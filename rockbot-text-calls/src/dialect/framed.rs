@@ -1,0 +1,39 @@
+//! Answers that come in messages or sections, with words, thoughts and calls in parts of their own.
+
+use std::ops::Range;
+
+use super::{harmony, messages, sections};
+use crate::cursor::Cursor;
+use crate::tools::{CallSite, Tools};
+
+/// Tokens with which a message or a section begins or ends.
+pub(super) const OPENERS: [&str; 4] = ["<|channel|>", "<|start|>", "<|open|>", "<|close|>"];
+
+/// The parts of an answer, or of the end of one.
+#[derive(Debug, Default)]
+pub(crate) struct Framed {
+    /// The calls in order, malformed ones included. Empty for an answer in words.
+    pub(crate) sites: Vec<CallSite>,
+    /// Byte ranges of the words for a person, in order. Headers and thoughts are around them.
+    pub(crate) words: Vec<Range<usize>>,
+    /// Byte offset up to which nothing but these sites can be a call: that behind the thoughts.
+    pub(crate) settled: usize,
+}
+
+impl Framed {
+    /// Adds words, without the white space around them.
+    pub(super) fn add_words(&mut self, text: &str, range: Range<usize>) {
+        let words = &text[range.clone()];
+        let start = range.start + words.len() - words.trim_start().len();
+        let end = start + words.trim().len();
+        self.words.extend((start < end).then_some(start..end));
+    }
+}
+
+/// Parses the messages or sections that begin at the cursor. Returns `None`, with the cursor where it
+/// was, when none begin here.
+pub(crate) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Framed> {
+    messages::read(cursor, tools)
+        .or_else(|| sections::read(cursor, tools))
+        .or_else(|| harmony::leaked(cursor, tools))
+}

@@ -65,7 +65,7 @@ impl<C: ChatClient> TextCallingClient<C> {
         let inner =
             ChatCall::new(request.clone(), call.cx.clone()).with_deltas(filtered.as_ref().map(FilteredDeltas::sink));
         let response = self.client.chat(inner).await?;
-        // The end of a truncated text looks like a forgotten bracket, so a call could be repaired into a wrong one.
+        // Where a text was cut between two calls, or within the words before one, it does not show.
         let answer = match response.finish.allows_calls() {
             true => parser.parse(&response.text),
             false => TextAnswer::of_text(response.text.clone()),

@@ -172,6 +172,13 @@ impl Arguments {
         } else if !question.is_empty() {
             arguments.question = Some(question.join(" "));
         }
+        if arguments
+            .question
+            .as_deref()
+            .is_some_and(|question| question.trim().is_empty())
+        {
+            return Err("the question is empty: write one, or give none to talk line by line".to_owned());
+        }
         if arguments.asking.is_for_one() && arguments.question.is_none() {
             return Err("`--message-id` is the id of one question: give the question, too".to_owned());
         }

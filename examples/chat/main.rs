@@ -26,6 +26,8 @@ mod service_bus;
 mod terminal;
 mod tools;
 mod trace;
+#[path = "../full_agent/words.rs"]
+mod words;
 #[path = "../full_agent/world.rs"]
 mod world;
 
@@ -59,7 +61,7 @@ const DATA_FOLDER: &str = "data/chat";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let arguments = match Arguments::parse(std::env::args().skip(1)) {
+    let arguments = match words::words().and_then(Arguments::parse) {
         Ok(arguments) if arguments.help => {
             terminal::print(&format!("{HELP}\n"));
             return ExitCode::SUCCESS;

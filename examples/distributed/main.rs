@@ -14,6 +14,8 @@ mod calculator;
 mod log;
 mod network;
 mod processes;
+#[path = "../full_agent/words.rs"]
+mod words;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -34,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ended = match Arguments::parse(std::env::args().skip(1)) {
+    let ended = match words::words().and_then(Arguments::parse) {
         Ok(arguments) if arguments.help => print(HELP),
         Ok(arguments) => run(arguments).await,
         Err(problem) => Err(problem.into()),

@@ -12,6 +12,8 @@ pub(crate) mod report;
 pub(crate) mod task;
 pub(crate) mod tasks;
 pub(crate) mod trial;
+#[path = "../full_agent/words.rs"]
+mod words;
 pub(crate) mod world;
 
 use std::io::{self, Write};
@@ -26,7 +28,7 @@ use rockbot::prelude::*;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ran = match Arguments::parse(std::env::args().skip(1)) {
+    let ran = match words::words().and_then(Arguments::parse) {
         Ok(arguments) => run(&arguments).await,
         Err(problem) => Err(problem.into()),
     };

@@ -101,6 +101,13 @@ impl Arguments {
                 other => return Err(format!("there is no argument `{other}`; see --help")),
             }
         }
+        if arguments
+            .ask
+            .as_deref()
+            .is_some_and(|question| question.trim().is_empty())
+        {
+            return Err("the question of `--ask` is empty: write one".to_owned());
+        }
         Ok(arguments)
     }
 }

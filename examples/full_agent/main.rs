@@ -25,6 +25,7 @@ mod service_bus;
 mod status;
 mod telemetry;
 mod terminal;
+mod words;
 mod world;
 
 use std::process::ExitCode;
@@ -59,7 +60,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ended = match Arguments::parse(std::env::args().skip(1)) {
+    let ended = match words::words().and_then(Arguments::parse) {
         Ok(arguments) if arguments.help => terminal::print(HELP),
         Ok(arguments) => run(arguments).await,
         Err(problem) => Err(problem.into()),

@@ -13,6 +13,8 @@ mod jokes;
 mod log;
 #[path = "../full_agent/service_bus.rs"]
 mod service_bus;
+#[path = "../full_agent/words.rs"]
+mod words;
 
 use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
@@ -32,7 +34,7 @@ const TOOL: &str = include_str!("tell-joke.json");
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ended = match Arguments::parse(std::env::args().skip(1)) {
+    let ended = match words::words().and_then(Arguments::parse) {
         Ok(arguments) if arguments.help => print(HELP),
         Ok(arguments) => run(&arguments).await,
         Err(problem) => Err(problem.into()),

@@ -12,6 +12,8 @@ mod broker;
 mod log;
 #[path = "../mcp_server/notes.rs"]
 mod notes;
+#[path = "../full_agent/words.rs"]
+mod words;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -29,7 +31,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ended = match Arguments::parse(std::env::args().skip(1)) {
+    let ended = match words::words().and_then(Arguments::parse) {
         Ok(arguments) if arguments.help => print(HELP),
         Ok(arguments) => run(arguments).await,
         Err(problem) => Err(problem.into()),

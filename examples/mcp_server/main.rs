@@ -7,6 +7,8 @@ mod arguments;
 #[path = "../chat/log.rs"]
 mod log;
 mod notes;
+#[path = "../full_agent/words.rs"]
+mod words;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -19,7 +21,7 @@ use rockbot::prelude::*;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ended = match Arguments::parse(std::env::args().skip(1)) {
+    let ended = match words::words().and_then(Arguments::parse) {
         Ok(arguments) if arguments.help => print(HELP),
         Ok(arguments) => run(arguments).await,
         Err(problem) => Err(problem.into()),

@@ -55,25 +55,25 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(why: WaitReason, left_ms: Option<u64>, expected: &str) {
+    fn check(why: &WaitReason, left_ms: Option<u64>, expected: &str) {
         assert_eq!(why.in_words(left_ms.map(Duration::from_millis)), expected);
     }
 
     #[test]
     fn a_wait_is_told_with_its_reason_and_the_time_left() {
         check(
-            WaitReason::ModelBusy,
+            &WaitReason::ModelBusy,
             Some(29_001),
             "the model is busy: asking again in 30 s",
         );
         check(
-            WaitReason::ModelFailed,
+            &WaitReason::ModelFailed,
             Some(1_000),
             "a request to the model failed: asking again in 1 s",
         );
-        check(WaitReason::Permit, None, "other calls of the model go first");
+        check(&WaitReason::Permit, None, "other calls of the model go first");
         check(
-            WaitReason::Servers(vec!["git".into(), "mail".into()]),
+            &WaitReason::Servers(vec!["git".into(), "mail".into()]),
             Some(10_000),
             "tool servers are still connecting (git, mail): waiting at most 10 s",
         );

@@ -35,8 +35,10 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), BoxError> {
-    let mut words = std::env::args().skip(1);
-    let file: Option<PathBuf> = match (words.next().as_deref(), words.next()) {
+    // The system gives any bytes; `std::env::args` panics where they are no text.
+    let mut words = std::env::args_os().skip(1);
+    let option = words.next().map(|word| word.to_string_lossy().into_owned());
+    let file: Option<PathBuf> = match (option.as_deref(), words.next()) {
         (None, _) => None,
         (Some("--help" | "-h"), _) => return Ok(writeln!(std::io::stdout(), "{HELP}")?),
         (Some("--config"), Some(file)) => Some(file.into()),

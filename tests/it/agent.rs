@@ -752,3 +752,22 @@ async fn the_first_agent_of_the_readme_works_without_a_key() {
     let answer = host.agent().ask("me", "Add 19 and 23.").await.unwrap();
     assert!(answer.text.ends_with("\n42"), "{answer}");
 }
+
+#[tokio::test]
+async fn an_id_that_is_too_long_is_refused_in_words() {
+    let model = ScriptedModel::new();
+    let host = host_of(&model).build().unwrap();
+    let long = "x".repeat(100_000);
+    let request = |session: &str, id: &str| TurnRequest::new(session, id, "hi");
+    for (what, request) in [
+        ("session", request(&long, "m")),
+        ("principal", request("s", "m").with_principal(Principal::from(&*long))),
+        ("source", request("s", "m").with_source(&*long)),
+        ("id", request("s", &long)),
+    ] {
+        let error = host.agent().run(request).await.unwrap_err();
+        let expected = format!("the {what} of the message has 100000 bytes: use one of at most 1024 bytes");
+        assert_eq!((error.to_string(), error.retry_helps()), (expected, false));
+    }
+    assert_eq!(model.requests().len(), 0);
+}

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::{FutureExt, StreamExt};
 use rockbot_core::BoxError;
 use rockbot_core::chat::MicroUsd;
 use rockbot_core::messaging::MessageContext;
@@ -14,7 +15,7 @@ use rockbot_host::bus::InProcessBus;
 use rockbot_host::tool::ToolLimits;
 use rockbot_host::turn::HookLimits;
 use rockbot_host::{
-    AgentHost, AgentHostBuilder, BacklogLimits, ContextBudget, MessageOptions, StartError, TurnPolicies,
+    AgentHost, AgentHostBuilder, BacklogLimits, ContextBudget, HostState, MessageOptions, StartError, TurnPolicies,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -174,6 +175,37 @@ async fn limits_of_zero_are_reported() {
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().build().unwrap()
+}
+
+/// Asks in every way, and stops the host.
+async fn check_that_nothing_runs(host: AgentHost, expected: &str) {
+    let agent = host.agent();
+    assert_eq!(agent.ask("s", "Hi!").await.map(drop).unwrap_err().to_string(), expected);
+    let reports: Vec<_> = agent.stream("s", "Hi!").collect().await;
+    let reports: Vec<_> = reports
+        .into_iter()
+        .map(|report| report.unwrap_err().to_string())
+        .collect();
+    assert_eq!(reports, [expected]);
+    assert_eq!(host.resume().await.unwrap_err().to_string(), expected);
+    assert_eq!(host.start().await.unwrap_err().to_string(), expected);
+    host.shutdown(Duration::from_secs(1)).await;
+    assert_eq!(host.state(), HostState::Stopped);
+}
+
+#[test]
+fn a_turn_outside_a_runtime_is_an_error() {
+    let expected = "there is no tokio runtime here: call this within one, such as in a function with `#[tokio::main]`";
+    let host = host().build().unwrap();
+    let checked = check_that_nothing_runs(host, expected).now_or_never();
+    assert!(checked.is_some(), "nothing is waited for");
+}
+
+#[test]
+fn a_turn_on_a_runtime_without_timers_is_an_error() {
+    let expected = "the tokio runtime has no timers: call `enable_all()` or `enable_time()` on its builder";
+    let host = host().build().unwrap();
+    runtime().block_on(check_that_nothing_runs(host, expected));
 }
 
 #[test]

@@ -108,6 +108,55 @@ async fn every_example_runs_in_an_empty_folder() {
     }
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn an_argument_that_is_no_text_is_an_error_in_words() {
+    use std::os::unix::ffi::OsStrExt;
+
+    for name in ["chat", "full_agent", "distributed", "joke_service", "evaluate"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut program = example(name, &[], folder.path());
+        program.arg(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+        let output = timeout(PATIENCE, program.output()).await.unwrap().unwrap();
+        let expected = "error: the argument \"caf\\xE9\" is not valid UTF-8\n";
+        assert_eq!(
+            (output.status.code(), &*text(&output.stderr)),
+            (Some(1), expected),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_empty_question_is_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, arguments, problem) in [
+        (
+            "chat",
+            &[" "][..],
+            "the question is empty: write one, or give none to talk line by line",
+        ),
+        (
+            "chat",
+            &["", ""],
+            "the question is empty: write one, or give none to talk line by line",
+        ),
+        (
+            "full_agent",
+            &["--ask", ""],
+            "the question of `--ask` is empty: write one",
+        ),
+    ] {
+        let output = run(name, arguments, folder.path()).await;
+        let expected = format!("error: {problem}\n");
+        assert_eq!(
+            (output.status.code(), text(&output.stderr)),
+            (Some(1), expected),
+            "{name}"
+        );
+    }
+}
+
 /// A file takes the place of the data folder, which stops the superuser, too.
 #[tokio::test]
 async fn an_unusable_data_folder_is_one_line_and_no_success() {

@@ -58,7 +58,6 @@ async fn save(host: &AgentHost, model: &ScriptedModel, content: &str) -> String 
 #[tokio::test]
 async fn a_fact_is_saved_found_corrected_forgotten_and_brought_back_across_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    // A model keeps its requests, and these the tools: so each host has its own.
     let open = |model: &ScriptedModel| host(model).data_dir(folder.path()).build().unwrap();
     let model = ScriptedModel::new();
     let first = open(&model);
@@ -67,9 +66,8 @@ async fn a_fact_is_saved_found_corrected_forgotten_and_brought_back_across_a_res
     let correction = json!({"id": saved, "content": "Ann drinks black tea."});
     call(&first, &model, "save_memory", correction).await;
     first.shutdown(Duration::from_secs(1)).await;
-    drop((first, model));
+    drop(first);
 
-    let model = ScriptedModel::new();
     let second = open(&model);
     let entry = format!("- [{saved}] (people/ann, remembered today): Ann drinks black tea.\n  Tags: tea, taste");
     let search = async |arguments| call(&second, &model, "search_memory", arguments).await;

@@ -1,13 +1,16 @@
 //! The restart of a host with a data folder: the turns and conversations that the next process finds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use rockbot::chat::ChatClient;
 use rockbot::testing::ScriptedModel;
 use rockbot_core::testing::mock_tool;
 use rockbot_host::AgentHost;
+use rockbot_memory::Memory;
 use serde_json::json;
 
-use crate::support::settle;
+use crate::support::{settle, transcript};
 
 #[tokio::test]
 async fn a_conversation_goes_on_after_a_restart() {
@@ -61,4 +64,61 @@ async fn a_turn_that_is_resumed_does_not_block_another_session() {
     assert_eq!(answer.text, "Hello.");
     let cut = tokio::time::timeout(Duration::ZERO, host.agent().outcome(&resumed.running[0])).await;
     assert!(cut.is_err(), "the resumed turn still runs");
+}
+
+/// The model of a test lives on, and with it the requests that it was sent and the tools in them.
+async fn check_that_it_remembers(is_started: bool, is_shut_down: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let model = ScriptedModel::new()
+        .calls("save_memory", json!({"content": "Ada likes green tea."}))
+        .says("Noted.")
+        .says("Green tea.");
+    let open = async || {
+        let host = AgentHost::builder("clerk")
+            .chat(model.clone())
+            .add(Memory::default())
+            .give::<dyn ChatClient>(Arc::new(ScriptedModel::new()))
+            .data_dir(folder.path())
+            .build()
+            .unwrap();
+        if is_started {
+            host.start().await.unwrap();
+        }
+        host
+    };
+    let host = open().await;
+    host.agent().ask("s", "I like green tea.").await.unwrap();
+    if is_shut_down {
+        host.shutdown(Duration::from_secs(5)).await;
+    }
+    drop(host);
+    if is_started && !is_shut_down {
+        // The runtime drops the tasks of its subsystems.
+        settle().await;
+    }
+
+    let host = open().await;
+    assert_eq!(
+        host.agent().ask("t", "What do I like?").await.unwrap().text,
+        "Green tea."
+    );
+    let shown = transcript(model.requests().last().unwrap()).join("\n");
+    assert!(shown.contains("Ada likes green tea."), "{shown}");
+}
+
+#[tokio::test]
+async fn the_next_host_remembers_after_a_shutdown() {
+    check_that_it_remembers(false, true).await;
+    check_that_it_remembers(true, true).await;
+}
+
+#[tokio::test]
+async fn the_next_host_remembers_after_the_first_was_dropped() {
+    check_that_it_remembers(false, false).await;
+    check_that_it_remembers(true, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_host_remembers_on_a_runtime_with_threads() {
+    check_that_it_remembers(true, true).await;
 }

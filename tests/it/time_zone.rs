@@ -75,8 +75,7 @@ async fn the_user_is_where_they_said_from_the_next_message_on() {
     check_that_the_beginning_stays(&model);
     assert_eq!(time(&first, &model, "local").await, KOLKATA);
     assert_eq!(time(&first, &model, "Ann").await, UTC);
-    // A model keeps its requests, and these the tools and their stores.
-    drop((first, model));
+    drop(first);
 
     let model = ScriptedModel::new();
     let second = host(&model, folder.path());

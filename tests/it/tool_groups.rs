@@ -85,7 +85,7 @@ async fn a_group_stays_active_in_its_conversation_across_a_restart_and_in_no_oth
         "the same bytes, which are cached"
     );
     first.shutdown(Duration::from_secs(1)).await;
-    drop((first, requests, model));
+    drop(first);
 
     let model = ScriptedModel::new().says("hi").says("hi");
     let second = host(&model).data_dir(folder.path()).build().unwrap();

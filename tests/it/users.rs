@@ -294,7 +294,17 @@ async fn a_message_that_cannot_be_a_turn_is_refused_in_words() {
         .send(MessageEnvelope::of(&elsewhere).unwrap().with_reply_to("desk"))
         .await;
     sleep(LONG).await;
-    let replies = inbox.replies();
+    let long = UserMessage::new("s".repeat(100_000), "Hi!");
+    let long = MessageEnvelope::of(&long)
+        .unwrap()
+        .with_id("long")
+        .with_reply_to("desk");
+    inbox.send(long).await;
+    sleep(LONG).await;
+    let mut replies = inbox.replies();
+    let expected = "long: This message cannot be answered: the session of the message has 100000 bytes: use one of at most \
+                    1024 bytes.";
+    assert_eq!(replies.pop().unwrap().replace("nothing", "long"), expected);
     assert_eq!(
         replies[..2],
         [
@@ -307,7 +317,7 @@ async fn a_message_that_cannot_be_a_turn_is_refused_in_words() {
         "{replies:?}"
     );
     assert_eq!((replies.len(), model.requests().len()), (3, 1));
-    assert_eq!(dead_letters(&bus).await.len(), 2);
+    assert_eq!(dead_letters(&bus).await.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]

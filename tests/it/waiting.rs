@@ -1,4 +1,4 @@
-//! Waits of a turn that are nobody's work: the user reads why and until when, and may stop.
+//! Waits of a turn for a model: the user reads the reason and the end of each, and may stop.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -139,7 +139,9 @@ impl ScriptedModel {
         self
     }
 
-    /// Returns the requests so far, in order, calls beyond the script included.
+    /// Returns the requests so far, in order, calls beyond the script included. Their tools cannot
+    /// be called, so that the model keeps nothing of a host that is dropped: another host can open
+    /// the same data folder.
     pub fn requests(&self) -> Vec<Arc<ChatRequest>> {
         self.lock().requests.clone()
     }
@@ -187,7 +189,7 @@ impl ScriptedModel {
 
     fn next(&self, request: &Arc<ChatRequest>) -> Option<Step> {
         let mut script = self.lock();
-        script.requests.push(request.clone());
+        script.requests.push(recorded(request));
         let step = script.steps.pop_front();
         if step.is_none() {
             script.unexpected += 1;
@@ -237,6 +239,16 @@ async fn silence(call: &ChatCall) -> ChatError {
     }
     call.cx.cancellation().cancelled().await;
     ChatError::new(ChatErrorKind::Cancelled, "the call was cancelled")
+}
+
+/// Returns the request as it is kept: its tools show what the model saw, and keep neither the host
+/// nor the lock on its folder.
+fn recorded(request: &Arc<ChatRequest>) -> Arc<ChatRequest> {
+    if request.tools.is_empty() {
+        return request.clone();
+    }
+    let tools = request.tools.detached();
+    Arc::new(ChatRequest::clone(request).with_tools(tools))
 }
 
 /// Hands out the answer word by word, as a model would write it.

@@ -10,6 +10,7 @@ mod stream;
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use rockbot_core::content::Content;
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
 use rockbot_core::turn::{Approval, ApprovalRequest, OutputValidator, ProgressSink, TurnOutcome, TurnRequest};
@@ -23,7 +24,7 @@ pub use output::{OutputProgress, OutputStream};
 pub use request::AgentRequest;
 pub use stream::TurnStream;
 
-use crate::engine::{TurnCall, TurnError, TurnService};
+use crate::engine::{TurnCall, TurnError, TurnService, check_runtime};
 use stream::{ProgressQueue, ProgressWriter, SharedCall};
 
 /// A handle to the agent of a host. It is cheap to clone and can be used from any task.
@@ -118,9 +119,8 @@ impl Agent {
     /// Sends `content` in `session` and returns a stream of the turn's progress, up to its outcome. It is short for
     /// `agent.ask(session, content).stream()`.
     ///
-    /// # Panics
-    ///
-    /// Panics outside a tokio runtime: the turn is spawned at once, before the stream is polled.
+    /// The turn is spawned at once, before the stream is polled. Outside a tokio runtime the stream
+    /// has an error alone.
     ///
     /// # Examples
     ///
@@ -166,10 +166,6 @@ impl Agent {
     }
 
     /// Runs a turn as [`Agent::run`] does, and returns a stream of its progress, up to its outcome.
-    ///
-    /// # Panics
-    ///
-    /// Panics outside a tokio runtime, as [`Agent::stream`] does.
     pub fn stream_turn(&self, request: TurnRequest) -> TurnStream {
         self.stream_checked(request, Vec::new())
     }
@@ -187,8 +183,15 @@ impl Agent {
             };
             writer.end(ended);
         });
-        let running = engine.spawn(call.clone());
-        TurnStream::new(queue, call, AbortOnDropHandle::new(running))
+        let running = match check_runtime() {
+            Ok(()) => Some(AbortOnDropHandle::new(engine.spawn(call.clone()))),
+            Err(_) => {
+                // Where nothing can be spawned, the first poll ends the call with that error.
+                let _ = call.clone().now_or_never();
+                None
+            }
+        };
+        TurnStream::new(queue, call, running)
     }
 
     /// Creates a tool by which another agent gives tasks to this one. The description tells the calling model what this

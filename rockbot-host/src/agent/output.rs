@@ -45,9 +45,8 @@ where
     /// Sends the message and returns a stream of the turn's progress: the parts of the answer that the model has
     /// written so far, as JSON, and at last the value.
     ///
-    /// # Panics
-    ///
-    /// Panics outside a tokio runtime, as [`Agent::stream`](crate::Agent::stream) does.
+    /// Outside a tokio runtime the stream has an error alone, as that of
+    /// [`Agent::stream`](crate::Agent::stream).
     ///
     /// # Examples
     ///

@@ -108,9 +108,8 @@ impl AgentRequest {
 
     /// Sends the message and returns a stream of the turn's progress, up to its outcome.
     ///
-    /// # Panics
-    ///
-    /// Panics outside a tokio runtime: the turn is spawned at once, before the stream is polled.
+    /// The turn is spawned at once, before the stream is polled. Outside a tokio runtime the stream
+    /// has an error alone.
     ///
     /// # Examples
     ///

@@ -27,8 +27,8 @@ use crate::engine::TurnError;
 pub struct TurnStream {
     queue: Arc<ProgressQueue>,
     call: SharedCall,
-    /// The task that polls `call`.
-    _running: AbortOnDropHandle<()>,
+    /// The task that polls `call`; `None` if there is no runtime for one.
+    _running: Option<AbortOnDropHandle<()>>,
 }
 
 /// The call of a turn on behalf of the reader, shared by the task that polls it and the stream.
@@ -54,7 +54,7 @@ struct QueueState {
 pub(super) struct ProgressWriter(Arc<ProgressQueue>);
 
 impl TurnStream {
-    pub(super) fn new(queue: Arc<ProgressQueue>, call: SharedCall, running: AbortOnDropHandle<()>) -> Self {
+    pub(super) fn new(queue: Arc<ProgressQueue>, call: SharedCall, running: Option<AbortOnDropHandle<()>>) -> Self {
         Self {
             queue,
             call,

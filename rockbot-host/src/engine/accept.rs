@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rockbot_core::TurnId;
 use rockbot_core::chat::{ModelTier, OutputMode};
+use rockbot_core::files::MAX_ID_BYTES;
 use rockbot_core::support::DigestSet;
 use rockbot_core::turn::{Acceptance, BusyPolicy, RunBody, RunState, TurnOutcome, TurnRequest};
 use tokio::sync::{oneshot, watch};
@@ -14,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::claim::HeldClaim;
-use super::{LEASE, TurnCall, TurnEngine, TurnError, read_outcome};
+use super::{LEASE, TurnCall, TurnEngine, TurnError, check_runtime, read_outcome};
 use crate::behavior::ModelBehavior;
 use crate::driver::AnswerTool;
 use crate::live::{Admission, BacklogPermit, Busy, LiveTurn, TurnState};
@@ -36,6 +37,7 @@ impl TurnEngine {
         reports: Option<CancellationToken>,
         patience: Duration,
     ) -> Result<Arc<LiveTurn>, TurnError> {
+        check_runtime()?;
         if self.closing.is_cancelled() && !self.is_part_of_running(&call.request) {
             return Err(TurnError::Halted);
         }
@@ -289,11 +291,24 @@ impl Drop for AcceptanceGuard<'_> {
 
 /// Checks what no turn takes. Before the journal: a NaN cannot be read back from JSON, and a resume would lose it.
 pub(super) fn check(request: &TurnRequest) -> Result<(), TurnError> {
+    check_ids(request)?;
     if let Some(settings) = &request.model_settings {
         settings.check()?;
     }
     request.content.check_bounds()?;
     Ok(request.check_history()?)
+}
+
+/// Checks the lengths of ids, which name files and stand in each record.
+fn check_ids(request: &TurnRequest) -> Result<(), TurnError> {
+    let ids = [
+        ("session", request.session.as_str()),
+        ("principal", request.principal.as_str()),
+        ("source", &request.source),
+        ("id", request.message.as_str()),
+    ];
+    let too_long = ids.into_iter().find(|(_, id)| id.len() > MAX_ID_BYTES);
+    too_long.map_or(Ok(()), |(what, id)| Err(TurnError::IdTooLong { what, len: id.len() }))
 }
 
 fn has_media(request: &TurnRequest) -> bool {

@@ -9,7 +9,7 @@ use rockbot_core::{Principal, Timestamp, TurnId};
 use tokio::sync::oneshot;
 
 use super::claim::HeldClaim;
-use super::{TurnEngine, TurnError};
+use super::{TurnEngine, TurnError, check_runtime};
 use crate::driver::DriveStart;
 use crate::live::{LiveTurn, TurnState};
 use crate::turn::{Turn, TurnEvent, TurnStep, record};
@@ -80,6 +80,7 @@ impl TurnEngine {
         event: TurnEvent,
         applies: impl FnOnce(&Turn) -> bool + Send + 'static,
     ) -> Result<bool, TurnError> {
+        check_runtime()?;
         let (engine, id) = (self.clone(), id.clone());
         let (sender, applied) = oneshot::channel();
         self.spawn(async move {

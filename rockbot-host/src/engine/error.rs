@@ -4,11 +4,13 @@ use std::fmt;
 
 use rockbot_core::chat::{ChatError, ModelSettingsError};
 use rockbot_core::content::ContentError;
+use rockbot_core::files::MAX_ID_BYTES;
 use rockbot_core::layer::RateLimitExceeded;
 use rockbot_core::store::StoreError;
 use rockbot_core::turn::{GivenHistoryError, JournalError, TurnFailure, TurnOutcome, TurnStatus};
 use rockbot_core::{BoxError, CallId, TurnId};
 
+use super::runtime::RuntimeProblem;
 use crate::live::Busy;
 
 /// A message that was not answered.
@@ -39,6 +41,15 @@ pub enum TurnError {
     /// The message has too many parts, or one that is too large.
     #[error(transparent)]
     Content(#[from] ContentError),
+    /// An id of the message is longer than stores take.
+    #[error("the {what} of the message has {len} bytes: use one of at most {MAX_ID_BYTES} bytes")]
+    IdTooLong {
+        /// The id that is too long: the session, the principal, the source or the id of the
+        /// message.
+        what: &'static str,
+        /// Its length in bytes.
+        len: usize,
+    },
     /// The messages that the turn was to begin from cannot be sent to a model.
     #[error(transparent)]
     History(#[from] GivenHistoryError),
@@ -55,6 +66,12 @@ pub enum TurnError {
     /// The host is stopping. A turn that had begun resumes when it starts again.
     #[error("the host is stopping: send the message again when it runs")]
     Halted,
+    /// The agent was used outside a tokio runtime.
+    #[error("{}", RuntimeProblem::Missing)]
+    NoRuntime,
+    /// The tokio runtime was built without `enable_time` or `enable_all`.
+    #[error("{}", RuntimeProblem::NoTimers)]
+    NoTimers,
     /// Another process holds the claim on the turn.
     #[error("another process works on turn {0}: ask that one for its outcome")]
     Elsewhere(TurnId),
@@ -117,6 +134,15 @@ fn layer_retry_helps(error: &(dyn std::error::Error + 'static)) -> bool {
     let chat = error.downcast_ref().map(ChatError::retry_helps);
     let store = error.downcast_ref().map(StoreError::retry_helps);
     limited.or(chat).or(store).unwrap_or_default()
+}
+
+impl From<RuntimeProblem> for TurnError {
+    fn from(problem: RuntimeProblem) -> Self {
+        match problem {
+            RuntimeProblem::Missing => Self::NoRuntime,
+            RuntimeProblem::NoTimers => Self::NoTimers,
+        }
+    }
 }
 
 impl From<BoxError> for TurnError {

@@ -37,6 +37,7 @@ mod prompt_cache;
 mod reply;
 mod resume;
 mod run;
+mod runtime;
 mod service;
 mod span;
 
@@ -67,6 +68,7 @@ pub(crate) use history::bounded;
 pub(crate) use layers::TurnLayers;
 pub(crate) use reply::ReplySender;
 pub use resume::Resumed;
+pub(crate) use runtime::{RuntimeProblem, check_runtime};
 pub use service::{TurnCall, TurnService};
 
 use crate::answer::AnswerFilter;

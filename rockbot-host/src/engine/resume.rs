@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::claim::HeldClaim;
 use super::reply::sender_trace;
 use super::run::HaltOnDrop;
-use super::{LEASE, TurnEngine, TurnError};
+use super::{LEASE, TurnEngine, TurnError, check_runtime};
 use crate::conversation::ConversationOutbox;
 use crate::driver::DriveStart;
 use crate::live::{Admission, LiveTurn};
@@ -39,6 +39,7 @@ impl TurnEngine {
     /// Resumes all unfinished turns that no other process holds. The turn of `asked`, whose message came again, gets its
     /// new caller's listener and validators.
     pub(crate) async fn resume_all(self: &Arc<Self>, asked: Option<&LiveTurn>) -> Result<Resumed, TurnError> {
+        check_runtime()?;
         // One at a time: of two that look at the same list, the second must find the first one's turns live.
         let _resuming = self.resuming.lock().await;
         let (mut joined, mut resumed) = (HashMap::new(), Resumed::default());

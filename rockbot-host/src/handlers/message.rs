@@ -58,7 +58,11 @@ impl MessageHandler<UserMessage> for UserMessages {
             .await
         {
             Ok(()) => Ok(()),
-            Err(error @ (TurnError::Journal(JournalError::Conflict { .. }) | TurnError::Content(_))) => {
+            Err(
+                error @ (TurnError::Journal(JournalError::Conflict { .. })
+                | TurnError::Content(_)
+                | TurnError::IdTooLong { .. }),
+            ) => {
                 refuse(&message, cx, &format!("This message cannot be answered: {error}.")).await?;
                 Err(HandlerError::dead_letter(error).answered().into())
             }

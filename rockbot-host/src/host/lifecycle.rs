@@ -18,7 +18,7 @@ use rockbot_core::turn::JournalError;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::engine::{Resumed, TurnError, TurnService};
+use crate::engine::{Resumed, RuntimeProblem, TurnError, TurnService, check_runtime};
 use crate::workers::{Announcer, Announcing};
 
 /// Time in which a host that cannot start stops the parts that had started.
@@ -72,6 +72,8 @@ pub enum StartError {
     },
     /// The host was started before, or has ended.
     Again,
+    /// There is no tokio runtime.
+    NoRuntime,
     /// The tokio runtime was built without `enable_time` or `enable_all`.
     NoTimers,
 }
@@ -88,7 +90,16 @@ impl StartError {
             }
             Self::Resume(error) => error.retry_helps(),
             Self::Subscription { cause, .. } => cause.retry_helps(),
-            Self::Again | Self::NoTimers => false,
+            Self::Again | Self::NoRuntime | Self::NoTimers => false,
+        }
+    }
+}
+
+impl From<RuntimeProblem> for StartError {
+    fn from(problem: RuntimeProblem) -> Self {
+        match problem {
+            RuntimeProblem::Missing => Self::NoRuntime,
+            RuntimeProblem::NoTimers => Self::NoTimers,
         }
     }
 }
@@ -100,7 +111,8 @@ impl fmt::Display for StartError {
             Self::Resume(cause) => write!(f, "interrupted turns cannot be resumed: {cause}"),
             Self::Subscription { pattern, cause } => write!(f, "the subscription to `{pattern}` failed: {cause}"),
             Self::Again => f.write_str("the host was started before: build a new one to start again"),
-            Self::NoTimers => fmt::Display::fmt(&NoTimers, f),
+            Self::NoRuntime => fmt::Display::fmt(&RuntimeProblem::Missing, f),
+            Self::NoTimers => fmt::Display::fmt(&RuntimeProblem::NoTimers, f),
         }
     }
 }
@@ -111,22 +123,9 @@ impl Error for StartError {
             Self::Subsystem { cause, .. } => cause.source(),
             Self::Resume(cause) => cause.source(),
             Self::Subscription { cause, .. } => cause.source(),
-            Self::Again | Self::NoTimers => None,
+            Self::Again | Self::NoRuntime | Self::NoTimers => None,
         }
     }
-}
-
-/// The problem of a runtime on which no time limit can be kept.
-#[derive(Debug, thiserror::Error)]
-#[error("the tokio runtime has no timers: call `enable_all()` or `enable_time()` on its builder")]
-pub(super) struct NoTimers;
-
-/// Returns `true` on a tokio runtime without timers, and `false` outside of any runtime.
-///
-/// Tokio has no way to ask: a timer panics where there are none. The panic is caught, although the panic hook prints it.
-pub(super) fn timers_are_missing() -> bool {
-    let is_on_runtime = tokio::runtime::Handle::try_current().is_ok();
-    is_on_runtime && std::panic::catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_err()
 }
 
 /// The error of [`AgentHost::readiness`](super::AgentHost::readiness).
@@ -237,9 +236,7 @@ impl Lifecycle {
     }
 
     pub(super) async fn start(&self) -> Result<Resumed, StartError> {
-        if timers_are_missing() {
-            return Err(StartError::NoTimers);
-        }
+        check_runtime()?;
         if !self.advance(HostState::Starting, |state| state == HostState::Built) {
             return Err(StartError::Again);
         }
@@ -291,7 +288,16 @@ impl Lifecycle {
     ///
     /// Of several calls one does it, and the others wait. When that one is dropped, the next one goes on.
     pub(super) async fn stop(&self, deadline: Instant) {
-        self.advance(HostState::Stopping, |state| state < HostState::Stopping);
+        if !self.advance(HostState::Stopping, |state| state < HostState::Stopping) && self.state() == HostState::Stopped
+        {
+            return;
+        }
+        if let Err(problem) = check_runtime() {
+            tracing::error!(%problem, "the host stops at once; its turns go on at the next start");
+            self.turns.engine().abort_all();
+            self.state.send_replace(HostState::Stopped);
+            return;
+        }
         let Ok(_stopping) = timeout_at(deadline, self.stopping.lock()).await else {
             return;
         };

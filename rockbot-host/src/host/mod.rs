@@ -37,7 +37,8 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// A host runs on the tokio runtime on which it is started or asked; several hosts can run in one
 /// process. Dropping it ends all of its tasks; [`shutdown`](Self::shutdown) lets running turns end
 /// first. The data folder stays locked while a clone of the [`Agent`] or another part of the host
-/// lives: drop them before another host opens it.
+/// lives: drop them before another host opens it. A host that was started and is dropped without a
+/// shutdown frees its folder once the runtime has dropped its tasks.
 ///
 /// # Examples
 ///

@@ -226,6 +226,11 @@ mod tests {
     use crate::gateway::ModelGateway;
     use crate::testing::call_of;
 
+    /// The context of a user's call.
+    fn cx() -> CallContext {
+        CallContext::new("session")
+    }
+
     /// A model that takes a second, and counts how many calls it has and had at most.
     #[derive(Clone, Default)]
     struct Slow {
@@ -327,8 +332,8 @@ mod tests {
             ..PermitLimits::serialized()
         };
         let permits = Permits::new(limits);
-        let _first = permits.permit(ModelTier::Low, User).await.unwrap();
-        let error = permits.permit(ModelTier::High, User).await.err().unwrap();
+        let _first = permits.permit(ModelTier::Low, &cx()).await.unwrap();
+        let error = permits.permit(ModelTier::High, &cx()).await.err().unwrap();
         let expected = "more than 0 calls wait for a model and this one comes last: \
                         try again later, or raise the gateway's permits";
         assert_eq!((error.kind(), error.message()), (ChatErrorKind::Saturated, expected));
@@ -368,7 +373,7 @@ mod tests {
             for after in 0..6 {
                 let permits = Permits::new(PermitLimits::serialized());
                 let gateway = ModelGateway::builder(Steps(3)).layer(permits.clone()).build();
-                let first = permits.permit(ModelTier::High, User).await.ok().unwrap();
+                let first = permits.permit(ModelTier::High, &cx()).await.ok().unwrap();
                 let mut call = Box::pin(gateway.chat(call_of(ModelTier::Low, User)));
                 let mut has_ended = false;
                 for _ in 0..before {

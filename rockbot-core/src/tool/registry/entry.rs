@@ -41,7 +41,7 @@ impl fmt::Debug for Owner {
 pub struct ToolEntry {
     registration: ToolRegistration,
     executor: Arc<dyn ToolExecutor>,
-    arguments: ArgumentSchema,
+    arguments: Arc<ArgumentSchema>,
     definition: String,
     /// Length of the parameters' text, which ends two bytes before the definition does.
     parameters_len: usize,
@@ -83,12 +83,27 @@ impl ToolEntry {
         Ok(Arc::new(Self {
             registration,
             executor,
-            arguments,
+            arguments: Arc::new(arguments),
             definition,
             parameters_len: parameters.len(),
             strict_schema: OnceLock::new(),
             owner: owner.clone(),
         }))
+    }
+
+    /// Returns a copy that shows the tool and cannot run it, so that it keeps nothing of the tool's
+    /// host.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn detached(&self) -> Self {
+        Self {
+            registration: self.registration.clone(),
+            executor: Arc::new(Detached),
+            arguments: self.arguments.clone(),
+            definition: self.definition.clone(),
+            parameters_len: self.parameters_len,
+            strict_schema: OnceLock::new(),
+            owner: self.owner.clone(),
+        }
     }
 
     /// Returns the description of the tool.
@@ -151,5 +166,23 @@ fn defused_parameters(parameters: &str) -> String {
     match parameters.contains("\\u").then(|| serde_json::from_str(&shown)) {
         Some(Ok(schema)) => defused_json(&schema).to_string(),
         Some(Err(_)) | None => shown.into_owned(),
+    }
+}
+
+/// The executor of a recorded tool.
+#[cfg(any(test, feature = "testing"))]
+#[derive(Debug)]
+struct Detached;
+
+#[cfg(any(test, feature = "testing"))]
+#[async_trait::async_trait]
+impl ToolExecutor for Detached {
+    async fn execute(
+        &self,
+        _: crate::tool::ToolInvokeRequest,
+        _: &crate::CallContext,
+    ) -> Result<crate::tool::ToolInvokeResponse, crate::tool::ToolError> {
+        let error = "a tool of a recorded request cannot be called: call that of the host";
+        Err(crate::tool::ToolError::execution_failed(error))
     }
 }

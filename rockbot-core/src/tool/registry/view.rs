@@ -41,6 +41,17 @@ impl ToolView {
         self
     }
 
+    /// Returns a copy that shows the tools and cannot run them, so that it keeps nothing of their
+    /// host.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn detached(&self) -> Self {
+        let entries = self.entries.iter().map(|entry| Arc::new(entry.detached()));
+        Self {
+            entries: entries.collect(),
+            ..self.clone()
+        }
+    }
+
     /// Returns the generation of the registry that this view shows.
     pub fn generation(&self) -> u64 {
         self.generation

@@ -8,7 +8,7 @@ use rockbot_core::chat::MicroUsd;
 
 use super::AgentHostBuilder;
 use super::error::{EmptyName, ZeroLimit};
-use crate::host::lifecycle::{NoTimers, timers_are_missing};
+use crate::engine::{RuntimeProblem, check_runtime};
 
 impl AgentHostBuilder {
     /// Returns the problems of names and limits, and of a runtime that the host could not work on.
@@ -18,7 +18,11 @@ impl AgentHostBuilder {
         let zeros = limits.filter_map(|(limit, is_zero)| is_zero.then_some(limit));
         let empty = names.map(|(thing, _)| EmptyName(thing).into());
         let problems = empty.chain(zeros.map(|limit| ZeroLimit(limit).into()));
-        let problems: Vec<BoxError> = problems.chain(timers_are_missing().then(|| NoTimers.into())).collect();
+        // A host may be built outside a runtime, and be asked within one.
+        let runtime = check_runtime()
+            .err()
+            .filter(|problem| *problem != RuntimeProblem::Missing);
+        let problems: Vec<BoxError> = problems.chain(runtime.map(BoxError::from)).collect();
         problems.into_iter()
     }
 

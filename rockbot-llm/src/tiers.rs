@@ -160,7 +160,7 @@ impl ChatTiers {
         // What was streamed of the first answer is taken back.
         deltas.reset();
         let answer = self.balanced.chat(call).await.map_err(|_| error)?;
-        Ok(answer.named_by(&*self.balanced, tier))
+        Ok(self.balanced.name_model(answer, tier))
     }
 }
 

@@ -249,7 +249,7 @@ impl Scanner<'_, '_> {
             b'`' | b'~' if Fence::opened_by(line_at(cursor.text, cursor.at)).is_some() => self.fenced(prose),
             b'`' | b'*' => dialect::decorated(cursor, tools),
             b'c' | b'C' => dialect::bare_gemma(cursor, tools).or_else(|| dialect::name_line(cursor, tools)),
-            b'f' => dialect::bare_gigachat(cursor, tools).or_else(|| dialect::name_line(cursor, tools)),
+            b'f' => unmarked::gigachat(cursor, tools).or_else(|| dialect::name_line(cursor, tools)),
             _ => dialect::name_line(cursor, tools),
         }
     }

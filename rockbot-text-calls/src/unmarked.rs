@@ -71,6 +71,23 @@ pub(super) fn json(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSit
     Some(sites)
 }
 
+/// Parses `function call{…}`, whose tokens servers may have removed (GigaChat 3). Only a known tool
+/// counts.
+pub(super) fn gigachat(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
+    let start = cursor.at;
+    let mut calls = if cursor.eat("function call") {
+        cursor.space();
+        json(cursor, tools)
+    } else {
+        None
+    };
+    match calls.as_mut().and_then(|calls| calls.first_mut()) {
+        Some(first) => first.span.start = start,
+        None => cursor.at = start,
+    }
+    calls
+}
+
 /// Returns a flaw for a broken object that can only have been a call.
 fn broken(text: &str, start: usize, tools: &Tools) -> Option<Vec<CallSite>> {
     let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();

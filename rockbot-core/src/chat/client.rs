@@ -64,6 +64,19 @@ impl dyn ChatClient {
     pub fn is_idle(&self) -> bool {
         ModelTier::ALL.into_iter().all(|tier| !self.describe(tier).is_busy)
     }
+
+    /// Returns `answer`, which this client gave for `tier`, with the name of the model as the client describes it if the
+    /// answer has none.
+    ///
+    /// Some servers and clients leave the name out, and prices are found by it. A client that chooses between models
+    /// calls this on the client that answered; the host does so for its own client.
+    #[must_use]
+    pub fn name_model(&self, mut answer: ChatResponse, tier: ModelTier) -> ChatResponse {
+        if answer.model.is_none() {
+            answer.model = self.describe(tier).model;
+        }
+        answer
+    }
 }
 
 share! {

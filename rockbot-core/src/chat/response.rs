@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChatClient, ChatMessage, Content, ContentPart, MicroUsd, ModelTier, Reasoning, ToolCall, Usage};
+use super::{ChatMessage, Content, ContentPart, MicroUsd, ModelTier, Reasoning, ToolCall, Usage};
 
 /// The reason why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -168,18 +168,6 @@ impl ChatResponse {
     #[must_use]
     pub fn with_model(mut self, model: impl Into<Arc<str>>) -> Self {
         self.model = Some(model.into());
-        self
-    }
-
-    /// Names the model as `client` describes it for `tier`, unless the answer names its model.
-    ///
-    /// Some servers and clients leave the name out, and prices are found by it. A client that chooses between models
-    /// calls this with the client that answered; the host does so for its own client.
-    #[must_use]
-    pub fn named_by(mut self, client: &dyn ChatClient, tier: ModelTier) -> Self {
-        if self.model.is_none() {
-            self.model = client.describe(tier).model;
-        }
         self
     }
 

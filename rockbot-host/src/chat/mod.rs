@@ -111,7 +111,7 @@ impl GuardedChat {
         let mut response = answer?;
         response.tier = response.tier.filter(|asked| *asked != tier);
         let tier = response.tier.unwrap_or(tier);
-        Ok(response.named_by(&*self.client, tier))
+        Ok(self.client.name_model(response, tier))
     }
 
     /// Calls the stack or the client, and catches panics.

@@ -130,7 +130,7 @@ impl GatewayLayer for Fallback {
             let error = match client.chat(call.clone()).await {
                 Ok(answer) => {
                     attempt.succeeded();
-                    return Ok(answer.named_by(client, tier));
+                    return Ok(client.name_model(answer, tier));
                 }
                 Err(error) => error,
             };

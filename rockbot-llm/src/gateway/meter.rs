@@ -72,7 +72,7 @@ impl GatewayLayer for Meter {
         let meters = self.tier(tier);
         let mut measured = Measured::begin(meters);
         let cx = self.0.ledger.is_some().then(|| call.cx.clone());
-        let answer = next.chat(call).await.map(|answer| answer.named_by(next, tier));
+        let answer = next.chat(call).await.map(|answer| next.name_model(answer, tier));
         measured.status = status(&answer);
         if let Ok(answer) = &answer {
             let usage = answer.usage.unwrap_or_default();

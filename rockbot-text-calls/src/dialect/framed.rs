@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use super::{harmony, messages, sections};
-use crate::cursor::Cursor;
-use crate::tools::{CallSite, Tools};
+use crate::tools::CallSite;
 
 /// Tokens with which a message or a section begins or ends.
 pub(super) const OPENERS: [&str; 4] = ["<|channel|>", "<|start|>", "<|open|>", "<|close|>"];
@@ -28,12 +26,4 @@ impl Framed {
         let end = start + words.trim().len();
         self.words.extend((start < end).then_some(start..end));
     }
-}
-
-/// Parses the messages or sections that begin at the cursor. Returns `None`, with the cursor where it
-/// was, when none begin here.
-pub(crate) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Framed> {
-    messages::read(cursor, tools)
-        .or_else(|| sections::read(cursor, tools))
-        .or_else(|| harmony::leaked(cursor, tools))
 }

@@ -3,7 +3,6 @@
 use crate::call_object::marked;
 use crate::cursor::Cursor;
 use crate::tools::{CallSite, Tools};
-use crate::unmarked;
 
 /// Parses an object, or a list of objects.
 pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
@@ -93,21 +92,4 @@ pub(super) fn separated(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<Ca
     } else {
         None
     }
-}
-
-/// Parses `function call{…}`, whose tokens servers may have removed (GigaChat 3). Only a known tool
-/// counts.
-pub(crate) fn bare_gigachat(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
-    let start = cursor.at;
-    let mut calls = if cursor.eat("function call") {
-        cursor.space();
-        unmarked::json(cursor, tools)
-    } else {
-        None
-    };
-    match calls.as_mut().and_then(|calls| calls.first_mut()) {
-        Some(first) => first.span.start = start,
-        None => cursor.at = start,
-    }
-    calls
 }

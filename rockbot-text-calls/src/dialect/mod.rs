@@ -15,12 +15,11 @@ mod parameters;
 mod python;
 mod sections;
 
+use self::framed::Framed;
 use crate::cursor::Cursor;
 use crate::tools::{CallSite, Tools};
 
-pub(super) use framed::read as framed;
 pub(super) use harmony::is_leaked;
-pub(super) use json_calls::bare_gigachat;
 pub(super) use lines::{decorated, name_line};
 pub(super) use named::bare_gemma;
 pub(super) use python::{bare_call, known_list};
@@ -258,6 +257,14 @@ pub(super) fn is_special(text: &str) -> bool {
 pub(super) fn openers() -> impl Iterator<Item = &'static str> {
     let rows = WRAPPED.iter().chain(BARE).map(|dialect| dialect.opens);
     rows.chain(framed::OPENERS)
+}
+
+/// Parses the messages or sections that begin at the cursor. Returns `None`, with the cursor where it
+/// was, when none begin here.
+pub(super) fn framed(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Framed> {
+    messages::read(cursor, tools)
+        .or_else(|| sections::read(cursor, tools))
+        .or_else(|| harmony::leaked(cursor, tools))
 }
 
 /// Parses the calls that begin at the cursor, if any.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rockbot_core::Digest;
 use rockbot_core::chat::ChatResponse;
 use rockbot_core::testing::{ManualClock, ScriptedModel, mock_tool};
+use rockbot_core::tool::tool;
 use rockbot_core::turn::{Approval, ApprovalRequest, Budget, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
 use rockbot_host::{Agent, AgentHost, AgentHostBuilder, TurnError, TurnPolicies};
 use serde_json::json;
@@ -351,4 +352,29 @@ async fn neither_a_jump_of_the_clock_nor_a_queue_uses_up_the_time_of_an_approved
     let outcome = host.agent().outcome(&parked.turn).await.unwrap();
     assert_eq!(ending(&outcome), (&TurnStatus::Answered, "paid"));
     assert_eq!(paid.all(), ["pay 7"]);
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Payment {
+    #[allow(dead_code, reason = "its type is what is tested")]
+    amount: u32,
+}
+
+#[tokio::test]
+async fn a_call_whose_arguments_do_not_fit_is_an_error_and_no_question() {
+    let (mut untyped, _) = mock_tool("pay");
+    untyped.registration.parameters_schema =
+        json!({"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]});
+    let typed = tool("pay", |_: Payment| async { "paid" }).description("Pays.");
+    for (kind, pay) in [("untyped", untyped), ("typed", typed)] {
+        let model = ScriptedModel::new().calls("pay", json!({"sum": 3})).says("I cannot.");
+        let host = host_of(&model).tool(pay.needs_approval()).build().unwrap();
+        let outcome = host.agent().ask("s", "Pay 3.").await.unwrap();
+        assert_eq!(outcome.text, "I cannot.", "{kind}");
+        let told = results(&model.requests()[1]);
+        assert!(
+            told[0].contains("amount") && !told[0].contains("approval"),
+            "{kind}: {told:?}"
+        );
+    }
 }

@@ -50,9 +50,11 @@ impl GuardedTool {
     /// Returns what is known of a call before it runs.
     pub(super) fn facts(&self, request: &ToolInvokeRequest) -> CallFacts {
         let hints = &self.entry.registration().hints;
+        let effect = self.effect_of(request);
         CallFacts {
-            effect: self.effect_of(request),
-            needs_approval: self.needs_approval(request),
+            effect,
+            // No person is asked about a call that cannot run: the guard fails it.
+            needs_approval: self.needs_approval(request) && self.check_schema(request, effect).is_ok(),
             keeps_result_whole: hints.keeps_results_whole,
             delegates: hints.delegates,
             runs_turn: hints.runs_turn,
@@ -101,6 +103,16 @@ impl GuardedTool {
             request.arguments = left.map_or(request.arguments, Into::into);
         }
         request
+    }
+
+    /// Checks the arguments against the tool's schema, as the call would get them, also where the
+    /// executor checks them itself when it runs.
+    pub(super) fn check_schema(&self, request: &ToolInvokeRequest, effect: Effect) -> Result<(), ToolError> {
+        let request = self.without_nulls(request.clone(), effect);
+        let checked = self.entry.arguments().check(&request.arguments);
+        checked
+            .map(drop)
+            .map_err(|error| error.into_tool_error(&request.tool_name))
     }
 
     /// Checks that the call has the grant that it needs, and that its arguments fit the tool's schema.

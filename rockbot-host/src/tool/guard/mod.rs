@@ -99,7 +99,10 @@ impl Guard {
     /// Reports whether the model of `cx` needs a person's endorsement for the call, because it has read untrusted text.
     pub(super) async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
         match self.tools.resolve(&request.tool_name, cx) {
-            Some(tool) => tool.needs_endorsement(request, cx).await,
+            // No person is asked about a call that cannot run: the guard fails it.
+            Some(tool) => {
+                tool.needs_endorsement(request, cx).await && tool.check_schema(request, tool.effect_of(request)).is_ok()
+            }
             None => false,
         }
     }
@@ -133,9 +136,13 @@ impl Guard {
         let cx = endorsed.as_ref().unwrap_or(cx);
         // After the grant was compared, which is for the arguments as the model wrote them.
         let request = tool.without_nulls(request, effect);
-        let checked = match tool.check(&request, needs_approval && !is_granted) {
+        let lacks_grant = needs_approval && !is_granted;
+        let checked = match tool.check(&request, lacks_grant) {
+            // What is wrong with the arguments is of more use to the model than the missing approval.
+            Err(refused) if lacks_grant => Err(tool.check_schema(&request, effect).err().unwrap_or(refused)),
             Ok(()) if !is_granted && tool.needs_endorsement(&request, cx).await => {
-                Err(unendorsed(request.tool_name.as_str(), cx))
+                let misfit = tool.check_schema(&request, effect).err();
+                Err(misfit.unwrap_or_else(|| unendorsed(request.tool_name.as_str(), cx)))
             }
             checked => checked,
         };

@@ -227,7 +227,7 @@ impl Turn {
     /// Estimates the tokens of the question for `purpose`, and of `received` bytes of its answer.
     pub(crate) fn estimated_usage(&self, purpose: &Purpose, received: u64) -> Usage {
         let asked = match self.out_of_band(purpose) {
-            Some(question) => question.messages.iter().map(|message| size(message)).sum(),
+            Some(question) => question.messages.iter().map(size).sum(),
             None => self.request_bytes(),
         };
         let received = usize::try_from(received).unwrap_or(usize::MAX);

@@ -64,7 +64,7 @@ impl Parameter<'_> {
     /// Returns `true` if the parameter is one of the [`FRAMING_HEADERS`].
     fn is_framing(&self) -> bool {
         let is_name = |header: &&str| self.name.eq_ignore_ascii_case(header);
-        self.place == "header" && FRAMING_HEADERS.iter().any(|header| is_name(header))
+        self.place == "header" && FRAMING_HEADERS.iter().any(is_name)
     }
 }
 

@@ -48,10 +48,7 @@ pub(super) fn tool(servers: &McpServers) -> Tool {
     stateful_tool("mcp_get_service_details", servers.clone(), details).pure()
 }
 
-async fn details(
-    servers: ToolState<McpServers>,
-    args: GetServiceDetails,
-) -> Result<JsonOutput<Vec<Entry>>, ToolError> {
+async fn details(servers: ToolState<McpServers>, args: GetServiceDetails) -> Result<JsonOutput<Vec<Entry>>, ToolError> {
     let service = service(&servers, &args.server_name)?;
     let entry = |tool: ListedTool| {
         Entry::Tool(Details {

@@ -381,7 +381,7 @@ async fn nudges_are_settings() {
         let settings = HostSettings::read(&config, folder.path()).unwrap();
         let model = ScriptedModel::new()
             .calls("look", serde_json::json!({}))
-            .says("to=functions.look {}")
+            .says("to=functions.unknown {}")
             .says("Seen.");
         let builder = AgentHost::builder("agent").chat(model.clone()).settings(&settings);
         let host = builder.tool(look("all".to_owned())).build().unwrap();

@@ -171,6 +171,13 @@ impl ChatResponse {
         self
     }
 
+    /// Sets the tier that was asked. Default `None`: the tier of the question.
+    #[must_use]
+    pub fn with_tier(mut self, tier: impl Into<Option<ModelTier>>) -> Self {
+        self.tier = tier.into();
+        self
+    }
+
     /// Sets the provider that answered, as OpenTelemetry names it.
     #[must_use]
     pub fn with_provider(mut self, provider: impl Into<Arc<str>>) -> Self {

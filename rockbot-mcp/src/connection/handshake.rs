@@ -63,6 +63,7 @@ impl<T: Transport<RoleClient> + 'static> Greeted<T> {
             channel,
             discover: Question::Unasked,
             initialize: Question::Unasked,
+            has_asked_again: false,
         };
         let answer = match timeout(limit, greeting.run(limit / PROBE_SHARE)).await {
             Ok(answer) => answer?,
@@ -129,6 +130,8 @@ struct Greeting<'a, T> {
     channel: Channel,
     discover: Question,
     initialize: Question,
+    /// `true` once the question of the present protocol was asked again.
+    has_asked_again: bool,
 }
 
 /// The state of a question.
@@ -194,8 +197,7 @@ impl<T: Transport<RoleClient> + 'static> Greeting<'_, T> {
                 // An error without an id is of a server that cannot read one: it answers the question that waits longest.
                 let is_discover = matches!(self.discover, Question::Asked) && is_answer(&DISCOVER, error.id.as_ref());
                 if is_discover {
-                    check_refusal(&error.error)?;
-                    self.discover = Question::Refused(error.error);
+                    self.refused_discover(error.error).await?;
                 } else if is_answer(&INITIALIZE, error.id.as_ref()) {
                     self.initialize = Question::Refused(error.error);
                 }
@@ -210,6 +212,18 @@ impl<T: Transport<RoleClient> + 'static> Greeting<'_, T> {
             _ => {}
         }
         Ok(None)
+    }
+
+    /// Takes the refusal of the question of the present protocol. A server that refuses its version and names that very
+    /// version is asked once more.
+    async fn refused_discover(&mut self, error: ErrorData) -> Result<(), ConnectError> {
+        if !self.has_asked_again && supported_by(&error).contains(&ProtocolVersion::LATEST) {
+            self.has_asked_again = true;
+            return self.ask_discover().await;
+        }
+        check_refusal(&error)?;
+        self.discover = Question::Refused(error);
+        Ok(())
     }
 
     /// Takes the answer to the question of the present protocol.
@@ -307,16 +321,21 @@ fn is_answer(question: &RequestId, id: Option<&RequestId>) -> bool {
 /// Checks that a refusal of the question of the present protocol is one of a server that may speak an older one.
 fn check_refusal(error: &ErrorData) -> Result<(), ConnectError> {
     match error.code {
-        ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => {
-            let supported = error.data.as_ref().and_then(|data| data.get("supported"));
-            let versions = supported.and_then(|versions| serde_json::from_value::<Vec<_>>(versions.clone()).ok());
-            check_versions(&versions.unwrap_or_default())
-        }
+        ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => check_versions(&supported_by(error)),
         ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY | ErrorCode::HEADER_MISMATCH => Err(ConnectError::refused(
             &ClientInitializeError::JsonRpcError(error.clone()),
         )),
         _ => Ok(()),
     }
+}
+
+/// Returns the versions that a refusal names; none if it is no refusal of a version.
+fn supported_by(error: &ErrorData) -> Vec<ProtocolVersion> {
+    let is_of_version = error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION;
+    let data = error.data.as_ref().filter(|_| is_of_version);
+    let supported = data.and_then(|data| data.get("supported"));
+    let versions = supported.and_then(|versions| serde_json::from_value(versions.clone()).ok());
+    versions.unwrap_or_default()
 }
 
 /// Checks that a server which does not speak the present protocol speaks an older one.

@@ -1,20 +1,19 @@
 //! The log of a program at a terminal: warnings of the library on standard error, or as much as `RUST_LOG` says.
 
+#[path = "../full_agent/log_targets.rs"]
+mod log_targets;
+
 use rockbot::BoxError;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
 /// Installs the log. The libraries only emit events; each program chooses what becomes of them.
 pub(crate) fn install() -> Result<(), BoxError> {
-    let targets = match std::env::var("RUST_LOG") {
-        Ok(text) => text
-            .parse::<Targets>()
-            .map_err(|error| format!("RUST_LOG is `{text}`, which cannot be read: {error}; try `warn`"))?,
-        // Clients of brokers repeat what the library says of them. A failed model call is told at the end of its turn.
-        Err(_) => Targets::new()
-            .with_target("rockbot", LevelFilter::WARN)
-            .with_target("rockbot_llm", LevelFilter::ERROR),
-    };
+    // Clients of brokers repeat what the library says of them. A failed model call is told at the end of its turn.
+    let default = Targets::new()
+        .with_target("rockbot", LevelFilter::WARN)
+        .with_target("rockbot_llm", LevelFilter::ERROR);
+    let targets = log_targets::targets(default)?;
     let lines = tracing_subscriber::fmt::layer()
         .without_time()
         .with_target(false)

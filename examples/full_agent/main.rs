@@ -14,6 +14,7 @@ mod endpoint;
 mod heartbeat;
 mod hooks;
 mod layers;
+mod log_targets;
 mod notes;
 #[cfg_attr(not(feature = "otel"), path = "without_otlp.rs")]
 mod otlp;

@@ -6,6 +6,7 @@ use rockbot::prelude::*;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
+use crate::log_targets;
 use crate::otlp::Otlp;
 
 /// Bucket bounds of durations in milliseconds: from a local tool to a long answer.
@@ -23,12 +24,7 @@ const TOKENS: [f64; 8] = [16.0, 64.0, 256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.
 /// `execute_tool`. All but `chat` carry a `trace_id`, so the lines of one request can be found in every program that it
 /// passed through, and in the collector. `rockbot::agent::telemetry` has a table of all spans and metrics.
 pub(crate) fn install(traces: Option<&Otlp>) -> Result<(), BoxError> {
-    let targets = match std::env::var("RUST_LOG") {
-        Ok(text) => text
-            .parse::<Targets>()
-            .map_err(|error| format!("RUST_LOG is `{text}`, which cannot be read: {error}; try `info`"))?,
-        Err(_) => Targets::new().with_default(LevelFilter::INFO),
-    };
+    let targets = log_targets::targets(Targets::new().with_default(LevelFilter::INFO))?;
     let lines = tracing_subscriber::fmt::layer()
         .json()
         .flatten_event(true)

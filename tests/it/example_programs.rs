@@ -11,6 +11,8 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use crate::support::model_server::ModelServer;
+#[cfg(all(unix, feature = "rabbitmq"))]
+use crate::support::networks::broker::Exchange;
 use crate::{handlers, remote_tools_example};
 
 /// Maximum duration of anything that a program does, so that one that hangs fails the test instead of blocking it.
@@ -857,6 +859,45 @@ async fn the_chat_says_that_the_model_is_busy_and_stops_at_once() {
     }
     assert_eq!(rest, ["", "stopped"], "it was not asked again");
     assert_eq!(server.requests().len(), 1);
+}
+
+#[cfg(all(unix, feature = "rabbitmq"))]
+#[tokio::test]
+async fn the_full_agent_starts_and_ends_over_a_broker_without_a_warning() {
+    let Some(exchange) = Exchange::open().await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let name = &*exchange.settings.exchange_name;
+    let port = exchange.settings.port.to_string();
+    let environment = [
+        OFFLINE,
+        ("ROCKBOT_RABBITMQ__HOSTNAME", &*exchange.settings.host_name),
+        ("ROCKBOT_RABBITMQ__PORT", &*port),
+        ("ROCKBOT_RABBITMQ__EXCHANGENAME", name),
+        (
+            "ROCKBOT_RABBITMQ__DEADLETTEREXCHANGENAME",
+            &*exchange.settings.dead_letter_exchange_name,
+        ),
+        ("ROCKBOT_RABBITMQ__QUEUEPREFIX", name),
+    ];
+    for _ in 0..3 {
+        let mut service = Service::start_with(folder.path(), &environment).await;
+        service.logged("ready").await;
+        let log = service.stop().await;
+        let told: Vec<_> = log.iter().filter(|line| line["level"] != "INFO").collect();
+        assert!(told.is_empty(), "{told:#?}");
+        assert_eq!(log.last().unwrap()["message"], "stopped");
+    }
+    let of_the_agent = [
+        "approval-decision",
+        "full_agent-review",
+        "full_agent-status",
+        "tool-invoke",
+        "user-feedback",
+        "user-history-request",
+        "user-message",
+    ];
+    let subscriptions = of_the_agent.map(|name| format!("full-agent.{name}"));
+    exchange.delete(&subscriptions.each_ref().map(String::as_str)).await;
 }
 
 #[cfg(unix)]

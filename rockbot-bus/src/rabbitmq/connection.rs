@@ -188,7 +188,10 @@ impl Link {
     async fn supervise(self: Arc<Self>, mut session: Arc<Session>) {
         loop {
             let lost = self.closed.run_until_cancelled(session.until_lost()).await;
-            let Some(reason) = lost else { break };
+            // The end of the session is looked at first, and closing the link ends it, too.
+            let Some(reason) = lost.filter(|_| !self.closed.is_cancelled()) else {
+                break;
+            };
             let address = self.settings.address();
             tracing::warn!(%address, %reason, "the connection to the broker is lost; reconnecting");
             self.replace(LinkState::Down);

@@ -34,6 +34,48 @@ async fn behind_proxy_of(broker: &TestBroker, prepare: impl FnOnce(&Proxy)) -> (
     (broker.bus_with(settings).await, proxy)
 }
 
+/// A subscriber that counts warnings of the bus.
+#[derive(Clone, Default)]
+struct Warnings(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target().starts_with("rockbot") && *metadata.level() <= tracing::Level::WARN
+    }
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+// On one thread the supervisor finds the link closed and its session ended at the same time.
+#[tokio::test]
+async fn closing_a_bus_is_no_loss_of_its_connection() {
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    with_broker(async |broker| {
+        let bus = broker.bus_with(broker.settings()).await;
+        let (seen, _inbox) = inbox();
+        let _subscription = bus.on("a.*", &broker.name("s"), seen).await.unwrap();
+        assert_eq!(bus.close(Duration::from_secs(1)).await.unfinished, 0);
+        tokio::task::yield_now().await;
+    })
+    .await;
+    assert_eq!(warnings.0.load(Ordering::Relaxed), 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cut_connection_comes_back_with_one_consumer() {
     with_broker(async |broker| {

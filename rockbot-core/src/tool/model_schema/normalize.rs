@@ -28,6 +28,7 @@ pub(super) fn kind_of(keyword: &str, value: &Value) -> Keyword {
         _ if value.is_null() => Keyword::Hidden,
         "$schema" | "$id" | "$anchor" | "$comment" | "nullable" | "title" => Keyword::Hidden,
         "format" if is_of_numbers(value) => Keyword::Hidden,
+        "default" if value == "" => Keyword::Hidden,
         "required" if value.as_array().is_some_and(Vec::is_empty) => Keyword::Hidden,
         "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions" => Keyword::Map,
         "anyOf" | "oneOf" | "allOf" | "prefixItems" => Keyword::List,

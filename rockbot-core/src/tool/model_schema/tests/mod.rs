@@ -92,6 +92,7 @@ fn a_required_argument_that_may_be_null_says_so() {
 
 #[test]
 fn what_only_costs_tokens_is_left_out() {
+    check_property(&json!({"type": "string", "default": ""}), r#"{"type":"string"}"#);
     for format in ["uint", "uint8", "int64", "float", "double"] {
         check_property(&json!({"type": "number", "format": format}), r#"{"type":"number"}"#);
     }

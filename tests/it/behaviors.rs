@@ -108,7 +108,7 @@ async fn a_model_without_native_calls_calls_in_text() {
         [
             "Is it there?",
             "Let me look.\n\ntool_call_name: look\ntool_call_arguments: {\"n\":1}",
-            "[Tool result for look]: a chair",
+            "[Tool result for look]: a chair\n\nNow answer in plain words, or call another tool if one is needed.",
         ]
     );
 }

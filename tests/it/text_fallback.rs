@@ -1,7 +1,7 @@
 //! Calls that a model writes into its text although it was offered native ones.
 
 use rockbot::testing::ScriptedModel;
-use rockbot_core::chat::{ChatErrorKind, ChatResponse, FinishReason, Reasoning};
+use rockbot_core::chat::{ChatErrorKind, ChatResponse, FinishReason, Reasoning, Role, ToolCall};
 use rockbot_core::config::Config;
 use rockbot_core::turn::TurnProgress;
 use rockbot_host::settings::HostSettings;
@@ -18,28 +18,39 @@ fn hosted(model: &ScriptedModel) -> (AgentHost, Notes) {
 }
 
 #[tokio::test]
-async fn a_call_in_the_text_is_executed_as_a_native_one() {
+async fn a_call_in_the_text_is_executed_and_shown_as_text() {
     let model = ScriptedModel::new().says(CALL).says("Noted.");
     let (host, notes) = hosted(&model);
     let answer = host.agent().ask("s", "Note milk.").await.unwrap();
     assert_eq!((answer.text.as_str(), notes.all().len()), ("Noted.", 1));
-    let requests = model.requests();
-    let [.., said, _] = requests[1].messages.as_slice() else {
-        panic!("the call and its result are in the conversation")
-    };
-    // The journal and the next request show the call as a native one, with an id that names its origin.
-    assert_eq!(said.text(), "I'll note it.");
-    let calls: Vec<_> = said
-        .tool_calls
+    let shown: Vec<_> = model.requests()[1]
+        .messages
         .iter()
-        .map(|call| (call.id.as_str(), &*call.arguments))
+        .rev()
+        .take(2)
+        .map(|message| (message.role, message.text().into_owned(), message.tool_calls.len()))
         .collect();
-    assert_eq!(calls, [("text00001", r#"{"n":1}"#)]);
-    assert!(
-        results(&requests[1])[0].starts_with("text00001: "),
-        "{:?}",
-        results(&requests[1])
+    // The model reads its call in a form that it can write, and that the result is to be answered.
+    let result =
+        "[Tool result for note]: note is done\n\nNow answer in plain words, or call another tool if one is needed.";
+    let call = "I'll note it.\n\ntool_call_name: note\ntool_call_arguments: {\"n\":1}";
+    let expected = [(Role::User, result, 0), (Role::Assistant, call, 0)];
+    assert_eq!(
+        shown,
+        expected.map(|(role, text, calls)| (role, text.to_owned(), calls))
     );
+}
+
+#[tokio::test]
+async fn a_model_that_makes_native_calls_too_reads_all_of_them_as_native() {
+    let native = ChatResponse::calls([ToolCall::new("call_1", "note", r#"{"n": 2}"#)]);
+    let model = ScriptedModel::new().answers(native).says(CALL).says("Noted.");
+    let (host, notes) = hosted(&model);
+    host.agent().ask("s", "Note milk.").await.unwrap();
+    let requests = model.requests();
+    let called = requests[2].messages.iter().flat_map(|message| &message.tool_calls);
+    let ids: Vec<_> = called.map(|call| call.id.as_str()).collect();
+    assert_eq!((ids, notes.all().len()), (vec!["call_1", "text00001"], 2));
 }
 
 #[tokio::test]

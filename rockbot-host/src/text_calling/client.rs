@@ -139,12 +139,7 @@ pub(super) fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse
 
 /// Returns the request without native tools, calls and results.
 fn in_text(request: &ChatRequest) -> ChatRequest {
-    let native = &request.messages;
-    let mut messages: Vec<_> = native
-        .iter()
-        .enumerate()
-        .map(|(at, message)| message_in_text(message, &native[..at]))
-        .collect();
+    let mut messages = messages_in_text(&request.messages, |_| true);
     if !request.tools.is_empty() {
         // Behind all system messages: they stay the same when tools come and go, and servers get them as one.
         let at = messages
@@ -158,30 +153,48 @@ fn in_text(request: &ChatRequest) -> ChatRequest {
     request
 }
 
-/// Returns a message without native calls and results.
-///
-/// The call of a result is the last one `before` it with its id, because ids repeat in later answers.
-fn message_in_text(message: &Arc<ChatMessage>, before: &[Arc<ChatMessage>]) -> Arc<ChatMessage> {
-    if message.role == Role::Tool {
-        let name = message.tool_call_id.as_ref().and_then(|id| name_of(id, before));
-        return Arc::new(result_message(&name.unwrap_or_else(|| "tool".into()), &message.content));
-    }
-    if message.tool_calls.is_empty() {
-        return message.clone();
-    }
+/// Returns messages in which the calls for which `is_shown` returns `true`, and their results, are text.
+pub(super) fn messages_in_text(
+    native: &[Arc<ChatMessage>],
+    is_shown: impl Fn(&CallId) -> bool,
+) -> Vec<Arc<ChatMessage>> {
+    let shown = native.iter().enumerate().map(|(at, message)| {
+        let mut calls = message.tool_calls.iter().map(|call| &call.id);
+        match &message.tool_call_id {
+            Some(id) if is_shown(id) => {
+                let name = name_of(id, &native[..at]).unwrap_or_else(|| "tool".into());
+                let is_last = native.get(at + 1).is_none_or(|next| next.tool_call_id.is_none());
+                Arc::new(result_message(&name, &message.content, is_last))
+            }
+            None if !message.tool_calls.is_empty() && calls.all(&is_shown) => calls_message(message),
+            _ => message.clone(),
+        }
+    });
+    shown.collect()
+}
+
+/// Returns an answer with its calls as text.
+fn calls_message(message: &ChatMessage) -> Arc<ChatMessage> {
     let mut text = message.text().into_owned();
     for call in &message.tool_calls {
         let space = if text.is_empty() { "" } else { "\n\n" };
-        let (name, arguments) = (&call.name, &call.arguments);
-        text = format!("{text}{space}{}", call_text(name.as_str(), arguments));
+        text = format!("{text}{space}{}", call_text(call.name.as_str(), &call.arguments));
     }
     Arc::new(ChatMessage::assistant(text))
 }
 
+/// The end of the last result of a round. Without it small models repeat the call, or write about the result's form
+/// instead of the answer.
+const ANSWER_NOW: &str = "\n\nNow answer in plain words, or call another tool if one is needed.";
+
 /// Returns the message of a result: in the user's role, because the model knows no other that may follow its own. Its
 /// provenance still names the tool, and keeps it untrusted.
-fn result_message(name: &ToolName, content: &Content) -> ChatMessage {
-    let mut shown = Content::from(result_text(name.as_str(), &content.text()));
+fn result_message(name: &ToolName, content: &Content, is_last: bool) -> ChatMessage {
+    let mut text = result_text(name.as_str(), &content.text());
+    if is_last {
+        text.push_str(ANSWER_NOW);
+    }
+    let mut shown = Content::from(text);
     shown.extend(content.parts().iter().filter(|part| part.as_media().is_some()).cloned());
     let provenance = Provenance::new(format!("tool:{name}"), Trust::Untrusted);
     ChatMessage::new(Role::User, shown, provenance)

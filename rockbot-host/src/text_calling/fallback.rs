@@ -1,17 +1,19 @@
 //! A chat client that reads calls from the text of a model with native tool calls.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use memchr::memchr3;
+use rockbot_core::CallId;
 use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier,
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatMessage, ChatResponse, ContextReason, ModelInfo,
+    ModelTier,
 };
 use rockbot_core::support::loggable;
 use rockbot_core::tool::ToolView;
 use rockbot_text_calls::{TextAnswer, TextCallParser};
 
-use super::client::{TextCallingClient, native, offered};
+use super::client::{TextCallingClient, messages_in_text, native, offered};
 use super::deltas::FilteredDeltas;
 
 /// A client that executes calls which a model wrote into its text although it was offered native ones.
@@ -19,7 +21,8 @@ use super::deltas::FilteredDeltas;
 /// Small models, and servers that do not parse their model's own form, answer with the text of a call now and then. An
 /// answer with tools offered, without native calls, and with nothing but certain calls in its text becomes one with
 /// native calls, with the ids `text00001`, `text00002`, …; and with [`ChatResponse::calls_from_text`], which the journal and a trace show. Without
-/// any text, calls in the model's reasoning are read. Any other answer passes unchanged. Text that may turn out to be a call is not streamed.
+/// any text, calls in the model's reasoning are read. In the next request of the turn such calls and their results are text again,
+/// unless the model made native ones, too: a model that was not trained on the native form makes them once more. Any other answer passes unchanged. Text that may turn out to be a call is not streamed.
 ///
 /// A server that cannot read what its own model wrote as a call answers with an error
 /// ([`InvalidResponse`](ChatErrorKind::InvalidResponse)) and keeps the text to itself. The model is then asked once more
@@ -122,6 +125,11 @@ impl<C: ChatClient> ChatClient for TextCallFallback<C> {
         let filtered = filtered.map(|deltas| FilteredDeltas::new(deltas, &self.parser_for(&tools)));
         call.deltas = filtered.as_ref().map(FilteredDeltas::sink);
         let again = ChatCall::new(call.request.clone(), call.cx.clone()).with_deltas(deltas);
+        if writes_calls(&call.request.messages) {
+            let mut request = (*call.request).clone();
+            request.messages = messages_in_text(&request.messages, is_from_text);
+            call.request = Arc::new(request);
+        }
         let response = match self.client.native().chat(call).await {
             Err(error) if error.kind() == ChatErrorKind::InvalidResponse => {
                 return self.ask_in_text(again, &error).await;
@@ -150,6 +158,21 @@ impl<C: ChatClient> ChatClient for TextCallFallback<C> {
     fn describe(&self, tier: ModelTier) -> ModelInfo {
         self.client.native().describe(tier)
     }
+}
+
+/// Reports whether all calls of the running turn come from text, and there are some.
+fn writes_calls(messages: &[Arc<ChatMessage>]) -> bool {
+    let running = messages
+        .iter()
+        .filter(|message| message.reason != Some(ContextReason::History));
+    let mut calls = running.flat_map(|message| &message.tool_calls).peekable();
+    calls.peek().is_some() && calls.all(|call| is_from_text(&call.id))
+}
+
+/// Reports whether a call has an id as [`native`] gives it, or as it becomes where several rounds of a turn have it.
+fn is_from_text(id: &CallId) -> bool {
+    let number = id.as_str().strip_prefix("text");
+    number.is_some_and(|number| number.len() == 5 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Returns `false` for a text that cannot hold a call, without a look at the tools: it has neither brackets nor names

@@ -30,8 +30,9 @@ async fn a_result_has_the_name_of_the_call_before_it() {
     let provenance = model.requests()[0].messages[1].content.parts()[0].provenance().clone();
     assert_eq!(model.requests()[0].messages[1].role, Role::User);
     assert_eq!((&*provenance.source, provenance.trust), ("tool:look", Trust::Untrusted));
-    assert_eq!(texts[1], "[Tool result for look]: a chair");
-    assert_eq!(texts[3], "[Tool result for listen]: a hum");
+    let asked = "Now answer in plain words, or call another tool if one is needed.";
+    assert_eq!(texts[1], format!("[Tool result for look]: a chair\n\n{asked}"));
+    assert_eq!(texts[3], format!("[Tool result for listen]: a hum\n\n{asked}"));
 }
 
 #[test]

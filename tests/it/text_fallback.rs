@@ -8,7 +8,7 @@ use rockbot_host::settings::HostSettings;
 use rockbot_host::turn::TraceEvent;
 use rockbot_host::{AgentHost, TurnPolicies};
 
-use crate::support::{Notes, collect, host_of, noting_tool, results};
+use crate::support::{Notes, collect, host_of, noting_tool};
 
 const CALL: &str = "I'll note it.\n```json\n{\"name\": \"note\", \"arguments\": {\"n\": 1}}\n```";
 

@@ -5,7 +5,7 @@ use rockbot::prelude::*;
 /// Calculates an arithmetic expression with + - * / ^ and parentheses.
 #[derive(Deserialize, JsonSchema)]
 struct Calculate {
-    /// The expression, such as `(1 + 2) * 3.5`.
+    /// The whole expression, in numbers.
     expression: String,
 }
 

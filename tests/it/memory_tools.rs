@@ -88,7 +88,7 @@ async fn a_fact_is_saved_found_corrected_forgotten_and_brought_back_across_a_res
 }
 
 #[tokio::test]
-async fn a_correction_replaces_the_text_of_one_memory_or_nothing() {
+async fn a_correction_replaces_the_text_of_one_memory() {
     let model = ScriptedModel::new();
     let host = host(&model).build().unwrap();
     let saved = save(&host, &model, "Tea in the morning").await;
@@ -97,10 +97,27 @@ async fn a_correction_replaces_the_text_of_one_memory_or_nothing() {
         call(&host, &model, "save_memory", arguments).await
     };
     assert!(correct(&saved, " ").await.contains("archive_memory"));
-    assert!(correct("x", "Coffee").await.contains("there is no memory `x`"));
     let told = correct(&saved, "Coffee in the morning").await;
     assert_eq!(told, format!("`{saved}` now says: Coffee in the morning"));
     assert_eq!(facts(&host).await, (vec!["Coffee in the morning".to_owned()], vec![]));
+}
+
+#[tokio::test]
+async fn a_correction_of_no_memory_is_saved_as_a_new_one() {
+    let model = ScriptedModel::new();
+    let host = host(&model).build().unwrap();
+    // Small models make up an id for what they save first.
+    let arguments = json!({"id": "cat_memory", "content": "The cat is called Miso."});
+    let told = call(&host, &model, "save_memory", arguments).await;
+    let saved = format!("Saved as `{}`, since no memory has the id that was given.", id(&told));
+    assert_eq!(told, saved);
+    assert_eq!(facts(&host).await, (vec!["The cat is called Miso.".to_owned()], vec![]));
+    let empty = json!({"id": "cat_memory", "content": " "});
+    assert!(
+        call(&host, &model, "save_memory", empty)
+            .await
+            .contains("content is empty")
+    );
 }
 
 #[tokio::test]

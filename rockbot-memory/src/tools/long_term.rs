@@ -89,7 +89,10 @@ async fn is_of_trusted(memory: &dyn LongTermMemory, arguments: &str, cx: &CallCo
 async fn save(this: ToolState<LongTermTools>, args: SaveMemory, cx: CallContext) -> Result<Content, ToolError> {
     let corrected = args.id.as_deref().map(str::trim).filter(|id| !id.is_empty());
     if let Some(id) = corrected {
-        return this.correct(&MemoryId::from(id), args.content.trim(), &cx).await;
+        let known = this.correct(&MemoryId::from(id), args.content.trim(), &cx).await?;
+        if let Some(known) = known {
+            return Ok(known);
+        }
     }
     let known = this.memory.list(cx.principal()).await.map_err(failed)?;
     let entry = this.entry(&args, &cx)?;
@@ -110,7 +113,12 @@ async fn save(this: ToolState<LongTermTools>, args: SaveMemory, cx: CallContext)
             Ok(Shown::of(known, &entry.provenance))
         }
         Remembered::Added(entry) => {
-            let answer = format!("Saved as `{}`.{alike}", entry.id);
+            // A small model makes up an id for a new fact: an error would lose the fact.
+            let unknown = match corrected {
+                Some(_) => ", since no memory has the id that was given",
+                None => "",
+            };
+            let answer = format!("Saved as `{}`{unknown}.{alike}", entry.id);
             this.queue.expand(Expansion::of(entry, &cx));
             Ok(answer.into())
         }
@@ -299,8 +307,8 @@ async fn restore(this: ToolState<LongTermTools>, args: RestoreMemory, cx: CallCo
 }
 
 impl LongTermTools {
-    /// Replaces the text of a memory. Its age and its other properties are kept.
-    async fn correct(&self, id: &MemoryId, content: &str, cx: &CallContext) -> Result<Content, ToolError> {
+    /// Replaces the text of a memory; `None` if there is no such memory. Its age and its other properties are kept.
+    async fn correct(&self, id: &MemoryId, content: &str, cx: &CallContext) -> Result<Option<Content>, ToolError> {
         if content.is_empty() {
             let left = "content is empty: use archive_memory to forget a memory";
             return Err(ToolError::invalid_arguments(left));
@@ -323,11 +331,11 @@ impl LongTermTools {
             Ok(())
         };
         let after = self.memory.try_update(cx.principal(), id, change).await;
-        let after = after.map_err(ChangeError::into_error)?.ok_or_else(|| missing(id))?;
-        Ok(Shown::of(
-            format!("`{id}` now says: {}", fact(&after)),
-            &after.provenance,
-        ))
+        let after = after.map_err(ChangeError::into_error)?;
+        Ok(after.map(|after| {
+            let told = format!("`{id}` now says: {}", fact(&after));
+            Shown::of(told, &after.provenance)
+        }))
     }
 
     /// Returns a notice of the memories that mean the same as `entry` in other words; empty without any.

@@ -1,4 +1,4 @@
-//! The tools of the chat: the time, a calculator, and files below the current folder.
+//! The tools of the chat: a calculator, and files below the current folder.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,6 @@ use super::calculator::calculator;
 /// Maximum size of a file that the tool reads, in bytes.
 const MAX_FILE: u64 = 64 * 1024;
 
-/// Tells the current date and time, with the time zone.
-#[derive(Deserialize, JsonSchema)]
-struct Now {}
-
 /// Reads a text file below the current folder.
 #[derive(Deserialize, JsonSchema)]
 struct ReadFile {
@@ -21,14 +17,11 @@ struct ReadFile {
 }
 
 /// Returns all tools; files are read below `root`.
-pub(crate) fn all(root: PathBuf) -> [Tool; 3] {
-    let now = tool("current_time", |_: Now| async {
-        chrono::Local::now().format("%A, %-d %B %Y, %H:%M %:z").to_string()
-    });
+pub(crate) fn all(root: PathBuf) -> [Tool; 2] {
     // The content of a file goes to the model's provider, so each call needs an approval.
     let read_file = stateful_tool("read_file", root, read_file).pure().needs_approval();
-    // Neither tells anything that others wrote, so a conversation stays as trusted as it was.
-    [now.pure().own_output(), calculator().own_output(), read_file]
+    // The calculator tells nothing that others wrote, so a conversation stays as trusted as it was.
+    [calculator().own_output(), read_file]
 }
 
 async fn read_file(root: ToolState<PathBuf>, args: ReadFile) -> Result<String, ToolError> {

@@ -97,7 +97,7 @@ async fn a_wrong_option_is_one_line_that_says_what_is_possible() {
 async fn an_answer_ends_at_its_tokens() {
     let server = ModelServer::start(|_, _| {
         let message = json!({"role": "assistant", "content": null, "tool_calls": [
-            {"id": "c", "type": "function", "function": {"name": "current_time", "arguments": "{}"}}
+            {"id": "c", "type": "function", "function": {"name": "calculate", "arguments": "{\"expression\": \"1\"}"}}
         ]});
         let usage = json!({"prompt_tokens": 60, "completion_tokens": 1, "total_tokens": 61});
         let answer = json!({"choices": [{"finish_reason": "tool_calls", "message": message}], "usage": usage});

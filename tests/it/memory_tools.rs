@@ -72,9 +72,9 @@ async fn a_fact_is_saved_found_corrected_forgotten_and_brought_back_across_a_res
     let entry = format!("- [{saved}] (people/ann, remembered today): Ann drinks black tea.\n  Tags: tea, taste");
     let search = async |arguments| call(&second, &model, "search_memory", arguments).await;
     assert_eq!(search(json!({"query": "what tea"})).await, entry);
-    assert_eq!(search(json!({"category": "people"})).await, entry);
+    assert_eq!(search(json!({"query": "", "category": "people"})).await, entry);
     let all = format!("{entry}\nCategories: people/ann (1)");
-    assert_eq!(search(json!({})).await, all);
+    assert_eq!(search(json!({"query": ""})).await, all);
     let archived = call(&second, &model, "archive_memory", json!({"id": saved})).await;
     assert!(archived.contains("Ann drinks black tea."), "{archived}");
     assert!(search(json!({"query": "tea"})).await.contains("no evidence"));
@@ -85,6 +85,21 @@ async fn a_fact_is_saved_found_corrected_forgotten_and_brought_back_across_a_res
     }
     call(&second, &model, "restore_memory", json!({"id": saved})).await;
     assert_eq!(search(json!({"query": "tea"})).await, entry);
+}
+
+#[tokio::test]
+async fn the_tool_that_forgets_is_shown_from_the_first_search_on() {
+    let model = ScriptedModel::new();
+    let host = host(&model).build().unwrap();
+    save(&host, &model, "The cat is called Miso.").await;
+    let shown = || {
+        let request = model.requests().pop().unwrap();
+        let mut tools = request.tools.entries().iter();
+        tools.any(|tool| tool.registration().name == "archive_memory")
+    };
+    assert!(!shown());
+    call(&host, &model, "search_memory", json!({"query": "cat"})).await;
+    assert!(shown());
 }
 
 #[tokio::test]
@@ -141,7 +156,7 @@ async fn what_stands_in_memory_is_never_saved_once_more() {
     }
     let mixed = json!({"content": "Ann lives in Oslo\nHer cats are Pip and Pop"});
     call(&host, &model, "save_memory", mixed).await;
-    let all = call(&host, &model, "search_memory", json!({})).await;
+    let all = call(&host, &model, "search_memory", json!({"query": ""})).await;
     let (all, categories) = all.rsplit_once('\n').unwrap();
     assert_eq!(categories, "Categories: general (2)");
     let facts: Vec<_> = all.lines().map(|line| line.split_once("): ").unwrap().1).collect();
@@ -304,7 +319,7 @@ async fn the_background_asks_through_the_hosts_own_client_after_all_others() {
     let (user, dream) = ((Priority::User, false), (Priority::Dream, true));
     assert_eq!(*seen.lock().unwrap(), [user, user, dream]);
     assert_eq!(host.spending().total().calls, 3);
-    let told = call(&host, &model, "search_memory", json!({})).await;
+    let told = call(&host, &model, "search_memory", json!({"query": ""})).await;
     assert!(told.ends_with("\nCategories: people/ann (1)"), "{told}");
 }
 
@@ -353,10 +368,16 @@ async fn what_a_page_planted_is_marked_can_be_listed_by_its_origin_and_never_bec
     let found = call(&host, &model, "search_memory", json!({"query": "BCC"})).await;
     let marked = "(general, remembered today, from tool:web_browse, not confirmed by the user): Always BCC";
     assert!(found.contains(marked), "{found}");
-    let listed = call(&host, &model, "search_memory", json!({"source": "tool:web_browse"})).await;
+    let listed = call(
+        &host,
+        &model,
+        "search_memory",
+        json!({"query": "", "source": "tool:web_browse"}),
+    )
+    .await;
     assert_eq!(listed, found);
     call(&host, &model, "archive_memory", json!({"id": id(&told[1])})).await;
-    let left = call(&host, &model, "search_memory", json!({})).await;
+    let left = call(&host, &model, "search_memory", json!({"query": ""})).await;
     assert!(left.contains(&own) && !left.contains("BCC"), "{left}");
 
     // A model that is shown it is told where it comes from, and what it then writes down has that origin, too.

@@ -161,7 +161,9 @@ async fn a_model_that_saves_what_is_known_in_other_words_is_told_so() {
 
     let save = async |content: &str| call(&host, &model, "save_memory", json!({"content": content})).await;
     let answer = save("The feline is called Miso.").await;
-    let notice = format!("It may repeat what is known; archive_memory the one that is not needed:\n- [{id}]: {FACT}");
+    let notice = format!(
+        "It may repeat what is known; archive_memory (group `memory`) forgets the one that is not needed:\n- [{id}]: {FACT}"
+    );
     assert!(
         answer.starts_with("Saved as `") && answer.ends_with(&notice),
         "{answer}"

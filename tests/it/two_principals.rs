@@ -170,9 +170,9 @@ impl World {
 /// The calls by which a model of Bob's may reach for what is Ann's.
 fn reaching(id: &str) -> Vec<(&'static str, Value)> {
     let mut calls = vec![
-        ("search_memory", json!({})),
+        ("search_memory", json!({"query": ""})),
         ("search_memory", json!({"query": "fact", "with_archived": true})),
-        ("search_memory", json!({"category": "anns"})),
+        ("search_memory", json!({"query": "", "category": "anns"})),
         ("save_memory", json!({"id": id, "content": "Bob was here."})),
         ("archive_memory", json!({"id": id})),
         ("restore_memory", json!({"id": id})),

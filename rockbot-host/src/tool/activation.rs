@@ -39,10 +39,12 @@ pub(super) fn activation_tool(snapshot: &Arc<ToolSnapshot>) -> Option<Arc<ToolEn
         .iter()
         .map(|group| format!("\n{}: {}", group.name, group.summary));
     let description = format!("Gives you more tools. Groups:{}", lines.collect::<String>());
-    let tool: Tool = stateful_tool(NAME, snapshot.clone(), activate)
+    let mut tool: Tool = stateful_tool(NAME, snapshot.clone(), activate)
         .pure()
         .own_output()
         .description(description);
+    let names: Vec<_> = groups.iter().map(|group| group.name.as_str()).collect();
+    tool.registration.parameters_schema["properties"]["group"]["enum"] = names.into();
     let registry = InMemoryToolRegistry::new();
     let registered = registry.register(&Owner::new("host"), tool);
     registered.expect("the name and the schema of this tool are fixed");

@@ -37,7 +37,7 @@ use store_choice::StoreChoice;
 ///
 /// | part | tools |
 /// |---|---|
-/// | long-term memory | `save_memory`, `search_memory`, `archive_memory`; on demand `restore_memory` |
+/// | long-term memory | `save_memory`, `search_memory`; on demand `archive_memory`, also after a search, and `restore_memory` |
 /// | working memory | on demand `save_to_working_memory`, `list_working_memory`, `search_working_memory`, `edit_working_memory`, `delete_from_working_memory`, beside the host's `get_from_working_memory` and `search_tool_output` |
 /// | skills | `get_skill`, once there is a skill or a guide; on demand `save_skill`, `edit_skill`, `delete_skill`, `restore_skill` |
 /// | rules | `change_rules`; on demand `set_timezone` for the times in a host's briefing |

@@ -6,7 +6,7 @@ use rockbot_core::tool::ToolGroup;
 pub(crate) const KNOWN_SKILLS: &str = "known-skills";
 
 pub(super) fn memory() -> ToolGroup {
-    let summary = "restore memories, set the user's time zone, learn how to use memory well";
+    let summary = "forget or restore memories, set the user's time zone, learn how to use memory well";
     ToolGroup::new("memory", summary).with_guide(include_str!("guides/memory.md"))
 }
 

@@ -41,8 +41,12 @@ pub(crate) fn tools(memory: &LongTermTools) -> [Tool; 4] {
     };
     [
         trusted(stateful_tool("save_memory", memory.clone(), save)),
-        stateful_tool("search_memory", memory.clone(), search).pure(),
-        trusted(stateful_tool("archive_memory", memory.clone(), archive)).idempotent(),
+        stateful_tool("search_memory", memory.clone(), search)
+            .pure()
+            .activates("archive_memory"),
+        trusted(stateful_tool("archive_memory", memory.clone(), archive))
+            .idempotent()
+            .on_demand(&groups::memory()),
         trusted(stateful_tool("restore_memory", memory.clone(), restore))
             .idempotent()
             .on_demand(&groups::memory()),
@@ -182,7 +186,6 @@ fn without_label(line: &str) -> &str {
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SearchMemory {
     /// Words to look for; empty: the newest, and all categories.
-    #[serde(default)]
     query: String,
     // Rarely given, and explained in the guide of the group. Hidden, since each argument costs tokens.
     #[serde(default)]
@@ -352,7 +355,7 @@ impl LongTermTools {
         Ok(match alike.is_empty() {
             true => String::new(),
             false => format!(
-                " It may repeat what is known; archive_memory the one that is not needed:{}",
+                " It may repeat what is known; archive_memory (group `memory`) forgets the one that is not needed:{}",
                 lines.collect::<String>()
             ),
         })

@@ -1,5 +1,6 @@
 //! Reading of a document from a file or a URL.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 
@@ -9,11 +10,15 @@ use url::Url;
 use super::{OpenApi, OpenApiError, Source};
 use crate::egress::{EgressClient, EgressPolicy, EgressRequest};
 
-/// Maximum size of a file, in bytes.
-const MAX_FILE: u64 = 16 << 20;
+/// Maximum size of a document, in bytes.
+const MAX_SIZE: usize = 16 << 20;
 
 /// Maximum number of nodes of a document in YAML, aliases replaced.
 const MAX_NODES: usize = 2_000_000;
+
+/// Maximum number of nodes that aliases of a document in YAML add. Each is copied for every alias around it, so that a
+/// document of a kilobyte with ten times as many took seconds to refuse.
+const MAX_ALIASED: usize = 100_000;
 
 /// A document that was read.
 #[derive(Debug)]
@@ -38,20 +43,13 @@ impl Document {
 impl OpenApi {
     /// Reads the document. A URL is fetched on a thread of its own, since hosts are built without waiting.
     pub(in crate::rest) fn load(&self, policy: &EgressPolicy) -> Result<Document, OpenApiError> {
-        let (name, text, url) = match &self.source {
-            Source::Text(text) => ("the given text".to_owned(), text.clone().into_bytes(), None),
-            Source::File(path) => {
-                let name = path.display().to_string();
-                let mut text = Vec::new();
-                let read = File::open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut text));
-                read.map_err(|error| unreadable(&name, &error.to_string()))?;
-                (name, text, None)
-            }
-            Source::Url(url) => {
-                let (text, from) = fetch(url, policy).map_err(|cause| unreadable(url, &cause))?;
-                (url.clone(), text, Some(from))
-            }
-        };
+        let (name, text, url) = self.read(policy)?;
+        if text.len() > MAX_SIZE {
+            return Err(OpenApiError::TooLarge {
+                document: name,
+                max: MAX_SIZE,
+            });
+        }
         let not_openapi = |reason: String| OpenApiError::NotOpenApi {
             document: name.clone(),
             reason,
@@ -70,6 +68,25 @@ impl OpenApi {
         }
         Ok(Document { name, url, json })
     }
+
+    /// Returns the name of the document, its text, and the URL that it came from. Of a file that is too large, the text is
+    /// cut behind the first byte too many.
+    fn read(&self, policy: &EgressPolicy) -> Result<(String, Cow<'_, [u8]>, Option<Url>), OpenApiError> {
+        match &self.source {
+            Source::Text(text) => Ok(("the given text".to_owned(), text.as_bytes().into(), None)),
+            Source::File(path) => {
+                let name = path.display().to_string();
+                let mut text = Vec::new();
+                let read = File::open(path).and_then(|file| file.take(MAX_SIZE as u64 + 1).read_to_end(&mut text));
+                read.map_err(|error| unreadable(&name, &error.to_string()))?;
+                Ok((name, text.into(), None))
+            }
+            Source::Url(url) => {
+                let (text, from) = fetch(url, policy).map_err(|cause| unreadable(url, &cause))?;
+                Ok((url.clone(), text.into(), Some(from)))
+            }
+        }
+    }
 }
 
 /// Parses JSON, or YAML if the text does not begin as JSON does.
@@ -79,7 +96,14 @@ fn parse(text: &[u8]) -> Result<Value, String> {
             .map_err(|error| format!("no JSON at line {} column {}", error.line(), error.column()));
     }
     let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_nodes: MAX_NODES, max_events: 2 * MAX_NODES, max_documents: 1 },
+        budget: serde_saphyr::budget! {
+            max_nodes: MAX_NODES,
+            max_events: 2 * MAX_NODES,
+            max_documents: 1,
+            max_merge_keys: 1_000,
+            max_recorded_anchor_events: 2 * MAX_ALIASED,
+        },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_ALIASED },
         // As in JSON: `no` is a word.
         strict_booleans: true,
         with_snippet: false,

@@ -68,6 +68,16 @@ pub enum OpenApiError {
         /// The reason.
         cause: String,
     },
+    /// The document is too large.
+    #[error(
+        "the OpenAPI document `{document}` is larger than {max} bytes: leave out operations that no tool is made of"
+    )]
+    TooLarge {
+        /// The file or URL.
+        document: String,
+        /// Maximum size, in bytes.
+        max: usize,
+    },
     /// The document is neither JSON nor YAML, or not OpenAPI of a known version.
     #[error("`{document}` is not an OpenAPI document of version 3.0 or 3.1: {reason}")]
     NotOpenApi {

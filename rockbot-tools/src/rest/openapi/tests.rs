@@ -207,6 +207,49 @@ fn hostile_yaml_is_refused() {
 }
 
 #[test]
+fn a_document_that_is_too_large_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shop.json");
+    let of_size = |size: usize| format!("{SHOP}{}", " ".repeat(size - SHOP.len()));
+    let told = |import: OpenApi| {
+        endpoints(&import)
+            .map(|all| all.len())
+            .map_err(|error| error.to_string())
+    };
+    let refused = |name: &str| {
+        format!(
+            "the OpenAPI document `{name}` is larger than 16777216 bytes: leave out operations that no tool is made of"
+        )
+    };
+    for (size, file, text) in [
+        (16 << 20, Ok(5), Ok(5)),
+        (
+            (16 << 20) + 1,
+            Err(refused(&path.display().to_string())),
+            Err(refused("the given text")),
+        ),
+    ] {
+        std::fs::write(&path, of_size(size)).unwrap();
+        assert_eq!(told(OpenApi::file(&path)), file);
+        assert_eq!(told(OpenApi::text(of_size(size))), text);
+    }
+}
+
+/// The work of a refusal grows with the nodes that aliases add, so a document is refused at the first too many.
+#[test]
+fn aliases_in_yaml_add_a_bounded_number_of_nodes() {
+    let with = |words: usize| {
+        let shared = format!("&shared [{}]", vec!["word"; words].join(", "));
+        let list = format!("[{shared}{}]", ", *shared".repeat(99));
+        let start = "openapi: 3.1.0\nservers: [{url: https://e.org}]\npaths: {/a: {get: {}}}";
+        endpoints(&OpenApi::text(format!("{start}\nx-lists: {list}"))).map_err(|error| error.to_string())
+    };
+    assert_eq!(with(1_000).map(|all| all.len()), Ok(1));
+    let told = with(2_000).unwrap_err();
+    assert!(told.contains("alias replay limit exceeded"), "{told}");
+}
+
+#[test]
 fn mutated_documents_are_imported_or_refused() {
     Mutations::of([SHOP, include_str!("testdata/shop.yaml")]).check_text(|text| {
         match endpoints(&OpenApi::text(text)) {

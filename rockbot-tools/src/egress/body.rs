@@ -4,6 +4,9 @@ use std::io::{self, Write};
 
 use flate2::write::MultiGzDecoder;
 
+/// Number of bytes that are decoded before other tasks may run.
+const PART: usize = 16 << 10;
+
 /// A body while it is received.
 pub(super) enum Body {
     Plain(Capped),
@@ -51,8 +54,19 @@ impl Body {
         }
     }
 
-    /// Takes the next piece.
-    pub(super) fn take(&mut self, piece: &[u8]) -> Received {
+    /// Takes the next piece. Other tasks run in between: small pieces can take long to decode.
+    pub(super) async fn take(&mut self, piece: &[u8]) -> Received {
+        for part in piece.chunks(PART) {
+            let received = self.decode(part);
+            if received != Received::More {
+                return received;
+            }
+            tokio::task::yield_now().await;
+        }
+        Received::More
+    }
+
+    fn decode(&mut self, piece: &[u8]) -> Received {
         let taken = match self {
             Self::Plain(buffer) => buffer.write_all(piece),
             Self::Gzip { decoder, received, max } => {

@@ -10,6 +10,7 @@ use reqwest::header::{
 };
 use reqwest::{Method, Response, StatusCode};
 use rockbot_core::BoxError;
+use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::body::{Body, Received};
@@ -156,31 +157,34 @@ impl EgressClient {
 
     /// Sends a request, follows redirects, and returns the response with its body.
     pub(crate) async fn fetch(&self, mut request: EgressRequest) -> Result<EgressResponse, EgressError> {
-        let limit = self.policy.limits.timeout;
+        let (limit, begin) = (self.policy.limits.timeout, Instant::now());
         let mut host = String::new();
-        let work = tokio::time::timeout(limit, self.follow(&mut request, &mut host)).await;
-        work.unwrap_or_else(|_| Err(EgressError::Timeout { host, limit }))
+        let Ok(followed) = timeout(limit, self.follow(&mut request, &mut host)).await else {
+            return Err(EgressError::Timeout { host, limit });
+        };
+        let (response, is_redirected) = followed?;
+        let left = limit.saturating_sub(begin.elapsed());
+        let received = self.receive(response, &request.url, &host, left).await?;
+        Ok(EgressResponse {
+            is_redirected,
+            ..received
+        })
     }
 
     /// Sends a request, and returns the response with its body. A redirect is a response.
     pub(super) async fn fetch_once(&self, mut request: EgressRequest) -> Result<EgressResponse, EgressError> {
         self.policy.check_url(&mut request.url)?;
-        let (limit, host) = (
-            self.policy.limits.timeout,
-            request.url.host_str().unwrap_or_default().to_owned(),
-        );
-        let work = async {
-            let response = self.send(&request, &host).await?;
-            self.receive(response, &request.url, &host).await
+        let (limit, begin) = (self.policy.limits.timeout, Instant::now());
+        let host = request.url.host_str().unwrap_or_default().to_owned();
+        let Ok(sent) = timeout(limit, self.send(&request, &host)).await else {
+            return Err(EgressError::Timeout { host, limit });
         };
-        let fetched = tokio::time::timeout(limit, work).await;
-        fetched.unwrap_or_else(|_| {
-            let host = host.clone();
-            Err(EgressError::Timeout { host, limit })
-        })
+        let left = limit.saturating_sub(begin.elapsed());
+        self.receive(sent?, &request.url, &host, left).await
     }
 
-    async fn follow(&self, request: &mut EgressRequest, host: &mut String) -> Result<EgressResponse, EgressError> {
+    /// Sends a request, follows redirects, and returns the last response, with `true` if a redirect led to it.
+    async fn follow(&self, request: &mut EgressRequest, host: &mut String) -> Result<(Response, bool), EgressError> {
         let max = self.policy.limits.max_redirects;
         self.policy.check_url(&mut request.url)?;
         let mut hop = 0;
@@ -191,11 +195,7 @@ impl EgressClient {
                 .await
                 .map_err(|error| at_hop(error, hop, &request.url))?;
             let Some(mut target) = target_of(&response, host)? else {
-                let received = self.receive(response, &request.url, host).await;
-                return received.map(|response| EgressResponse {
-                    is_redirected: hop > 0,
-                    ..response
-                });
+                return Ok((response, hop > 0));
             };
             hop += 1;
             if hop > max {
@@ -235,8 +235,14 @@ impl EgressClient {
         Ok(response)
     }
 
-    async fn receive(&self, mut response: Response, url: &Url, host: &str) -> Result<EgressResponse, EgressError> {
-        let max = self.policy.limits.max_bytes;
+    /// Receives the body of a response, waiting up to `left` for it. Decoding is no waiting: it is bounded by the size.
+    async fn receive(
+        &self,
+        mut response: Response,
+        url: &Url,
+        host: &str,
+        left: Duration,
+    ) -> Result<EgressResponse, EgressError> {
         let encodings: Vec<_> = response.headers().get_all(CONTENT_ENCODING).iter().collect();
         let encodings = encodings.iter().map(|value| value.to_str().unwrap_or("?"));
         let encoding = encodings.collect::<Vec<_>>().join(", ");
@@ -244,25 +250,19 @@ impl EgressClient {
             host: host.to_owned(),
             encoding: encoding.chars().take(40).collect(),
         };
-        let mut body = Body::new(&encoding, max).ok_or_else(unknown)?;
-        let mut is_cut = false;
-        while let Some(piece) = response.chunk().await.map_err(|error| transport(error, host))? {
-            match body.take(&piece) {
-                Received::More => {}
-                Received::Full => {
-                    is_cut = true;
-                    break;
-                }
-                Received::Damaged => return Err(EgressError::Damaged { host: host.to_owned() }),
-            }
-        }
+        let mut body = Body::new(&encoding, self.policy.limits.max_bytes).ok_or_else(unknown)?;
+        let damaged = || EgressError::Damaged { host: host.to_owned() };
+        let is_cut = match self.fill(&mut body, &mut response, host, left).await? {
+            Received::Damaged => return Err(damaged()),
+            received => received == Received::Full,
+        };
         let status = response.status();
         let mut headers = std::mem::take(response.headers_mut());
         headers.remove(CONTENT_LENGTH);
-        let damaged = || EgressError::Damaged { host: host.to_owned() };
-        let body = match is_cut {
-            true => body.cut(),
-            false => body.finish().ok_or_else(damaged)?,
+        let body = if is_cut {
+            body.cut()
+        } else {
+            body.finish().ok_or_else(damaged)?
         };
         Ok(EgressResponse {
             url: url.clone(),
@@ -272,6 +272,33 @@ impl EgressClient {
             is_cut,
             is_redirected: false,
         })
+    }
+
+    /// Takes the pieces of a body as they come, until the last one or one that cannot be taken whole.
+    async fn fill(
+        &self,
+        body: &mut Body,
+        response: &mut Response,
+        host: &str,
+        mut left: Duration,
+    ) -> Result<Received, EgressError> {
+        loop {
+            let begin = Instant::now();
+            let piece = timeout(left, response.chunk())
+                .await
+                .map_err(|_| EgressError::Timeout {
+                    host: host.to_owned(),
+                    limit: self.policy.limits.timeout,
+                })?;
+            left = left.saturating_sub(begin.elapsed());
+            let Some(piece) = piece.map_err(|error| transport(error, host))? else {
+                return Ok(Received::More);
+            };
+            let received = body.take(&piece).await;
+            if received != Received::More {
+                return Ok(received);
+            }
+        }
     }
 }
 

@@ -31,7 +31,7 @@ const QUOTED: usize = 100;
 /// | setting | default |
 /// |---|---|
 /// | `AllowedHosts`: exceptions, see [`allow_host`](Self::allow_host) | none |
-/// | `Timeout`: of a request with all its redirects | 20 seconds |
+/// | `Timeout`: waiting for a response, with all its redirects | 20 seconds |
 /// | `MaxBytes`: of a response, after decompression | 5 MiB |
 /// | `MaxRedirects` | 5 |
 ///
@@ -148,7 +148,7 @@ impl EgressPolicy {
         }
     }
 
-    /// Sets the time limit of a request with all its redirects. Default 20 seconds.
+    /// Sets the time that a request waits for servers, with all its redirects. Decoding does not count. Default 20 seconds.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.limits.timeout = timeout;

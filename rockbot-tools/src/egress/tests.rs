@@ -661,6 +661,40 @@ async fn a_body_that_comes_too_slowly_is_given_up() {
     server.abort();
 }
 
+/// Empty members of gzip, of which each takes as long as some kilobytes of text.
+fn slow_body(bytes: usize) -> Vec<u8> {
+    let member = gzipped(b"");
+    member.repeat(bytes / member.len())
+}
+
+#[tokio::test]
+async fn other_tasks_run_while_a_body_is_decoded() {
+    let (piece, mut turns) = (slow_body(1 << 20), 0);
+    let mut body = super::body::Body::new("gzip", 1 << 20).unwrap();
+    let others = async {
+        loop {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        received = body.take(&piece) => assert_eq!(received, super::body::Received::More),
+        () = others => {}
+    }
+    assert!(turns > 50, "{turns}");
+}
+
+#[tokio::test]
+async fn decoding_is_no_waiting_for_the_server() {
+    let slow = slow_body(3 << 20);
+    let server = TestServer::start(move |_| response("200 OK", &[("content-encoding", "gzip")], &slow)).await;
+    // Without optimization, decoding takes three times as long.
+    let policy = local().with_timeout(Duration::from_secs(1));
+    let response = fetch(policy, &server.url("/")).await.unwrap();
+    assert_eq!((response.body.len(), response.is_cut), (0, false));
+}
+
 #[test]
 fn no_spelling_of_an_address_passes_that_its_numbers_do_not() {
     use proptest::prelude::*;

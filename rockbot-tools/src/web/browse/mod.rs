@@ -28,6 +28,9 @@ use page::Page;
 /// Number of pages that are converted at a time.
 const CONVERSIONS: usize = 4;
 
+/// Maximum time that a page waits for others to be converted. Each of them ends: the parsers have limits of their own.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
 /// Maximum number of characters of a URL in a key.
 const MAX_KEY: usize = 80;
 
@@ -106,7 +109,11 @@ impl WebBrowse {
 
     /// Converts a page on a thread for blocking work: hostile ones take long.
     async fn convert(&self, response: EgressResponse) -> Result<(Url, Page), ToolError> {
-        let permit = self.conversions.clone().acquire_owned().await;
+        let permit = tokio::time::timeout(MAX_WAIT, self.conversions.clone().acquire_owned()).await;
+        let permit = permit.map_err(|_| {
+            let text = "the page was fetched, but too many others are being converted: fetch it again later";
+            ToolError::new(ToolErrorCode::Timeout, text).with_retryable(true)
+        })?;
         let work = move || {
             let _permit = permit;
             let page = Page::read(&response);

@@ -174,6 +174,24 @@ async fn a_result_says_how_it_is_kept_if_it_is_long() {
 }
 
 #[tokio::test]
+async fn a_page_waits_a_bounded_time_for_others_to_be_converted() {
+    let server = TestServer::start(|_| ok("text/plain", b"x")).await;
+    let mut tool = browse(None);
+    let response = tool.client.fetch(EgressRequest::get(server.url("/").parse().unwrap()));
+    let response = response.await.unwrap();
+    tool.conversions = Arc::new(Semaphore::new(0));
+    tokio::time::pause();
+    let converted = tokio::time::timeout(Duration::from_secs(3_600), tool.convert(response)).await;
+    let error = converted.unwrap().unwrap_err();
+    let told = "the page was fetched, but too many others are being converted: fetch it again later";
+    assert_eq!(
+        (error.code(), error.to_string().as_str()),
+        (ToolErrorCode::Timeout, told)
+    );
+    assert!(error.retry_helps());
+}
+
+#[tokio::test]
 async fn a_page_of_50_megabytes_is_cut() {
     let server = TestServer::start(|_| {
         let paragraph = "<p>A paragraph that is one of many in a page that is far too long to be read.</p>\n";

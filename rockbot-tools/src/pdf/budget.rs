@@ -1,10 +1,17 @@
 //! The budget of work of one document.
 
 use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 /// Maximum work on a document: bytes that are decompressed or read, each as often as it is. A document of 5 MiB that a person
 /// wrote takes up to half of it.
 pub(super) const MAX_WORK: usize = 64 << 20;
+
+/// Maximum time for a document, of which the work allowed takes a part.
+const MAX_TIME: Duration = Duration::from_secs(10);
+
+/// Work after which the time is checked, in bytes.
+const PIECE: usize = 64 << 10;
 
 /// Maximum size of a decoded stream, in bytes. The rest is left out.
 const MAX_STREAM: usize = 16 << 20;
@@ -17,20 +24,29 @@ const MAX_STREAM: usize = 16 << 20;
 pub(super) struct Budget {
     left: Cell<usize>,
     is_exceeded: Cell<bool>,
+    end: Instant,
 }
 
 impl Budget {
-    /// Creates a budget for work on `bytes` bytes.
+    /// Creates a budget for work on `bytes` bytes, which ends in 10 seconds.
     pub(super) fn new(bytes: usize) -> Self {
+        Self::within(bytes, MAX_TIME)
+    }
+
+    /// Creates a budget for work on `bytes` bytes, which ends after this time.
+    pub(super) fn within(bytes: usize, time: Duration) -> Self {
         Self {
             left: Cell::new(bytes),
             is_exceeded: Cell::new(false),
+            end: Instant::now() + time,
         }
     }
 
     /// Pays for work on `bytes` bytes. Returns `false` if the budget does not allow it; nothing else is then allowed either.
     pub(super) fn spend(&self, bytes: usize) -> bool {
-        let left = self.left.get().checked_sub(bytes);
+        let before = self.left.get();
+        let is_in_time = |left: &usize| left / PIECE == before / PIECE || Instant::now() < self.end;
+        let left = before.checked_sub(bytes).filter(is_in_time);
         self.left.set(left.unwrap_or(0));
         self.is_exceeded.set(self.is_exceeded.get() || left.is_none());
         left.is_some()

@@ -9,6 +9,12 @@ const LINE: f64 = 0.5;
 /// Distance between two lines that is a new paragraph, in heights of the font.
 const PARAGRAPH: f64 = 1.9;
 
+/// A page shows its unknown characters if it has fewer than one for so many others.
+const FEW: usize = 5;
+
+/// A character that the document does not make known.
+const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
+
 /// A point of a page.
 pub(super) type Point = (f64, f64);
 
@@ -19,6 +25,17 @@ pub(super) struct Layout {
     /// The place behind the last piece.
     end: Option<Point>,
     max: usize,
+}
+
+/// The text of a page.
+#[derive(Debug, Default)]
+pub(super) struct PageText {
+    /// The text that can be read. Empty if there is none.
+    pub(super) text: String,
+    /// Number of unknown characters that are not shown.
+    pub(super) lost: usize,
+    /// Number of characters, without spaces.
+    pub(super) characters: usize,
 }
 
 impl Layout {
@@ -73,16 +90,16 @@ impl Layout {
         }
     }
 
-    /// Returns the text, without spaces at the ends of lines and without more than one empty line at a time. It is empty if
-    /// the page has none that can be read.
-    pub(super) fn finish(self) -> String {
-        let is_read = |character: char| !character.is_whitespace() && character != char::REPLACEMENT_CHARACTER;
-        if !self.text.contains(is_read) {
-            return String::new();
-        }
+    /// Returns the text, without spaces at the ends of lines and without more than one empty line at a time. Words with
+    /// unknown characters are left out where such characters are many.
+    pub(super) fn finish(self) -> PageText {
+        let lost = self.text.matches(UNKNOWN).count();
+        let read = self.text.chars().filter(|character| !character.is_whitespace()).count() - lost;
+        let is_flood = lost * FEW > read;
+        let is_kept = |word: &&str| !word.is_empty() && !(is_flood && word.contains(UNKNOWN));
         let mut text = String::with_capacity(self.text.len());
         for line in self.text.lines() {
-            let words: Vec<_> = line.split(' ').filter(|word| !word.is_empty()).collect();
+            let words: Vec<_> = line.split(' ').filter(is_kept).collect();
             let is_second_empty = words.is_empty() && (text.is_empty() || text.ends_with("\n\n"));
             if !is_second_empty {
                 text.push_str(&words.join(" "));
@@ -90,6 +107,10 @@ impl Layout {
             }
         }
         text.truncate(text.trim_end().len());
-        text
+        PageText {
+            text,
+            lost: if is_flood { lost } else { 0 },
+            characters: read + lost,
+        }
     }
 }

@@ -3,11 +3,12 @@
 //! The reader is made for documents of strangers. It knows as little of PDF as text needs, follows no table, and pays for each
 //! byte that it reads or decompresses from one [`Budget`](budget::Budget); a document that takes more is read up to there.
 //! [`file`] finds the objects, [`pages`] their order, [`content`] runs the program of each page, [`font`] knows what its codes
-//! mean, and [`layout`] puts the pieces together.
+//! mean, [`layout`] puts the pieces of a page together, and [`document_text`] the pages.
 
 mod budget;
 mod cmap;
 mod content;
+mod document_text;
 mod encoding;
 mod file;
 mod filters;
@@ -21,6 +22,7 @@ mod tests;
 
 use budget::Budget;
 use content::{Fonts, Interpreter};
+use document_text::DocumentText;
 use file::File;
 use layout::Layout;
 use object::Object;
@@ -53,6 +55,13 @@ pub(crate) enum PdfError {
     NoPages,
     #[error("this PDF has no text layer, its pages are images: look for its text elsewhere")]
     NoText,
+    #[error("the fonts of this PDF do not say which characters its text has: look for its text elsewhere")]
+    UnknownCharacters,
+    #[error(
+        "only the first {read} bytes of the PDF were read (`Egress.MaxBytes`), with next to nothing of its text: \
+         look for its text elsewhere"
+    )]
+    Cut { read: usize },
     #[error("the PDF takes too much work to read: look for its text elsewhere")]
     TooLarge,
 }
@@ -64,16 +73,17 @@ pub(crate) fn is_pdf(bytes: &[u8]) -> bool {
         .any(|window| window == b"%PDF-")
 }
 
-/// Reads the text of a document. It takes time: it is called on a thread for blocking work.
+/// Reads the text of a document. It takes time: it is called on a thread for blocking work. With `is_cut`, the end of the
+/// document is missing.
 ///
 /// # Errors
 ///
-/// Returns an error if no page has text that can be read.
-pub(crate) fn read(bytes: &[u8]) -> Result<PdfText, PdfError> {
-    read_within(bytes, &Budget::new(budget::MAX_WORK))
+/// Returns an error if no page has text that can be read, or next to none of an incomplete document.
+pub(crate) fn read(bytes: &[u8], is_cut: bool) -> Result<PdfText, PdfError> {
+    read_within(bytes, is_cut, &Budget::new(budget::MAX_WORK))
 }
 
-fn read_within(bytes: &[u8], budget: &Budget) -> Result<PdfText, PdfError> {
+fn read_within(bytes: &[u8], is_cut: bool, budget: &Budget) -> Result<PdfText, PdfError> {
     if !is_pdf(bytes) {
         return Err(PdfError::NotAPdf);
     }
@@ -82,37 +92,38 @@ fn read_within(bytes: &[u8], budget: &Budget) -> Result<PdfText, PdfError> {
         return Err(PdfError::Encrypted);
     }
     let pages = pages::pages(&file);
-    let (mut text, mut fonts) = (String::new(), Fonts::new());
-    let (mut read, mut has_text) = (0, false);
+    let (mut text, mut fonts) = (DocumentText::new(is_cut), Fonts::new());
     for page in &pages {
-        if budget.left() == 0 || text.len() >= MAX_TEXT {
+        if budget.left() == 0 || text.markdown.len() >= MAX_TEXT {
             break;
         }
-        read += 1;
-        let (mut layout, resources) = (Layout::new(MAX_TEXT - text.len()), page.resources(&file));
+        let (mut layout, resources) = (Layout::new(MAX_TEXT - text.markdown.len()), page.resources(&file));
         Interpreter::new(&file, &mut fonts, &mut layout, &resources).run(&page.content(&file));
         if layout.is_full() {
             budget.exceed();
         }
-        let own = layout.finish();
-        has_text |= !own.is_empty();
-        let shown = if own.is_empty() {
-            "(This page has no text layer.)"
-        } else {
-            &own
-        };
-        text.push_str(&format!("## Page {read}\n\n{shown}\n\n"));
+        let page = layout.finish();
+        if page.characters == 0 && budget.left() == 0 {
+            break;
+        }
+        text.add(&page);
     }
-    match (has_text, pages.is_empty()) {
-        (true, _) => Ok(PdfText {
+    text.end_gap();
+    if text.is_readable() {
+        let read = text.pages;
+        return Ok(PdfText {
             title: title(&file),
-            markdown: text,
-            is_cut: read < pages.len() || pages.len() == pages::MAX_PAGES || budget.is_exceeded(),
-        }),
-        (false, _) if budget.is_exceeded() => Err(PdfError::TooLarge),
-        (false, true) => Err(PdfError::NoPages),
-        (false, false) => Err(PdfError::NoText),
+            markdown: text.markdown,
+            is_cut: is_cut || read < pages.len() || pages.len() == pages::MAX_PAGES || budget.is_exceeded(),
+        });
     }
+    Err(match text {
+        _ if budget.is_exceeded() => PdfError::TooLarge,
+        _ if is_cut => PdfError::Cut { read: bytes.len() },
+        text if text.has_unknown => PdfError::UnknownCharacters,
+        _ if pages.is_empty() => PdfError::NoPages,
+        _ => PdfError::NoText,
+    })
 }
 
 /// Returns the title that the document states, in one line.

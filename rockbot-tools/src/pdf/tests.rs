@@ -61,14 +61,14 @@ fn text_of(content: &str) -> String {
 }
 
 fn page_text(document: &[u8]) -> String {
-    let text = read(document).unwrap().markdown;
+    let text = read(document, false).unwrap().markdown;
     text.strip_prefix("## Page 1\n\n").unwrap().trim_end().to_owned()
 }
 
 #[test]
 fn documents_of_four_writers_are_read() {
     for (document, expected) in WRITTEN {
-        let read = read(document).unwrap();
+        let read = read(document, false).unwrap();
         assert_eq!(format!("{}\n{}", read.title, read.markdown), expected);
         assert!(!read.is_cut);
     }
@@ -86,7 +86,7 @@ fn documents_without_text_say_why() {
         // Glyphs without a known character are no text.
         (page("BT /Missing 12 Tf (text) Tj ET"), PdfError::NoText),
     ] {
-        assert_eq!(read(&document).unwrap_err(), expected);
+        assert_eq!(read(&document, false).unwrap_err(), expected);
     }
 }
 
@@ -95,7 +95,7 @@ fn an_incomplete_document_is_read_as_far_as_it_goes() {
     let (whole, _) = WRITTEN[0];
     let cut = &whole[..whole.len() - 600];
     assert!(!cut.windows(7).any(|window| window == b"trailer"));
-    let read = read(cut).unwrap();
+    let read = read(cut, true).unwrap();
     assert!(
         read.markdown.contains("## Page 1\n\nHarbour report\n"),
         "{}",
@@ -107,6 +107,47 @@ fn an_incomplete_document_is_read_as_far_as_it_goes() {
         read.markdown
     );
     assert_eq!(read.title, "", "it is named by the trailer");
+}
+
+/// Returns a document of as many pages, of which all contents stand at its end.
+fn contents_at_the_end(pages: u32) -> Vec<u8> {
+    let kids: String = (0..pages).map(|page| format!("{} 0 R ", page + 3)).collect();
+    let start = ["<< /Pages 2 0 R >>".to_owned(), format!("<< /Kids [{kids}] >>")];
+    let page = |page: u32| {
+        let content = page + 3 + pages;
+        format!("<< /Type /Page /Contents {content} 0 R /Resources << /Font << /F << >> >> >> >>")
+    };
+    let content = |page: u32| stream("", format!("BT /F 9 Tf (text of page {}) Tj ET", page + 1).as_bytes());
+    let objects = start.into_iter().chain((0..pages).map(page)).map(String::into_bytes);
+    document(&objects.chain((0..pages).map(content)).collect::<Vec<_>>())
+}
+
+#[test]
+fn pages_behind_the_end_of_an_incomplete_document_are_told_as_one() {
+    let whole = contents_at_the_end(20);
+    let fifth = whole.windows(8).position(|window| window == b"27 0 obj").unwrap();
+    let read = super::read(&whole[..fifth], true).unwrap();
+    let pages: String = (1..5)
+        .map(|page| format!("## Page {page}\n\ntext of page {page}\n\n"))
+        .collect();
+    let gap = "## Pages 5 to 20\n\n(No text was found in the part of the document that was read.)\n\n";
+    assert_eq!((read.markdown, read.is_cut), (pages + gap, true));
+}
+
+#[test]
+fn an_incomplete_document_with_next_to_nothing_of_its_text_is_refused() {
+    let whole = contents_at_the_end(40);
+    let contents = whole.windows(6).position(|window| window == b"stream").unwrap();
+    let second = whole.windows(9).position(|window| window == b"of page 2").unwrap();
+    for length in [20, contents, second] {
+        let refused = super::read(&whole[..length], true).unwrap_err();
+        assert_eq!(refused, PdfError::Cut { read: length });
+        assert!(
+            refused
+                .to_string()
+                .contains(&format!("the first {length} bytes of the PDF were read"))
+        );
+    }
 }
 
 #[test]
@@ -184,6 +225,25 @@ fn characters_come_from_names_maps_and_font_programs() {
 }
 
 #[test]
+fn characters_that_are_not_known_are_counted_where_they_are_many() {
+    let show = |content: &str| {
+        let fonts = "/Font << /K << >> /U << /Subtype /Type3 /Encoding << /Differences [65 /x1y /x2y] >> >> >>";
+        let content = format!("BT {content} ET");
+        read(&page_with(fonts, stream("", content.as_bytes()), &[]), false).map(|read| read.markdown)
+    };
+    let page = |text: &str| Ok(format!("## Page 1\n\n{text}\n\n"));
+    let few = "/K 9 Tf (a bullet ) Tj /U 9 Tf (A) Tj /K 9 Tf ( and words) Tj";
+    assert_eq!(show(few), page("a bullet \u{fffd} and words"));
+    let many = format!(
+        "/K 9 Tf (Words with ) Tj /U 9 Tf ({}) Tj /K 9 Tf (, around) Tj",
+        "AB ".repeat(10_000)
+    );
+    let told = "(20000 of the 20016 characters of this page are left out: its fonts do not say which they are.)";
+    assert_eq!(show(&many), page(&format!("Words with , around\n\n{told}")));
+    assert_eq!(show("/U 9 Tf (AB AB) Tj"), Err(PdfError::UnknownCharacters));
+}
+
+#[test]
 fn streams_are_decoded_from_each_encoding_of_text() {
     let content = b"BT /F 9 Tf (plain) Tj ET";
     let hexadecimal: String = content.iter().map(|byte| format!("{byte:02X} ")).collect();
@@ -201,13 +261,13 @@ fn streams_are_decoded_from_each_encoding_of_text() {
         "/Filter /FlateDecode /DecodeParms << /Predictor 12 >>",
     ] {
         let document = page_with("/Font << /F << >> >>", stream(unknown, content), &[]);
-        assert_eq!(read(&document).unwrap_err(), PdfError::NoText, "{unknown}");
+        assert_eq!(read(&document, false).unwrap_err(), PdfError::NoText, "{unknown}");
     }
 }
 
 /// Reads a document with a budget of a megabyte. It ends in bounded time and memory, whatever it says.
 fn little(document: &[u8]) -> Result<PdfText, PdfError> {
-    read_within(document, &Budget::new(1 << 20))
+    read_within(document, false, &Budget::new(1 << 20))
 }
 
 #[test]
@@ -245,9 +305,21 @@ fn bombs_are_read_up_to_the_budget() {
     let read = little(listed.as_bytes()).unwrap();
     assert!(read.is_cut && read.markdown.contains("words"));
     // More pages than are read, and pages that take more work than there is.
-    let read = super::read(&pages("4 0 R")).unwrap();
+    let read = super::read(&pages("4 0 R"), false).unwrap();
     assert!(read.is_cut && read.markdown.contains("## Page 2000\n") && !read.markdown.contains("## Page 2001\n"));
     assert!(little(&pages("[4 0 R 4 0 R]")).unwrap().is_cut);
+}
+
+#[test]
+fn a_document_that_takes_too_long_is_read_up_to_there() {
+    let content = compressed("", &b"BT /F 9 Tf (words) Tj ET ".repeat(10_000));
+    let document = page_with("/Font << /F << >> >>", content, &[]);
+    let read = |seconds| {
+        let budget = Budget::within(8 << 20, std::time::Duration::from_secs(seconds));
+        read_within(&document, false, &budget).map(|read| read.is_cut)
+    };
+    assert_eq!(read(0), Err(PdfError::TooLarge));
+    assert_eq!(read(3_600), Ok(false));
 }
 
 /// Returns small documents that are made to take memory, each with a name.
@@ -302,7 +374,7 @@ fn hostile_documents_take_bounded_memory() {
 async fn documents_are_read_in_128_mebibytes() {
     for (name, bomb) in memory_bombs() {
         let growth = peak_growth(async {
-            let read = read(&bomb).map(|text| (text.markdown.len(), text.is_cut));
+            let read = read(&bomb, false).map(|text| (text.markdown.len(), text.is_cut));
             println!("{name}: {} bytes, {read:?}", bomb.len());
             assert!(name != "text" || matches!(read, Ok((_, true))), "{read:?}");
         })

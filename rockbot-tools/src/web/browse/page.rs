@@ -80,11 +80,11 @@ impl Page {
     #[cfg(feature = "pdf")]
     fn of_pdf(response: &EgressResponse) -> Result<Self, ToolError> {
         let refused = |error: pdf::PdfError| ToolError::new(ToolErrorCode::ExecutionFailed, error.to_string());
-        let pdf = pdf::read(&response.body).map_err(refused)?;
+        let pdf = pdf::read(&response.body, response.is_cut).map_err(refused)?;
         Ok(Self {
             title: pdf.title,
             text: pdf.markdown,
-            is_cut: pdf.is_cut || response.is_cut,
+            is_cut: pdf.is_cut,
         })
     }
 }

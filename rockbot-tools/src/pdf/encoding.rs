@@ -13,6 +13,10 @@ use super::syntax::Lexer;
 /// The upper half of Adobe's standard encoding, from 0xA1. A space stands for a code without a character.
 const STANDARD: &str = "¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ –†‡· ¶•‚„”»…‰ ¿ `´ˆ˜¯˘˙¨ ˚¸ ˝˛ˇ—                Æ ª    ŁØŒº     æ   ı  łøœß";
 
+/// The characters of the codes from 11 in the fonts of TeX: ligatures of the older encoding, and then of the newer one. A space
+/// stands for a code whose character is not the same in most fonts.
+const LIGATURES: &str = "ﬀﬁﬂﬃﬄ“”„«»–—  ıȷﬀﬁﬂﬃﬄ";
+
 /// The characters of titles from 0x80, which are not those of Latin-1.
 const TITLES: &str = "•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž";
 
@@ -80,18 +84,55 @@ fn standard() -> CodePage {
 
 /// Applies a list such as `32 /space /exclam 65 /A`: a number is the code of the name behind it, and names count up.
 fn differ(page: &mut CodePage, differences: &[Object]) {
-    let mut code = 0;
-    for object in differences {
-        match object {
-            Object::Number(_) => code = object.natural().unwrap_or(page.len()),
-            Object::Name(name) => {
-                if let Some(own) = page.get_mut(code) {
-                    *own = glyph(name).unwrap_or_default();
-                }
-                code = code.saturating_add(1);
-            }
-            _ => {}
+    let named_by_code = are_named_by_code(differences);
+    for (code, name) in named(differences) {
+        let by_code = || character_of(code).filter(|_| named_by_code && is_named_by(name, code));
+        page[code] = glyph(name).or_else(by_code).unwrap_or_default();
+    }
+}
+
+/// Returns the codes and the names of a list of differences.
+fn named(differences: &[Object]) -> impl Iterator<Item = (usize, &str)> {
+    let mut next = 0_usize;
+    differences.iter().filter_map(move |object| match object {
+        Object::Name(name) => {
+            let code = next;
+            next = next.saturating_add(1);
+            Some((code, name.as_str())).filter(|_| code < 256)
         }
+        object => {
+            next = object.natural().unwrap_or(next);
+            None
+        }
+    })
+}
+
+/// Returns `true` if most glyphs without a known name are named by their codes, such as `a65`, `x41` or `C0041` at 65. Names of
+/// many subsets number glyphs in their order instead, and mean nothing.
+fn are_named_by_code(differences: &[Object]) -> bool {
+    let unknown = named(differences).filter(|(_, name)| *name != ".notdef" && glyph(name).is_none());
+    let (by_code, others): (Vec<_>, Vec<_>) = unknown.partition(|(code, name)| is_named_by(name, *code));
+    by_code.len() > others.len()
+}
+
+/// Returns `true` if a name is letters and this code, in decimal or hexadecimal digits.
+fn is_named_by(name: &str, code: usize) -> bool {
+    let has_value = |start: usize, radix| {
+        let digits = name.get(start..).unwrap_or_default();
+        start <= 4 && usize::from_str_radix(digits, radix) == Ok(code)
+    };
+    let letters = name.bytes().take_while(u8::is_ascii_alphabetic).count();
+    // The last of the letters may be hexadecimal digits, as in `xA9`.
+    has_value(letters, 10) || (0..=letters).any(|start| has_value(start, 16))
+}
+
+/// Returns the character of a code in a font whose names do not say it: the fonts of TeX name glyphs by their codes.
+fn character_of(code: usize) -> Option<String> {
+    let ligature = code.checked_sub(11).and_then(|index| LIGATURES.chars().nth(index));
+    match code {
+        0x20..0x7F => standard().get(code).cloned(),
+        0xC0..=0xFF => char::from_u32(code as u32).map(String::from),
+        _ => ligature.filter(|character| *character != ' ').map(String::from),
     }
 }
 

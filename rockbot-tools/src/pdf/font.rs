@@ -52,7 +52,7 @@ impl Font {
         let kind = font.get("Subtype").and_then(Object::name).unwrap_or_default();
         let mut own = match kind {
             "Type0" => Self::composite(file, font),
-            _ => Self::simple(file, font, to_unicode.is_some()),
+            _ => Self::simple(file, font),
         };
         own.to_unicode = to_unicode;
         if kind == "Type3" {
@@ -66,7 +66,7 @@ impl Font {
         own
     }
 
-    fn simple(file: &File<'_>, font: &Dict, has_map: bool) -> Self {
+    fn simple(file: &File<'_>, font: &Dict) -> Self {
         let first = file
             .entry(font, "FirstChar")
             .and_then(|first| first.natural())
@@ -83,13 +83,9 @@ impl Font {
             .as_deref()
             .and_then(Object::dict)
             .and_then(|own| own.get("MissingWidth")?.number());
-        let page = match has_map && !font.contains_key("Encoding") {
-            true => CodePage::new(),
-            false => code_page(file, font),
-        };
         let name = font.get("BaseFont").and_then(Object::name).unwrap_or_default();
         Self {
-            codes: Codes::Bytes(page),
+            codes: Codes::Bytes(code_page(file, font)),
             to_unicode: None,
             widths: Ranges::new(widths, file.budget),
             default_width: missing.filter(|_| has_widths),

@@ -209,8 +209,10 @@ fn characters_come_from_names_maps_and_font_programs() {
         b"<< /Subtype /Type0 /Encoding /UniJIS-UCS2-H >>".to_vec(),
         b"<< /Subtype /Type1 >>".to_vec(),
         b"<< /Subtype /Type1 /Encoding /MacRomanEncoding >>".to_vec(),
+        b"<< /Subtype /Type1 /ToUnicode 14 0 R >>".to_vec(),
+        stream("", b"1 beginbfchar <41> <0391> endbfchar"),
     ];
-    let fonts = "/Font << /P 7 0 R /M 8 0 R /D 9 0 R /U 10 0 R /S 11 0 R /R 12 0 R >>";
+    let fonts = "/Font << /P 7 0 R /M 8 0 R /D 9 0 R /U 10 0 R /S 11 0 R /R 12 0 R /L 13 0 R >>";
     for (content, expected) in [
         ("/P 9 Tf (\\\\a\\013)", "“aff"),
         ("/M 9 Tf <0001001000120020002100990010>", "fiав🚀x\u{fffd}а"),
@@ -218,9 +220,39 @@ fn characters_come_from_names_maps_and_font_programs() {
         ("/U 9 Tf <67714EAC>", "東京"),
         ("/S 9 Tf (don't\\256\\320\\341\\373)", "don’tfi—Æß"),
         ("/R 9 Tf (\\212)", "ä"),
+        // A map that lacks codes, and no encoding.
+        ("/L 9 Tf (ABC)", "ΑBC"),
     ] {
         let document = page_with(fonts, stream("", format!("BT {content} Tj ET").as_bytes()), &more);
         assert_eq!(page_text(&document), expected, "{content}");
+    }
+}
+
+#[test]
+fn glyphs_that_are_named_by_their_codes_are_known() {
+    let show = |names: &str, codes: &str| {
+        let font = format!("<< /Subtype /Type3 /Encoding << /Differences [{names}] >> >>");
+        let content = stream("", format!("BT /F 9 Tf ({codes}) Tj ET").as_bytes());
+        read(&page_with(&format!("/Font << /F {font} >>"), content, &[]), false).map(|read| read.markdown)
+    };
+    let page = |text: &str| Ok(format!("## Page 1\n\n{text}\n\n"));
+    for names in [
+        "72 /a72 105 /a105",
+        "72 /x48 105 /x69",
+        "72 /g48 105 /g69",
+        "72 /C0048 105 /C0069",
+        "72 /72 105 /105",
+    ] {
+        assert_eq!(show(names, "Hi"), page("Hi"), "{names}");
+    }
+    // Ligatures and letters of the fonts of TeX.
+    assert_eq!(
+        show("11 /a11 /a12 28 /x1C 228 /aE4", "\\013 \\014 \\034 \\344"),
+        page("ff fi fi ä")
+    );
+    // Numbers of glyphs, one of which happens to be its code.
+    for names in ["72 /g48 105 /g49 /g50", "72 /g258 105 /g437", "1 /g72 /g105"] {
+        assert_eq!(show(names, "Hi\\001"), Err(PdfError::UnknownCharacters), "{names}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::file::File;
 use super::font::Font;
-use super::layout::{Layout, Point};
+use super::layout::{Layout, Point, SPACE};
 use super::object::{Dict, Object};
 use super::syntax::Lexer;
 
@@ -164,6 +164,12 @@ impl<'i> Interpreter<'i> {
 
     fn show(&mut self, text: &[u8]) {
         let Some(font) = self.state.font.clone() else { return };
+        // Writers that shorten contents set a space between two words by the distance of two characters.
+        let is_gap = text.len() == 2 && self.state.character_space > 2.0 * SPACE * self.state.size;
+        if is_gap && font.glyphs(text).nth(1).is_some() {
+            self.show(&text[..1]);
+            return self.show(&text[1..]);
+        }
         let [a, b, c, d, x, y] = product(&self.text, &self.state.page);
         let length = a.hypot(b);
         self.layout
@@ -176,7 +182,11 @@ impl<'i> Interpreter<'i> {
             let word_space = if glyph.is_space { self.state.word_space } else { 0.0 };
             self.advance(glyph.width * self.state.size + self.state.character_space + word_space);
         }
+        // The space behind the last character does not belong to the piece.
+        let next = self.text;
+        self.advance(-self.state.character_space);
         self.layout.end(self.place());
+        self.text = next;
     }
 
     fn place(&self) -> Point {

@@ -1,7 +1,12 @@
 //! The text of a page, from pieces at places.
 
+use super::accents::composed;
+
 /// Gap between two pieces in a line that is a space, in heights of the font.
-const SPACE: f64 = 0.17;
+pub(super) const SPACE: f64 = 0.1;
+
+/// Distance back from the end of a piece at which the next one overlaps it, in heights of the font.
+const OVERLAP: f64 = 0.1;
 
 /// Distance between two pieces that is a new line, in heights of the font.
 const LINE: f64 = 0.5;
@@ -24,6 +29,8 @@ pub(super) struct Layout {
     text: String,
     /// The place behind the last piece.
     end: Option<Point>,
+    /// `true` if the next character overlaps the last one.
+    overlaps: bool,
     max: usize,
 }
 
@@ -44,6 +51,7 @@ impl Layout {
         Self {
             text: String::new(),
             end: None,
+            overlaps: false,
             max,
         }
     }
@@ -59,6 +67,7 @@ impl Layout {
         };
         let (x, y) = (start.0 - end.0, start.1 - end.1);
         let (along, across) = (x * axis.0 + y * axis.1, (x * axis.1 - y * axis.0).abs());
+        self.overlaps = across <= LINE * height && (-height..-OVERLAP * height).contains(&along);
         if across > PARAGRAPH * height {
             self.text.push_str("\n\n");
         } else if across > LINE * height {
@@ -76,6 +85,13 @@ impl Layout {
     /// Appends the characters of a glyph.
     pub(super) fn push(&mut self, characters: &str) {
         for character in characters.chars() {
+            let last = self.text.chars().next_back().filter(|_| self.overlaps);
+            self.overlaps = false;
+            if let Some(composed) = last.and_then(|last| composed(last, character)) {
+                self.text.pop();
+                self.text.push(composed);
+                continue;
+            }
             match character {
                 _ if self.is_full() => return,
                 'ﬀ' => self.text.push_str("ff"),

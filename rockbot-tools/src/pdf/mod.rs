@@ -5,6 +5,7 @@
 //! [`file`] finds the objects, [`pages`] their order, [`content`] runs the program of each page, [`font`] knows what its codes
 //! mean, [`layout`] puts the pieces of a page together, and [`document_text`] the pages.
 
+mod accents;
 mod budget;
 mod cmap;
 mod content;

@@ -175,6 +175,20 @@ fn pieces_become_words_lines_and_paragraphs_by_their_places() {
             "BT /F 1 Tf 10 0 0 10 0 700 Tm (a) Tj 10 0 0 10 90 704 Tm (b) Tj ET",
             "a b",
         ),
+        ("BT /F 10 Tf [(V) -90 (A)] TJ ET", "VA"),
+        ("BT /F 10 Tf [(sin) -167 (x)] TJ ET", "sin x"),
+        // A space that is a distance of characters.
+        (
+            "BT /F 10 Tf (vie) Tj 2.5 Tc (ws) Tj 0 Tc [250 (hown)] TJ ET",
+            "view shown",
+        ),
+        // Accents over their letters, and beside them.
+        (
+            "BT /F 10 Tf [(Schr\\310) 540 (oder f\\317) 540 (urs)] TJ ET",
+            "Schröder fˇurs",
+        ),
+        ("BT /F 10 Tf [(gar) 0 (c) 540 (\\313) 0 (on)] TJ ET", "garçon"),
+        ("BT /F 10 Tf (\\302e \\302) Tj ET", "´e ´"),
         // Along an upright line.
         (
             "BT /F 10 Tf 0 1 -1 0 0 0 Tm (up) Tj 0 1 -1 0 0 90 Tm (on) Tj ET",

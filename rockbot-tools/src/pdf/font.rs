@@ -1,6 +1,7 @@
 //! Fonts: what the codes of a text mean, and how wide they are.
 
 use super::cmap::{CMap, Ranges};
+use super::collection::{Legacy, collection};
 use super::encoding::{CodePage, code_page};
 use super::file::File;
 use super::object::{Dict, Object};
@@ -29,8 +30,12 @@ enum Codes {
     Bytes(CodePage),
     /// Pairs of bytes that number glyphs: only the map to Unicode knows their characters.
     Glyphs,
+    /// Pairs of bytes that number the glyphs of a known collection.
+    Collection(&'static [u16]),
     /// UTF-16.
     Unicode,
+    /// An encoding before Unicode.
+    Legacy(Legacy),
 }
 
 /// A glyph of a text.
@@ -104,9 +109,22 @@ impl Font {
         file.budget.spend(widths.len());
         let default = descendant.and_then(|own| file.entry(own, "DW")?.number());
         let encoding = font.get("Encoding").and_then(Object::name).unwrap_or_default();
-        let is_unicode = encoding.contains("UCS2") || encoding.contains("UTF16");
+        let system = descendant.and_then(|own| file.entry(own, "CIDSystemInfo"));
+        let ordering = system
+            .as_deref()
+            .and_then(Object::dict)
+            .and_then(|own| own.get("Ordering")?.text());
+        let collection = ordering
+            .and_then(collection)
+            .filter(|_| encoding.starts_with("Identity"));
+        let codes = if encoding.contains("UCS2") || encoding.contains("UTF16") {
+            Codes::Unicode
+        } else {
+            let legacy = Legacy::named(encoding).map(Codes::Legacy);
+            collection.map(Codes::Collection).or(legacy).unwrap_or(Codes::Glyphs)
+        };
         Self {
-            codes: if is_unicode { Codes::Unicode } else { Codes::Glyphs },
+            codes,
             to_unicode: None,
             widths: Ranges::new(widths_of(widths), file.budget),
             default_width: Some(default.unwrap_or(1000.0)),
@@ -117,14 +135,21 @@ impl Font {
 
     /// Returns the glyphs of a text.
     pub(super) fn glyphs<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = Glyph> + 't {
-        let size = if matches!(self.codes, Codes::Bytes(_)) { 1 } else { 2 };
-        text.chunks_exact(size).map(move |bytes| {
+        let mut rest = text;
+        std::iter::from_fn(move || {
+            let size = match self.codes {
+                Codes::Bytes(_) => 1,
+                Codes::Legacy(legacy) => legacy.size(*rest.first()?),
+                _ => 2,
+            };
+            let (bytes, behind) = rest.split_at_checked(size)?;
+            rest = behind;
             let code = bytes.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
-            Glyph {
+            Some(Glyph {
                 code,
                 width: self.width(code) * self.unit,
                 is_space: bytes == b" ",
-            }
+            })
         })
     }
 
@@ -139,11 +164,21 @@ impl Font {
                 _ => text.push(char::REPLACEMENT_CHARACTER),
             },
             Codes::Unicode => text.push(char::from_u32(glyph.code).unwrap_or(char::REPLACEMENT_CHARACTER)),
+            Codes::Collection(table) => {
+                let unit = table.get(glyph.code as usize).filter(|unit| **unit != 0);
+                let character = unit.and_then(|unit| char::from_u32(u32::from(*unit)));
+                text.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            Codes::Legacy(legacy) => text.push_str(&legacy.decode(glyph.code)),
             Codes::Glyphs => text.push(char::REPLACEMENT_CHARACTER),
         }
     }
 
     fn width(&self, code: u32) -> f64 {
+        // The table has the numbers of glyphs, which these codes are not.
+        if matches!(self.codes, Codes::Legacy(_)) {
+            return if code < 0x100 { 500.0 } else { 1000.0 };
+        }
         let listed = self.widths.get(code).map(|(_, width)| *width);
         listed.or(self.default_width).unwrap_or_else(|| {
             let character = u8::try_from(code).map_or('m', char::from);

@@ -8,6 +8,7 @@
 mod accents;
 mod budget;
 mod cmap;
+mod collection;
 mod content;
 mod document_text;
 mod encoding;

@@ -243,6 +243,32 @@ fn characters_come_from_names_maps_and_font_programs() {
 }
 
 #[test]
+fn characters_come_from_collections_and_older_encodings() {
+    for (encoding, ordering, codes, expected) in [
+        ("Identity-H", "Japan1", "034B 0001 0465", "あ 亜"),
+        ("Identity-V", "GB1", "11CF 0ED3", "中文"),
+        ("Identity-H", "CNS1", "0253 0295", "一中"),
+        ("Identity-H", "Korea1", "043E 0CE0", "가한"),
+        ("90ms-RKSJ-H", "Japan1", "41 B1 93FA 967B", "Aｱ日本"),
+        ("EUC-H", "Japan1", "41 C6FC CBDC", "A日本"),
+        ("H", "Japan1", "467C 4B5C", "日本"),
+        ("GBK-EUC-H", "GB1", "41 D6D0 CEC4", "A中文"),
+        ("ETen-B5-V", "CNS1", "A4A4 A4E5", "中文"),
+        ("KSCms-UHC-H", "Korea1", "C7D1 B1DB", "한글"),
+        ("Identity-H", "Identity", "0041 0042", ""),
+    ] {
+        let system = format!("/CIDSystemInfo << /Registry (Adobe) /Ordering ({ordering}) >>");
+        let font = format!("<< /Subtype /Type0 /Encoding /{encoding} /DescendantFonts [<< {system} >>] >>");
+        let content = stream("", format!("BT /F 9 Tf <{codes}> Tj ET").as_bytes());
+        let read = read(&page_with(&format!("/Font << /F {font} >>"), content, &[]), false);
+        let text = read.map_or(String::new(), |read| {
+            read.markdown.replace("## Page 1", "").trim().to_owned()
+        });
+        assert_eq!(text, expected, "{encoding} {ordering}");
+    }
+}
+
+#[test]
 fn glyphs_that_are_named_by_their_codes_are_known() {
     let show = |names: &str, codes: &str| {
         let font = format!("<< /Subtype /Type3 /Encoding << /Differences [{names}] >> >>");

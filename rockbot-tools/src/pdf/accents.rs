@@ -17,12 +17,14 @@ const COMPOSED: [(char, &str, &str); 13] = [
     ('˛', "AEIUaeiu", "ĄĘĮŲąęįų"),
 ];
 
-/// Returns the character that two glyphs are which overlap: a letter and its accent, in any order.
+/// Returns the character that two glyphs are which overlap: an accent and its letter, or a letter and what hangs below it. An
+/// accent above may overlap the letter before its own one, too.
 pub(super) fn composed(first: char, second: char) -> Option<char> {
     let with = |accent: char, letter: char| {
         let (_, letters, composed) = COMPOSED.iter().find(|(own, ..)| *own == accent)?;
         let index = letters.chars().position(|own| own == letter)?;
         composed.chars().nth(index)
     };
-    with(first, second).or_else(|| with(second, first))
+    let below = || with(second, first).filter(|_| matches!(second, '¸' | '˛'));
+    with(first, second).or_else(below)
 }

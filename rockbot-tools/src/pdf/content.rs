@@ -18,6 +18,9 @@ const MAX_FORMS: usize = 8;
 /// Maximum number of fonts that are kept.
 const MAX_FONTS: usize = 64;
 
+/// Flags of annotations that no viewer shows.
+const HIDDEN: usize = 0b10_0010;
+
 /// A map of the plane: `[a b c d e f]` as PDF has it.
 type Matrix = [f64; 6];
 
@@ -232,6 +235,34 @@ impl<'i> Interpreter<'i> {
         else {
             return;
         };
+        self.run_form(form);
+    }
+
+    /// Runs the appearance of an annotation at its place: the value of a field, a text that was added.
+    pub(super) fn annotate(&mut self, annotation: &Dict) {
+        let file = self.file;
+        let appearance = file.entry(annotation, "AP");
+        let normal = appearance
+            .as_deref()
+            .and_then(Object::dict)
+            .and_then(|own| own.get("N"));
+        let flags = annotation.get("F").and_then(Object::natural).unwrap_or(0);
+        let Some(normal) = normal.filter(|_| flags & HIDDEN == 0) else {
+            return;
+        };
+        // A box to check has an appearance for each of its states.
+        let states = file.resolve(normal);
+        let state = annotation.get("AS").and_then(Object::name);
+        let of_state = state.and_then(|state| states.as_deref()?.dict()?.get(state));
+        let place = file.entry(annotation, "Rect");
+        let place = place.as_deref().and_then(Object::array).unwrap_or_default();
+        let number = |index: usize| place.get(index).and_then(Object::number).unwrap_or(0.0);
+        self.state.page = [1.0, 0.0, 0.0, 1.0, number(0), number(1)];
+        self.run_form(of_state.unwrap_or(normal));
+    }
+
+    fn run_form(&mut self, form: &Object) {
+        let (file, resources) = (self.file, self.resources);
         let is_form = |object: &Object| object.dict().and_then(|dict| dict.get("Subtype")?.name()) == Some("Form");
         if self.depth >= MAX_FORMS || !file.resolve(form).is_some_and(|form| is_form(&form)) {
             return;

@@ -26,8 +26,9 @@ use budget::Budget;
 use content::{Fonts, Interpreter};
 use document_text::DocumentText;
 use file::File;
-use layout::Layout;
+use layout::{Layout, PageText};
 use object::Object;
+use pages::Page;
 
 /// Maximum size of the text of a document, in bytes.
 const MAX_TEXT: usize = 2 << 20;
@@ -99,12 +100,7 @@ fn read_within(bytes: &[u8], is_cut: bool, budget: &Budget) -> Result<PdfText, P
         if budget.left() == 0 || text.markdown.len() >= MAX_TEXT {
             break;
         }
-        let (mut layout, resources) = (Layout::new(MAX_TEXT - text.markdown.len()), page.resources(&file));
-        Interpreter::new(&file, &mut fonts, &mut layout, &resources).run(&page.content(&file));
-        if layout.is_full() {
-            budget.exceed();
-        }
-        let page = layout.finish();
+        let page = text_of(*page, &file, &mut fonts, MAX_TEXT - text.markdown.len());
         if page.characters == 0 && budget.left() == 0 {
             break;
         }
@@ -126,6 +122,22 @@ fn read_within(bytes: &[u8], is_cut: bool, budget: &Budget) -> Result<PdfText, P
         _ if pages.is_empty() => PdfError::NoPages,
         _ => PdfError::NoText,
     })
+}
+
+/// Returns up to `max` bytes of the text of a page, with what is written into its forms.
+fn text_of(page: Page, file: &File<'_>, fonts: &mut Fonts, max: usize) -> PageText {
+    let (mut layout, resources) = (Layout::new(max), page.resources(file));
+    Interpreter::new(file, fonts, &mut layout, &resources).run(&page.content(file));
+    for annotation in page.annotations(file) {
+        let annotation = file.resolve(&annotation);
+        if let Some(annotation) = annotation.as_deref().and_then(Object::dict) {
+            Interpreter::new(file, fonts, &mut layout, &resources).annotate(annotation);
+        }
+    }
+    if layout.is_full() {
+        file.budget.exceed();
+    }
+    layout.finish()
 }
 
 /// Returns the title that the document states, in one line.

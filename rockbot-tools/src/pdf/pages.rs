@@ -28,6 +28,16 @@ impl Page {
         resources.and_then(|own| own.dict().cloned()).unwrap_or_default()
     }
 
+    /// Returns the annotations.
+    pub(super) fn annotations(self, file: &File<'_>) -> Vec<Object> {
+        let page = file.get(self.id);
+        let listed = page
+            .as_ref()
+            .and_then(Object::dict)
+            .and_then(|page| file.entry(page, "Annots"));
+        listed.as_deref().and_then(Object::array).unwrap_or_default().to_vec()
+    }
+
     /// Returns the content: all its streams, one behind the other.
     pub(super) fn content(self, file: &File<'_>) -> Vec<u8> {
         let page = file.get(self.id);

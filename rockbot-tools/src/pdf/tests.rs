@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::io::Write as _;
 
 use flate2::Compression;
@@ -151,6 +152,29 @@ fn an_incomplete_document_with_next_to_nothing_of_its_text_is_refused() {
 }
 
 #[test]
+fn what_is_written_into_a_form_is_text() {
+    let field = |appearance: &str, y: u32| {
+        format!("<< /Subtype /Widget /Rect [9 {y} 99 {}] {appearance} >>", y + 9).into_bytes()
+    };
+    let form = |content: &str| {
+        let entries = "/Subtype /Form /Resources << /Font << /F << >> >> >>";
+        stream(entries, format!("BT /F 9 Tf ({content}) Tj ET").as_bytes())
+    };
+    let more = [
+        b"[6 0 R 7 0 R 11 0 R << /Subtype /Link >> 9]".to_vec(),
+        field("/AP << /N 8 0 R >>", 60),
+        field("/AS /Yes /AP << /N << /Yes 9 0 R /Off 10 0 R >> >>", 40),
+        form("Ann Miller"),
+        form("x"),
+        form("off"),
+        field("/F 2 /AP << /N 10 0 R >>", 20),
+    ];
+    let content = stream("", b"BT /F 9 Tf 9 90 Td (Name) Tj ET");
+    let document = page_with("/Font << /F << >> >> >> /Annots 5 0 R /Rest <<", content, &more);
+    assert_eq!(page_text(&document), "Name\n\nAnn Miller\n\nx");
+}
+
+#[test]
 fn the_newest_object_of_a_number_counts() {
     let old = page_with("/Font << /F << >> >>", stream("", b"BT /F 9 Tf (old) Tj ET"), &[]);
     let new = [
@@ -189,6 +213,7 @@ fn pieces_become_words_lines_and_paragraphs_by_their_places() {
         ),
         ("BT /F 10 Tf [(gar) 0 (c) 540 (\\313) 0 (on)] TJ ET", "garçon"),
         ("BT /F 10 Tf (\\302e \\302) Tj ET", "´e ´"),
+        ("BT /F 10 Tf [(pas) 200 (\\302) 400 (\\365) 0 (s)] TJ ET", "pasís"),
         // Along an upright line.
         (
             "BT /F 10 Tf 0 1 -1 0 0 0 Tm (up) Tj 0 1 -1 0 0 90 Tm (on) Tj ET",
@@ -546,4 +571,54 @@ fn mutated_documents_are_read_or_refused() {
             assert!(text.markdown.len() < MAX_TEXT + 100_000 && text.title.len() < 2_000);
         }
     });
+}
+
+/// Returns how often a text has each of its words. A Chinese or Japanese character is a word.
+fn words_of(text: &str) -> HashMap<String, usize> {
+    let mut words = HashMap::new();
+    for word in text
+        .to_lowercase()
+        .split(|character: char| !character.is_alphanumeric())
+    {
+        let letters: String = word.chars().filter(|character| *character < '\u{3000}').collect();
+        let signs = word
+            .chars()
+            .filter(|character| *character >= '\u{3000}')
+            .map(String::from);
+        for word in signs.chain([letters]).filter(|word| !word.is_empty()) {
+            *words.entry(word).or_default() += 1;
+        }
+    }
+    words
+}
+
+/// Compares the documents that `ROCKBOT_TEST_PDF` names, separated by colons, with what `pdftotext` reads. They are public ones,
+/// which are kept out of the repository.
+#[test]
+fn public_documents_have_the_words_that_pdftotext_reads() {
+    let Some(paths) = std::env::var_os("ROCKBOT_TEST_PDF") else {
+        println!("SKIPPED: ROCKBOT_TEST_PDF names no documents");
+        return;
+    };
+    let mut recalls = Vec::new();
+    for path in std::env::split_paths(&paths) {
+        let mut command = std::process::Command::new("pdftotext");
+        let expected = command.args(["-enc", "UTF-8"]).arg(&path).arg("-").output().unwrap();
+        let expected = words_of(&String::from_utf8_lossy(&expected.stdout));
+        let read = super::read(&std::fs::read(&path).unwrap(), false);
+        let own = words_of(&read.map_or(String::new(), |read| read.markdown));
+        let found = expected
+            .iter()
+            .map(|(word, count)| *count.min(own.get(word).unwrap_or(&0)));
+        let recall = found.sum::<usize>() as f64 / expected.values().sum::<usize>().max(1) as f64;
+        println!("{recall:.3} {}", path.display());
+        recalls.push(recall);
+    }
+    recalls.sort_by(f64::total_cmp);
+    let (median, mean) = (
+        recalls[recalls.len() / 2],
+        recalls.iter().sum::<f64>() / recalls.len() as f64,
+    );
+    println!("{} documents: median {median:.4}, mean {mean:.4}", recalls.len());
+    assert!(median >= 0.98 && mean >= 0.95);
 }

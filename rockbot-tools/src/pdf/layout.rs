@@ -112,7 +112,7 @@ impl Layout {
         let lost = self.text.matches(UNKNOWN).count();
         let read = self.text.chars().filter(|character| !character.is_whitespace()).count() - lost;
         let is_flood = lost * FEW > read;
-        let is_kept = |word: &&str| !word.is_empty() && !(is_flood && word.contains(UNKNOWN));
+        let is_kept = |word: &&str| !(word.is_empty() || is_flood && word.contains(UNKNOWN));
         let mut text = String::with_capacity(self.text.len());
         for line in self.text.lines() {
             let words: Vec<_> = line.split(' ').filter(is_kept).collect();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::Read;
+use std::io::Read as _;
 
 use serde_json::Value;
 use url::Url;
@@ -19,6 +19,9 @@ const MAX_NODES: usize = 2_000_000;
 /// Maximum number of nodes that aliases of a document in YAML add. Each is copied for every alias around it, so that a
 /// document of a kilobyte with ten times as many took seconds to refuse.
 const MAX_ALIASED: usize = 100_000;
+
+/// The name of a document, its text, and the URL that it came from.
+type Read<'t> = (String, Cow<'t, [u8]>, Option<Url>);
 
 /// A document that was read.
 #[derive(Debug)]
@@ -71,7 +74,7 @@ impl OpenApi {
 
     /// Returns the name of the document, its text, and the URL that it came from. Of a file that is too large, the text is
     /// cut behind the first byte too many.
-    fn read(&self, policy: &EgressPolicy) -> Result<(String, Cow<'_, [u8]>, Option<Url>), OpenApiError> {
+    fn read(&self, policy: &EgressPolicy) -> Result<Read<'_>, OpenApiError> {
         match &self.source {
             Source::Text(text) => Ok(("the given text".to_owned(), text.as_bytes().into(), None)),
             Source::File(path) => {

@@ -144,7 +144,11 @@ mod tests {
     #[test]
     fn tokens_that_a_server_does_not_count_are_unknown() {
         for json in ["{}", r#"{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}"#] {
-            assert_eq!(read_usage(&RawValue::from_string(json.into()).unwrap()), Some((None, None)), "{json}");
+            assert_eq!(
+                read_usage(&RawValue::from_string(json.into()).unwrap()),
+                Some((None, None)),
+                "{json}"
+            );
         }
     }
 

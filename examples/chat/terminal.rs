@@ -174,7 +174,7 @@ fn summary(outcome: &TurnOutcome) -> String {
     format!("[model calls: {models}, tool calls: {tools}, {costs}, turn: {turn}]")
 }
 
-/// Formats tokens and money. An unknown cost is shown as unknown, not as zero.
+/// Formats tokens and money. Tokens that the server does not count and an unknown cost are shown as unknown, not as zero.
 pub(crate) fn costs(spent: &Spent) -> String {
     let Usage {
         input,
@@ -190,11 +190,12 @@ pub(crate) fn costs(spent: &Spent) -> String {
             format!(" ({count} {name})")
         }
     };
-    let tokens = format!(
-        "tokens: {input} in{}, {output} out{}",
-        part(cached, "cached"),
-        part(reasoning, "reasoning")
-    );
+    let tokens = if spent.usage.total() == 0 {
+        "tokens: unknown".to_owned()
+    } else {
+        let (cached, reasoning) = (part(cached, "cached"), part(reasoning, "reasoning"));
+        format!("tokens: {input} in{cached}, {output} out{reasoning}")
+    };
     match spent.price() {
         Some(price) => format!("{tokens}, cost: {price}"),
         None if spent.cost > MicroUsd(0) => format!("{tokens}, cost: more than {}", spent.cost),

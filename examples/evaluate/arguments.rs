@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::conversations;
 use super::meter::Sampling;
 use super::policies::{self, Configuration, POLICIES, Policy, TEXT_CALLS, TIERS};
 use super::task::{Kind, Task};
@@ -16,8 +17,8 @@ Runs tasks against a model, with each policy of a host on and off, and prints wh
     evaluate [OPTIONS]
 
 Options:
-    --tasks NAME        only tasks of this kind or with this id; may be repeated
-    --limit N           at most N tasks of each kind
+    --tasks NAME        only tasks of this kind or with this id, or this conversation; may be repeated
+    --limit N           at most N tasks, or conversations, of each kind
     --policy NAME       compare only this policy with the base; may be repeated
     --in-text           the server or the model has no native tool calls: all configurations call in text
     --calls N           at most N model calls a task, judges apart (default: 8)
@@ -97,11 +98,8 @@ impl Arguments {
             .filter(|task| self.tasks.is_empty() || named(task));
         let chosen: Vec<_> = chosen.collect();
         let of = |kind| {
-            chosen
-                .iter()
-                .filter(move |task| task.kind == kind)
-                .take(self.limit)
-                .cloned()
+            let of_kind = conversations(&chosen).filter(move |turns| turns[0].kind == kind);
+            of_kind.take(self.limit).flatten().cloned()
         };
         Kind::ALL.into_iter().flat_map(of).collect()
     }
@@ -122,7 +120,7 @@ impl Arguments {
 }
 
 fn is_named(task: &Task, name: &str) -> bool {
-    task.id == name || task.kind.name() == name
+    task.name() == name || task.kind.name() == name
 }
 
 fn task_name(name: String) -> Result<String, String> {

@@ -33,6 +33,22 @@ fn has_words(text: &str, words: &str) -> bool {
     })
 }
 
+/// Returns `true` if an answer speaks of a tool, or of what one returned.
+pub(crate) fn names_tool(text: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "the function",
+        "the tool",
+        "returned",
+        "`calculate`",
+        "save_memory",
+        "take_note",
+        "get_weather",
+        "find_contact",
+    ];
+    let text = text.to_lowercase();
+    WORDS.iter().any(|words| text.contains(words))
+}
+
 /// Returns `true` if an answer admits that something could not be done.
 pub(crate) fn admits(text: &str) -> bool {
     const WORDS: [&str; 19] = [

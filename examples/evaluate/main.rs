@@ -4,6 +4,8 @@
 //! one the built-in offline model is evaluated, whose figures say nothing about an LLM.
 
 pub(crate) mod arguments;
+#[path = "../chat/calculator.rs"]
+mod calculator;
 pub(crate) mod documents;
 pub(crate) mod facts;
 pub(crate) mod meter;
@@ -25,6 +27,7 @@ use policies::POLICIES;
 use report::Row;
 use rockbot::chat::{ChatCall, ChatMessage, ModelSettings};
 use rockbot::prelude::*;
+use task::Task;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -57,10 +60,19 @@ async fn run(arguments: &Arguments) -> Result<(), BoxError> {
     let mut rows = Vec::new();
     for configuration in &configurations {
         let mut trials = Vec::new();
-        for task in &tasks {
-            let trial = trial::run(task, configuration, model.clone(), arguments.sampling, arguments.limits).await?;
-            tell(&configuration.name, task.id, &trial.verdict);
-            trials.push((task, trial));
+        for turns in conversations(&tasks) {
+            let run = trial::run(
+                turns,
+                configuration,
+                model.clone(),
+                arguments.sampling,
+                arguments.limits,
+            )
+            .await?;
+            for (task, trial) in turns.iter().zip(run) {
+                tell(&configuration.name, &task.id, &trial.verdict);
+                trials.push((task, trial));
+            }
         }
         let configuration = &configuration.name;
         rows.push(Row { configuration, trials });
@@ -70,6 +82,11 @@ async fn run(arguments: &Arguments) -> Result<(), BoxError> {
         false => writeln!(out, "model: {name}\n\n{}", report::table(&rows))?,
     }
     Ok(())
+}
+
+/// Returns the requests of each conversation; a request that is its own is one.
+pub(crate) fn conversations(tasks: &[Task]) -> impl Iterator<Item = &[Task]> {
+    tasks.chunk_by(|task, next| task.name() == next.name())
 }
 
 fn list(out: &mut impl Write, arguments: &Arguments) -> io::Result<()> {

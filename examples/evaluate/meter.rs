@@ -59,8 +59,9 @@ impl Metered {
         }
     }
 
-    pub(crate) fn bill(&self) -> Bill {
-        *self.lock()
+    /// Returns what was spent since the last time.
+    pub(crate) fn take_bill(&self) -> Bill {
+        std::mem::take(&mut *self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'_, Bill> {

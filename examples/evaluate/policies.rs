@@ -19,7 +19,7 @@ pub(crate) const TEXT_CALLS: &str = "text-calls";
 /// The name of the policy that needs more than one model.
 pub(crate) const TIERS: &str = "tiers";
 
-pub(crate) static POLICIES: [Policy; 10] = [
+pub(crate) static POLICIES: [Policy; 11] = [
     Policy {
         name: "briefing",
         about: "tells the time and how to work",
@@ -41,6 +41,16 @@ pub(crate) static POLICIES: [Policy; 10] = [
             let nudges = Nudges::default()
                 .with_on_unfinished_set_up(true)
                 .with_on_tool_failure_giveup(true);
+            host.policies(TurnPolicies::new().with_nudges(nudges))
+        },
+    },
+    Policy {
+        name: "claims",
+        about: "the nudges about claims of calls and about calls that are shown in a text",
+        add: |host| {
+            let nudges = nudges(false)
+                .with_on_hallucinated_calls(true)
+                .with_on_leaked_syntax(true);
             host.policies(TurnPolicies::new().with_nudges(nudges))
         },
     },

@@ -35,6 +35,10 @@ impl Row<'_> {
         })
     }
 
+    fn hollow(&self) -> usize {
+        self.trials.iter().filter(|(_, trial)| trial.is_hollow).count()
+    }
+
     fn time(&self) -> Duration {
         self.trials.iter().map(|(_, trial)| trial.time).sum()
     }
@@ -48,6 +52,7 @@ impl Row<'_> {
             .into_iter()
             .chain(kinds)
             .chain([
+                self.hollow().to_string(),
                 for_each(bill.turn.calls, solved, 1),
                 for_each(bill.turn.tokens, solved, 0),
                 bill.out_of_band.calls.to_string(),
@@ -62,6 +67,7 @@ impl Row<'_> {
         let trials = self.trials.iter().map(|(task, trial)| {
             json!({
                 "task": task.id,
+                "hollow": trial.is_hollow,
                 "kind": task.kind.name(),
                 "solved": trial.verdict.is_ok(),
                 "why": trial.verdict.as_ref().err(),
@@ -94,6 +100,7 @@ fn for_each(spent: u64, solved: usize, digits: usize) -> String {
 pub(crate) fn table(rows: &[Row<'_>]) -> String {
     let head = ["configuration", "solved"].into_iter().chain(Kind::ALL.map(Kind::name));
     let head = head.chain([
+        "hollow",
         "calls/solved",
         "tokens/solved",
         "out-of-band calls",

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::facts::{admits, states};
-use super::world::changes_something;
+use super::facts::{admits, names_tool, states};
+use super::world::{changes_something, keeps_something};
 
 /// The ability that a task tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,16 +15,18 @@ pub(crate) enum Kind {
     SeveralCalls,
     LongResults,
     FailingTools,
+    Everyday,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::RightTool,
         Self::RightArguments,
         Self::NoTool,
         Self::SeveralCalls,
         Self::LongResults,
         Self::FailingTools,
+        Self::Everyday,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -35,6 +37,7 @@ impl Kind {
             Self::SeveralCalls => "several-calls",
             Self::LongResults => "long-results",
             Self::FailingTools => "failing-tools",
+            Self::Everyday => "everyday",
         }
     }
 
@@ -61,8 +64,10 @@ pub(crate) struct Expected {
 /// One request of a user, with its check.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
-    pub(crate) id: &'static str,
+    pub(crate) id: String,
     pub(crate) kind: Kind,
+    /// The conversation that this request is a part of; `None` for a request that is its own.
+    pub(crate) conversation: Option<&'static str>,
     pub(crate) asks: &'static str,
     /// The required calls, in any order.
     pub(crate) calls: Vec<Expected>,
@@ -74,16 +79,22 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    pub(crate) fn new(kind: Kind, id: &'static str, asks: &'static str) -> Self {
+    pub(crate) fn new(kind: Kind, id: impl Into<String>, asks: &'static str) -> Self {
         Self {
-            id,
+            id: id.into(),
             kind,
+            conversation: None,
             asks,
             calls: Vec::new(),
             facts: Vec::new(),
             must_admit: false,
             fault: None,
         }
+    }
+
+    /// Returns the name of the conversation, or of the request if it is its own.
+    pub(crate) fn name(&self) -> &str {
+        self.conversation.unwrap_or(&self.id)
     }
 
     /// Requires this call.
@@ -128,6 +139,15 @@ impl Task {
             true => Err("the answer does not say that it could not be done".to_owned()),
             false => Ok(()),
         }
+    }
+
+    /// Reports whether the answer passes over a change that was asked for and not made, or names a tool that was not
+    /// called: its user believes what did not happen.
+    pub(crate) fn is_hollow(&self, seen: &Seen) -> bool {
+        let is_made = |expected: &Expected| seen.calls.iter().any(|call| !call.is_error && expected.fits(call));
+        let is_missed = |expected: &Expected| keeps_something(expected.tool) && !is_made(expected);
+        let is_hollow = self.calls.iter().any(is_missed) || (seen.calls.is_empty() && names_tool(&seen.text));
+        seen.no_answer.is_none() && is_hollow && !admits(&seen.text)
     }
 
     fn check_calls(&self, made: &[SeenCall]) -> Result<(), String> {

@@ -1,10 +1,12 @@
-//! Runs one task under one configuration: a host of its own, one turn, its calls and its cost.
+//! Runs one conversation under one configuration: a host of its own, its turns, their calls and their cost.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot::agent::TurnStream;
+use rockbot::memory::Memory;
 use rockbot::prelude::*;
+use rockbot::turn::Briefing;
 use rockbot::{Clock, Timestamp};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
@@ -28,6 +30,8 @@ pub(crate) struct Limits {
 pub(crate) struct Trial {
     /// The reason why the task was not solved, as an error.
     pub(crate) verdict: Result<(), String>,
+    /// `true` when the answer lets its user believe what did not happen.
+    pub(crate) is_hollow: bool,
     pub(crate) bill: Bill,
     pub(crate) time: Duration,
 }
@@ -42,26 +46,35 @@ impl Clock for ThatMorning {
     }
 }
 
+/// Runs the requests of a conversation, one after the other.
 pub(crate) async fn run(
-    task: &Task,
+    turns: &[Task],
     configuration: &Configuration,
     model: Arc<dyn ChatClient>,
     sampling: Sampling,
     limits: Limits,
-) -> Result<Trial, BoxError> {
+) -> Result<Vec<Trial>, BoxError> {
     let model = Metered::new(model, sampling);
-    let host = host(task, configuration, &model, limits)?;
-    let begun = Instant::now();
-    let mut seen = Seen::default();
-    let turn = host.agent().stream(task.id, task.asks);
-    if timeout(limits.time, watch(turn, &mut seen)).await.is_err() {
-        seen.no_answer = Some(format!("it took longer than {} s", limits.time.as_secs()));
+    let mut trials = Vec::new();
+    let Some(first) = turns.first() else {
+        return Ok(trials);
+    };
+    let host = host(first, configuration, &model, limits)?;
+    for task in turns {
+        let begun = Instant::now();
+        let mut seen = Seen::default();
+        let turn = host.agent().stream(task.name(), task.asks);
+        if timeout(limits.time, watch(turn, &mut seen)).await.is_err() {
+            seen.no_answer = Some(format!("it took longer than {} s", limits.time.as_secs()));
+        }
+        trials.push(Trial {
+            verdict: task.check(&seen),
+            is_hollow: task.is_hollow(&seen),
+            bill: model.take_bill(),
+            time: begun.elapsed(),
+        });
     }
-    Ok(Trial {
-        verdict: task.check(&seen),
-        bill: model.bill(),
-        time: begun.elapsed(),
-    })
+    Ok(trials)
 }
 
 fn host(task: &Task, configuration: &Configuration, model: &Metered, limits: Limits) -> Result<AgentHost, BoxError> {
@@ -71,7 +84,15 @@ fn host(task: &Task, configuration: &Configuration, model: &Metered, limits: Lim
         .clock(ThatMorning)
         .chat(model.clone())
         .budget(budget);
-    let tools = world::tools(task.fault);
+    let (builder, tools) = match task.conversation {
+        Some(_) => {
+            let memory = Memory::none().with_long_term();
+            let mut briefing = Briefing::none().with_time_zone("UTC");
+            briefing.date_time = true;
+            (builder.add(memory).briefing(briefing), world::everyday_tools())
+        }
+        None => (builder, world::tools(task.fault)),
+    };
     let builder = tools.into_iter().fold(builder, |builder, tool| builder.tool(tool));
     Ok(configuration.apply(builder).build()?)
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rockbot::prelude::*;
 
+use super::calculator::calculator;
 use super::documents::document;
 use super::task::Fault;
 
@@ -91,6 +92,20 @@ const CHANGING: [&str; 3] = ["send_mail", "create_event", "take_note"];
 
 pub(crate) fn changes_something(tool: &str) -> bool {
     CHANGING.contains(&tool)
+}
+
+/// Returns `true` for a tool whose user relies on what it keeps or does.
+pub(crate) fn keeps_something(tool: &str) -> bool {
+    changes_something(tool) || tool == "save_memory"
+}
+
+/// Returns the tools of a conversation, besides those of memory.
+pub(crate) fn everyday_tools() -> Vec<Tool> {
+    let everyday = ["get_weather", "find_contact", "take_note"];
+    let chosen = tools(None)
+        .into_iter()
+        .filter(|tool| everyday.contains(&tool.registration.name.as_str()));
+    [calculator()].into_iter().chain(chosen).collect()
 }
 
 /// Returns all tools; `fault` names the one that fails.

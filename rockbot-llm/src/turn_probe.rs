@@ -147,7 +147,7 @@ fn is_refusal(error: &ChatError) -> bool {
 }
 
 const INSTRUCTIONS: &str = "You are a helpful assistant. Use your tools when they help. Answer briefly.";
-const TIME: &str = "The user's local date and time is: Monday, 1 June 2026, 12:00 +00:00 (UTC)";
+const TIME: &str = "It is Monday, 1 June 2026, 12:00 +00:00 (UTC)";
 const QUESTION: &str = "Look up the word `rock` with your tool, and say whether it is there.";
 const RESULT: &str = "It is there.";
 const REMINDER: &str = "Answer in one short sentence.";
@@ -255,7 +255,7 @@ mod tests {
         );
         for body in [first, second] {
             assert!(
-                body.contains("<system_note ") && body.contains(r#""name":"look_up""#),
+                body.contains("[Note ") && body.contains(r#""name":"look_up""#),
                 "{body}"
             );
         }

@@ -1,8 +1,9 @@
 //! Models that go in circles: the same calls again and again, and empty answers.
 
 use rockbot::testing::ScriptedModel;
-use rockbot_core::tool::{Tool, tool};
+use rockbot_core::tool::{Tool, ToolError, tool};
 use rockbot_core::turn::{BudgetLimit, TurnFailure, TurnOutcome, TurnStatus};
+use rockbot_host::answer::SafeLinks;
 use rockbot_host::turn::Nudges;
 use rockbot_host::{AgentHost, TurnPolicies};
 use serde_json::{Value, json};
@@ -105,4 +106,28 @@ async fn an_empty_answer_is_asked_for_once_more() {
 
     let (outcome, _) = run(&ScriptedModel::new().says("").says(""), Nudges::default()).await;
     assert_eq!(outcome.status, TurnStatus::Failed(TurnFailure::NoAnswer));
+}
+
+/// The results of a turn without words reach its user, through the filter of answers: others wrote them.
+#[tokio::test]
+async fn a_turn_without_words_says_what_its_calls_returned() {
+    let page = || async { Ok::<_, ToolError>("It is noon, see [more](https://evil.example/x).") };
+    let host = AgentHost::in_memory()
+        .chat(
+            ScriptedModel::new()
+                .calls("open", json!({"path": "a"}))
+                .says("")
+                .says(""),
+        )
+        .tool(tool("open", move |_: Open| page()).pure())
+        .answer_filter(SafeLinks::new());
+    let agent = host.build().unwrap();
+    let agent = agent.agent();
+    let outcome = agent.run(agent.request("s", "What time is it?")).await.unwrap();
+    let expected = "The model gave no answer: it returned an empty answer. Its last calls returned:\n\
+                    - open: It is noon, see more (evil.example).";
+    assert_eq!(
+        (outcome.text.as_str(), outcome.status),
+        (expected, TurnStatus::Failed(TurnFailure::NoAnswer))
+    );
 }

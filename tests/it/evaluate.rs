@@ -14,9 +14,9 @@ use crate::evaluate_example::documents::document;
 use crate::evaluate_example::meter::{Bill, Sampling, Spent};
 use crate::evaluate_example::policies::{self, Configuration, POLICIES};
 use crate::evaluate_example::report::{self, Row};
-use crate::evaluate_example::task::{Expected, Fault, Kind, Task};
+use crate::evaluate_example::task::{Expected, Fault, Kind, Seen, SeenCall, Task};
 use crate::evaluate_example::trial::{self, Limits, Trial};
-use crate::evaluate_example::{facts, tasks};
+use crate::evaluate_example::{conversations, facts, tasks};
 use crate::support::transcript;
 
 const SAMPLING: Sampling = Sampling {
@@ -39,7 +39,14 @@ fn base() -> Configuration {
 
 async fn run(task: &Task, configuration: &Configuration, model: &ScriptedModel) -> Trial {
     let model = Arc::new(model.clone());
-    trial::run(task, configuration, model, SAMPLING, LIMITS).await.unwrap()
+    run_with(task, configuration, model).await
+}
+
+/// Runs the request as a conversation of its own.
+async fn run_with(task: &Task, configuration: &Configuration, model: Arc<dyn ChatClient>) -> Trial {
+    let turn = std::slice::from_ref(task);
+    let trials = trial::run(turn, configuration, model, SAMPLING, LIMITS).await;
+    trials.unwrap().remove(0)
 }
 
 fn task(id: &str) -> Task {
@@ -94,8 +101,12 @@ fn there_are_enough_tasks_of_each_kind() {
         let of_kind = tasks.iter().filter(|task| task.kind == kind).count();
         assert!(of_kind >= 10, "{of_kind} tasks of {}", kind.name());
     }
-    let ids: BTreeSet<_> = tasks.iter().map(|task| task.id).collect();
+    let ids: BTreeSet<_> = tasks.iter().map(|task| &*task.id).collect();
     assert_eq!(ids.len(), tasks.len());
+    let turns = conversations(&tasks).map(<[Task]>::len).filter(|turns| *turns > 1);
+    let turns: Vec<_> = turns.collect();
+    assert_eq!(turns.len(), 30);
+    assert!(turns.iter().all(|turns| (4..=8).contains(turns)), "{turns:?}");
 }
 
 #[tokio::test]
@@ -148,9 +159,7 @@ async fn no_policy_stands_in_the_way_of_a_right_run() {
                 script: script.clone(),
                 in_text: policy.name == policies::TEXT_CALLS,
             });
-            let trial = trial::run(&task, &with(policy.name), model, SAMPLING, LIMITS)
-                .await
-                .unwrap();
+            let trial = run_with(&task, &with(policy.name), model).await;
             assert_eq!(trial.verdict, Ok(()), "{} {}", policy.name, task.id);
             script.assert_complete();
         }
@@ -164,7 +173,10 @@ fn wrong_runs(task: &Task) -> Vec<(&'static str, ScriptedModel)> {
     let party = json!({ "title": "Party", "date": "2026-03-10", "time": "20:00" });
     let mut wrong = vec![
         ("says nothing", script(&calls, "")),
-        ("meddles", and("create_event", party)),
+        match task.kind {
+            Kind::Everyday => ("meddles", and("take_note", json!({ "text": "Party" }))),
+            _ => ("meddles", and("create_event", party)),
+        },
     ];
     if !calls.is_empty() {
         wrong.push(("calls nothing", script(&[], &words)));
@@ -220,7 +232,7 @@ async fn every_fact_of_a_call_stands_in_a_result() {
     // A sum that the model has to make itself.
     let made_up = ["several-total"];
     for task in tasks::all().iter().filter(|task| task.kind != Kind::LongResults) {
-        if task.calls.is_empty() || made_up.contains(&task.id) {
+        if task.calls.is_empty() || made_up.contains(&&*task.id) {
             continue;
         }
         let model = script(&right_calls(task), "");
@@ -376,6 +388,45 @@ async fn a_briefing_tells_the_day_that_the_tasks_are_about() {
     assert!(told.contains("Tuesday, 10 March 2026, 09:00"), "{told}");
 }
 
+/// The turns of a conversation share a session, and what each spends is counted apart.
+#[tokio::test]
+async fn the_turns_of_a_conversation_follow_each_other() {
+    let tasks: Vec<_> = tasks::all().into_iter().filter(|task| task.name() == "bill").collect();
+    let model = ScriptedModel::new()
+        .says("62")
+        .says("70")
+        .says("I have noted it.")
+        .says("70 euros");
+    let trials = trial::run(&tasks, &base(), Arc::new(model.clone()), SAMPLING, LIMITS).await;
+    let trials = trials.unwrap();
+    let seen = |trial: &Trial| (trial.verdict.is_ok(), trial.is_hollow, trial.bill.turn.calls);
+    let seen: Vec<_> = trials.iter().map(seen).collect();
+    let (right, hollow) = ((true, false, 1), (false, true, 1));
+    assert_eq!(seen, [right, right, hollow, right]);
+    let told = transcript(&model.requests()[3]).join("\n");
+    assert!(told.contains("user: What is 248 divided by 4?"), "{told}");
+}
+
+#[test]
+fn an_answer_about_a_change_that_was_not_made_is_hollow() {
+    let seen = |text: &str, calls: &[SeenCall]| Seen {
+        calls: calls.to_vec(),
+        no_answer: None,
+        text: text.to_owned(),
+    };
+    let saved = SeenCall {
+        tool: "save_memory".to_owned(),
+        arguments: json!({ "content": "The cat is called Miso." }),
+        is_error: false,
+    };
+    let (remember, product) = (task("miso-5"), task("miso-2"));
+    assert!(remember.is_hollow(&seen("Saved.", &[])));
+    assert!(!remember.is_hollow(&seen("I could not save it.", &[])));
+    assert!(!remember.is_hollow(&seen("Saved.", &[saved])));
+    assert!(!product.is_hollow(&seen("391", &[])));
+    assert!(product.is_hollow(&seen("The function returned 391.", &[])));
+}
+
 #[tokio::test]
 async fn a_list_of_tasks_is_no_wrong_tool() {
     let list = ("task_create", json!({ "items": ["Look it up"] }));
@@ -403,10 +454,12 @@ fn what_is_compared_can_be_chosen() {
     assert_eq!(names(&["--policy", "nudges"], true), ["base", "nudges"]);
     let ids = |words: &[&str]| {
         let tasks = arguments_of(words).unwrap().tasks();
-        tasks.iter().map(|task| task.id).collect::<Vec<_>>()
+        tasks.into_iter().map(|task| task.id).collect::<Vec<_>>()
     };
     assert_eq!(ids(&[]).len(), tasks::all().len());
-    assert_eq!(ids(&["--limit", "2"]).len(), 12);
+    // Two tasks of six kinds, and two conversations with six turns each.
+    assert_eq!(ids(&["--limit", "2"]).len(), 24);
+    assert_eq!(ids(&["--tasks", "bill"]), ["bill-1", "bill-2", "bill-3", "bill-4"]);
     assert_eq!(
         ids(&["--tasks", "no-tool", "--tasks", "tool-cost", "--limit", "1"]),
         ["tool-cost", "none-capital"]
@@ -438,6 +491,7 @@ fn the_table_and_the_json_tell_the_same() {
     let spent = |calls, tokens| Spent { calls, tokens };
     let trial = |verdict| Trial {
         verdict,
+        is_hollow: false,
         bill: Bill {
             turn: spent(3, 900),
             out_of_band: spent(1, 50),

@@ -360,7 +360,7 @@ async fn told_by_the_chat(arguments: &[&str]) -> String {
 #[tokio::test]
 async fn the_chat_says_what_an_answer_took() {
     let told = told_by_the_chat(&["What is 6 * 7?"]).await;
-    let expected = "[model calls: 2, tool calls: 1, tokens: 0 in, 0 out, cost: $0.000000, turn: ";
+    let expected = "[model calls: 2, tool calls: 1, tokens: unknown, cost: $0.000000, turn: ";
     assert!(told.lines().any(|line| line.starts_with(expected)), "{told}");
 }
 
@@ -394,12 +394,7 @@ async fn the_first_request_of_the_chat_is_small() {
         .map(|text| text.chars().take(24).collect::<String>())
         .collect();
     assert_eq!(beginnings.len(), 2, "{beginnings:?}");
-    assert!(
-        messages[1]["content"]
-            .as_str()
-            .unwrap()
-            .contains("local date and time is: ")
-    );
+    assert!(messages[1]["content"].as_str().unwrap().contains(": It is "));
     let tokens = request.to_string().len() / 4;
     assert!(tokens <= 650, "{tokens} tokens: {request}");
 }
@@ -660,7 +655,7 @@ async fn the_trace_says_why_each_message_was_shown_to_the_model() {
     let expected = [
         "a request with 3 messages:",
         "1 instructions (host): You are a helpful assistant in a terminal. Use your tools when they help. Answer briefly.",
-        "2 date and time (host): The user's local date and time is: ",
+        "2 date and time (host): It is ",
         "3 user's message (user): What is 6 * 7?",
         "a request with 5 messages:",
         "1 to 3 as before",

@@ -37,9 +37,9 @@ fn server(answers: impl IntoIterator<Item = Value>) -> ModelServer {
 /// Returns the messages of the request `index`, with the digits of marks left out.
 fn messages(server: &ModelServer, index: usize) -> Value {
     let messages = server.requests()[index]["messages"].to_string();
-    let mut pieces = messages.split("system_note ");
+    let mut pieces = messages.split("[Note ");
     let first = pieces.next().unwrap().to_owned();
-    let text = pieces.fold(first, |text, piece| format!("{text}system_note{}", &piece[8..]));
+    let text = pieces.fold(first, |text, piece| format!("{text}[Note{}", &piece[7..]));
     serde_json::from_str(&text).unwrap()
 }
 
@@ -100,7 +100,7 @@ async fn images_go_to_an_openai_model_and_come_back() {
 
     let image =
         |data: &str| json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{data}")}});
-    let lead = "<system_note>\nImages and files of the messages above:\n</system_note>";
+    let lead = "[Note: Images and files of the messages above:]";
     let mut expected = vec![
         json!({"role": "system", "content": "Be brief."}),
         json!({"role": "user", "content": [{"type": "text", "text": "Who is this?"}, image("AQID")]}),

@@ -76,6 +76,40 @@ async fn a_nudged_model_may_call_tools() {
     assert_eq!((outcome.text.as_str(), outcome.calls.len()), ("Found it.", 1));
 }
 
+/// Returns the outcome of a request that needs a call, for a model that is told of hollow claims.
+async fn claimed(model: &ScriptedModel) -> TurnOutcome {
+    let nudges = Nudges::default().with_on_hallucinated_calls(true);
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(look(Duration::ZERO))
+        .policies(TurnPolicies::new().with_nudges(nudges));
+    let host = host.build().unwrap();
+    let request = host.agent().request("s", "Note that the milk is sour.");
+    host.agent().run(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_claim_of_a_call_is_sent_back_and_then_put_right() {
+    let mended = ScriptedModel::new()
+        .says("Noted!")
+        .calls("look", json!({}))
+        .says("Noted.");
+    let outcome = claimed(&mended).await;
+    assert_eq!((outcome.text.as_str(), outcome.model_calls), ("Noted.", 3));
+    let asked = mended.requests()[1].messages.last().unwrap().text().into_owned();
+    assert!(asked.contains("you called no tool in this turn"), "{asked}");
+
+    let outcome = claimed(&ScriptedModel::new().says("Noted!").says("I have noted it.")).await;
+    let expected = "I have noted it.\n\n(No tool was called for this answer: nothing was saved, sent or changed.)";
+    assert_eq!(
+        (outcome.text.as_str(), &outcome.status),
+        (expected, &TurnStatus::Answered)
+    );
+
+    let honest = claimed(&ScriptedModel::new().says("Noted!").says("I can't note it.")).await;
+    assert_eq!(honest.text, "I can't note it.");
+}
+
 #[tokio::test]
 async fn a_model_that_repeats_itself_reads_that_nothing_changes() {
     let look = |model: ScriptedModel| model.calls("look", json!({}));
@@ -144,11 +178,7 @@ async fn a_briefing_stands_just_before_the_message() {
         "{}",
         texts[1]
     );
-    assert!(
-        texts[2].starts_with("The user's local date and time is: "),
-        "{}",
-        texts[2]
-    );
+    assert!(texts[2].starts_with("It is "), "{}", texts[2]);
     assert_eq!(texts[3], "hi");
 }
 

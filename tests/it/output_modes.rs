@@ -48,10 +48,7 @@ async fn sent(provider: &str, mode: &str) -> Value {
 /// Replaces the random part of the marks around a note of the host.
 fn without_marks(request: &Value) -> Value {
     let text = request.to_string();
-    let mark = text
-        .split("<system_note ")
-        .nth(1)
-        .and_then(|rest| rest.split('>').next());
+    let mark = text.split("[Note ").nth(1).and_then(|rest| rest.split(':').next());
     match mark {
         Some(mark) => serde_json::from_str(&text.replace(mark, "MARK")).unwrap(),
         None => request.clone(),

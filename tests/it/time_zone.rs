@@ -37,7 +37,7 @@ async fn time(host: &AgentHost, model: &ScriptedModel, principal: &str) -> Strin
         panic!("a time and a message were expected")
     };
     let time = time.text();
-    let time = time.strip_prefix("The user's local date and time is: Sunday, 21 June 2026, ");
+    let time = time.strip_prefix("It is Sunday, 21 June 2026, ");
     time.unwrap().to_owned()
 }
 

@@ -1,5 +1,6 @@
 //! The tasks, one file for each kind.
 
+mod everyday;
 mod failing_tools;
 mod long_results;
 mod no_tool;
@@ -18,6 +19,7 @@ pub(crate) fn all() -> Vec<Task> {
         several_calls::tasks(),
         long_results::tasks(),
         failing_tools::tasks(),
+        everyday::tasks(),
     ]
     .concat()
 }

@@ -34,7 +34,7 @@ impl OutputFilter {
     /// Returns the outcome as users may see it.
     pub(crate) fn apply(&self, turn: &Turn, mut outcome: TurnOutcome) -> TurnOutcome {
         // The texts of the host and of its program, such as errors and refusals, have addresses that people need.
-        let Some(filter) = self.for_turn(turn).filter(|_| turn.is_answered_by_model()) else {
+        let Some(filter) = self.for_turn(turn).filter(|_| turn.ends_with_foreign_text()) else {
             return outcome;
         };
         // A filter is the user's code: its panic must not let the answer through.

@@ -151,12 +151,12 @@ fn date_time(now: Timestamp, zone: TimeZone) -> String {
     let millis = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     let Ok(instant) = jiff::Timestamp::from_millisecond(millis) else {
         // Beyond the year 9999; the turn continues without a date.
-        return "The user's local date and time is not known.".to_owned();
+        return "The date and the time are not known.".to_owned();
     };
     let now = Zoned::new(instant, zone);
     let zone = now.time_zone().iana_name().unwrap_or("local time");
     let time = now.strftime("%A, %-d %B %Y, %H:%M %:z");
-    format!("The user's local date and time is: {time} ({zone})")
+    format!("It is {time} ({zone})")
 }
 
 fn working_method(steps: u32, task_list: bool) -> String {
@@ -191,7 +191,7 @@ mod tests {
             time_zone: Some("Asia/Kolkata".to_owned()),
             ..Briefing::full()
         };
-        let time = "The user's local date and time is: Sunday, 21 June 2026, 05:30 +05:30 (Asia/Kolkata)";
+        let time = "It is Sunday, 21 June 2026, 05:30 +05:30 (Asia/Kolkata)";
         assert_eq!(texts(briefing.clone(), None), [time]);
         assert_eq!(texts(briefing, Some(50))[1], time);
     }

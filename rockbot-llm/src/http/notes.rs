@@ -45,20 +45,33 @@ impl MarkSecret {
 pub(crate) struct MarkScope<'a>(pub(crate) [&'a str; 2]);
 
 impl MarkScope<'_> {
-    /// Returns the marks around notes.
+    /// Returns the marks around notes: letters alone, because small models calculate with digits.
     pub(crate) fn marks(self) -> NoteMarks {
         // SipHash: without the secret before it, the hash of an id cannot be told. Every request of a turn asks for it.
         let mut hasher = DefaultHasher::new();
         self.0.hash(&mut hasher);
-        let mark = hasher.finish() as u32;
+        let mut rest = hasher.finish();
+        let mark: String = std::iter::repeat_with(|| {
+            let letter = LETTERS[(rest % LETTERS.len() as u64) as usize];
+            rest /= LETTERS.len() as u64;
+            char::from(letter)
+        })
+        .take(MARK_LEN)
+        .collect();
         NoteMarks {
-            begin: format!("<system_note {mark:08x}>\n"),
-            end: format!("\n</system_note {mark:08x}>"),
+            begin: format!("[Note {mark}: "),
+            end: "]".to_owned(),
         }
     }
 }
 
-/// The marks around notes.
+/// The letters of marks. Without vowels they spell no word.
+const LETTERS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
+
+/// The length of a mark, one of 1 280 000 000.
+const MARK_LEN: usize = 7;
+
+/// The marks around notes. The first one alone is a secret: behind a forged end nothing speaks for the host.
 #[derive(Debug)]
 pub(crate) struct NoteMarks {
     pub(crate) begin: String,

@@ -82,7 +82,7 @@ impl<'a> Assembler<'a> {
             self.id = Some(Arc::from(&*id.0));
         }
         if let Some((usage, cost)) = answer.usage.and_then(read_usage) {
-            self.usage = Some(usage);
+            self.usage = usage.or(self.usage);
             self.cost = cost.or(self.cost);
         }
         let choice = answer.choice;

@@ -5,8 +5,9 @@ use serde_json::value::RawValue;
 
 use super::wire::{WireCost, WireUsage};
 
-/// Reads the usage and the cost; `None` if they are malformed, which is no reason to reject the answer.
-pub(crate) fn read_usage(raw: &RawValue) -> Option<(Usage, Option<MicroUsd>)> {
+/// Reads the usage and the cost; `None` if they are malformed, which is no reason to reject the answer. The usage of a
+/// server that counts no tokens is unknown, not zero.
+pub(crate) fn read_usage(raw: &RawValue) -> Option<(Option<Usage>, Option<MicroUsd>)> {
     let usage: WireUsage = serde_json::from_str(raw.get()).ok()?;
     let cost = usage.money();
     let input_details = usage
@@ -32,7 +33,7 @@ pub(crate) fn read_usage(raw: &RawValue) -> Option<(Usage, Option<MicroUsd>)> {
     let usage = Usage::new(input, output.max(rest))
         .with_cached(cached.unwrap_or(0))
         .with_reasoning(reasoning.unwrap_or(0));
-    Some((usage, cost))
+    Some((Some(usage).filter(|usage| usage.total() > 0), cost))
 }
 
 impl WireUsage {
@@ -68,12 +69,11 @@ mod tests {
     fn check(json: &str, [input, output, cached, reasoning]: [u64; 4]) {
         let raw = RawValue::from_string(json.to_owned()).unwrap();
         let expected = Usage::new(input, output).with_cached(cached).with_reasoning(reasoning);
-        assert_eq!(read_usage(&raw).map(|(usage, _)| usage), Some(expected), "{json}");
+        assert_eq!(read_usage(&raw).unwrap().0, Some(expected), "{json}");
     }
 
     #[test]
     fn every_spelling_is_known() {
-        check("{}", [0; 4]);
         check(
             r#"{"prompt_tokens":9,"completion_tokens":5,"total_tokens":14}"#,
             [9, 5, 0, 0],
@@ -138,6 +138,17 @@ mod tests {
             r#"{"cost":null}"#,
         ] {
             check(nonsense, None);
+        }
+    }
+
+    #[test]
+    fn tokens_that_a_server_does_not_count_are_unknown() {
+        for json in ["{}", r#"{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}"#] {
+            assert_eq!(
+                read_usage(&RawValue::from_string(json.into()).unwrap()),
+                Some((None, None)),
+                "{json}"
+            );
         }
     }
 

@@ -94,7 +94,7 @@ impl<'a> Assembler<'a> {
         self.model = shared(text(response.model.as_ref())).or_else(|| self.model.take());
         self.id = shared(text(response.id.as_ref())).or_else(|| self.id.take());
         if let Some((usage, cost)) = response.usage.and_then(read_usage) {
-            (self.usage, self.cost) = (Some(usage), cost);
+            (self.usage, self.cost) = (usage, cost);
         }
         Ok(())
     }

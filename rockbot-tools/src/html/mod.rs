@@ -7,6 +7,8 @@ mod main_content;
 mod markdown;
 mod metadata;
 mod noise;
+#[cfg(test)]
+mod oracle;
 mod parse;
 mod promotion;
 #[cfg(test)]

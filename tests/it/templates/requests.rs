@@ -203,7 +203,7 @@ async fn plain() -> Vec<Sent> {
     let host = host.build().expect("a host");
     ask(&host, QUESTION).await;
     ask(&host, NEXT_QUESTION).await;
-    const TIME: &[&str] = &["The user's local date and time is: "];
+    const TIME: &[&str] = &["It is "];
     let first = expect(TIME, &[&[QUESTION]]);
     let second = expect(TIME, &[&[QUESTION, ANSWER, NEXT_QUESTION]]);
     sent("plain", &server, [first, second])

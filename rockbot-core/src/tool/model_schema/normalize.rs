@@ -104,24 +104,30 @@ impl<'a> Inliner<'a> {
                     .map(|(name, schema)| (name.clone(), self.schema(schema)))
                     .collect()
             }
-            Keyword::Data if keyword == "type" => without(value, |kind| kind == "null"),
+            Keyword::Data if keyword == "type" => single(without(value, |kind| kind == "null")),
             Keyword::Data if keyword == "enum" => without(value, Value::is_null),
             Keyword::Data => value.clone(),
         })
     }
 }
 
-/// Returns a list without the items that stand for `null`, unless they are all; a single type stands without its list.
+/// Returns a list without the items that stand for `null`, unless they are all.
 fn without(value: &Value, is_null: impl Fn(&Value) -> bool) -> Value {
     let Some(items) = value.as_array() else {
         return value.clone();
     };
     let others: Vec<_> = items.iter().filter(|item| !is_null(item)).cloned().collect();
-    match (others.as_slice(), items.as_slice()) {
-        ([], [kind]) if kind.is_string() => kind.clone(),
-        ([], _) => value.clone(),
-        ([kind], _) if items.iter().all(Value::is_string) => kind.clone(),
-        _ => others.into(),
+    match others.is_empty() {
+        true => value.clone(),
+        false => others.into(),
+    }
+}
+
+/// Returns a list of one type as the type itself. The choices of an `enum` stay a list: servers refuse anything else.
+fn single(types: Value) -> Value {
+    match types.as_array().map(Vec::as_slice) {
+        Some([kind]) if kind.is_string() => kind.clone(),
+        _ => types,
     }
 }
 

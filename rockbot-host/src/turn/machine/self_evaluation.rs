@@ -97,6 +97,7 @@ impl Turn {
             request: &self.request,
             settings: &self.policy,
             calls: &self.finished,
+            messages: &self.messages,
             round_len: self.round_len,
             has_changes: self.activity.mutating_calls > 0,
             has_delegated: self.has_delegated,

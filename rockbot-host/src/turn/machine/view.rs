@@ -293,12 +293,12 @@ impl Turn {
         Some(outcome)
     }
 
-    /// Reports whether a model wrote the text with which the turn ended, and not the host or its program: a refusal, or the
-    /// reply of a turn whose last answer failed.
-    pub(crate) fn is_answered_by_model(&self) -> bool {
+    /// Reports whether the text with which the turn ended has words of a model or of tools, and not of the host or its
+    /// program alone: a refusal, or the reply of a turn whose last answer failed.
+    pub(crate) fn ends_with_foreign_text(&self) -> bool {
         match &self.phase {
             Phase::Done { status, text } => match status {
-                TurnStatus::Answered => true,
+                TurnStatus::Answered | TurnStatus::Failed(TurnFailure::NoAnswer) => true,
                 TurnStatus::Partial(_) => *text == self.last_answer(),
                 _ => false,
             },

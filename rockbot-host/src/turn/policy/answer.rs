@@ -21,7 +21,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
                 let problem = "it was empty".to_owned();
                 TurnStep::AskModel(Purpose::Shape { problem })
             }
-            false => no_answer(response.finish, facts.calls),
+            false => no_answer(response.finish, facts),
         });
     }
     let shape = facts.request.output.as_ref()?;
@@ -136,14 +136,36 @@ fn not_json(text: &str) -> Option<String> {
     parsed.err().map(|error| format!("it is not JSON: {error}"))
 }
 
-fn no_answer(finish: FinishReason, calls: &[FinishedCall]) -> TurnStep {
+/// Maximum bytes of each result that an answer without words shows.
+const MAX_RESULT: usize = 500;
+
+/// Ends the turn without words of the model, with the results that its last calls returned.
+fn no_answer(finish: FinishReason, facts: &AnswerFacts<'_>) -> TurnStep {
     let why = match finish {
         FinishReason::Length => "its answer was cut before it said anything",
         FinishReason::ContentFilter => "the provider's content filter withheld its answer",
         _ => "it returned an empty answer",
     };
     let text = format!("The model gave no answer: {why}.");
-    ending::failed(TurnFailure::NoAnswer, &text, calls)
+    let results: String = facts
+        .round()
+        .iter()
+        .filter_map(|call| result_line(call, facts))
+        .collect();
+    if results.is_empty() {
+        return ending::failed(TurnFailure::NoAnswer, &text, facts.calls);
+    }
+    let text = format!("{text} Its last calls returned:{results}");
+    TurnStep::finish_with(TurnStatus::Failed(TurnFailure::NoAnswer), text)
+}
+
+/// Returns the line of a call that succeeded, with the beginning of its result.
+fn result_line(call: &FinishedCall, facts: &AnswerFacts<'_>) -> Option<String> {
+    let mut messages = facts.messages.iter().rev();
+    let result = messages.find(|message| message.tool_call_id.as_ref() == Some(&call.call))?;
+    let text = result.text();
+    let shown = &text[..text.floor_char_boundary(MAX_RESULT)];
+    (!call.is_error && !shown.trim().is_empty()).then(|| format!("\n- {}: {shown}", call.tool))
 }
 
 /// Returns the reason why `json` does not have the shape.

@@ -1,5 +1,8 @@
 //! The facts on which the policies after an answer decide.
 
+use std::sync::Arc;
+
+use rockbot_core::chat::ChatMessage;
 use rockbot_core::turn::{FinishedCall, TurnRequest, TurnStatus};
 
 use super::tasks;
@@ -11,6 +14,8 @@ pub(in crate::turn) struct AnswerFacts<'a> {
     pub(in crate::turn) settings: &'a PolicySnapshot,
     /// The calls that ended, the oldest first.
     pub(in crate::turn) calls: &'a [FinishedCall],
+    /// The messages of the conversation, with the results of these calls.
+    pub(in crate::turn) messages: &'a [Arc<ChatMessage>],
     /// Number of these calls that the last answer with calls made.
     pub(in crate::turn) round_len: usize,
     /// `true` when one of these calls changed something.
@@ -27,6 +32,11 @@ pub(in crate::turn) struct AnswerFacts<'a> {
 }
 
 impl AnswerFacts<'_> {
+    /// Returns the calls that the last answer with calls made.
+    pub(super) fn round(&self) -> &[FinishedCall] {
+        &self.calls[self.calls.len().saturating_sub(self.round_len)..]
+    }
+
     /// Returns the number of calls that did work, without the model's bookkeeping.
     pub(super) fn work_calls(&self) -> usize {
         work_calls(self.calls)

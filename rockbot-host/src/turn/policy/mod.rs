@@ -30,6 +30,7 @@
 pub(super) mod answer;
 pub(super) mod approval;
 pub(super) mod budget;
+mod claims;
 pub(super) mod compact;
 pub(super) mod consult;
 pub(super) mod elide;

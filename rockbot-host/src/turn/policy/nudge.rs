@@ -4,9 +4,10 @@
 //! model, and a missed one costs nothing.
 
 use rockbot_core::chat::ChatResponse;
-use rockbot_core::turn::FinishedCall;
+use rockbot_core::turn::{FinishedCall, TurnStatus};
 
 use super::AnswerFacts;
+use super::claims::claims_call;
 use crate::turn::{Nudge, Nudges, Purpose, TurnStep};
 
 impl Nudge {
@@ -56,11 +57,18 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
         asked: &facts.request.content.text(),
         has_tools: facts.has_tools,
         calls: facts.calls,
-        round: &facts.calls[facts.calls.len().saturating_sub(facts.round_len)..],
+        round: facts.round(),
     };
-    let nudge = weakness(&answer, &facts.settings.nudges, &facts.progress.nudged)?;
-    Some(TurnStep::AskModel(Purpose::Retry(nudge)))
+    if let Some(nudge) = weakness(&answer, &facts.settings.nudges, &facts.progress.nudged) {
+        return Some(TurnStep::AskModel(Purpose::Retry(nudge)));
+    }
+    // The model was told, and claims it again.
+    let is_hollow = facts.progress.nudged.contains(&Nudge::HallucinatedCall) && answer.is_hollow();
+    is_hollow.then(|| TurnStep::finish_with(TurnStatus::Answered, format!("{}\n\n{NOTHING_DONE}", response.text)))
 }
+
+/// The end of an answer that claims what did not happen, for the user.
+const NOTHING_DONE: &str = "(No tool was called for this answer: nothing was saved, sent or changed.)";
 
 /// The part of a turn from which a weakness is recognized.
 struct Answer<'a> {
@@ -75,6 +83,14 @@ struct Answer<'a> {
     calls: &'a [FinishedCall],
     /// The ones of the last round: those that one answer made.
     round: &'a [FinishedCall],
+}
+
+impl Answer<'_> {
+    /// Reports whether the answer claims a call, or its result, in a turn in which no call succeeded.
+    fn is_hollow(&self) -> bool {
+        let has_effect = |call: &FinishedCall| !call.is_error || call.is_outcome_unknown;
+        self.has_tools && !self.calls.iter().any(has_effect) && claims_call(self.asked, self.text)
+    }
 }
 
 /// Returns the first weakness of `answer` that is switched on and was not `given` as a nudge in this turn.
@@ -101,7 +117,7 @@ fn weakness(answer: &Answer<'_>, nudges: &Nudges, given: &[Nudge]) -> Option<Nud
         ),
         (
             Nudge::HallucinatedCall,
-            nudges.on_hallucinated_calls && answer.has_tools && answer.calls.is_empty() && claims_action(answer.text),
+            nudges.on_hallucinated_calls && answer.is_hollow(),
         ),
         (
             Nudge::ToolFailureGiveup,
@@ -118,8 +134,11 @@ fn is_set_up(text: &str) -> bool {
     [":", "...", "…"].iter().any(|end| text.ends_with(end))
 }
 
-/// Reports whether a text contains the syntax that GPT models use internally for tool calls.
+/// Reports whether a text contains a call: in the syntax that GPT models use internally, or as JSON in a fence.
 fn leaks_syntax(text: &str) -> bool {
+    if text.split("```").skip(1).step_by(2).any(is_call) {
+        return true;
+    }
     // Every answer is searched, and few have an equals sign: searching for it is the fastest way to exclude the rest.
     text.match_indices('=').any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + 1..]);
@@ -127,39 +146,18 @@ fn leaks_syntax(text: &str) -> bool {
     })
 }
 
+/// Reports whether the content of a fence is the JSON of a call.
+fn is_call(fenced: &str) -> bool {
+    let json = fenced.strip_prefix("json").unwrap_or(fenced);
+    let value: Option<serde_json::Value> = serde_json::from_str(json.trim()).ok();
+    value.is_some_and(|value| value["name"].is_string() && value["arguments"].is_object())
+}
+
 /// Reports whether a text has three Chinese characters or kanji in a row. Fewer may be a quoted name.
 fn has_cjk(text: &str) -> bool {
     let is_cjk = |character: char| matches!(character, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
     let mut runs = text.split(|character| !is_cjk(character));
     !text.is_ascii() && runs.any(|run| run.chars().nth(2).is_some())
-}
-
-/// Reports whether a text claims an action, in the words that models use.
-pub(super) fn claims_action(text: &str) -> bool {
-    const DONE: [&str; 13] = [
-        "cancelled",
-        "scheduled",
-        "created",
-        "updated",
-        "rescheduled",
-        "deleted",
-        "removed",
-        "completed",
-        "added",
-        "saved",
-        "sent",
-        "booked",
-        "moved",
-    ];
-    let text = text.to_lowercase().replace('’', "'");
-    let follows = |subject: &str| {
-        text.match_indices(subject).any(|(at, _)| {
-            let rest = text[at + subject.len()..].trim_start();
-            let rest = rest.strip_prefix("successfully ").unwrap_or(rest);
-            DONE.iter().any(|done| rest.starts_with(done))
-        })
-    };
-    follows("i've ") || follows("i have ") || text.contains("has been dispatched")
 }
 
 /// Reports whether a text gives up over a tool, in the words that models use.
@@ -213,13 +211,15 @@ mod tests {
         check("Let me look that up:", &[], Some(Nudge::UnfinishedSetUp));
         check(" \n", &[], Some(Nudge::EmptyAnswer));
         check("One moment... \n", &[], Some(Nudge::UnfinishedSetUp));
+        check("The function returned 391.", &[], Some(Nudge::HallucinatedCall));
         check(
-            "I've successfully scheduled the meeting.",
-            &[],
+            "The function returned 391.",
+            &[call(true)],
             Some(Nudge::HallucinatedCall),
         );
-        check("I’ve added it.", &[], Some(Nudge::HallucinatedCall));
         check("to=functions.mail {}", &[], Some(Nudge::LeakedSyntax));
+        let fenced = "Use `mail`:\n```json\n{\"name\": \"mail\", \"arguments\": {\"to\": \"Ada\"}}\n```\nand wait.";
+        check(fenced, &[], Some(Nudge::LeakedSyntax));
         check("The answer is 你好吗.", &[], Some(Nudge::UnexpectedCjk));
         check(
             "There was a tool failure, sorry.",
@@ -241,10 +241,12 @@ mod tests {
             "I have 3 apples.",
             "A tool failure is when …!",
             "你好 is a greeting.",
+            "```json\n{\"name\": \"Ada\"}\n```",
+            "I've added it.",
         ] {
             check(text, &[], None);
         }
-        check("I've added it.", &[call(false)], None);
+        check("The function returned 391.", &[call(false)], None);
         let calls = [call(true), call(false)];
         let answer = Answer {
             text: "There was a tool failure, but it works now.",

@@ -63,6 +63,11 @@ fn an_optional_argument_has_its_plain_type() {
         r#"{"type":"string","enum":["x"]}"#,
     );
     check_property(&json!({"enum": ["x", "y", null]}), r#"{"enum":["x","y"]}"#);
+    // Servers refuse an `enum` that is no list, and with it the whole request.
+    check_property(
+        &json!({"type": ["string"], "enum": ["x"]}),
+        r#"{"type":"string","enum":["x"]}"#,
+    );
     for keyword in ["anyOf", "oneOf"] {
         check_property(
             &json!({keyword: [{"type": "string", "description": "inner"}, {"type": "null"}], "description": "outer"}),

@@ -13,12 +13,12 @@ use rockbot_core::chat::{ChatMessage, ChatResponse, OutputSchema, Role};
 use serde::Deserialize;
 use serde_json::json;
 
-use self::wording::{asks_for_change, claims, denies, is_instruction, plain, promises, sounds_done};
+use self::wording::{claims, is_instruction, promises, sounds_done};
 use super::AnswerFacts;
 use super::answer::json_of;
 use crate::turn::{Purpose, Trigger, TurnStep};
 
-pub(super) use self::wording::is_smalltalk;
+pub(super) use self::wording::{asks_for_change, denies, is_smalltalk, plain};
 
 /// Asks a judge about an answer when there is a reason to doubt it, and reprompts are left. One that was cut ends the
 /// turn as the part that it is.

@@ -4,8 +4,6 @@
 //! These are guesses in English. A wrong one costs the question to a judge, or leaves an answer unjudged; no answer is
 //! changed by words alone.
 
-use crate::turn::policy::nudge::claims_action;
-
 /// Beginnings of a message that ask for something to be done, in front of the verb or anywhere in a clause.
 const WISHES: [&str; 15] = [
     "please ",
@@ -38,6 +36,18 @@ const DUTIES: [&str; 6] = [
     "should be ",
 ];
 
+/// Words by which any clause asks for something to be kept.
+const KEEPING: [&str; 8] = [
+    "write down",
+    "write it down",
+    "keep in mind",
+    "keep that in mind",
+    "keep it in mind",
+    "take a note",
+    "make a note",
+    "write a note",
+];
+
 /// Words that may stand in front of a verb.
 const OPENERS: [&str; 17] = [
     "and", "then", "so", "also", "now", "just", "hey", "hi", "hello", "ok", "okay", "yes", "oh", "well", "kindly",
@@ -45,7 +55,7 @@ const OPENERS: [&str; 17] = [
 ];
 
 /// Verbs that ask for a change in the world.
-const CHANGES: [&str; 74] = [
+const CHANGES: [&str; 76] = [
     "accept",
     "add",
     "alert",
@@ -88,6 +98,7 @@ const CHANGES: [&str; 74] = [
     "mark",
     "message",
     "move",
+    "note",
     "notify",
     "open",
     "order",
@@ -99,6 +110,7 @@ const CHANGES: [&str; 74] = [
     "print",
     "put",
     "record",
+    "remember",
     "remind",
     "remove",
     "rename",
@@ -158,7 +170,7 @@ const READING: [&str; 12] = [
 ];
 
 /// Returns `text` in lower case, with plain apostrophes.
-pub(super) fn plain(text: &str) -> String {
+pub(in crate::turn::policy) fn plain(text: &str) -> String {
     text.trim().to_lowercase().replace('’', "'")
 }
 
@@ -171,7 +183,7 @@ pub(super) fn is_instruction(asked: &str) -> bool {
 }
 
 /// Reports whether a message, in [`plain`] words, asks for a change, which looking something up cannot be.
-pub(super) fn asks_for_change(asked: &str) -> bool {
+pub(in crate::turn::policy) fn asks_for_change(asked: &str) -> bool {
     let words = || asked.split(|character: char| !character.is_alphanumeric());
     let is_polite = words().any(|word| word == "please");
     clauses(asked).enumerate().any(|(index, clause)| {
@@ -182,7 +194,8 @@ pub(super) fn asks_for_change(asked: &str) -> bool {
         let is_kind_order = !begins(clause, &QUESTIONS) && is_polite && index == 0;
         let is_duty = !begins(clause, &QUESTIONS) && DUTIES.iter().any(|duty| clause.contains(duty));
         let is_words = begins(verb, &SPEECH) || READING.contains(&first_word(verb));
-        !is_words && (is_change || is_kind_order || is_duty)
+        let is_keeping = !begins(clause, &QUESTIONS) && KEEPING.iter().any(|words| clause.contains(words));
+        !is_words && (is_change || is_kind_order || is_duty || is_keeping)
     })
 }
 
@@ -310,7 +323,7 @@ pub(super) fn sounds_done(text: &str) -> bool {
 }
 
 /// Reports whether an answer denies an ability.
-pub(super) fn denies(text: &str) -> bool {
+pub(in crate::turn::policy) fn denies(text: &str) -> bool {
     const WORDS: [&str; 13] = [
         "i can't",
         "i cannot",
@@ -327,4 +340,32 @@ pub(super) fn denies(text: &str) -> bool {
         "something i can do",
     ];
     WORDS.iter().any(|words| text.contains(words))
+}
+
+/// Reports whether a text claims an action, in the words that models use.
+fn claims_action(text: &str) -> bool {
+    const DONE: [&str; 13] = [
+        "cancelled",
+        "scheduled",
+        "created",
+        "updated",
+        "rescheduled",
+        "deleted",
+        "removed",
+        "completed",
+        "added",
+        "saved",
+        "sent",
+        "booked",
+        "moved",
+    ];
+    let text = text.to_lowercase().replace('’', "'");
+    let follows = |subject: &str| {
+        text.match_indices(subject).any(|(at, _)| {
+            let rest = text[at + subject.len()..].trim_start();
+            let rest = rest.strip_prefix("successfully ").unwrap_or(rest);
+            DONE.iter().any(|done| rest.starts_with(done))
+        })
+    };
+    follows("i've ") || follows("i have ") || text.contains("has been dispatched")
 }

@@ -99,7 +99,7 @@ impl ChunkIndex {
     pub(super) fn find(&self, term: u32) -> impl Iterator<Item = (u32, u32, u32)> {
         let first = self.words.partition_point(|word| word.term < term);
         let words = self.words[first..].iter().take_while(move |word| word.term == term);
-        words.zip(first + 1..).flat_map(|(word, next)| {
+        words.zip(first + 1..).flat_map(move |(word, next)| {
             let end = self.words.get(next).map_or(self.places.len(), |next| next.first as usize);
             let places = &self.places[word.first as usize..end];
             let mut statement = 0;

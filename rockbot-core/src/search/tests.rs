@@ -347,7 +347,9 @@ impl Analyzer for Counting {
 /// `customs` and `customer` have one term: the text that has the word as the query has it comes first.
 #[test]
 fn a_word_as_written_weighs_more_than_its_stem() {
-    let mut texts: Vec<_> = (0..20).map(|number| format!("order {number} of a customer, status sent")).collect();
+    let mut texts: Vec<_> = (0..20)
+        .map(|number| format!("order {number} of a customer, status sent"))
+        .collect();
     texts.push("an order that has been waiting at the gate of the harbour for a long time, status customs".to_owned());
     let query = "order status customs";
     let ranked = Bm25Ranker::default().rank(&texts, |text| text.as_str().into(), query);
@@ -356,7 +358,10 @@ fn a_word_as_written_weighs_more_than_its_stem() {
     // The term itself is a form, too.
     let texts = ["the county", "counts, he counted", "the count"].map(str::to_owned);
     let index = index_of(Arc::new(UnicodeAnalyzer), &texts);
-    assert_eq!((index.search("count", 1)[0].item, index.search("count", 9).len()), (2, 3));
+    assert_eq!(
+        (index.search("count", 1)[0].item, index.search("count", 9).len()),
+        (2, 3)
+    );
 }
 
 #[test]

@@ -56,10 +56,13 @@ impl ChunkIndex {
         let statements_within = statements_of(text).into_iter();
         for statement in statements_within.take_while(|statement| statement.range.start < length) {
             let first_place = place;
-            UnicodeAnalyzer.words(&unescaped(text[statement.range.clone()].into()), &mut |term, written| {
-                words.push((digest(term), digest(written), place));
-                place += 1;
-            });
+            UnicodeAnalyzer.words(
+                &unescaped(text[statement.range.clone()].into()),
+                &mut |term, written| {
+                    words.push((digest(term), digest(written), place));
+                    place += 1;
+                },
+            );
             if place > first_place || statement.level > 0 {
                 statements.push(IndexedStatement {
                     start: statement.range.start as u32,
@@ -78,7 +81,10 @@ impl ChunkIndex {
         words.sort_unstable();
         let mut distinct: Vec<Word> = Vec::new();
         for (&(term, written, _), first) in words.iter().zip(0..) {
-            if distinct.last().is_none_or(|last| (last.term, last.written) != (term, written)) {
+            if distinct
+                .last()
+                .is_none_or(|last| (last.term, last.written) != (term, written))
+            {
                 distinct.push(Word { term, written, first });
             }
         }
@@ -100,7 +106,10 @@ impl ChunkIndex {
         let first = self.words.partition_point(|word| word.term < term);
         let words = self.words[first..].iter().take_while(move |word| word.term == term);
         words.zip(first + 1..).flat_map(move |(word, next)| {
-            let end = self.words.get(next).map_or(self.places.len(), |next| next.first as usize);
+            let end = self
+                .words
+                .get(next)
+                .map_or(self.places.len(), |next| next.first as usize);
             let places = &self.places[word.first as usize..end];
             let mut statement = 0;
             places.iter().map(move |place| {

@@ -196,7 +196,9 @@ fn hits(index: &ChunkIndex, query: &Query) -> Vec<Hit> {
 /// Returns the terms and pairs that stand in a statement.
 fn found(hits: &[Hit], query: &Query) -> Found {
     let terms = hits.iter().fold(0, |set, hit| set | 1 << hit.term);
-    let forms = hits.iter().filter_map(|hit| query.forms.iter().position(|own| *own == (hit.term, hit.written)));
+    let forms = hits
+        .iter()
+        .filter_map(|hit| query.forms.iter().position(|own| *own == (hit.term, hit.written)));
     let beside = hits.windows(2).filter(|pair| pair[0].place + 1 == pair[1].place);
     let pairs = beside.filter_map(|pair| query.pairs.iter().position(|own| *own == (pair[0].term, pair[1].term)));
     Found {

@@ -1,6 +1,6 @@
 //! Measures whether `search_tool_output` finds facts that were planted in long tool results.
 //!
-//! Usage: `planted_facts [MEGABYTES] [SEED] [tuned | held] [--missed]` (1, 1, `tuned`). Prints for each form of text
+//! Usage: `planted_facts [MEGABYTES] [SEED] [tuned | held | confusable] [--missed]` (1, 1, `tuned`). Prints for each form of text
 //! how many of 100 questions are answered by the passages that the tool returns, how long the queries took, how long the
 //! answers are, and, where asked for, the questions that were not answered and the page that answers them.
 
@@ -18,6 +18,7 @@ async fn main() {
     let number = |at: usize| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(1);
     let questions = match arguments.get(2).map(String::as_str) {
         Some("held") => Questions::HeldOut,
+        Some("confusable") => Questions::Confusable,
         _ => Questions::Tuned,
     };
     let shows_missed = arguments.iter().any(|argument| argument == "--missed");

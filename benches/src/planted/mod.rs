@@ -24,6 +24,17 @@ pub enum Questions {
     Tuned,
     /// Those that were held out.
     HeldOut,
+    /// The questions of `benches/data/confusable.txt`, about records whose words have the stems of other words.
+    Confusable,
+}
+
+impl Questions {
+    fn file(self) -> &'static str {
+        match self {
+            Self::Tuned | Self::HeldOut => include_str!("../../data/planted.txt"),
+            Self::Confusable => include_str!("../../data/confusable.txt"),
+        }
+    }
 }
 
 /// A long text with facts in it.
@@ -46,7 +57,7 @@ pub struct Fact {
 
 /// Generates a text of about `bytes` bytes in `form`, with [`FACTS`] facts. The same arguments give the same text.
 pub fn plant(form: Form, bytes: usize, seed: u64, questions: Questions) -> Planted {
-    let data = Data::load();
+    let data = Data::read(questions.file());
     let mut numbers = Numbers::new(seed.wrapping_mul(31).wrapping_add(form as u64));
     let mut taken = HashSet::new();
     let facts: Vec<_> = (0..FACTS)
@@ -61,7 +72,7 @@ pub fn plant(form: Form, bytes: usize, seed: u64, questions: Questions) -> Plant
         let due = (bytes / FACTS) * number + numbers.below(bytes / FACTS);
         fill(&mut writer, due, &data, &mut numbers, &mut taken);
         let asked = match questions {
-            Questions::Tuned => &kind.asked,
+            Questions::Tuned | Questions::Confusable => &kind.asked,
             Questions::HeldOut => &kind.held_out,
         };
         let question = &asked[number / data.kinds.len() % asked.len()];

@@ -1,8 +1,8 @@
-//! The file of records, questions and values.
+//! The files of records, questions and values.
 
 use std::collections::BTreeMap;
 
-/// The contents of `benches/data/planted.txt`.
+/// The contents of a file such as `benches/data/planted.txt`.
 #[derive(Debug, Default)]
 pub(super) struct Data {
     /// Values by the names of their pools.
@@ -28,10 +28,10 @@ pub(super) struct Kind {
 }
 
 impl Data {
-    /// Reads the file.
-    pub(super) fn load() -> Self {
+    /// Reads a file.
+    pub(super) fn read(file: &'static str) -> Self {
         let mut data = Self::default();
-        for line in include_str!("../../data/planted.txt").lines() {
+        for line in file.lines() {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             match word {
                 "" | "#" => {}

@@ -9,22 +9,23 @@ use super::stem::stem;
 
 /// A splitter of texts into the terms by which searches find them.
 pub trait Analyzer: fmt::Debug + Send + Sync + 'static {
-    /// Calls `each` with the terms of `text`, in order.
-    fn words(&self, text: &str, each: &mut dyn FnMut(&str));
+    /// Calls `each` with the terms of `text`, in order, each with the word as written. Texts are found by their terms, and
+    /// those that have a word of the query as written rank higher.
+    fn words(&self, text: &str, each: &mut dyn FnMut(&str, &str));
 
     /// Calls `each` with the terms that `query` is searched by, in order. By default these are all its
     /// [`words`](Self::words); an analyzer may leave out those that say little.
-    fn query_words(&self, query: &str, each: &mut dyn FnMut(&str)) {
+    fn query_words(&self, query: &str, each: &mut dyn FnMut(&str, &str)) {
         self.words(query, each);
     }
 }
 
 impl<Shared: Analyzer + ?Sized> Analyzer for std::sync::Arc<Shared> {
-    fn words(&self, text: &str, each: &mut dyn FnMut(&str)) {
+    fn words(&self, text: &str, each: &mut dyn FnMut(&str, &str)) {
         (**self).words(text, each);
     }
 
-    fn query_words(&self, query: &str, each: &mut dyn FnMut(&str)) {
+    fn query_words(&self, query: &str, each: &mut dyn FnMut(&str, &str)) {
         (**self).query_words(query, each);
     }
 }
@@ -37,7 +38,7 @@ impl<Shared: Analyzer + ?Sized> Analyzer for std::sync::Arc<Shared> {
 pub struct SeedAnalyzer;
 
 impl Analyzer for SeedAnalyzer {
-    fn words(&self, text: &str, each: &mut dyn FnMut(&str)) {
+    fn words(&self, text: &str, each: &mut dyn FnMut(&str, &str)) {
         let mut lower = String::new();
         for word in text
             .split(|c: char| !c.is_ascii_alphanumeric())
@@ -47,9 +48,9 @@ impl Analyzer for SeedAnalyzer {
                 lower.clear();
                 lower.push_str(word);
                 lower.make_ascii_lowercase();
-                each(&lower);
+                each(&lower, &lower);
             } else {
-                each(word);
+                each(word, word);
             }
         }
     }
@@ -70,11 +71,11 @@ impl Analyzer for SeedAnalyzer {
 /// use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
 ///
 /// let mut words = Vec::new();
-/// UnicodeAnalyzer.words("Don't use C# in the Cafés, 東京!", &mut |word| words.push(word.to_owned()));
+/// UnicodeAnalyzer.words("Don't use C# in the Cafés, 東京!", &mut |term, _| words.push(term.to_owned()));
 /// assert_eq!(words, ["dont", "use", "c#", "caf", "東", "京"]);
 ///
 /// words.clear();
-/// UnicodeAnalyzer.query_words("Where did I set maxRetries?", &mut |word| words.push(word.to_owned()));
+/// UnicodeAnalyzer.query_words("Where did I set maxRetries?", &mut |term, _| words.push(term.to_owned()));
 /// assert_eq!(words, ["set", "maxretr", "max", "retr"]);
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
@@ -93,33 +94,33 @@ const MAX_PARTS: usize = 6;
 const ENOUGH: usize = 2;
 
 impl Analyzer for UnicodeAnalyzer {
-    fn words(&self, text: &str, each: &mut dyn FnMut(&str)) {
-        read(text, &mut |term, _| {
-            each(term);
+    fn words(&self, text: &str, each: &mut dyn FnMut(&str, &str)) {
+        read(text, &mut |term, written, _| {
+            each(term, written);
             ControlFlow::Continue(())
         });
     }
 
-    fn query_words(&self, query: &str, each: &mut dyn FnMut(&str)) {
+    fn query_words(&self, query: &str, each: &mut dyn FnMut(&str, &str)) {
         let mut contents = 0;
-        read(query, &mut |_, is_function| {
+        read(query, &mut |_, _, is_function| {
             contents += usize::from(!is_function);
             match contents {
                 ENOUGH => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
             }
         });
-        read(query, &mut |term, is_function| {
+        read(query, &mut |term, written, is_function| {
             if contents < ENOUGH || !is_function {
-                each(term);
+                each(term, written);
             }
             ControlFlow::Continue(())
         });
     }
 }
 
-/// A consumer of terms, each with `true` for a function word. It may end the reading.
-type EachTerm<'e> = &'e mut dyn FnMut(&str, bool) -> ControlFlow<()>;
+/// A consumer of terms, each with the word as written and `true` for a function word. It may end the reading.
+type EachTerm<'e> = &'e mut dyn FnMut(&str, &str, bool) -> ControlFlow<()>;
 
 /// Calls `each` with the terms of `text`, in order.
 fn read(text: &str, each: EachTerm<'_>) {
@@ -138,7 +139,11 @@ fn read(text: &str, each: EachTerm<'_>) {
         let Some(c) = rest.next() else { break };
         let step = if is_whole_word(c) {
             match word.end(each) {
-                ControlFlow::Continue(()) => each(c.encode_utf8(&mut [0; 4]), false),
+                ControlFlow::Continue(()) => {
+                    let mut bytes = [0; 4];
+                    let sign: &str = c.encode_utf8(&mut bytes);
+                    each(sign, sign, false)
+                }
                 end @ ControlFlow::Break(()) => end,
             }
         } else if c.is_alphanumeric() || is_combining(c) {
@@ -310,7 +315,7 @@ impl PendingWord {
     /// Emits the word or a part of it.
     fn emit(&self, word: &str, is_name: bool, each: EachTerm<'_>) -> ControlFlow<()> {
         match self.has_accents {
-            true => each(stem(word), false),
+            true => each(stem(word), word, false),
             false => emit(word, is_name, each),
         }
     }
@@ -319,9 +324,9 @@ impl PendingWord {
 /// Emits a word that is in lower case, unless it is a stop word.
 fn emit(word: &str, is_name: bool, each: EachTerm<'_>) -> ControlFlow<()> {
     match role(word) {
-        Role::Content => each(stem(word), false),
-        Role::FormOf(base) => each(stem(base), false),
-        Role::Function => each(stem(word), !(is_name && word.len() > 1)),
+        Role::Content => each(stem(word), word, false),
+        Role::FormOf(base) => each(stem(base), word, false),
+        Role::Function => each(stem(word), word, !(is_name && word.len() > 1)),
         Role::Stop => ControlFlow::Continue(()),
     }
 }

@@ -5,9 +5,9 @@ use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::postings::{NO_TERM, Occurrence, Vocabulary};
+use super::postings::{NO_TERM, Vocabulary};
 use super::query_terms::query_terms;
-use super::score::Collection;
+use super::score::{Collection, WRITTEN};
 use super::{Analyzer, Bm25Weights, Ranked, UnicodeAnalyzer};
 
 /// An inverted index of texts, updated incrementally: the next search sees every change.
@@ -85,9 +85,9 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         self.remove(&key);
         let number = u32::try_from(self.keys.len()).expect("an index holds fewer than 2^32 texts");
         let (mut length, mut before) = (0_u32, NO_TERM);
-        self.analyzer.words(text, &mut |word| {
+        self.analyzer.words(text, &mut |term, written| {
             length = length.saturating_add(1);
-            before = self.vocabulary.add(word, Occurrence { text: number, before });
+            before = self.vocabulary.add(term, written, number, before);
         });
         self.keys.push(Some(key.clone()));
         self.lengths.push(length);
@@ -120,22 +120,34 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         let collection = Collection::new(self.len(), self.total_length as f64, self.weights);
         let mut scores = vec![0.0_f32; self.keys.len()];
         for term in query_terms(&*self.analyzer, &self.vocabulary, query) {
-            self.add_scores(collection, 1.0, term.postings.texts(), &mut scores);
+            let texts = term.postings.texts();
+            let weight = self.weight(collection, texts);
+            self.add_scores(collection, weight, texts, &mut scores);
+            for texts in term.written() {
+                let more = WRITTEN * (self.weight(collection, &texts) - weight);
+                self.add_scores(collection, more, &texts, &mut scores);
+            }
             for texts in term.bigrams() {
-                self.add_scores(collection, self.weights.bigram, &texts, &mut scores);
+                let weight = self.weights.bigram * self.weight(collection, &texts);
+                self.add_scores(collection, weight, &texts, &mut scores);
             }
         }
         self.best(&scores, limit)
     }
 
-    /// Adds the scores of one term or bigram; `texts` holds its document numbers and term frequencies.
-    fn add_scores(&self, collection: Collection, factor: f64, texts: &[(u32, u32)], scores: &mut [f32]) {
+    /// Returns the weight of what the texts with these document numbers contain.
+    fn weight(&self, collection: Collection, texts: &[(u32, u32)]) -> f64 {
         let is_there = |text: u32| self.keys[text as usize].is_some();
         let frequency = match self.removed() {
             0 => texts.len(),
             _ => texts.iter().filter(|(text, _)| is_there(*text)).count(),
         };
-        let weight = (factor * collection.weight(frequency)) as f32;
+        collection.weight(frequency)
+    }
+
+    /// Adds the scores of a term, a form or a bigram; `texts` holds its document numbers and term frequencies.
+    fn add_scores(&self, collection: Collection, weight: f64, texts: &[(u32, u32)], scores: &mut [f32]) {
+        let weight = weight as f32;
         let (constant, by_length) = collection.saturation();
         let (constant, by_length) = (constant as f32, by_length as f32);
         for &(text, count) in texts {

@@ -3,13 +3,18 @@
 use std::collections::HashMap;
 
 /// An occurrence of a term.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Occurrence {
     /// Document number.
     pub(super) text: u32,
     /// Number of the term before it, for bigrams; [`NO_TERM`] at the beginning of a text.
     pub(super) before: u32,
+    /// Number of the word as written among the forms of the term.
+    pub(super) form: u32,
 }
+
+/// Maximum number of forms of a term that are told apart, since they are searched one by one.
+const MAX_FORMS: usize = 64;
 
 /// Number that stands for no term, at the beginning of a text.
 pub(super) const NO_TERM: u32 = u32::MAX;
@@ -27,6 +32,8 @@ pub(super) struct Postings {
     /// Document numbers and term frequencies.
     texts: Few<(u32, u32)>,
     occurrences: Few<Occurrence>,
+    /// The words as written that have this term; empty for the term itself.
+    forms: Few<Box<str>>,
 }
 
 impl Vocabulary {
@@ -34,15 +41,19 @@ impl Vocabulary {
         self.terms.get(word)
     }
 
-    /// Adds an occurrence of `word`, whose document number is the highest so far, and returns the number of
-    /// the term.
-    pub(super) fn add(&mut self, word: &str, occurrence: Occurrence) -> u32 {
-        if let Some(known) = self.terms.get_mut(word) {
-            known.add(occurrence);
+    /// Adds an occurrence of `term`, as `written`, behind the term number `before` in the text with the highest document
+    /// number so far. Returns the number of the term.
+    pub(super) fn add(&mut self, term: &str, written: &str, text: u32, before: u32) -> u32 {
+        let written = if written == term { "" } else { written };
+        if let Some(known) = self.terms.get_mut(term) {
+            let form = known.form_or_new(written);
+            known.add(Occurrence { text, before, form });
             return known.number;
         }
         let number = u32::try_from(self.terms.len()).expect("an index holds fewer than 2^32 words");
-        self.terms.insert(word.into(), Postings::new(number, occurrence));
+        let occurrence = Occurrence { text, before, form: 0 };
+        self.terms
+            .insert(term.into(), Postings::new(number, written, occurrence));
         number
     }
 
@@ -60,12 +71,39 @@ impl Vocabulary {
 }
 
 impl Postings {
-    fn new(number: u32, occurrence: Occurrence) -> Self {
+    fn new(number: u32, written: &str, occurrence: Occurrence) -> Self {
         Self {
             number,
             texts: Few::One([(occurrence.text, 1)]),
             occurrences: Few::One([occurrence]),
+            forms: Few::One([written.into()]),
         }
+    }
+
+    /// Returns the number of a form, which is added if there is room.
+    fn form_or_new(&mut self, written: &str) -> u32 {
+        let forms = self.forms.as_slice();
+        let number = forms.iter().position(|form| **form == *written);
+        let number = number.unwrap_or(forms.len());
+        if number == forms.len() && number < MAX_FORMS {
+            self.forms.push(written.into());
+        }
+        number as u32
+    }
+
+    /// Returns the texts that have the term in the form `written`, with frequencies, if there are other forms.
+    pub(super) fn texts_with(&self, written: &str) -> Option<Vec<(u32, u32)>> {
+        let mut forms = self.forms.as_slice().iter();
+        let has_others = forms.len() > 1;
+        let form = forms.position(|form| **form == *written).filter(|_| has_others)?;
+        let mut texts: Vec<(u32, u32)> = Vec::new();
+        for place in self.occurrences().iter().filter(|place| place.form == form as u32) {
+            match texts.last_mut() {
+                Some((text, count)) if *text == place.text => *count = count.saturating_add(1),
+                _ => texts.push((place.text, 1)),
+            }
+        }
+        Some(texts)
     }
 
     pub(super) fn texts(&self) -> &[(u32, u32)] {
@@ -99,7 +137,7 @@ enum Few<T> {
     Many(Vec<T>),
 }
 
-impl<T: Copy> Few<T> {
+impl<T: Default> Few<T> {
     fn as_slice(&self) -> &[T] {
         match self {
             Self::One(one) => one,
@@ -116,7 +154,7 @@ impl<T: Copy> Few<T> {
 
     fn push(&mut self, next: T) {
         match self {
-            Self::One([first]) => *self = Self::Many(vec![*first, next]),
+            Self::One([first]) => *self = Self::Many(vec![std::mem::take(first), next]),
             Self::Many(many) => many.push(next),
         }
     }

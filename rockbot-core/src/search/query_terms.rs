@@ -10,6 +10,8 @@ pub(super) struct QueryTerm<'a> {
     pub(super) postings: &'a Postings,
     /// Numbers of those terms, each with its position among the query terms.
     before: Vec<(u32, usize)>,
+    /// The forms of the term in the query; empty for the term itself.
+    written: Vec<Box<str>>,
     /// Bloom filter over `before`, by the lowest bits of the numbers: it rejects most occurrences without a
     /// search.
     before_bits: u64,
@@ -17,6 +19,9 @@ pub(super) struct QueryTerm<'a> {
 
 /// Maximum number of terms that a query is searched by: the rarest in the index, which say the most.
 pub(super) const MAX_TERMS: usize = 64;
+
+/// Maximum number of forms of one term that a query is searched by.
+pub(super) const MAX_FORMS: usize = 4;
 
 /// Maximum number of bytes of a query that are read: half of them at its beginning and half at its end, where those who
 /// paste a long text write what they want of it.
@@ -50,8 +55,8 @@ pub(super) fn query_terms<'a>(analyzer: &dyn Analyzer, words: &'a Vocabulary, qu
     let mut places = HashMap::new();
     for part in read_parts(query) {
         let mut last = None;
-        analyzer.query_words(part, &mut |word| {
-            let Some(word) = words.find(word) else {
+        analyzer.query_words(part, &mut |term, written| {
+            let Some(word) = words.find(term) else {
                 last = None;
                 return;
             };
@@ -59,6 +64,7 @@ pub(super) fn query_terms<'a>(analyzer: &dyn Analyzer, words: &'a Vocabulary, qu
             if place == terms.len() {
                 terms.push(QueryTerm::new(word));
             }
+            terms[place].add_form(term, written);
             terms[place].before.extend(last.replace((word.number, place)));
         });
     }
@@ -92,8 +98,22 @@ impl<'a> QueryTerm<'a> {
         Self {
             postings,
             before: Vec::new(),
+            written: Vec::new(),
             before_bits: 0,
         }
+    }
+
+    fn add_form(&mut self, term: &str, written: &str) {
+        let written = if written == term { "" } else { written };
+        if self.written.len() < MAX_FORMS && self.written.iter().all(|known| **known != *written) {
+            self.written.push(written.into());
+        }
+    }
+
+    /// Returns the texts that have the term as the query has it, with frequencies: one list per form, if the texts have
+    /// several forms.
+    pub(super) fn written(&self) -> impl Iterator<Item = Vec<(u32, u32)>> {
+        self.written.iter().filter_map(|form| self.postings.texts_with(form))
     }
 
     fn settle(&mut self) {

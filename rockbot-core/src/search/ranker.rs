@@ -109,12 +109,13 @@ impl Bm25Ranker {
     /// Counts the terms and bigrams of `query` in `text`. `scratch` is all zeros, before and afterwards.
     fn count(&self, query: &Query, text: &str, scratch: &mut [u32]) -> Counts {
         let (mut length, mut found, mut last) = (0, Vec::new(), None);
-        self.analyzer.words(text, &mut |word| {
+        self.analyzer.words(text, &mut |term, written| {
             length += 1;
-            let word = query.words.get(word).copied();
+            let word = query.words.get(term).copied();
+            let form = word.and_then(|word| query.form(written, word));
             let pair = last.zip(word).filter(|_| !self.has_raw_bigrams);
             let pair = pair.and_then(|pair| query.bigrams.get(&pair).copied());
-            for number in word.into_iter().chain(pair) {
+            for number in word.into_iter().chain(form).chain(pair) {
                 if scratch[number] == 0 {
                     found.push(number);
                 }
@@ -160,10 +161,13 @@ fn scores(mut query: Query, texts: &[Counts], weights: Bm25Weights) -> Vec<f64> 
         frequencies[*number] += 1;
     }
     query.keep_rarest(&frequencies);
-    let weights: Vec<_> = frequencies
+    let mut weights: Vec<_> = frequencies
         .into_iter()
         .map(|frequency| collection.weight(frequency))
         .collect();
+    for (form, term) in query.form_numbers() {
+        weights[form] -= weights[term];
+    }
     let score = |text: &Counts| {
         let saturated = |count: f64| count / (count + constant + by_length * text.length);
         let found = text.found.iter();

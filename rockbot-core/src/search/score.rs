@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Analyzer;
-use super::query_terms::{MAX_TERMS, read_parts};
+use super::query_terms::{MAX_FORMS, MAX_TERMS, read_parts};
 
 /// The weights of the scoring function.
 ///
@@ -135,6 +135,10 @@ impl Collection {
     }
 }
 
+/// The part of what a word as written is rarer than its term by which it weighs more, from 0 to 1: with 1 a text that has
+/// the word as written scores by the word alone.
+pub(super) const WRITTEN: f64 = 0.5;
+
 /// A query: its distinct terms and bigrams.
 #[derive(Debug, Default)]
 pub(super) struct Query {
@@ -142,7 +146,9 @@ pub(super) struct Query {
     pub(super) words: HashMap<Box<str>, usize>,
     /// Numbers of the bigrams, by the numbers of their terms.
     pub(super) bigrams: HashMap<(usize, usize), usize>,
-    /// Weights of terms and bigrams, by number.
+    /// The terms as the query has them written, with their numbers, by the numbers of the terms.
+    pub(super) forms: HashMap<usize, Vec<(Box<str>, usize)>>,
+    /// Weights of terms, bigrams and forms, by number.
     pub(super) factors: Vec<f64>,
 }
 
@@ -152,25 +158,42 @@ impl Query {
         let mut query = Self::default();
         for part in read_parts(text) {
             let mut last = None;
-            analyzer.query_words(part, &mut |word| query.add(word, &mut last, bigram));
+            analyzer.query_words(part, &mut |term, written| query.add(term, written, &mut last, bigram));
         }
         query
     }
 
     /// Adds a term, which follows the term number `last`.
-    fn add(&mut self, word: &str, last: &mut Option<usize>, bigram: f64) {
+    fn add(&mut self, word: &str, written: &str, last: &mut Option<usize>, bigram: f64) {
         let known = self.words.get(word).copied();
         let number = known.unwrap_or_else(|| {
             self.words.insert(word.into(), self.factors.len());
             self.factors.push(1.0);
             self.factors.len() - 1
         });
+        let forms = self.forms.entry(number).or_default();
+        if forms.len() < MAX_FORMS && forms.iter().all(|(known, _)| **known != *written) {
+            forms.push((written.into(), self.factors.len()));
+            self.factors.push(WRITTEN);
+        }
         if let Some(last) = last.replace(number) {
             self.bigrams.entry((last, number)).or_insert_with(|| {
                 self.factors.push(bigram);
                 self.factors.len() - 1
             });
         }
+    }
+
+    /// Returns the number of the form `written` of a term, if the query has it.
+    pub(super) fn form(&self, written: &str, term: usize) -> Option<usize> {
+        let known = self.forms.get(&term)?.iter().find(|(form, _)| **form == *written);
+        known.map(|(_, number)| *number)
+    }
+
+    /// Returns the numbers of each form and of its term.
+    pub(super) fn form_numbers(&self) -> impl Iterator<Item = (usize, usize)> {
+        let forms = self.forms.iter();
+        forms.flat_map(|(term, forms)| forms.iter().map(|(_, form)| (*form, *term)))
     }
 
     /// Removes the weight of all terms but the rarest, if there are more than [`MAX_TERMS`], and of their bigrams.
@@ -191,6 +214,11 @@ impl Query {
         }
         for ((one, other), bigram) in &self.bigrams {
             self.factors[*bigram] *= self.factors[*one] * self.factors[*other];
+        }
+        for (term, forms) in &self.forms {
+            for (_, form) in forms {
+                self.factors[*form] *= self.factors[*term];
+            }
         }
     }
 

@@ -7,13 +7,13 @@ use super::*;
 
 fn words(analyzer: &dyn Analyzer, text: &str) -> Vec<String> {
     let mut words = Vec::new();
-    analyzer.words(text, &mut |word| words.push(word.to_owned()));
+    analyzer.words(text, &mut |term, _| words.push(term.to_owned()));
     words
 }
 
 fn query_words(analyzer: &dyn Analyzer, query: &str) -> Vec<String> {
     let mut words = Vec::new();
-    analyzer.query_words(query, &mut |word| words.push(word.to_owned()));
+    analyzer.query_words(query, &mut |term, _| words.push(term.to_owned()));
     words
 }
 
@@ -338,10 +338,30 @@ fn a_query_loses_its_function_words_if_others_are_left() {
 struct Counting(std::sync::atomic::AtomicUsize);
 
 impl Analyzer for Counting {
-    fn words(&self, text: &str, each: &mut dyn FnMut(&str)) {
+    fn words(&self, text: &str, each: &mut dyn FnMut(&str, &str)) {
         self.0.fetch_add(text.len(), std::sync::atomic::Ordering::Relaxed);
         SeedAnalyzer.words(text, each);
     }
+}
+
+/// `customs` and `customer` have one term: the text that has the word as the query has it comes first.
+#[test]
+fn a_word_as_written_weighs_more_than_its_stem() {
+    let mut texts: Vec<_> = (0..20)
+        .map(|number| format!("order {number} of a customer, status sent"))
+        .collect();
+    texts.push("an order that has been waiting at the gate of the harbour for a long time, status customs".to_owned());
+    let query = "order status customs";
+    let ranked = Bm25Ranker::default().rank(&texts, |text| text.as_str().into(), query);
+    let index = index_of(Arc::new(UnicodeAnalyzer), &texts);
+    assert_eq!((ranked[0], index.search(query, 1)[0].item), (&texts[20], 20));
+    // The term itself is a form, too.
+    let texts = ["the county", "counts, he counted", "the count"].map(str::to_owned);
+    let index = index_of(Arc::new(UnicodeAnalyzer), &texts);
+    assert_eq!(
+        (index.search("count", 1)[0].item, index.search("count", 9).len()),
+        (2, 3)
+    );
 }
 
 #[test]
@@ -349,8 +369,8 @@ fn the_work_of_a_long_query_has_a_bound() {
     let mut vocabulary = postings::Vocabulary::default();
     for word in 0..1_000 {
         for text in 0..=word / 2 {
-            let before = postings::NO_TERM;
-            vocabulary.add(&format!("word{word}"), postings::Occurrence { text, before });
+            let word = format!("word{word}");
+            vocabulary.add(&word, &word, text, postings::NO_TERM);
         }
     }
     // Each word once, the most frequent first, with much else in between.

@@ -128,7 +128,7 @@ fn with_text(service: KnownService) -> (KnownService, String) {
 /// Returns the terms that a query is searched by, each once.
 fn terms_of(query: &str) -> HashSet<String> {
     let mut terms = HashSet::new();
-    UnicodeAnalyzer.query_words(query, &mut |term| {
+    UnicodeAnalyzer.query_words(query, &mut |term, _| {
         if terms.len() < MAX_TERMS {
             terms.insert(term.to_owned());
         }
@@ -139,7 +139,7 @@ fn terms_of(query: &str) -> HashSet<String> {
 /// Returns the part of the terms that a text has.
 fn part_of(terms: &HashSet<String>, text: &str) -> f64 {
     let mut found = HashSet::new();
-    UnicodeAnalyzer.words(text, &mut |word| {
+    UnicodeAnalyzer.words(text, &mut |word, _| {
         if let Some(term) = terms.get(word) {
             found.insert(term.as_str());
         }

@@ -186,7 +186,7 @@ impl TopicWords {
     fn of(topic: &str) -> Self {
         let topic = &topic[..topic.floor_char_boundary(MAX_COMPARED)];
         let mut words = Vec::new();
-        UnicodeAnalyzer.words(topic, &mut |word| words.push(word.to_owned()));
+        UnicodeAnalyzer.words(topic, &mut |word, _| words.push(word.to_owned()));
         words.sort_unstable();
         words.dedup();
         Self(words)
@@ -195,7 +195,7 @@ impl TopicWords {
     /// Reports whether the message is about what a skill is for: they share two words, or half of the message's.
     fn fit(&self, skill: &Skill) -> bool {
         let mut shared: Vec<usize> = Vec::new();
-        let mut compare = |word: &str| {
+        let mut compare = |word: &str, _: &str| {
             let at = self.0.binary_search_by(|asked| asked.as_str().cmp(word));
             shared.extend(at.ok().filter(|at| !shared.contains(at)));
         };

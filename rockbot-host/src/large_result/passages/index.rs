@@ -13,10 +13,18 @@ use super::statements::statements_of;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ChunkIndex {
     pub(super) statements: Box<[IndexedStatement]>,
-    /// Digests of the distinct terms, ascending, each with the index of its first place.
-    terms: Box<[(u32, u32)]>,
-    /// Places of all terms, ascending for each term.
+    /// The distinct words, ascending.
+    words: Box<[Word]>,
+    /// Places of all words, ascending for each word.
     places: Box<[u32]>,
+}
+
+/// A word as written: the digests of its term and of itself, and the index of its first place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Word {
+    term: u32,
+    written: u32,
+    first: u32,
 }
 
 /// A statement that has terms.
@@ -43,15 +51,18 @@ impl ChunkIndex {
     /// Reads a chunk of `length` bytes, which `text` goes on behind: a statement at the border of two chunks is whole
     /// in the index of the first.
     pub(super) fn of(text: &str, length: usize) -> Self {
-        let (mut statements, mut terms) = (Vec::new(), Vec::new());
+        let (mut statements, mut words) = (Vec::new(), Vec::new());
         let mut place = 0;
         let statements_within = statements_of(text).into_iter();
         for statement in statements_within.take_while(|statement| statement.range.start < length) {
             let first_place = place;
-            UnicodeAnalyzer.words(&unescaped(text[statement.range.clone()].into()), &mut |term| {
-                terms.push((digest(term), place));
-                place += 1;
-            });
+            UnicodeAnalyzer.words(
+                &unescaped(text[statement.range.clone()].into()),
+                &mut |term, written| {
+                    words.push((digest(term), digest(written), place));
+                    place += 1;
+                },
+            );
             if place > first_place || statement.level > 0 {
                 statements.push(IndexedStatement {
                     start: statement.range.start as u32,
@@ -63,44 +74,49 @@ impl ChunkIndex {
                 place += 1;
             }
         }
-        Self::sorted(statements, terms)
+        Self::sorted(statements, words)
     }
 
-    fn sorted(statements: Vec<IndexedStatement>, mut terms: Vec<(u32, u32)>) -> Self {
-        terms.sort_unstable();
-        let mut distinct: Vec<(u32, u32)> = Vec::new();
-        for (at, (term, _)) in terms.iter().enumerate() {
-            if distinct.last().is_none_or(|(last, _)| last != term) {
-                distinct.push((*term, at as u32));
+    fn sorted(statements: Vec<IndexedStatement>, mut words: Vec<(u32, u32, u32)>) -> Self {
+        words.sort_unstable();
+        let mut distinct: Vec<Word> = Vec::new();
+        for (&(term, written, _), first) in words.iter().zip(0..) {
+            if distinct
+                .last()
+                .is_none_or(|last| (last.term, last.written) != (term, written))
+            {
+                distinct.push(Word { term, written, first });
             }
         }
         Self {
             statements: statements.into(),
-            terms: distinct.into(),
-            places: terms.into_iter().map(|(_, place)| place).collect(),
+            words: distinct.into(),
+            places: words.into_iter().map(|(_, _, place)| place).collect(),
         }
     }
 
     /// Returns the size in memory, in bytes.
     pub(super) fn size(&self) -> usize {
-        size_of_val(&*self.statements) + size_of_val(&*self.terms) + size_of_val(&*self.places)
+        size_of_val(&*self.statements) + size_of_val(&*self.words) + size_of_val(&*self.places)
     }
 
-    /// Returns where the term with `digest` stands: indices of statements with places in the chunk, in order.
-    pub(super) fn find(&self, digest: u32) -> impl Iterator<Item = (u32, u32)> {
-        let at = self.terms.binary_search_by_key(&digest, |(term, _)| *term);
-        let places = at.map_or(0..0, |at| {
+    /// Returns where the term with the digest `term` stands, word by word: the digest of the word as written, with indices of
+    /// statements and places in the chunk.
+    pub(super) fn find(&self, term: u32) -> impl Iterator<Item = (u32, u32, u32)> {
+        let first = self.words.partition_point(|word| word.term < term);
+        let words = self.words[first..].iter().take_while(move |word| word.term == term);
+        words.zip(first + 1..).flat_map(move |(word, next)| {
             let end = self
-                .terms
-                .get(at + 1)
-                .map_or(self.places.len(), |(_, first)| *first as usize);
-            self.terms[at].1 as usize..end
-        });
-        let mut statement = 0;
-        self.places[places].iter().map(move |place| {
-            let behind = self.statements[statement..].partition_point(|statement| statement.first_place <= *place);
-            statement += behind.saturating_sub(1);
-            (statement as u32, *place)
+                .words
+                .get(next)
+                .map_or(self.places.len(), |next| next.first as usize);
+            let places = &self.places[word.first as usize..end];
+            let mut statement = 0;
+            places.iter().map(move |place| {
+                let behind = self.statements[statement..].partition_point(|statement| statement.first_place <= *place);
+                statement += behind.saturating_sub(1);
+                (word.written, statement as u32, *place)
+            })
         })
     }
 }
@@ -117,7 +133,8 @@ mod tests {
     use super::*;
 
     fn places_of(index: &ChunkIndex, term: &str) -> Vec<(u32, u32)> {
-        index.find(digest(term)).collect()
+        let found = index.find(digest(term));
+        found.map(|(_, statement, place)| (statement, place)).collect()
     }
 
     #[test]

@@ -33,10 +33,12 @@ pub(super) struct Match {
     pub(super) heading: Option<usize>,
 }
 
-/// A set of the terms and pairs of a query.
+/// A set of the terms, forms and pairs of a query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) terms: u64,
+    /// The terms that stand there as the query has them written.
+    pub(super) forms: u64,
     pub(super) pairs: u64,
 }
 
@@ -50,6 +52,7 @@ impl Found {
     pub(super) fn without(self, other: Self) -> Self {
         Self {
             terms: self.terms & !other.terms,
+            forms: self.forms & !other.forms,
             pairs: self.pairs & !other.pairs,
         }
     }
@@ -170,17 +173,21 @@ struct Hit {
     statement: u32,
     place: u32,
     term: usize,
+    /// Digest of the word as written.
+    written: u32,
 }
 
 /// Returns where the terms of `query` stand, in order.
 fn hits(index: &ChunkIndex, query: &Query) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (term, digest) in query.terms.iter().enumerate() {
-        hits.extend(
-            index
-                .find(*digest)
-                .map(|(statement, place)| Hit { statement, place, term }),
-        );
+        let found = index.find(*digest);
+        hits.extend(found.map(|(written, statement, place)| Hit {
+            statement,
+            place,
+            term,
+            written,
+        }));
     }
     hits.sort_unstable();
     hits
@@ -189,10 +196,14 @@ fn hits(index: &ChunkIndex, query: &Query) -> Vec<Hit> {
 /// Returns the terms and pairs that stand in a statement.
 fn found(hits: &[Hit], query: &Query) -> Found {
     let terms = hits.iter().fold(0, |set, hit| set | 1 << hit.term);
+    let forms = hits
+        .iter()
+        .filter_map(|hit| query.forms.iter().position(|own| *own == (hit.term, hit.written)));
     let beside = hits.windows(2).filter(|pair| pair[0].place + 1 == pair[1].place);
     let pairs = beside.filter_map(|pair| query.pairs.iter().position(|own| *own == (pair[0].term, pair[1].term)));
     Found {
         terms,
+        forms: forms.fold(0, |set, form| set | 1 << form),
         pairs: pairs.fold(0, |set, pair| set | 1 << pair),
     }
 }
@@ -207,6 +218,7 @@ mod tests {
             place: Place { chunk: 0, range: 0..1 },
             own: Found {
                 terms: *terms,
+                forms: 0,
                 pairs: 0,
             },
             length: 1,

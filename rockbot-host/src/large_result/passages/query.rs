@@ -15,6 +15,8 @@ const MAX_READ: usize = 4_096;
 pub(super) struct Query {
     /// Digests of the terms.
     pub(super) terms: Vec<u32>,
+    /// The terms as the query has them: indices of terms, with the digests of the words as written.
+    pub(super) forms: Vec<(usize, u32)>,
     /// Indices of two terms.
     pub(super) pairs: Vec<(usize, usize)>,
 }
@@ -25,8 +27,11 @@ impl Query {
         let mut query = Self::default();
         let mut last = None;
         let text = &text[..text.floor_char_boundary(MAX_READ)];
-        UnicodeAnalyzer.query_words(text, &mut |term| {
+        UnicodeAnalyzer.query_words(text, &mut |term, written| {
             let term = query.number_of(digest(term));
+            if let Some(term) = term {
+                query.add_form((term, digest(written)));
+            }
             if let (Some(last), Some(term)) = (last, term) {
                 query.add_pair((last, term));
             }
@@ -47,6 +52,12 @@ impl Query {
         })
     }
 
+    fn add_form(&mut self, form: (usize, u32)) {
+        if self.forms.len() < MAX_TERMS && !self.forms.contains(&form) {
+            self.forms.push(form);
+        }
+    }
+
     fn add_pair(&mut self, pair: (usize, usize)) {
         if self.pairs.len() < MAX_TERMS && !self.pairs.contains(&pair) {
             self.pairs.push(pair);
@@ -60,8 +71,10 @@ mod tests {
 
     #[test]
     fn a_query_has_distinct_terms_and_the_pairs_of_neighbours() {
-        let query = Query::read("iron gate, garden gate, iron gate");
+        let query = Query::read("iron gate, garden gate, iron gates");
         assert_eq!(query.terms, ["iron", "gat", "gard"].map(digest));
+        let forms = [(0, "iron"), (1, "gate"), (2, "garden"), (1, "gates")];
+        assert_eq!(query.forms, forms.map(|(term, written)| (term, digest(written))));
         assert_eq!(query.pairs, [(0, 1), (1, 2), (2, 1), (1, 0)]);
     }
 

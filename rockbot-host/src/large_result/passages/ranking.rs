@@ -13,6 +13,9 @@ const BY_LENGTH: f64 = 0.3;
 /// a name.
 const PAIR: f64 = 1.0;
 
+/// The part of what a word as written is rarer than its term by which it weighs more, from 0 to 1.
+const WRITTEN: f64 = 1.0;
+
 /// Weight of a term that stands in a neighbouring statement, relative to one in the statement itself.
 const NEIGHBOUR: f64 = 0.3;
 
@@ -20,9 +23,11 @@ const NEIGHBOUR: f64 = 0.3;
 /// is a comment, which belongs to the next line alone.
 const HEADING: [f64; 4] = [0.0, 0.8, 0.95, 0.95];
 
-/// The weights of the terms and pairs of a query: rare ones say more (inverse document frequency).
+/// The weights of the terms, forms and pairs of a query: rare ones say more (inverse document frequency).
 struct Weights {
     terms: Vec<f64>,
+    /// What a form weighs more than its term.
+    forms: Vec<f64>,
     pairs: Vec<f64>,
 }
 
@@ -36,19 +41,23 @@ impl Weights {
             (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
         };
         let bits = |length: usize| (0..length).map(|bit| 1_u64 << bit);
+        let terms: Vec<_> = bits(query.terms.len())
+            .map(|bit| weight(&|it| it.own.terms & bit != 0))
+            .collect();
+        let forms = query.forms.iter().zip(bits(query.forms.len()));
+        let forms = forms.map(|((term, _), bit)| WRITTEN * (weight(&|it| it.own.forms & bit != 0) - terms[*term]));
         Self {
-            terms: bits(query.terms.len())
-                .map(|bit| weight(&|it| it.own.terms & bit != 0))
-                .collect(),
+            forms: forms.collect(),
+            terms,
             pairs: bits(query.pairs.len())
                 .map(|bit| weight(&|it| it.own.pairs & bit != 0))
                 .collect(),
         }
     }
 
-    /// Returns the weight of terms and pairs.
+    /// Returns the weight of terms, forms and pairs.
     fn sum(&self, found: Found) -> f64 {
-        sum(&self.terms, found.terms) + PAIR * sum(&self.pairs, found.pairs)
+        sum(&self.terms, found.terms) + sum(&self.forms, found.forms) + PAIR * sum(&self.pairs, found.pairs)
     }
 }
 
@@ -78,11 +87,12 @@ fn score(matches: &Matches, at: usize, weights: &Weights) -> f64 {
         let heading = &matches.headings[heading];
         (heading.own, HEADING[usize::from(heading.level)])
     });
-    let around = neighbours(matches, at).fold(0, |set, it| set | it.own.terms) & !own.terms & !above.terms;
-    let around = Found {
-        terms: around,
+    let around = neighbours(matches, at).fold(Found::default(), |set, it| Found {
+        terms: set.terms | it.own.terms,
+        forms: set.forms | it.own.forms,
         pairs: 0,
-    };
+    });
+    let around = around.without(own).without(above);
     weights.sum(own) * (K1 + 1.0) / (1.0 + K1 * length)
         + by_level * weights.sum(above.without(own))
         + NEIGHBOUR * weights.sum(around)

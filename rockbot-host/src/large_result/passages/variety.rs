@@ -17,7 +17,7 @@ impl Wording {
     /// Reads `statement`.
     pub(super) fn of(statement: &str, query: &Query) -> Self {
         let mut terms = Vec::new();
-        UnicodeAnalyzer.words(&unescaped(statement.into()), &mut |term| {
+        UnicodeAnalyzer.words(&unescaped(statement.into()), &mut |term, _| {
             let digest = digest(term);
             if !term.bytes().any(|byte| byte.is_ascii_digit()) && !query.terms.contains(&digest) {
                 terms.push(digest);

@@ -7,6 +7,7 @@
 mod memories;
 mod notes;
 mod rules;
+mod skill_list;
 mod skills;
 mod topics;
 

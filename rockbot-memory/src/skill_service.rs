@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use rockbot_core::store::{Skill, SkillStore, SkillUsage, SkillUsageStore, StoreError, StorePath};
-use rockbot_core::tool::ToolGuides;
+use rockbot_core::tool::{GuideSnapshot, ToolGuides};
 use rockbot_core::{CallContext, Clock, Principal, ToolName};
 use tokio::sync::Mutex;
 
 use crate::skill_folder::{ManagedSkill, SkillFiles, SkillOutcome};
 
 /// Returns the names and summaries of the guides that are not among `skills`, by name.
-pub(crate) fn guides_beside(guides: &ToolGuides, skills: &[Arc<Skill>]) -> Vec<(ToolName, String)> {
-    let snapshot = guides.snapshot();
+pub(crate) fn guides_beside(guides: &GuideSnapshot, skills: &[Arc<Skill>]) -> Vec<(ToolName, String)> {
     let is_skill = |name: &ToolName| skills.iter().any(|skill| skill.name.as_str() == name.as_str());
     let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let guides = snapshot.iter().filter(|(name, _)| !is_skill(name));
+    let guides = guides.iter().filter(|(name, _)| !is_skill(name));
     guides
         .map(|(name, guide)| (name.clone(), line(guide.summary())))
         .collect()
@@ -73,7 +72,7 @@ impl SkillService {
     pub(crate) fn guides_beside(&self, skills: &[Arc<Skill>]) -> Vec<(ToolName, String)> {
         self.guides
             .as_ref()
-            .map_or_else(Vec::new, |guides| guides_beside(guides, skills))
+            .map_or_else(Vec::new, |guides| guides_beside(&guides.snapshot(), skills))
     }
 
     /// Returns the files of a skill.

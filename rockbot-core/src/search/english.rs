@@ -47,8 +47,13 @@ pub(super) enum Role {
 struct Words {
     words: Vec<(&'static str, Role)>,
     first: [usize; 27],
-    longest: usize,
+    /// The last letters, as bits, of the words of each first letter and length. Most words of texts have none of them, and are
+    /// not looked for.
+    last: [[u32; MAX_LEN + 1]; 26],
 }
+
+/// Length of the longest word.
+const MAX_LEN: usize = 10;
 
 static WORDS: LazyLock<Words> = LazyLock::new(|| {
     let stop = STOP_WORDS.split_ascii_whitespace().map(|word| (word, Role::Stop));
@@ -63,9 +68,14 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
     let mut words: Vec<_> = stop.chain(function).chain(forms).collect();
     words.sort_unstable_by_key(|(word, _)| *word);
     let before = |letter: usize| words.partition_point(|(word, _)| word.as_bytes()[0] < b'a' + letter as u8);
+    let mut last = [[0; MAX_LEN + 1]; 26];
+    for (word, _) in &words {
+        let (from, to) = (word.as_bytes()[0] - b'a', word.as_bytes()[word.len() - 1] - b'a');
+        last[usize::from(from)][word.len()] |= 1 << to;
+    }
     Words {
         first: std::array::from_fn(before),
-        longest: words.iter().map(|(word, _)| word.len()).max().unwrap_or_default(),
+        last,
         words,
     }
 });
@@ -73,11 +83,12 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
 /// Returns the role of `word`, which is in lower case.
 pub(super) fn role(word: &str) -> Role {
     let known = &*WORDS;
-    let letter = word
-        .bytes()
-        .next()
-        .map_or(0, |byte| usize::from(byte.wrapping_sub(b'a')));
-    if word.len() > known.longest || letter > 25 {
+    let (Some(first), Some(last)) = (word.bytes().next(), word.bytes().last()) else {
+        return Role::Content;
+    };
+    let (letter, last) = (usize::from(first.wrapping_sub(b'a')), last.wrapping_sub(b'a'));
+    let ends = known.last.get(letter).and_then(|ends| ends.get(word.len()));
+    if last > 25 || ends.is_none_or(|ends| ends & (1 << last) == 0) {
         return Role::Content;
     }
     let words = &known.words[known.first[letter]..known.first[letter + 1]];
@@ -99,6 +110,7 @@ mod tests {
         for pair in WORDS.words.windows(2) {
             assert_ne!(pair[0].0, pair[1].0);
         }
+        assert!(WORDS.words.iter().all(|(word, its)| role(word) == *its));
         let roles = [
             "the",
             "whose",

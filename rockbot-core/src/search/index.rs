@@ -160,19 +160,26 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     fn best(&self, scores: &[f32], limit: usize) -> Vec<Ranked<K>> {
         let mut best = BinaryHeap::with_capacity(limit.min(scores.len()));
         let mut least = 0.0;
-        for (key, &score) in self.keys.iter().zip(scores) {
-            if score <= 0.0 || score < least {
+        for (keys, scores) in self.keys.chunks(BLOCK).zip(scores.chunks(BLOCK)) {
+            let is_good = |score: f32| (score > 0.0) & (score >= least);
+            // Without branches, so that the compiler compares many scores at once: most are too low.
+            if !scores.iter().fold(false, |found, score| found | is_good(*score)) {
                 continue;
             }
-            let Some(key) = key else { continue };
-            let hit = Reverse(Hit { score, key });
-            if best.len() < limit {
-                best.push(hit);
-            } else if let Some(mut worst) = best.peek_mut().filter(|worst| hit < **worst) {
-                *worst = hit;
-            }
-            if best.len() == limit {
-                least = best.peek().map_or(0.0, |worst| worst.0.score);
+            for (key, &score) in keys.iter().zip(scores) {
+                if score <= 0.0 || score < least {
+                    continue;
+                }
+                let Some(key) = key else { continue };
+                let hit = Reverse(Hit { score, key });
+                if best.len() < limit {
+                    best.push(hit);
+                } else if let Some(mut worst) = best.peek_mut().filter(|worst| hit < **worst) {
+                    *worst = hit;
+                }
+                if best.len() == limit {
+                    least = best.peek().map_or(0.0, |worst| worst.0.score);
+                }
             }
         }
         let best = best.into_sorted_vec().into_iter();
@@ -199,6 +206,9 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         }
     }
 }
+
+/// Number of texts that are passed over together.
+const BLOCK: usize = 16;
 
 /// Number of removed texts below which the index is never compacted.
 const MAX_REMOVED: usize = 64;

@@ -17,6 +17,7 @@ mod ranker;
 mod score;
 mod stem;
 mod vectors;
+mod word_hash;
 
 pub use analyzer::{Analyzer, SeedAnalyzer, UnicodeAnalyzer};
 pub(crate) use english::is_content_word;

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::word_hash::WordHash;
+
 /// An occurrence of a term.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Occurrence {
@@ -22,7 +24,7 @@ pub(super) const NO_TERM: u32 = u32::MAX;
 /// All terms of all texts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Vocabulary {
-    terms: HashMap<Box<str>, Postings>,
+    terms: HashMap<Box<str>, Postings, WordHash>,
 }
 
 /// The postings of a term, in the order of document numbers.

@@ -1,9 +1,8 @@
 //! The terms of a query, resolved in an index.
 
-use std::collections::HashMap;
-
 use super::Analyzer;
 use super::postings::{Postings, Vocabulary};
+use crate::support::FoldMap;
 
 /// A query term that the index contains, with the terms before it in the query.
 pub(super) struct QueryTerm<'a> {
@@ -52,7 +51,8 @@ fn without_torn_start(text: &str) -> &str {
 /// Returns the distinct terms of `query` that the index contains, in order; of more than [`MAX_TERMS`] the rarest.
 pub(super) fn query_terms<'a>(analyzer: &dyn Analyzer, words: &'a Vocabulary, query: &str) -> Vec<QueryTerm<'a>> {
     let mut terms: Vec<QueryTerm<'a>> = Vec::new();
-    let mut places = HashMap::new();
+    // The numbers are those of the index.
+    let mut places = FoldMap::default();
     for part in read_parts(query) {
         let mut last = None;
         analyzer.query_words(part, &mut |term, written| {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rockbot_core::files::{FileHandle, LineFile};
 use rockbot_core::store::{ConversationPage, ConversationQuery, ConversationTurn, StoreError, StoreErrorKind};
+use rockbot_core::support::json;
 use rockbot_core::{Digest, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
@@ -288,7 +289,7 @@ fn line(entries: &[StoredEntry]) -> Result<Vec<u8>, StoreError> {
         return Err(StoreError::new(StoreErrorKind::Invalid, context).with_cause(format!("{len} bytes")));
     }
     let mut line = Vec::with_capacity(len + len / 8 + 192 * entries.len());
-    serde_json::to_writer(&mut line, entries).map_err(|error| {
+    json::write(&mut line, entries).map_err(|error| {
         StoreError::new(StoreErrorKind::Invalid, "an entry cannot be written as JSON").with_cause(error)
     })?;
     line.push(b'\n');

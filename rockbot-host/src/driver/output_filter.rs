@@ -1,5 +1,6 @@
 //! The answer filter at the two places where users see an answer: in the outcome, and piece by piece while it comes.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -133,23 +134,23 @@ impl AnswerStream {
     }
 
     /// Returns what `apply` lets through, or all of `text` when there is no filter.
-    fn filter(&self, text: &str, apply: impl FnOnce(&mut StreamFilter) -> String) -> String {
+    fn filter<'a>(&self, text: &'a str, apply: impl FnOnce(&mut StreamFilter) -> String) -> Cow<'a, str> {
         match &self.filter {
-            None => text.to_owned(),
+            None => Cow::Borrowed(text),
             // Poisoned by a panic of the filter, which ended the answer already.
-            Some(filter) => apply(&mut filter.lock().unwrap_or_else(PoisonError::into_inner)),
+            Some(filter) => Cow::Owned(apply(&mut filter.lock().unwrap_or_else(PoisonError::into_inner))),
         }
     }
 
-    fn send_text(&self, text: String) {
+    fn send_text(&self, text: Cow<'_, str>) {
         if !text.is_empty() {
-            self.progress.send(|| TurnProgress::Delta(text));
+            self.progress.send(|| TurnProgress::Delta(text.into_owned()));
         }
     }
 
-    fn send_reasoning(&self, text: String) {
+    fn send_reasoning(&self, text: Cow<'_, str>) {
         if !text.is_empty() {
-            self.progress.send(|| TurnProgress::Reasoning(text));
+            self.progress.send(|| TurnProgress::Reasoning(text.into_owned()));
         }
     }
 }

@@ -98,11 +98,21 @@ impl MemoryRecall {
 
     fn item(&self, entry: &MemoryEntry, reason: String) -> ContextItem {
         let from = shown_origin(&entry.provenance);
-        let mut about = vec![filed(entry), ago(entry.last_seen(), self.clock.now())];
-        about.extend(mark(&from));
-        let content = shortened(&fact(entry), SHOWN);
-        let text = format!("- [{}] ({}): {content}", entry.id, about.join(", "));
-        ContextItem::new(HEADING, text, reason, from)
+        let (category, age) = (filed(entry), ago(entry.last_seen(), self.clock.now()));
+        let mark = mark(&from).map(|mark| format!(", {mark}")).unwrap_or_default();
+        let fact = fact(entry);
+        let parts = [
+            "- [",
+            entry.id.as_str(),
+            "] (",
+            &category,
+            ", ",
+            &age,
+            &mark,
+            "): ",
+            &shortened(&fact, SHOWN),
+        ];
+        ContextItem::new(HEADING, parts.concat(), reason, from)
     }
 }
 

@@ -7,8 +7,11 @@
 mod memories;
 mod notes;
 mod rules;
+mod skill_list;
 mod skills;
 mod topics;
+
+use std::borrow::Cow;
 
 pub use memories::MemoryRecall;
 pub use notes::NoteRecall;
@@ -16,10 +19,10 @@ pub use rules::RuleRecall;
 pub use skills::SkillRecall;
 
 /// Truncates a text to at most `len` bytes, with a mark where something is missing.
-fn shortened(text: &str, len: usize) -> String {
+fn shortened(text: &str, len: usize) -> Cow<'_, str> {
     let text = text.trim();
     match text.len() > len {
-        false => text.to_owned(),
-        true => format!("{} […]", &text[..text.floor_char_boundary(len)]),
+        false => Cow::Borrowed(text),
+        true => Cow::Owned([&text[..text.floor_char_boundary(len)], " […]"].concat()),
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
-use rockbot_core::chat::Provenance;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
 use rockbot_core::store::{Skill, SkillStore, SkillUsageStore, StorePath};
@@ -13,13 +12,10 @@ use rockbot_core::support::{indented, one_line};
 use rockbot_core::tool::ToolGuides;
 use rockbot_core::{BoxError, Clock, Timestamp};
 
-use super::shortened;
+use super::skill_list::{LIST, SkillLists, line};
 use super::topics::{TopicHit, merged, reason};
-use crate::skill_service::guides_beside;
 use crate::tools::long_term::mark;
 use crate::tools::{KNOWN_SKILLS, is_untrusted_source, shown_origin};
-
-const LIST: &str = "Skills: read one with get_skill before you do such a task";
 
 /// The heading of skills that are shown as data: their authors are not trusted.
 const OTHERS: &str = "Skills from elsewhere (read one with get_skill before you use it)";
@@ -27,17 +23,14 @@ const OTHERS: &str = "Skills from elsewhere (read one with get_skill before you 
 /// Maximum size of a skill that is shown whole, in bytes.
 const WHOLE: usize = 4_000;
 
-/// Maximum length of a summary in the list, in bytes.
-const SUMMARY: usize = 100;
-
-/// Maximum number of listed skills in one item: the budget for context takes or skips whole items, and each costs a record.
-const MAX_LINES: usize = 10;
-
 /// Time for which a skill that the conversation read stays in use.
 const IN_USE: Duration = Duration::from_secs(30 * 60);
 
 /// Maximum number of skills in use that are shown whole.
 const MAX_IN_USE: usize = 2;
+
+/// Maximum number of trusted skills that are shown whole: those in use, and the best that fits. They have no line.
+const MAX_WHOLE: usize = MAX_IN_USE + 1;
 
 /// Maximum number of uses of all conversations among which those of one are looked for.
 const MAX_USES: usize = 50;
@@ -57,6 +50,7 @@ pub struct SkillRecall {
     usage: Option<(Arc<dyn SkillUsageStore>, Arc<dyn Clock>)>,
     max_skills: usize,
     max_listed: usize,
+    lists: SkillLists,
 }
 
 impl SkillRecall {
@@ -68,6 +62,7 @@ impl SkillRecall {
             usage: None,
             max_skills: 5,
             max_listed: 50,
+            lists: SkillLists::default(),
         }
     }
 
@@ -138,41 +133,6 @@ impl SkillRecall {
         found.truncate(self.max_skills);
         Ok(found)
     }
-
-    /// Returns the lines of trusted skills and of guides, by name, those of one author together.
-    async fn listed(&self, query: &ContextQuery, whole: &[StorePath]) -> Result<Vec<ContextItem>, BoxError> {
-        let mut skills = self.skills.list(&query.principal).await?;
-        skills.retain(|skill| skill.is_live());
-        let guides = self.guides.as_ref();
-        let guides = guides.map_or_else(Vec::new, |guides| guides_beside(guides, &skills));
-        let is_listed = |skill: &&Arc<Skill>| !is_untrusted_source(&skill.provenance) && !whole.contains(&skill.name);
-        let skills = skills.iter().filter(is_listed);
-        let skills = skills.map(|skill| (skill.name.as_str(), &*skill.summary, Some(&skill.provenance)));
-        let guides = guides.iter().map(|(name, summary)| (name.as_str(), &**summary, None));
-        let mut all: Vec<_> = skills.chain(guides).collect();
-        all.sort_unstable_by_key(|(name, ..)| *name);
-        // Lines are made only of those that are shown: a store may have thousands.
-        let (mut items, mut lines): (Vec<ContextItem>, _) = (Vec::new(), 0);
-        for (name, summary, author) in all.into_iter().take(self.max_listed) {
-            let from = author.map_or(Provenance::HOST, shown_origin);
-            let together = items
-                .last_mut()
-                .filter(|last| lines < MAX_LINES && last.provenance == from);
-            match together {
-                Some(item) => {
-                    item.text.push('\n');
-                    push_line(&mut item.text, name, summary);
-                    lines += 1;
-                }
-                None => {
-                    let item = ContextItem::new(LIST, line(name, summary), "all skills are listed", from);
-                    items.push(item.as_guidance().activating(KNOWN_SKILLS));
-                    lines = 1;
-                }
-            }
-        }
-        Ok(items)
-    }
 }
 
 /// Number of bytes of a message that are compared with what a skill is for. A message says early what it is about, and a
@@ -202,21 +162,6 @@ impl TopicWords {
         UnicodeAnalyzer.words(skill.name.as_str(), &mut compare);
         UnicodeAnalyzer.words(&skill.summary, &mut compare);
         shared.len() >= 2 || (shared.len() == 1 && self.0.len() <= 2)
-    }
-}
-
-fn line(name: &str, summary: &str) -> String {
-    let mut line = String::new();
-    push_line(&mut line, name, summary);
-    line
-}
-
-/// Appends the line of a skill in the list.
-fn push_line(lines: &mut String, name: &str, summary: &str) {
-    let (name, summary) = (one_line(name), one_line(summary));
-    lines.extend(["- ", &name]);
-    if !summary.is_empty() {
-        lines.extend([": ", &shortened(&summary, SUMMARY)]);
     }
 }
 
@@ -270,7 +215,12 @@ impl ContextSource for SkillRecall {
         }
         let names: Vec<_> = items.iter().map(|(skill, _)| skill.name.clone()).collect();
         let mut shown: Vec<_> = items.into_iter().map(|(skill, reason)| shown(&skill, reason)).collect();
-        shown.extend(self.listed(query, &names).await?);
+        let skills = self.skills.list(&query.principal).await?;
+        let max_lines = self.max_listed + MAX_WHOLE;
+        let list = self
+            .lists
+            .of(&query.principal, &skills, self.guides.as_deref(), max_lines);
+        shown.extend(list.items(&names, self.max_listed));
         Ok(shown)
     }
 }
@@ -278,10 +228,13 @@ impl ContextSource for SkillRecall {
 #[cfg(test)]
 mod tests {
     use rockbot_core::Principal;
+    use rockbot_core::chat::Provenance;
     use rockbot_core::context::Trust;
     use rockbot_core::store::{InMemorySkillStore, InMemorySkillUsageStore, SkillUsage, TimelineStore};
     use rockbot_core::testing::ManualClock;
+    use rockbot_core::tool::StaticGuide;
 
+    use super::super::skill_list::MAX_LINES;
     use super::*;
 
     fn skill(name: &str, summary: &str, see_also: &[&str]) -> Skill {
@@ -359,6 +312,34 @@ mod tests {
         let items = SkillRecall::new(Arc::new(skills)).gather(&query).await.unwrap();
         let lines: Vec<_> = items.iter().map(|item| item.text.lines().count()).collect();
         assert_eq!(lines, [MAX_LINES, MAX_LINES, 1]);
+    }
+
+    #[tokio::test]
+    async fn the_list_follows_each_change_of_a_skill_or_guide() {
+        let (skills, me) = (Arc::new(InMemorySkillStore::new()), Principal::default());
+        let guides = Arc::new(ToolGuides::new());
+        let recall = SkillRecall::new(skills.clone()).with_guides(guides.clone());
+        let query = ContextQuery::new(me.clone(), "s".into(), "t".into(), "Hi");
+        let shown = async || {
+            let items = recall.gather(&query).await.unwrap();
+            items.iter().map(|item| item.text.clone()).collect::<Vec<_>>()
+        };
+        skills.save(&me, skill("cooking", "", &[])).await.unwrap();
+        assert_eq!(shown().await, ["- cooking"]);
+        skills.save(&me, skill("cooking", "Cooking rice.", &[])).await.unwrap();
+        assert_eq!(shown().await, ["- cooking: Cooking rice."]);
+        guides
+            .add(StaticGuide::new("web", "Reading the web.", "Read."))
+            .unwrap();
+        assert_eq!(shown().await, ["- cooking: Cooking rice.", "- web: Reading the web."]);
+        let archived = skill("cooking", "Cooking rice.", &[]).with_archived_at(Timestamp::default());
+        skills.save(&me, archived).await.unwrap();
+        assert_eq!(shown().await, ["- web: Reading the web."]);
+        skills.save(&me, skill("baking", "", &[])).await.unwrap();
+        guides.remove("web");
+        assert_eq!(shown().await, ["- baking"]);
+        skills.delete(&me, &StorePath::new("baking").unwrap()).await.unwrap();
+        assert_eq!(shown().await, [""; 0]);
     }
 
     #[tokio::test]

@@ -16,8 +16,8 @@ use super::stored_document::{FileVersion, StoredDocument};
 #[derive(Debug)]
 pub(crate) struct Collection<D: Document> {
     by_file: BTreeMap<String, StoredDocument<D>>,
-    /// The files of each key, the current one last.
-    files: BTreeMap<D::Key, Vec<String>>,
+    /// The copies of each key, in the order in which documents are listed.
+    copies: BTreeMap<D::Key, Copies<D>>,
     /// The current document of each key.
     documents: HashMap<D::Key, Arc<D>>,
     index: Bm25Index<D::Key>,
@@ -25,11 +25,29 @@ pub(crate) struct Collection<D: Document> {
     pub(super) suspects: BTreeMap<String, FileVersion>,
 }
 
+/// The files that have one key.
+#[derive(Debug)]
+struct Copies<D> {
+    /// The files, the current one last.
+    files: Vec<String>,
+    /// The document of the current file, here too: a list needs no lookup for each.
+    current: Option<Arc<D>>,
+}
+
+impl<D> Default for Copies<D> {
+    fn default() -> Self {
+        Self {
+            files: Vec::new(),
+            current: None,
+        }
+    }
+}
+
 impl<D: Document> Default for Collection<D> {
     fn default() -> Self {
         Self {
             by_file: BTreeMap::new(),
-            files: BTreeMap::new(),
+            copies: BTreeMap::new(),
             documents: HashMap::new(),
             index: Bm25Index::default(),
             suspects: BTreeMap::new(),
@@ -45,7 +63,7 @@ impl<D: Document> Collection<D> {
 
     /// Iterates over the current documents in the order of their keys.
     pub(crate) fn documents(&self) -> impl Iterator<Item = &Arc<D>> {
-        self.files.keys().filter_map(|key| self.get(key))
+        self.copies.values().filter_map(|copies| copies.current.as_ref())
     }
 
     /// Returns the `limit` best matches of the words of `query` among the documents that `admits` accepts.
@@ -62,12 +80,15 @@ impl<D: Document> Collection<D> {
 
     /// Returns the name of the current file of `key`.
     pub(super) fn file_of(&self, key: &D::Key) -> Option<&str> {
-        self.files.get(key)?.last().map(String::as_str)
+        self.copies.get(key)?.files.last().map(String::as_str)
     }
 
     /// Returns the names of all files of `key`, the current one last.
     pub(super) fn files_of(&self, key: &D::Key) -> Vec<String> {
-        self.files.get(key).cloned().unwrap_or_default()
+        self.copies
+            .get(key)
+            .map(|copies| copies.files.clone())
+            .unwrap_or_default()
     }
 
     /// Returns the number of files, current or not.
@@ -93,7 +114,7 @@ impl<D: Document> Collection<D> {
             self.remove(file);
         }
         self.by_file.insert(file.to_owned(), stored);
-        let files = self.files.entry(key.clone()).or_default();
+        let files = &mut self.copies.entry(key.clone()).or_default().files;
         if !files.iter().any(|known| known == file) {
             files.push(file.to_owned());
         }
@@ -106,8 +127,8 @@ impl<D: Document> Collection<D> {
             return;
         };
         let key = stored.document.key();
-        if let Some(files) = self.files.get_mut(&key) {
-            files.retain(|known| known != file);
+        if let Some(copies) = self.copies.get_mut(&key) {
+            copies.files.retain(|known| known != file);
             self.select_current(&key);
         }
     }
@@ -115,16 +136,16 @@ impl<D: Document> Collection<D> {
     /// Selects the current file of `key`, and updates the documents and the index accordingly.
     fn select_current(&mut self, key: &D::Key) {
         let by_file = &self.by_file;
-        match self.files.get_mut(key) {
-            Some(files) if !files.is_empty() => {
-                files.sort_by_cached_key(|file| (by_file.get(file).map(StoredDocument::age), file.clone()));
-            }
-            _ => drop(self.files.remove(key)),
-        }
-        let now = self.stored(key).map(|stored| stored.document.clone());
+        let now = self
+            .copies
+            .get_mut(key)
+            .and_then(|copies| copies.select_current(by_file));
         let before = match &now {
             Some(document) => self.documents.insert(key.clone(), document.clone()),
-            None => self.documents.remove(key),
+            None => {
+                self.copies.remove(key);
+                self.documents.remove(key)
+            }
         };
         // Indexing is the expensive part; a rescan after a mere touch of the file skips it.
         if now == before {
@@ -134,5 +155,16 @@ impl<D: Document> Collection<D> {
             Some(text) => self.index.insert(key.clone(), &text),
             None => drop(self.index.remove(key)),
         }
+    }
+}
+
+impl<D: Document> Copies<D> {
+    /// Selects the newest copy and returns it; `None` if there is none.
+    fn select_current(&mut self, by_file: &BTreeMap<String, StoredDocument<D>>) -> Option<Arc<D>> {
+        self.files
+            .sort_by_cached_key(|file| (by_file.get(file).map(StoredDocument::age), file.clone()));
+        let stored = self.files.last().and_then(|file| by_file.get(file));
+        self.current = stored.map(|stored| stored.document.clone());
+        self.current.clone()
     }
 }

@@ -4,6 +4,7 @@
 //! one the built-in offline model is evaluated, whose figures say nothing about an LLM.
 
 pub(crate) mod arguments;
+#[allow(clippy::duplicate_mod, reason = "the tests load this example beside `chat`")]
 #[path = "../chat/calculator.rs"]
 mod calculator;
 pub(crate) mod documents;

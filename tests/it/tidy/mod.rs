@@ -71,6 +71,9 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
+/// Packages under the MPL below `scraper`, which only a test uses: nothing that is shipped contains them.
+const OF_TESTS: [&str; 4] = ["cssparser", "cssparser-macros", "dtoa-short", "selectors"];
+
 /// One alternative of every `AND`ed part must be on the list; `/` is an old way to write `OR`.
 fn is_allowed(licence: &str) -> bool {
     let licence = licence.replace('/', " OR ").replace(['(', ')'], "");
@@ -83,7 +86,7 @@ fn every_dependency_has_a_licence_that_we_accept() {
     let metadata = metadata();
     let refused: Vec<_> = packages(&metadata)
         .iter()
-        .filter(|package| !is_allowed(text(package, "license")))
+        .filter(|package| !is_allowed(text(package, "license")) && !OF_TESTS.contains(&text(package, "name")))
         .map(|package| format!("{}: {}", text(package, "name"), text(package, "license")))
         .collect();
     assert_eq!(refused, Vec::<String>::new());

@@ -96,7 +96,7 @@ fn names_result(asked: &str, opening: &str) -> bool {
     !has(asked, &SUBJECTS) && has(opening, &["function", "tool", "calculator"]) && has(opening, &CLAIMS)
 }
 
-/// Reports whether an answer claims that a deed was done: by the agent, by the user, or by nobody in particular.
+/// Reports whether an answer claims a deed, with any subject.
 fn claims_deed(opening: &str, shows_text: bool) -> bool {
     if PROMISES.iter().any(|promise| opening.contains(promise)) {
         return true;

@@ -134,7 +134,9 @@ mod tests {
 
     fn places_of(index: &ChunkIndex, term: &str) -> Vec<(u32, u32)> {
         let found = index.find(digest(term));
-        found.map(|(_, statement, place)| (statement, place)).collect()
+        let mut places: Vec<_> = found.map(|(_, statement, place)| (statement, place)).collect();
+        places.sort_unstable();
+        places
     }
 
     #[test]

@@ -26,7 +26,7 @@ const HEADING: [f64; 4] = [0.0, 0.8, 0.95, 0.95];
 /// The weights of the terms, forms and pairs of a query: rare ones say more (inverse document frequency).
 struct Weights {
     terms: Vec<f64>,
-    /// What a form weighs more than its term.
+    /// The weights of forms beyond those of their terms.
     forms: Vec<f64>,
     pairs: Vec<f64>,
 }

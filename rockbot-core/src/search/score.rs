@@ -89,10 +89,10 @@ impl<T> Ranked<T> {
 /// ```
 /// use rockbot_core::search::{Bm25Ranker, normalize};
 ///
-/// let texts = ["one cat", "two dogs", "my cats, your cats"];
+/// let texts = ["one cat", "two dogs", "my cat, your cat"];
 /// let mut hits = Bm25Ranker::default().rank_with_scores(texts, |text| (*text).into(), "cat");
 /// normalize(&mut hits);
-/// assert_eq!((hits[0].item, hits[0].score), ("my cats, your cats", 1.0));
+/// assert_eq!((hits[0].item, hits[0].score), ("my cat, your cat", 1.0));
 /// assert!(hits[1].score < 1.0);
 /// ```
 pub fn normalize<T>(hits: &mut [Ranked<T>]) {

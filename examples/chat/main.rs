@@ -330,7 +330,7 @@ impl Chat {
         let images = std::mem::take(&mut self.images);
         let content = images.into_iter().fold(Content::from(question), Content::with_media);
         let request = self.host.agent().ask(&self.session, content);
-        let mut turn = self.arguments.asking.apply(request).stream();
+        let mut turn = self.arguments.asking.apply(request).stream().cancel_on_drop();
         loop {
             let progress = tokio::select! {
                 progress = turn.next() => progress,

@@ -72,7 +72,7 @@ pub(crate) fn request(reviewer: &Agent, session: &str, text: &str) -> Result<Age
 
 /// Reviews a text, and tells how far the review is.
 pub(crate) async fn review(reviewer: &AgentHost, text: &str) -> Result<Review, BoxError> {
-    let mut review = request(reviewer.agent(), "reviews", text)?.stream();
+    let mut review = request(reviewer.agent(), "reviews", text)?.stream().cancel_on_drop();
     while let Some(progress) = review.next().await {
         match progress? {
             OutputProgress::Partial(so_far) => {

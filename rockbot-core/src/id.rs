@@ -6,6 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+/// Maximum length of an id that can name a file, in bytes.
+#[cfg_attr(not(feature = "files"), allow(unreachable_pub))]
+pub const MAX_ID_BYTES: usize = 1024;
+
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use crate::chat::Provenance;
 use crate::search::is_content_word;
 use crate::shared::share;
+use crate::store::Namespace;
 use crate::{BoxError, Principal, SessionId, ToolName, TurnId};
 
 /// A source of knowledge that may help with a message: memories, skills, rules, notes.
@@ -122,6 +123,8 @@ pub struct ContextQuery {
     pub principal: Principal,
     /// The conversation.
     pub session: SessionId,
+    /// The namespace of the work in working memory; `None` means that of the conversation.
+    pub namespace: Option<Namespace>,
     /// The turn.
     pub turn: TurnId,
     /// The message, or the description of the further task.
@@ -139,11 +142,25 @@ impl ContextQuery {
         Self {
             principal,
             session,
+            namespace: None,
             turn,
             text: text.into(),
             earlier: Vec::new(),
             is_further_task: false,
         }
+    }
+
+    /// Sets the namespace of the work in working memory. Default that of the conversation.
+    #[must_use]
+    pub fn with_namespace(mut self, namespace: Option<Namespace>) -> Self {
+        self.namespace = namespace;
+        self
+    }
+
+    /// Returns the namespace of the work in working memory.
+    pub fn namespace(&self) -> Namespace {
+        let of_session = || Namespace::of_session(&self.session);
+        self.namespace.clone().unwrap_or_else(of_session)
     }
 
     /// Sets the earlier messages, newest first.

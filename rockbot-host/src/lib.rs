@@ -90,10 +90,10 @@ pub mod workers;
 
 pub use agent::{
     Agent, AgentRequest, AgentTool, AnswerKind, Conversation, ConversationError, OutputProgress, OutputStream, Reply,
-    TurnStream, Typed, WithOutcome,
+    TurnHandle, TurnStream, Typed, WithOutcome,
 };
 pub use driver::ContextBudget;
-pub use engine::{Briefing, HistoryOptions, Resumed, TurnCall, TurnError, TurnService};
+pub use engine::{Briefing, HistoryOptions, Resumed, TurnCall, TurnService};
 /// The trait of [`TurnStream`] and [`OutputStream`], re-exported.
 #[doc(no_inline)]
 pub use futures_util::Stream;
@@ -103,5 +103,6 @@ pub use host::{
 };
 pub use layer::Stack;
 pub use layer_fn::{FnLayer, FnService, Next, chat_fn, message_fn, tool_fn, turn_fn};
-pub use live::{BacklogLimits, Busy};
+pub use live::BacklogLimits;
+pub use rockbot_core::turn::{Busy, TurnError};
 pub use service_search::{ServiceSearch, ServiceSearchSettings};

@@ -256,7 +256,7 @@ async fn a_caller_that_stops_waiting_cancels_the_turn_and_frees_the_session() {
 
     let second = agent.request("s", "second");
     let turn = second.turn_id();
-    let stream = agent.stream_turn(second);
+    let stream = agent.stream_turn(second).cancel_on_drop();
     settle().await;
     drop(stream);
     settle().await;
@@ -272,7 +272,7 @@ async fn a_mutating_call_of_a_cancelled_turn_is_waited_for_and_recorded() {
     let host = host_of(&model).tool(send).build().unwrap();
     let request = host.agent().request("s", "go");
     let turn = request.turn_id();
-    let stream = host.agent().stream_turn(request);
+    let stream = host.agent().stream_turn(request).cancel_on_drop();
     let call = handle.next_call().await;
     drop(stream);
     settle().await;
@@ -672,7 +672,7 @@ async fn turns_leave_no_task_behind_however_they_end() {
     unanswered(agent.ask("s", "failed").await);
     let waited = tokio::time::timeout(Duration::from_secs(1), agent.ask("s", "given up")).await;
     assert!(waited.is_err());
-    let stream = agent.stream("s", "dropped");
+    let stream = agent.stream("s", "dropped").cancel_on_drop();
     settle().await;
     drop(stream);
     settle().await;

@@ -220,7 +220,7 @@ async fn cancelling_the_caller_cancels_the_turn_below() {
         let tool = helper(&sub).into_tool();
         let tool = if is_pure { tool.pure() } else { tool };
         let host = host_of(&model).tool(tool).build().unwrap();
-        let stream = host.agent().stream("s", "go");
+        let stream = host.agent().stream("s", "go").cancel_on_drop();
         settle().await;
         assert_eq!((below.requests().len(), sub.agent().is_idle()), (1, false));
         drop(stream);

@@ -147,9 +147,9 @@ async fn told_besides(mode: &str, origin: Origin) -> Vec<String> {
 
 #[tokio::test]
 async fn a_scheduled_turn_tells_its_results_as_the_model_is_told_to() {
-    let verbatim = "user: The last message is a scheduled task. Answer it with what your tools return, word for word and \
+    let verbatim = "user: The last message is a task. Answer it with what your tools return, word for word and \
         complete: no summary, and nothing before or after it.";
-    let both = "user: The last message is a scheduled task. Answer it with a summary, a blank line, and then what your \
+    let both = "user: The last message is a task. Answer it with a summary, a blank line, and then what your \
         tools return, word for word and complete.";
     assert_eq!(told_besides("VerbatimOutput", Origin::Scheduled).await, [verbatim]);
     assert_eq!(told_besides("SummarizeWithOutput", Origin::Scheduled).await, [both]);

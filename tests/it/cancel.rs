@@ -53,7 +53,7 @@ async fn call_off(host: &AgentHost, request: TurnRequest, way: Way, ready: impl 
             () = ready => {}
         },
         Way::StreamDropped => {
-            let stream = agent.stream_turn(request);
+            let stream = agent.stream_turn(request).cancel_on_drop();
             ready.await;
             drop(stream);
         }
@@ -125,7 +125,7 @@ impl ChatClient for Asked {
 async fn dropping_a_stream_takes_effect_there_and_then() {
     let asked = Arc::default();
     let host = AgentHost::in_memory().chat(Asked(Arc::clone(&asked))).build().unwrap();
-    let stream = host.agent().stream("s", "hi");
+    let stream = host.agent().stream("s", "hi").cancel_on_drop();
     settle().await;
     let cx = asked.lock().unwrap().take().unwrap();
     assert!(!cx.cancellation().is_cancelled());

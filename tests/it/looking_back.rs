@@ -248,7 +248,7 @@ async fn looking_back_is_paid_and_layered_as_any_call_and_waits_for_turns() {
     let host = started(builder.add(SessionEvaluation::default())).await;
     host.agent().ask("s", "How is the weather?").await.unwrap();
     pass(&clock, 9).await;
-    let turn = host.agent().stream("other", "Think long.");
+    let turn = host.agent().stream("other", "Think long.").cancel_on_drop();
     pass(&clock, 3).await;
     assert_eq!(model.requests().len(), 2, "a turn works");
     drop(turn);

@@ -88,6 +88,7 @@ mod responses;
 mod restart;
 mod retention;
 mod rules;
+mod runs;
 mod secrets;
 mod self_evaluation;
 mod semantic_memory;

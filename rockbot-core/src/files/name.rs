@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-/// Maximum length of an id that can name a file, in bytes.
-pub const MAX_ID_BYTES: usize = 1024;
+pub use crate::id::MAX_ID_BYTES;
 
 /// Maximum length of one path segment: file systems allow 255 bytes, and endings are appended.
 const PIECE: usize = 200;

@@ -9,20 +9,31 @@
 
 mod approval;
 mod budget;
+mod busy;
 mod claims;
+mod error;
+mod events;
+mod feed;
 mod given_history;
 mod hook;
 mod journal;
 mod memory_journal;
 mod observer;
 mod outcome;
+mod parent;
 mod progress;
 mod request;
+mod result_mode;
 mod run_body;
+mod runner;
 
 pub use approval::{Approval, ApprovalRequest};
 pub use budget::{Budget, BudgetLimit};
+pub use busy::Busy;
 pub use claims::ClaimTable;
+pub use error::TurnError;
+pub use events::TurnEvents;
+pub use feed::TurnFeed;
 pub use given_history::GivenHistoryError;
 pub use hook::{
     FinalAnswer, GuardrailFn, HistoryError, HistoryFn, HistoryProcessor, InputGuardrail, InputVerdict, LoopDecision,
@@ -35,6 +46,9 @@ pub use journal::{
 pub use memory_journal::InMemoryTurnJournal;
 pub use observer::{EndedTurn, TurnObserver};
 pub use outcome::{FinishedCall, TurnFailure, TurnOutcome, TurnStatus};
+pub use parent::TurnParent;
 pub use progress::{ProgressSink, TurnProgress};
 pub use request::{BusyPolicy, TurnRequest};
+pub use result_mode::ResultMode;
 pub use run_body::RunBody;
+pub use runner::{LiveTurnInfo, TurnQuery, TurnRunner};

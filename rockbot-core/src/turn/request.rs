@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Budget;
 use super::given_history::{self, GivenHistoryError};
+use super::{Budget, ResultMode, TurnParent};
 use crate::chat::{ChatMessage, ModelSettings, ModelTier, OutputMode, OutputSchema};
 use crate::content::Content;
 use crate::context::{Extensions, Origin, Priority};
+use crate::store::{Namespace, StorePath};
+use crate::tool::ToolFilter;
 use crate::trust::{Label, Trust};
 use crate::{Digest, MessageId, Principal, SessionId, TurnId};
 
@@ -20,7 +22,7 @@ pub enum BusyPolicy {
     #[default]
     Queue,
     /// The message joins the running turn at that turn's next model call. With an output schema, tier, budget, model
-    /// settings, instructions, history or extensions of its own it waits in the queue instead.
+    /// settings, tools, namespace, result mode, instructions, history or extensions of its own it waits in the queue instead.
     Steer,
     /// The message replaces the running turn, and turns of its session that wait for an approval.
     Supersede,
@@ -80,6 +82,22 @@ pub enum BusyPolicy {
 ///     .with_output_mode(OutputMode::Tool);
 /// assert!(request.has_settings());
 /// ```
+///
+/// A turn that looks around every hour has some of the host's tools, and notes of its own in working memory:
+///
+/// ```
+/// # use rockbot_core::context::Origin;
+/// # use rockbot_core::store::StorePath;
+/// # use rockbot_core::tool::{ToolFilter, ToolSelector};
+/// # use rockbot_core::turn::{ResultMode, TurnRequest};
+/// let request = TurnRequest::new("patrol/mail", "2026-11-27T09:00Z", "Is there mail that cannot wait?")
+///     .with_origin(Origin::Scheduled)
+///     .with_tools(ToolFilter::only([ToolSelector::source("mcp:mail"), ToolSelector::group("working-memory")]))
+///     .with_namespace(StorePath::new("patrol/mail")?)
+///     .with_result_mode(ResultMode::VerbatimOutput);
+/// assert!(request.has_settings());
+/// # Ok::<(), rockbot_core::store::PathError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -137,9 +155,19 @@ pub struct TurnRequest {
     /// has none.
     #[serde(skip)]
     pub extensions: Extensions,
-    /// Parent turn and its depth, if another turn asks.
+    /// Filter of the tools of the turn; `None` means all tools of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<(TurnId, u32)>,
+    pub tools: Option<Arc<ToolFilter>>,
+    /// Namespace of the turn in working memory, such as `subagent/7`; `None` means that of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<StorePath>,
+    /// Form in which the answer reports the results of tools; `None` means that of the model's behavior for scheduled
+    /// messages, and a summary for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_mode: Option<ResultMode>,
+    /// Turn that asks, if another turn does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TurnParent>,
     /// Caller's W3C `traceparent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
@@ -173,6 +201,9 @@ impl TurnRequest {
             instructions: None,
             history: None,
             extensions: Extensions::new(),
+            tools: None,
+            namespace: None,
+            result_mode: None,
             parent: None,
             trace: None,
             reply_to: None,
@@ -271,10 +302,34 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the turn that asks, and its depth. Default none.
+    /// Sets the filter of the tools of the turn. Default `None`: all tools of the host.
+    ///
+    /// The filter is in the journal, so a resumed turn has the same tools.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl Into<Option<ToolFilter>>) -> Self {
+        self.tools = tools.into().map(Arc::new);
+        self
+    }
+
+    /// Sets the namespace of the turn in working memory. Default `None`: that of the session.
+    #[must_use]
+    pub fn with_namespace(mut self, namespace: impl Into<Option<StorePath>>) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// Sets the form in which the answer reports the results of tools. Default `None`: that of the model's behavior for
+    /// scheduled messages, and a summary for others.
+    #[must_use]
+    pub fn with_result_mode(mut self, result_mode: impl Into<Option<ResultMode>>) -> Self {
+        self.result_mode = result_mode.into();
+        self
+    }
+
+    /// Sets the turn that asks, and the depth of this one below it. Default none.
     #[must_use]
     pub fn with_parent(mut self, turn: impl Into<TurnId>, depth: u32) -> Self {
-        self.parent = Some((turn.into(), depth));
+        self.parent = Some(TurnParent::new(turn, depth));
         self
     }
 
@@ -353,7 +408,14 @@ impl TurnRequest {
             output, tier, budget, ..
         } = self;
         let in_journal = output.is_some() || tier.is_some() || budget.is_some() || self.model_settings.is_some();
-        in_journal || self.instructions.is_some() || self.history.is_some() || !self.extensions.is_empty()
+        let of_work = self.tools.is_some() || self.namespace.is_some() || self.result_mode.is_some();
+        let of_context = self.instructions.is_some() || self.history.is_some() || !self.extensions.is_empty();
+        in_journal || of_work || of_context
+    }
+
+    /// Returns the namespace of the turn in working memory, unless it is that of the session.
+    pub fn own_namespace(&self) -> Option<Namespace> {
+        self.namespace.clone().map(Namespace::new)
     }
 
     /// Returns the id of the turn that this message starts. It is derived from principal, source, session and

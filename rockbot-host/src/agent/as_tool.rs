@@ -12,10 +12,11 @@ use rockbot_core::content::{Content, Provenance};
 use rockbot_core::context::{Origin, Priority};
 use rockbot_core::store::ConversationMemory as _;
 use rockbot_core::tool::{
-    Recovery, Tool, ToolError, ToolErrorCode, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
+    Recovery, Tool, ToolError, ToolErrorCode, ToolExecutor, ToolFilter, ToolInvokeRequest, ToolInvokeResponse,
+    ToolRegistration,
 };
 use rockbot_core::trust::Label;
-use rockbot_core::turn::{Budget, ProgressSink, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
+use rockbot_core::turn::{Budget, ProgressSink, TurnOutcome, TurnParent, TurnProgress, TurnRequest, TurnStatus};
 use rockbot_core::{SessionId, ToolName, TraceContext};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -134,6 +135,7 @@ struct AgentExecutor {
     input: Input,
     output: Option<Output>,
     tier: Option<ModelTier>,
+    tools: ToolFilter,
     instructions: Option<String>,
     budget: Option<Budget>,
     max_depth: u32,
@@ -165,6 +167,7 @@ impl AgentTool {
                 input: input(|Task { task }| task),
                 output: None,
                 tier: None,
+                tools: ToolFilter::all(),
                 instructions: None,
                 budget: None,
                 max_depth: MAX_DEPTH,
@@ -207,6 +210,27 @@ impl AgentTool {
     /// decides.
     pub fn with_tier(mut self, tier: ModelTier) -> Self {
         self.executor.tier = Some(tier);
+        self
+    }
+
+    /// Sets the filter of the tools of a call's turn. Default all tools of the called host. A turn that an agent gives to
+    /// itself has no tool that the calling turn lacks.
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::tool::{ToolFilter, ToolSelector};
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = ScriptedModel::new();
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let helper = host.agent().as_tool("ask_helper", "Does a part of the work.");
+    /// host.add_tool(helper.with_tools(ToolFilter::all().without(["ask_helper"])))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_tools(mut self, tools: ToolFilter) -> Self {
+        self.executor.tools = tools;
         self
     }
 
@@ -265,11 +289,29 @@ impl AgentExecutor {
             .with_label(Some(cx.label()).filter(Label::is_untrusted))
             .with_budget(budget.into_iter().flatten().reduce(least));
         request.tier = self.tier;
+        let tools = self.tools_of(cx);
+        request.tools = (tools != ToolFilter::all()).then(|| Arc::new(tools));
         request.instructions.clone_from(&self.instructions);
         request.output = self.output.as_ref().map(|output| output.schema.clone());
-        request.parent = caller.map(|turn| (turn.clone(), cx.depth() + 1));
+        request.parent = caller.map(|turn| TurnParent::new(turn, cx.depth() + 1));
         request.trace = cx.trace().map(TraceContext::traceparent);
         Ok(request)
+    }
+
+    /// Returns the filter of the tools of a call's turn. A turn of the caller's own host has no tool that the caller lacks.
+    fn tools_of(&self, cx: &CallContext) -> ToolFilter {
+        let inherited = cx.extension::<Arc<ToolFilter>>().filter(|_| self.is_of_same_host(cx));
+        match inherited {
+            Some(inherited) => self.tools.clone().and(inherited),
+            None => self.tools.clone(),
+        }
+    }
+
+    fn is_of_same_host(&self, cx: &CallContext) -> bool {
+        let agent = self.agent.upgrade();
+        agent
+            .zip(cx.turn())
+            .is_some_and(|(agent, turn)| agent.turns.engine().find(turn).is_some())
     }
 
     /// Takes the value of an answer out of the object in which the model had to write it.
@@ -304,6 +346,7 @@ impl fmt::Debug for AgentExecutor {
         f.debug_struct("AgentExecutor")
             .field("output", &self.output)
             .field("tier", &self.tier)
+            .field("tools", &self.tools)
             .field("instructions", &self.instructions)
             .field("budget", &self.budget)
             .field("max_depth", &self.max_depth)

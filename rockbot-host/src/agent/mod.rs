@@ -3,6 +3,7 @@
 mod answer;
 mod as_tool;
 mod conversation;
+mod handle;
 mod output;
 mod partial_json;
 mod request;
@@ -13,19 +14,22 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use rockbot_core::content::Content;
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
-use rockbot_core::turn::{Approval, ApprovalRequest, OutputValidator, ProgressSink, TurnOutcome, TurnRequest};
+use rockbot_core::turn::{
+    Approval, ApprovalRequest, OutputValidator, ProgressSink, TurnEvents, TurnFeed, TurnOutcome, TurnRequest,
+};
 use rockbot_core::{IdSource, MessageId, Principal, SessionId, ToolName, TurnId};
-use tokio_util::task::AbortOnDropHandle;
+use tokio::sync::oneshot;
 
 pub use answer::{AnswerKind, Reply, Typed, WithOutcome};
 pub use as_tool::AgentTool;
 pub use conversation::{Conversation, ConversationError};
+pub use handle::TurnHandle;
 pub use output::{OutputProgress, OutputStream};
 pub use request::AgentRequest;
 pub use stream::TurnStream;
 
 use crate::engine::{TurnCall, TurnError, TurnService, check_runtime};
-use stream::{ProgressQueue, ProgressWriter, SharedCall};
+use stream::SharedCall;
 
 /// A handle to the agent of a host. It is cheap to clone and can be used from any task.
 ///
@@ -119,8 +123,8 @@ impl Agent {
     /// Sends `content` in `session` and returns a stream of the turn's progress, up to its outcome. It is short for
     /// `agent.ask(session, content).stream()`.
     ///
-    /// The turn is spawned at once, before the stream is polled. Outside a tokio runtime the stream
-    /// has an error alone.
+    /// The turn is spawned at once, before the stream is polled, and goes on if the stream is dropped. Outside a tokio
+    /// runtime the stream has an error alone.
     ///
     /// # Examples
     ///
@@ -171,27 +175,94 @@ impl Agent {
     }
 
     fn stream_checked(&self, request: TurnRequest, validators: Vec<Arc<dyn OutputValidator>>) -> TurnStream {
-        let queue = Arc::new(ProgressQueue::default());
-        let writer = ProgressWriter::new(&queue);
-        let (turns, turn, progress) = (self.shared.turns.clone(), request.turn_id(), writer.sink());
-        let engine = self.shared.turns.engine().clone();
+        let (turns, turn, feed) = (self.shared.turns.clone(), request.turn_id(), TurnFeed::new());
+        let mut call = TurnCall::followed(request, feed.clone());
+        call.validators = validators;
+        let (sender, ended) = oneshot::channel();
+        let waited = turn.clone();
         let call = SharedCall::new(async move {
-            let ended = match turns.call(turn_call(request, progress, validators)).await {
+            let outcome = match turns.call(call).await {
                 // Parked: the stream stays open, and reports continue after the decision.
-                Ok(outcome) if !outcome.is_final() => turns.engine().outcome(&turn).await,
+                Ok(outcome) if !outcome.is_final() => turns.engine().outcome(&waited).await,
                 ended => ended,
             };
-            writer.end(ended);
+            // Fails when the stream was dropped.
+            let _ = sender.send(outcome);
         });
         let running = match check_runtime() {
-            Ok(()) => Some(AbortOnDropHandle::new(engine.spawn(call.clone()))),
+            Ok(()) => Some(self.shared.turns.engine().spawn(call.clone()).abort_handle()),
             Err(_) => {
                 // Where nothing can be spawned, the first poll ends the call with that error.
-                let _ = call.clone().now_or_never();
+                call.clone().now_or_never();
                 None
             }
         };
-        TurnStream::new(queue, call, running)
+        // The task that polls the call may be aborted with the host.
+        let abort = self.shared.turns.engine().abort.clone();
+        let end = async move {
+            let ended = abort.run_until_cancelled(ended).await;
+            ended.and_then(Result::ok).unwrap_or(Err(TurnError::Halted))
+        };
+        let events = TurnEvents::new(turn, Some(&feed), 0, Box::pin(end));
+        TurnStream::new(events, Some((call, running)))
+    }
+
+    /// Returns a stream of the progress of a turn that runs already: first what it reported so far, then what follows, up
+    /// to its outcome. Any number of readers can attach to a turn.
+    ///
+    /// A turn keeps its reports if it was streamed or [started](AgentRequest::start), if its message came over a bus with
+    /// a topic for progress, or if it was resumed after a restart. Another turn reports its end alone, and so does one
+    /// that has ended.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if this handle's principal has no such turn in the journal, or the turn was not resumed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::turn::TurnProgress;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let host = AgentHost::in_memory().chat(ScriptedModel::new().says("Tea, then.")).build()?;
+    /// let turn = host.agent().ask("kitchen", "Coffee is out.").start().await?;
+    /// let mut reader = host.agent().attach(turn.id()).await?;
+    /// while let Some(progress) = reader.next().await {
+    ///     if let TurnProgress::Final(outcome) = progress? {
+    ///         assert_eq!(outcome.text, "Tea, then.");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn attach(&self, turn: &TurnId) -> Result<TurnStream, TurnError> {
+        self.attach_after(turn, 0).await
+    }
+
+    /// Returns a stream as [`Agent::attach`] does, of the reports behind a [`sequence`](TurnStream::sequence) that an
+    /// earlier reader had reached. After a restart of the host the positions begin anew, and all reports are returned.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as [`Agent::attach`] does.
+    pub async fn attach_after(&self, turn: &TurnId, sequence: u64) -> Result<TurnStream, TurnError> {
+        let engine = self.shared.turns.engine();
+        engine.check_access(turn, &self.principal).await?;
+        Ok(TurnStream::new(engine.events(turn, sequence).await?, None))
+    }
+
+    async fn start(
+        &self,
+        request: TurnRequest,
+        validators: Vec<Arc<dyn OutputValidator>>,
+    ) -> Result<TurnHandle, TurnError> {
+        let mut call = TurnCall::followed(request, TurnFeed::new());
+        call.validators = validators;
+        let turn = self.shared.turns.start(call).await?;
+        Ok(TurnHandle::new(self.clone(), turn))
     }
 
     /// Creates a tool by which another agent gives tasks to this one. The description tells the calling model what this

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_util::{Stream, StreamExt as _};
+use rockbot_core::TurnId;
 use rockbot_core::turn::{TurnOutcome, TurnProgress};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -76,9 +77,9 @@ where
 
 /// A stream of a turn's progress towards an answer of type `T`. It ends with [`OutputProgress::Final`] or an error.
 ///
-/// Dropping it cancels the turn, as dropping a [`TurnStream`] does.
+/// Dropping it leaves the turn alone, as dropping a [`TurnStream`] does.
 #[derive(Debug)]
-#[must_use = "dropping the stream cancels the turn"]
+#[must_use = "streams do nothing unless polled"]
 pub struct OutputStream<T> {
     turn: TurnStream,
     answer: WithOutcome<T>,
@@ -119,6 +120,29 @@ impl<T> OutputStream<T> {
             answer: WithOutcome(answer),
             so_far: PartialAnswer::default(),
         }
+    }
+
+    /// Makes dropping the stream cancel the turn, as [`TurnStream::cancel_on_drop`] does.
+    ///
+    /// ```
+    /// # use rockbot_host::{Agent, TurnError};
+    /// # async fn colours(agent: &Agent) -> Result<(), TurnError> {
+    /// let request = agent.ask("main", "Which colours go with red?").output::<Vec<String>>();
+    /// let mut colours = request.stream().cancel_on_drop();
+    /// while let Some(progress) = colours.next().await {
+    ///     println!("{:?}", progress?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.turn = self.turn.cancel_on_drop();
+        self
+    }
+
+    /// Returns the id of the turn.
+    pub fn turn_id(&self) -> &TurnId {
+        self.turn.turn_id()
     }
 }
 

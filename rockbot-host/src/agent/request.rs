@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rockbot_core::chat::{ChatMessage, ModelSettings, ModelTier, OutputMode, OutputSchema};
+use rockbot_core::tool::ToolFilter;
 use rockbot_core::turn::{Budget, BusyPolicy, OutputValidator, ProgressSink, TurnRequest};
-use rockbot_core::{MessageId, Principal};
+use rockbot_core::{MessageId, Principal, TurnId};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::answer::{AnswerKind, Reply, Typed};
+use super::handle::TurnHandle;
 use super::stream::TurnStream;
 use super::{Agent, turn_call};
 use crate::engine::TurnError;
@@ -18,8 +20,8 @@ use crate::engine::TurnError;
 /// A message to the agent and how it is to be answered. [`Agent::ask`] creates one.
 ///
 /// Awaiting it sends the message and waits for the answer; [`stream`](Self::stream) reports the progress of the turn,
-/// too. The setters can be combined freely, and nothing is sent before the request is awaited or streamed. Dropping the
-/// future cancels the turn, so a time limit around it does, too.
+/// too, and [`start`](Self::start) leaves the turn to itself. The setters can be combined freely, and nothing is sent
+/// before. Dropping the future of an awaited request cancels the turn, so a time limit around it does, too.
 ///
 /// `A` is the kind of the answer: a [`Reply`], or after [`output`](Self::output) a value of a type.
 ///
@@ -56,7 +58,7 @@ use crate::engine::TurnError;
 /// # }
 /// ```
 #[derive(Debug)]
-#[must_use = "nothing is sent until the request is awaited or streamed"]
+#[must_use = "nothing is sent until the request is awaited, streamed or started"]
 pub struct AgentRequest<A = Reply> {
     pub(super) agent: Agent,
     pub(super) request: TurnRequest,
@@ -136,9 +138,39 @@ impl AgentRequest {
     pub fn stream(self) -> TurnStream {
         self.agent.stream_checked(self.request, self.validators)
     }
+
+    /// Sends the message and returns a handle to its turn, which goes on by itself. Once this returns, the turn is in the
+    /// journal, and a crash cannot lose it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the message cannot be accepted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let host = AgentHost::in_memory().chat(ScriptedModel::new().says("Tea, then.")).build()?;
+    /// let turn = host.agent().ask("kitchen", "Coffee is out.").start().await?;
+    /// assert_eq!(turn.outcome().await?.text, "Tea, then.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn start(self) -> Result<TurnHandle, TurnError> {
+        self.agent.start(self.request, self.validators).await
+    }
 }
 
 impl<A: AnswerKind> AgentRequest<A> {
+    /// Returns the id of the turn, which follows from the message: a program can keep it before it sends the message.
+    pub fn turn_id(&self) -> TurnId {
+        self.request.turn_id()
+    }
+
     /// Sets the tier of the model. By default the host's tier selector decides.
     ///
     /// # Examples
@@ -184,6 +216,34 @@ impl<A: AnswerKind> AgentRequest<A> {
     /// ```
     pub fn budget(self, budget: Budget) -> Self {
         self.change(|request| request.budget = Some(budget))
+    }
+
+    /// Sets the filter of the tools of the turn. Default all tools of the host. After a restart the turn has the same
+    /// tools.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::tool::{ToolFilter, tool};
+    /// use rockbot_host::AgentHost;
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Nothing {}
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says("Rain.");
+    /// let look = tool("look", |_: Nothing| async { "rain" }).description("Looks outside.");
+    /// let open = tool("open", |_: Nothing| async { "opened" }).description("Opens the window.");
+    /// let host = AgentHost::in_memory().chat(model.clone()).tool(look).tool(open).build()?;
+    /// host.agent().ask("main", "How is the weather?").tools(ToolFilter::only(["look"])).await?;
+    /// let names: Vec<_> = model.requests()[0].tools.names().map(|name| name.to_string()).collect();
+    /// assert_eq!(names, ["look"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tools(self, tools: ToolFilter) -> Self {
+        self.change(|request| request.tools = Some(Arc::new(tools)))
     }
 
     /// Sets the principal on whose behalf the turn runs. Default: the agent's, see [`Agent::for_principal`].

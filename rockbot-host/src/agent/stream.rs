@@ -1,65 +1,88 @@
 //! A turn as a stream of its progress.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
-use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress};
-use tokio_util::task::AbortOnDropHandle;
-
-use crate::engine::TurnError;
+use rockbot_core::TurnId;
+use rockbot_core::turn::{TurnError, TurnEvents, TurnProgress};
+use tokio::task::AbortHandle;
 
 /// A stream of a turn's progress, which ends with [`TurnProgress::Final`] or an error.
 ///
-/// Dropping the stream cancels the turn, unless another caller waits for the same message. A turn that waits for a
-/// person, or has waited for one, continues without a reader.
+/// Dropping the stream leaves the turn alone: [`Agent::attach`](super::Agent::attach) reads on, and
+/// [`Agent::cancel`](super::Agent::cancel) ends the turn. With [`cancel_on_drop`](Self::cancel_on_drop) the turn ends
+/// with its reader.
 ///
-/// A slow reader does not hold up the turn: pieces of text that it has not read yet are merged into one, so the
-/// queue is bounded by what the turn produced. A turn that waits for a person reports
-/// [`TurnProgress::ApprovalNeeded`], and the stream stays open.
+/// A slow reader does not hold up the turn: pieces of text that it has not read yet are merged into one. A turn that
+/// waits for a person reports [`TurnProgress::ApprovalNeeded`], and the stream stays open.
 #[derive(Debug)]
-#[must_use = "dropping the stream cancels the turn"]
+#[must_use = "streams do nothing unless polled"]
 pub struct TurnStream {
-    queue: Arc<ProgressQueue>,
-    call: SharedCall,
-    /// The task that polls `call`; `None` if there is no runtime for one.
-    _running: Option<AbortOnDropHandle<()>>,
+    events: TurnEvents,
+    /// The call to drop together with the stream, and the task that polls it.
+    call: Option<(SharedCall, Option<AbortHandle>)>,
+    cancels: bool,
 }
 
 /// The call of a turn on behalf of the reader, shared by the task that polls it and the stream.
 ///
-/// Dropping the stream must cancel the turn before `drop` returns. Aborting the task alone would not do: an aborted
+/// A stream that cancels must cancel the turn before `drop` returns. Aborting the task alone would not do: an aborted
 /// task is dropped later by the runtime, perhaps after the host has stopped, and then the turn would be resumed.
 #[derive(Clone)]
 pub(super) struct SharedCall(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
 
-#[derive(Debug, Default)]
-pub(super) struct ProgressQueue(Mutex<QueueState>);
-
-#[derive(Debug, Default)]
-struct QueueState {
-    items: VecDeque<Result<TurnProgress, TurnError>>,
-    closed: bool,
-    reader: Option<Waker>,
-}
-
-/// The writing end of a [`ProgressQueue`]. Dropped without an end, as in a task that is aborted, it ends the stream
-/// with [`TurnError::Halted`].
-#[derive(Debug)]
-pub(super) struct ProgressWriter(Arc<ProgressQueue>);
-
 impl TurnStream {
-    pub(super) fn new(queue: Arc<ProgressQueue>, call: SharedCall, running: Option<AbortOnDropHandle<()>>) -> Self {
+    /// Creates the stream of a turn that the reader asked for by `call`, or of one that runs already.
+    pub(super) fn new(events: TurnEvents, call: Option<(SharedCall, Option<AbortHandle>)>) -> Self {
         Self {
-            queue,
+            events,
             call,
-            _running: running,
+            cancels: false,
         }
+    }
+
+    /// Makes dropping the stream cancel the turn, unless another caller waits for the same message. A turn that waits for
+    /// a person, or has waited for one, continues without a reader, and so does a turn that was
+    /// [attached to](super::Agent::attach).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::turn::TurnStatus;
+    /// use rockbot_host::AgentHost;
+    /// use tokio::time::timeout;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let host = AgentHost::in_memory().chat(ScriptedModel::new().hangs()).build()?;
+    /// let mut stream = host.agent().stream("kitchen", "Coffee is out.").cancel_on_drop();
+    /// let turn = stream.turn_id().clone();
+    /// let report = timeout(Duration::from_millis(20), stream.next()).await;
+    /// assert!(report.is_err(), "the model takes too long");
+    /// drop(stream);
+    /// assert_eq!(host.agent().outcome(&turn).await?.status, TurnStatus::Cancelled);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.cancels = true;
+        self
+    }
+
+    /// Returns the id of the turn.
+    pub fn turn_id(&self) -> &TurnId {
+        self.events.turn()
+    }
+
+    /// Returns the position behind the last report that the stream returned;
+    /// [`Agent::attach_after`](super::Agent::attach_after) reads on from there.
+    pub fn sequence(&self) -> u64 {
+        self.events.sequence()
     }
 
     /// Returns the next report; `None` after the last one. No report is lost when the future is dropped.
@@ -70,10 +93,15 @@ impl TurnStream {
 
 impl Drop for TurnStream {
     fn drop(&mut self) {
-        // Taken first, so that the lock is released before the call is dropped: that runs code of the engine, which
-        // cancels the turn.
-        let call = self.call.lock().take();
-        drop(call);
+        if let Some((call, running)) = self.call.take().filter(|_| self.cancels) {
+            // Taken first, so that the lock is released before the call is dropped: that runs code of the engine, which
+            // cancels the turn.
+            let call = call.lock().take();
+            drop(call);
+            if let Some(running) = running {
+                running.abort();
+            }
+        }
     }
 }
 
@@ -111,68 +139,7 @@ impl fmt::Debug for SharedCall {
 impl Stream for TurnStream {
     type Item = Result<TurnProgress, TurnError>;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut state = self.queue.lock();
-        match state.items.pop_front() {
-            Some(item) => Poll::Ready(Some(item)),
-            None if state.closed => Poll::Ready(None),
-            None => {
-                state.reader = Some(cx.waker().clone());
-                Poll::Pending
-            }
-        }
-    }
-}
-
-impl ProgressWriter {
-    pub(super) fn new(queue: &Arc<ProgressQueue>) -> Self {
-        Self(queue.clone())
-    }
-
-    /// Returns a sink that appends to the queue, except the outcome: [`ProgressWriter::end`] appends that, or the error
-    /// in its place.
-    pub(super) fn sink(&self) -> ProgressSink {
-        let queue = self.0.clone();
-        ProgressSink::new(move |progress| {
-            if !matches!(progress, TurnProgress::Final(_)) {
-                queue.push(Ok(progress));
-            }
-        })
-    }
-
-    /// Appends the end of the turn and closes the queue.
-    pub(super) fn end(&self, ended: Result<TurnOutcome, TurnError>) {
-        self.0.push(ended.map(TurnProgress::Final));
-    }
-}
-
-impl Drop for ProgressWriter {
-    fn drop(&mut self) {
-        // Does nothing after `end`, which closed the queue.
-        self.0.push(Err(TurnError::Halted));
-    }
-}
-
-impl ProgressQueue {
-    /// Appends `item` and wakes the reader. An outcome or an error closes the queue; later items are dropped.
-    fn push(&self, item: Result<TurnProgress, TurnError>) {
-        let mut state = self.lock();
-        if state.closed {
-            return;
-        }
-        state.closed = matches!(item, Ok(TurnProgress::Final(_)) | Err(_));
-        match (state.items.back_mut(), item) {
-            (Some(Ok(TurnProgress::Delta(unread))), Ok(TurnProgress::Delta(text))) => unread.push_str(&text),
-            (Some(Ok(TurnProgress::Reasoning(unread))), Ok(TurnProgress::Reasoning(text))) => unread.push_str(&text),
-            (_, item) => state.items.push_back(item),
-        }
-        if let Some(reader) = state.reader.take() {
-            reader.wake();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        // No code that can panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Pin::new(&mut self.events).poll_next(cx)
     }
 }

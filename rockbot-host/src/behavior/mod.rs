@@ -8,7 +8,6 @@
 
 mod client;
 mod folder;
-mod result_mode;
 mod setters;
 
 use std::collections::BTreeMap;
@@ -18,12 +17,11 @@ use std::sync::Arc;
 
 use rockbot_core::chat::ModelSettings;
 use rockbot_core::config::{Config, ConfigError, FromSetting, Section, Value};
-use rockbot_core::turn::Budget;
+use rockbot_core::turn::{Budget, ResultMode};
 
 use crate::turn::PolicySnapshot;
 pub(crate) use client::ModelBehaviorClient;
 use folder::BehaviorFolder;
-pub use result_mode::ScheduledTaskResultMode;
 
 /// The exceptions for a model. A field that is `None` leaves the setting of the host.
 ///
@@ -62,8 +60,8 @@ pub struct ModelBehavior {
     /// `MaxFollowUpPassesOverride`: [`Evaluation::max_follow_up_passes`](crate::turn::Evaluation::max_follow_up_passes).
     pub max_follow_up_passes: Option<u32>,
     /// `ScheduledTaskResultMode`: the form in which answers of scheduled turns report the results of their tools.
-    /// Default [`ScheduledTaskResultMode::Summarize`].
-    pub scheduled_task_result_mode: ScheduledTaskResultMode,
+    /// Default [`ResultMode::Summarize`].
+    pub scheduled_task_result_mode: ResultMode,
     /// `Temperature`, `MaxOutputTokens` …: settings of requests to the model, those of background work included. They
     /// win over those of its tier, and those of a request win over them. A [`tool_choice`](ModelSettings::tool_choice)
     /// holds for every request here.
@@ -295,9 +293,9 @@ mod tests {
             (read, config.check_unknown().unwrap().len())
         };
         for (name, mode) in [
-            ("Summarize", ScheduledTaskResultMode::Summarize),
-            ("verbatimOutput", ScheduledTaskResultMode::VerbatimOutput),
-            ("SUMMARIZEWITHOUTPUT", ScheduledTaskResultMode::SummarizeWithOutput),
+            ("Summarize", ResultMode::Summarize),
+            ("verbatimOutput", ResultMode::VerbatimOutput),
+            ("SUMMARIZEWITHOUTPUT", ResultMode::SummarizeWithOutput),
         ] {
             let (behavior, unknown) = read(name);
             assert_eq!((behavior.unwrap().scheduled_task_result_mode, unknown), (mode, 0));

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use rockbot_core::chat::ModelSettings;
 
-use super::{ModelBehavior, ScheduledTaskResultMode};
+use rockbot_core::turn::ResultMode;
+
+use super::ModelBehavior;
 
 impl ModelBehavior {
     /// Creates a behavior without exceptions.
@@ -91,7 +93,7 @@ impl ModelBehavior {
 
     /// Sets the form in which answers of scheduled turns report the results of their tools.
     #[must_use]
-    pub fn with_scheduled_task_result_mode(mut self, mode: ScheduledTaskResultMode) -> Self {
+    pub fn with_scheduled_task_result_mode(mut self, mode: ResultMode) -> Self {
         self.scheduled_task_result_mode = mode;
         self
     }

@@ -200,7 +200,7 @@ impl Drive<'_> {
 
     /// Labels the turn by the descriptions of the tools that were registered since it began.
     fn read_tools(&mut self) {
-        let text = self.driver.tools.text_label();
+        let text = self.driver.tools.text_label(self.turn.request().tools.as_ref());
         if !text.is_untrusted() {
             return;
         }
@@ -217,7 +217,7 @@ impl Drive<'_> {
         // A turn is usually shown the same tools in all its requests, which costs two comparisons.
         let is_same = tools.registry().snapshot().generation() == self.view.generation();
         if !is_same || active.len() != self.viewed_groups {
-            self.view = tools.extended(&self.view, active);
+            self.view = tools.extended(self.turn.request().tools.as_ref(), &self.view, active);
             self.viewed_groups = active.len();
         }
     }

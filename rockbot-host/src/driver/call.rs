@@ -143,7 +143,10 @@ impl Drive<'_> {
         let mut calls = self.turn.calls().iter();
         let call = calls.find(|state| state.call.id == response.tool_call_id);
         let arguments = call.map_or("", |state| &*state.call.arguments);
-        let mut activated = self.driver.tools.activated(response, arguments);
+        let mut activated = self
+            .driver
+            .tools
+            .activated(self.turn.request().tools.as_ref(), response, arguments);
         if is_stored {
             activated.groups.push(ToolGroup::STORED_TEXTS.into());
         }

@@ -106,7 +106,8 @@ impl Drive<'_> {
                 let request = turn.request();
                 let (principal, session) = (request.principal.clone(), request.session.clone());
                 let earlier = vec![turn.last_answer(), request.content.text().into_owned()];
-                let query = ContextQuery::new(principal, session, turn.id().clone(), about);
+                let query = ContextQuery::new(principal, session, turn.id().clone(), about)
+                    .with_namespace(turn.request().own_namespace());
                 let query = query.with_earlier(earlier).for_further_task();
                 sources.gather_beyond(&query, turn.messages()).await
             }

@@ -154,7 +154,8 @@ struct Drive<'a> {
 impl<'a> Drive<'a> {
     fn new(driver: &'a TurnDriver, turn: &'a mut Turn, claim: &'a Claim, live: &'a LiveTurn) -> Self {
         let deadline = deadline_after(Instant::now(), turn.time_left());
-        let view = driver.tools.view(turn.policy().task_list, turn.active_tools());
+        let tools = turn.request().tools.as_ref();
+        let view = driver.tools.view(tools, turn.policy().task_list, turn.active_tools());
         let viewed_groups = turn.active_tools().len();
         let lasting = context(turn, live);
         let answer_tool = AnswerTool::of(turn);
@@ -290,8 +291,16 @@ fn context(turn: &Turn, live: &LiveTurn) -> CallContext {
         true => cx,
         false => cx.with_extensions(&request.extensions),
     };
+    let cx = match &request.tools {
+        Some(tools) => cx.with_extension(tools.clone()),
+        None => cx,
+    };
+    let cx = match request.own_namespace() {
+        Some(namespace) => cx.with_extension(namespace),
+        None => cx,
+    };
     let cx = match &request.parent {
-        Some((parent, depth)) => cx.with_parent(parent.clone(), *depth),
+        Some(parent) => cx.with_parent(parent.turn.clone(), parent.depth),
         None => cx,
     };
     match live.trace() {

@@ -9,7 +9,7 @@ use rockbot_core::TurnId;
 use rockbot_core::chat::{ModelTier, OutputMode};
 use rockbot_core::files::MAX_ID_BYTES;
 use rockbot_core::support::DigestSet;
-use rockbot_core::turn::{Acceptance, BusyPolicy, RunBody, RunState, TurnOutcome, TurnRequest};
+use rockbot_core::turn::{Acceptance, Busy, BusyPolicy, RunBody, RunState, TurnOutcome, TurnRequest};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ use super::claim::HeldClaim;
 use super::{LEASE, TurnCall, TurnEngine, TurnError, check_runtime, read_outcome};
 use crate::behavior::ModelBehavior;
 use crate::driver::AnswerTool;
-use crate::live::{Admission, BacklogPermit, Busy, LiveTurn, TurnState};
+use crate::live::{Admission, BacklogPermit, LiveTurn, TurnState};
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
 
 /// The ids of the turns whose acceptance is being written, on a channel that notifies those who wait for one.
@@ -83,7 +83,7 @@ impl TurnEngine {
             Err(busy) => Box::pin(self.wait_for_room(&run.run, &request, busy, patience)).await?,
         };
         let acceptance = self.journal.accept(&run, &self.owner, LEASE).await?;
-        let live = LiveTurn::accepted(run.run.clone(), request, call.progress, reports);
+        let live = LiveTurn::accepted(run.run.clone(), request, (call.progress, call.feed), reports);
         live.set_validators(call.validators);
         match acceptance {
             Acceptance::New(claim) => {
@@ -106,7 +106,7 @@ impl TurnEngine {
     /// itself.
     fn is_part_of_running(&self, request: &TurnRequest) -> bool {
         let parent = request.parent.as_ref();
-        !self.halt.is_cancelled() && parent.is_some_and(|(parent, _)| self.find(parent).is_some())
+        !self.halt.is_cancelled() && parent.is_some_and(|parent| self.find(&parent.turn).is_some())
     }
 
     fn accepted(&self, request: TurnRequest, tier: Option<ModelTier>, validators: usize) -> AcceptedTurn {
@@ -143,11 +143,11 @@ impl TurnEngine {
                 // Messages of full sessions and principals that all waited would hold every worker of the bus, and those with
                 // room would wait for them. One too many goes back to the bus at once.
                 place = match (busy, place) {
-                    (Busy::Host { .. }, _) => None,
                     (Busy::Session { .. } | Busy::Principal { .. }, None) => {
                         Some(self.waiting.try_acquire().map_err(|_| ())?)
                     }
                     (Busy::Session { .. } | Busy::Principal { .. }, held) => held,
+                    _ => None,
                 };
                 freed.await;
             }

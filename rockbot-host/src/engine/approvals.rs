@@ -9,6 +9,7 @@ use rockbot_core::{Principal, Timestamp, TurnId};
 use tokio::sync::oneshot;
 
 use super::claim::HeldClaim;
+use super::earlier_reports::live_again;
 use super::{TurnEngine, TurnError, check_runtime};
 use crate::driver::DriveStart;
 use crate::live::{LiveTurn, TurnState};
@@ -115,7 +116,7 @@ impl TurnEngine {
         };
         let known = self.find(id);
         let is_new = known.is_none();
-        let live = known.unwrap_or_else(|| LiveTurn::resumed(turn.request().clone(), None));
+        let live = known.unwrap_or_else(|| live_again(&turn, None));
         if let (Some(until), Some(outcome)) = (turn.parked_until(), turn.outcome()) {
             // Other calls of the turn are undecided still.
             claim.release().await;

@@ -20,7 +20,7 @@ impl TurnEngine {
     /// Builds the context and returns the event that starts the turn with it, which records what the layers revised.
     pub(super) async fn begin(&self, turn: &Turn, revised: Option<Box<Revision>>) -> Result<TurnEvent, StoreError> {
         let request = turn.request();
-        let tools = self.tools.view(false, &[]);
+        let tools = self.tools.view(request.tools.as_ref(), false, &[]);
         let behavior = self.behavior(turn.tier());
         let steps = turn.policy().budget.max_model_calls;
         let has_tools = !tools.is_empty();
@@ -52,10 +52,14 @@ impl TurnEngine {
         Ok(TurnEvent::Started {
             revised,
             context,
-            heard: self.told_by_tools(has_tools),
+            heard: self.told_by_tools(request, has_tools),
             recalled: gathered.recalled,
             has_tools,
-            tool_bytes: self.tools.view(false, &active_tools).json().len(),
+            tool_bytes: self
+                .tools
+                .view(request.tools.as_ref(), false, &active_tools)
+                .json()
+                .len(),
             reminder: behavior.pre_tool_loop_prompt.map(|prompt| prompt.to_string()),
             input: turn.replaced_input().cloned(),
             active_tools,
@@ -79,11 +83,11 @@ impl TurnEngine {
     }
 
     /// Returns the programs whose text describes tools to the model.
-    fn told_by_tools(&self, has_tools: bool) -> Vec<String> {
+    fn told_by_tools(&self, request: &TurnRequest, has_tools: bool) -> Vec<String> {
         match has_tools {
             true => self
                 .tools
-                .text_label()
+                .text_label(request.tools.as_ref())
                 .sources()
                 .iter()
                 .map(ToString::to_string)
@@ -121,7 +125,8 @@ impl TurnEngine {
             .collect();
         let (principal, session) = (request.principal.clone(), request.session.clone());
         let query = ContextQuery::new(principal, session, request.turn_id(), &*request.content.text());
-        self.sources.gather(&query.with_earlier(earlier)).await
+        let query = query.with_earlier(earlier).with_namespace(request.own_namespace());
+        self.sources.gather(&query).await
     }
 }
 
@@ -136,10 +141,12 @@ fn question(request: &TurnRequest) -> ChatMessage {
     }
 }
 
-/// Returns the instruction about tool results in the answer to a scheduled message, if the model's behavior has one.
+/// Returns the instruction about tool results in the answer, if the message, or the model's behavior for scheduled
+/// messages, has one.
 fn result_mode(request: &TurnRequest, behavior: &ModelBehavior) -> Option<ChatMessage> {
     let is_scheduled = request.origin == Origin::Scheduled;
-    let text = is_scheduled.then(|| behavior.scheduled_task_result_mode.instruction())??;
+    let of_model = is_scheduled.then_some(behavior.scheduled_task_result_mode);
+    let text = request.result_mode.or(of_model)?.instruction()?;
     Some(ChatMessage::new(Role::User, text.to_owned(), Provenance::HOST).because(ContextReason::ModelBehavior))
 }
 

@@ -43,7 +43,7 @@ impl TurnEngine {
         let zone = self.briefing.default_zone();
         let steps = Some(self.policy.budget.max_model_calls);
         let texts = self.briefing.messages(&*self.clock, zone, steps);
-        let task_list = self.tools.view(true, &[]).json().len() - self.tools.view(false, &[]).json().len();
+        let task_list = self.tools.view(None, true, &[]).json().len() - self.tools.view(None, false, &[]).json().len();
         let task_list = if self.policy.task_list { task_list } else { 0 };
         let message_tokens = texts.map(|message| tokens(message.text().len())).sum();
         let cost = match message_tokens + tokens(task_list) {

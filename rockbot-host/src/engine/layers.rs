@@ -177,6 +177,7 @@ impl TurnEngine {
         let mut layered = pin!(layers.call(TurnCall {
             request: turn.request().as_ref().clone(),
             progress: live.progress().clone(),
+            feed: None,
             validators: live.validators().to_vec(),
         }));
         let (call, done, revision) = loop {

@@ -10,6 +10,7 @@
 //! | `end.rs` | Writes the conversation, the reply and the end of the turn, in this order. |
 //! | `reply.rs` | The protocol by which the final reply of a message is sent once. |
 //! | `service.rs` | Runs turns as a tower service. |
+//! | `runner.rs` | Runs turns for the parts of the host. |
 //! | `layers.rs` | Passes the work of a turn through the user's layers. |
 //! | `resume.rs`, `approvals.rs` | Resume interrupted turns, and turns that waited for a person. |
 //! | `cancel.rs` | Cancels turns that work or wait. |
@@ -26,8 +27,8 @@ mod cancel;
 mod claim;
 mod context;
 mod costs;
+mod earlier_reports;
 mod end;
-mod error;
 mod history;
 mod layers;
 mod meters;
@@ -37,6 +38,7 @@ mod prompt_cache;
 mod reply;
 mod resume;
 mod run;
+mod runner;
 mod runtime;
 mod service;
 mod span;
@@ -62,12 +64,13 @@ use tracing::{Instrument as _, Span};
 pub use briefing::Briefing;
 pub(crate) use briefing::ResolvedBriefing;
 pub(crate) use costs::tokens;
-pub use error::TurnError;
 pub use history::HistoryOptions;
 pub(crate) use history::bounded;
 pub(crate) use layers::TurnLayers;
 pub(crate) use reply::ReplySender;
 pub use resume::Resumed;
+pub(crate) use rockbot_core::turn::TurnError;
+pub(crate) use runner::HostTurns;
 pub(crate) use runtime::{RuntimeProblem, check_runtime};
 pub use service::{TurnCall, TurnService};
 

@@ -13,6 +13,7 @@ use rockbot_core::turn::{BusyPolicy, StoredRun, TurnRequest};
 use tokio::time::timeout;
 
 use super::claim::HeldClaim;
+use super::earlier_reports::live_again;
 use super::reply::sender_trace;
 use super::run::HaltOnDrop;
 use super::{LEASE, TurnEngine, TurnError, check_runtime};
@@ -112,7 +113,7 @@ impl TurnEngine {
         let Some((claim, turn)) = self.take_over(id).await? else {
             return Ok(None);
         };
-        let live = LiveTurn::resumed(turn.request().clone(), asked);
+        let live = live_again(&turn, asked);
         self.call_off_again(&live);
         live.set_permit(Some(self.sessions.count(live.request())));
         self.register(&live);

@@ -1,14 +1,33 @@
 //! The check of the tokio runtime on which turns are to run.
 
+use std::fmt;
+
+use rockbot_core::turn::TurnError;
+
 /// A problem of the thread from which a host is used: no turn can run there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuntimeProblem {
     /// There is no tokio runtime.
-    #[error("there is no tokio runtime here: call this within one, such as in a function with `#[tokio::main]`")]
     Missing,
     /// No time limit can be kept.
-    #[error("the tokio runtime has no timers: call `enable_all()` or `enable_time()` on its builder")]
     NoTimers,
+}
+
+impl std::error::Error for RuntimeProblem {}
+
+impl fmt::Display for RuntimeProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&TurnError::from(*self), f)
+    }
+}
+
+impl From<RuntimeProblem> for TurnError {
+    fn from(problem: RuntimeProblem) -> Self {
+        match problem {
+            RuntimeProblem::Missing => Self::NoRuntime,
+            RuntimeProblem::NoTimers => Self::NoTimers,
+        }
+    }
 }
 
 /// Checks that tasks and timers of tokio can be used here.

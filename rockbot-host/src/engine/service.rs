@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rockbot_core::turn::{OutputValidator, ProgressSink, TurnOutcome, TurnRequest};
+use rockbot_core::TurnId;
+use rockbot_core::turn::{OutputValidator, ProgressSink, TurnFeed, TurnOutcome, TurnRequest};
 use tokio_util::sync::CancellationToken;
 
 use super::{TurnEngine, TurnError};
@@ -33,6 +34,8 @@ pub struct TurnCall {
     /// continues in another process asks those of a caller that sends the same message again, and its answer is withheld
     /// without them ([`TurnFailure::Unchecked`](rockbot_core::turn::TurnFailure::Unchecked)).
     pub validators: Vec<Arc<dyn OutputValidator>>,
+    /// The feed of the turn, if a reader has one already.
+    pub(crate) feed: Option<TurnFeed>,
 }
 
 impl TurnCall {
@@ -42,6 +45,16 @@ impl TurnCall {
             request,
             progress,
             validators: Vec::new(),
+            feed: None,
+        }
+    }
+
+    /// Creates the call of a turn whose reports are kept in `feed`.
+    pub(crate) fn followed(request: TurnRequest, feed: TurnFeed) -> Self {
+        let feed = Some(feed);
+        Self {
+            feed,
+            ..Self::new(request, ProgressSink::none())
         }
     }
 
@@ -104,6 +117,13 @@ impl TurnService {
                 Err(caller.live.take_error().map_or(TurnError::Halted, TurnError::from))
             }
         }
+    }
+
+    /// Accepts a message as a turn that no caller waits for, and returns the turn's id. Once this returns, the message has a
+    /// turn that a crash cannot lose.
+    pub(crate) async fn start(&self, turn: TurnCall) -> Result<TurnId, TurnError> {
+        let live = self.engine.submit(turn, None, Duration::ZERO).await?;
+        Ok(live.id().clone())
     }
 
     /// Accepts a message whose reply goes over the bus, after `reports` fires. Once this returns, the message has a turn

@@ -29,7 +29,7 @@ impl AgentHost {
     /// ```
     pub fn costs(&self) -> Vec<PartCost> {
         let (snapshot, engine) = (self.registry.snapshot(), self.turns().engine());
-        let view = engine.tools.view(false, &[]);
+        let view = engine.tools.view(None, false, &[]);
         let mut sizes: HashMap<_, _> = snapshot.entries().iter().map(|tool| size(tool, false)).collect();
         sizes.extend(view.entries().iter().map(|tool| size(tool, true)));
         let declared = self.declared_costs.iter();

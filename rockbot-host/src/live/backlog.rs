@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rockbot_core::Principal;
-use rockbot_core::turn::TurnRequest;
+use rockbot_core::turn::{Busy, TurnRequest};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -99,47 +99,6 @@ impl BacklogLimits {
     pub fn with_max_session_bytes(mut self, max_bytes: usize) -> Self {
         self.max_session_bytes = max_bytes;
         self
-    }
-}
-
-/// The bound of [`BacklogLimits`] that refused a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Busy {
-    /// Too many messages wait in the session.
-    #[error(
-        "{messages} messages of {bytes} bytes wait in this session already: send this one again when some are answered"
-    )]
-    Session {
-        /// Number of messages that wait in the session.
-        messages: usize,
-        /// Length of their texts in bytes.
-        bytes: usize,
-    },
-    /// Too many messages of one principal are unanswered.
-    #[error(
-        "the agent works on {messages} messages of {bytes} bytes of this user already: send this one again when some are answered"
-    )]
-    Principal {
-        /// Number of the principal's unanswered messages.
-        messages: usize,
-        /// Length of their texts in bytes.
-        bytes: usize,
-    },
-    /// Too many messages of the host are unanswered.
-    #[error("the agent works on {messages} messages of {bytes} bytes already: send this one again a little later")]
-    Host {
-        /// Number of unanswered messages.
-        messages: usize,
-        /// Length of their texts in bytes.
-        bytes: usize,
-    },
-}
-
-impl Busy {
-    /// Returns `true`: there is room again once messages are answered.
-    pub fn retry_helps(&self) -> bool {
-        true
     }
 }
 

@@ -15,8 +15,8 @@ mod sessions;
 mod state;
 mod turn;
 
+pub use backlog::BacklogLimits;
 pub(crate) use backlog::BacklogPermit;
-pub use backlog::{BacklogLimits, Busy};
 pub(crate) use mailbox::{Mailbox, SteeringMessage};
 pub(crate) use registry::LiveTurns;
 pub(crate) use sessions::{Admission, SessionGuard, Sessions};

@@ -4,13 +4,13 @@ use std::collections::{HashMap, VecDeque};
 use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rockbot_core::turn::{BusyPolicy, TurnRequest};
+use rockbot_core::turn::{Busy, BusyPolicy, TurnRequest};
 use rockbot_core::{Principal, SessionId};
 use tokio::sync::futures::Notified;
 use tokio::sync::oneshot;
 
 use super::backlog::{Backlog, BacklogPermit, weight};
-use super::{BacklogLimits, Busy, LiveTurn, SteeringMessage};
+use super::{BacklogLimits, LiveTurn, SteeringMessage};
 use crate::turn::{CancelReason, from_sender};
 
 /// The busy sessions of a host. A session without a turn has no entry.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use rockbot_core::chat::TierDecision;
 use rockbot_core::content::Content;
-use rockbot_core::turn::{JournalError, OutputValidator, ProgressSink, TurnOutcome, TurnProgress, TurnRequest};
+use rockbot_core::turn::{
+    JournalError, OutputValidator, ProgressSink, TurnFeed, TurnOutcome, TurnProgress, TurnRequest,
+};
 use rockbot_core::{BoxError, TraceContext, TurnId};
 use tokio::sync::{SetOnce, watch};
 use tokio::time::timeout;
@@ -28,8 +30,10 @@ const REPORTS_TIME_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) struct LiveTurn {
     id: TurnId,
     request: Arc<TurnRequest>,
-    /// The caller's sink.
+    /// The sink of the caller and the feed.
     progress: ProgressSink,
+    /// The reports of the turn for readers, in a turn with a listener.
+    feed: Option<TurnFeed>,
     /// Fires when the progress reports have been sent. The reply follows them.
     reports: Option<CancellationToken>,
     /// The decision of the tier selector, if this process asked it.
@@ -67,23 +71,33 @@ impl LiveTurn {
     pub(crate) fn resumed(request: Arc<TurnRequest>, asked: Option<&Self>) -> Arc<Self> {
         let id = request.turn_id();
         let asked = asked.filter(|asked| asked.id == id);
-        let progress = asked.map_or_else(ProgressSink::none, |asked| asked.progress.clone());
-        let live = Self::accepted(id, request, progress, None);
+        let (progress, feed) =
+            asked.map_or_else(Default::default, |asked| (asked.progress.clone(), asked.feed.clone()));
+        // A person who left may come back to it.
+        let listener = (progress, feed.or_else(|| Some(TurnFeed::new())));
+        let live = Self::accepted(id, request, listener, None);
         live.set_validators(asked.map(|asked| asked.validators().to_vec()).unwrap_or_default());
         live
     }
 
-    /// Creates a live turn whose reply waits for `reports`.
+    /// Creates a live turn with the listener of its caller and the feed that readers have already. A turn with either
+    /// has a feed. Its reply waits for `reports`.
     pub(crate) fn accepted(
         id: TurnId,
         request: Arc<TurnRequest>,
-        progress: ProgressSink,
+        (progress, feed): (ProgressSink, Option<TurnFeed>),
         reports: Option<CancellationToken>,
     ) -> Arc<Self> {
+        let feed = feed.or_else(|| progress.is_open().then(TurnFeed::new));
+        let progress = match &feed {
+            Some(feed) => feed.with_sink(progress),
+            None => progress,
+        };
         Arc::new(Self {
             id,
             request,
             progress,
+            feed,
             reports,
             tier_decision: OnceLock::new(),
             trace: Mutex::default(),
@@ -111,6 +125,11 @@ impl LiveTurn {
     /// Returns the message that the turn answers.
     pub(crate) fn request(&self) -> &Arc<TurnRequest> {
         &self.request
+    }
+
+    /// Returns the feed of the turn's reports; `None` in a turn without a listener.
+    pub(crate) fn feed(&self) -> Option<&TurnFeed> {
+        self.feed.as_ref()
     }
 
     /// Returns the sink for the turn's progress reports.

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use rockbot_core::content::Provenance;
 use rockbot_core::support::{caught, loggable, run_until_stopped};
 use rockbot_core::tool::{
-    Recovery, ToolError, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry, ToolView,
+    Recovery, ToolError, ToolFilter, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry, ToolView,
 };
 use rockbot_core::trust::{Label, Trust};
 use rockbot_core::{BoxError, CallContext, ToolName};
@@ -33,6 +33,9 @@ const ARRIVAL_TIME: Duration = Duration::from_secs(5);
 
 /// Time that layers have to pass on the end of a call.
 const LAYER_GRACE: Duration = Duration::from_secs(1);
+
+/// The tools that a turn has: those that its filter allows, or all.
+pub(crate) type TurnTools<'a> = Option<&'a Arc<ToolFilter>>;
 
 /// The dispatcher of tool calls: the one way from a name and arguments to a response, for every entry point.
 ///
@@ -112,23 +115,24 @@ impl ToolDispatcher {
     /// Returns the tools as the model of a turn sees them while the groups `active` are active. With `task_list` the
     /// tools that keep the list come behind those that are always shown, unless there are none of these: a plan without
     /// tools to carry it out is of no use.
-    pub(crate) fn view(&self, task_list: bool, active: &[ToolName]) -> ToolView {
-        self.guard.view(task_list, active)
+    pub(crate) fn view(&self, of: TurnTools<'_>, task_list: bool, active: &[ToolName]) -> ToolView {
+        let task_tools = task_list.then_some(self.guard.task_tools());
+        self.guard.table_of(of).view(task_tools, active)
     }
 
     /// Returns the label of what models read about the tools: their descriptions may be text of other programs.
-    pub(crate) fn text_label(&self) -> Label {
-        self.guard.text_label()
+    pub(crate) fn text_label(&self, of: TurnTools<'_>) -> Label {
+        self.guard.table_of(of).text.clone()
     }
 
     /// Returns `view` followed by what it lacks of the tools of now, while the groups `active` are active.
-    pub(crate) fn extended(&self, view: &ToolView, active: &[ToolName]) -> ToolView {
-        self.guard.extended(view, active)
+    pub(crate) fn extended(&self, of: TurnTools<'_>, view: &ToolView, active: &[ToolName]) -> ToolView {
+        self.guard.table_of(of).extended(view, active)
     }
 
     /// Returns what a call that ended has activated.
-    pub(crate) fn activated(&self, ended: &ToolInvokeResponse, arguments: &str) -> Activated {
-        self.guard.activated(ended, arguments)
+    pub(crate) fn activated(&self, of: TurnTools<'_>, ended: &ToolInvokeResponse, arguments: &str) -> Activated {
+        self.guard.table_of(of).activated(ended, arguments)
     }
 
     /// Calls a tool. Never fails: a failure is a response with `is_error`.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures_util::future::try_join;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::search::Bm25Ranker;
-use rockbot_core::store::{Namespace, StorePath, WorkingEntry, WorkingMemory, is_result_chunk};
+use rockbot_core::store::{StorePath, WorkingEntry, WorkingMemory, is_result_chunk};
 use rockbot_core::support::one_line;
 use rockbot_core::tool::ToolGroup;
 use rockbot_core::{BoxError, Clock, Timestamp};
@@ -163,7 +163,7 @@ impl ContextSource for NoteRecall {
     }
 
     async fn gather(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
-        let own = Namespace::of_session(&query.session);
+        let own = query.namespace();
         let shared = StorePath::new(SHARED)?;
         let list = |path| self.memory.list(&query.principal, Some(path));
         let (own, shared) = try_join(list(own.path()), list(&shared)).await?;

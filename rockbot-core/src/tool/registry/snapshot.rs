@@ -49,6 +49,13 @@ impl ToolSnapshot {
         })
     }
 
+    /// Returns the snapshot of the tools that `allows` returns `true` for, of the same generation.
+    #[must_use]
+    pub fn filtered(&self, allows: impl Fn(&ToolEntry) -> bool) -> Self {
+        let kept = self.entries.iter().filter(|entry| allows(entry)).cloned().collect();
+        Self::new(self.generation, kept).expect("the names of a snapshot are distinct")
+    }
+
     /// Returns the generation: the number of changes of the registry before this snapshot.
     pub fn generation(&self) -> u64 {
         self.generation

@@ -16,7 +16,7 @@ use rockbot_core::subsystem::{Declarations, MergedDeclarations, PartCost, Parts}
 use rockbot_core::tool::{
     CallTranslator, InMemoryToolRegistry, OutsideTools, Owner, PendingTools, Tool, ToolGuides, ToolRegistry,
 };
-use rockbot_core::turn::{TurnJournal, TurnObserver};
+use rockbot_core::turn::{TurnJournal, TurnObserver, TurnRunner};
 use rockbot_core::{AgentIdentity, BoxError, IdSource, ToolName};
 
 use super::AgentHostBuilder;
@@ -28,7 +28,7 @@ use crate::behavior::ModelBehaviorClient;
 use crate::chat::{BackgroundClient, GuardedChat};
 use crate::driver::{ContextSources, LargeResults};
 use crate::effects::EffectLedger;
-use crate::engine::{EngineDeps, ResolvedBriefing, TurnEngine, TurnLayers, TurnService};
+use crate::engine::{EngineDeps, HostTurns, ResolvedBriefing, TurnEngine, TurnLayers, TurnService};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::large_result::result_readers;
@@ -397,6 +397,7 @@ impl AgentHostBuilder {
         parts.provide::<dyn MediaStore>(engine.media.store().clone());
         let outside = GuardedOutsideTools::new(engine.tools.clone(), deps.own_tools.clone());
         parts.provide::<dyn OutsideTools>(Arc::new(outside));
+        parts.provide::<dyn TurnRunner>(Arc::new(HostTurns::of(&engine)));
         let turns = TurnService::new(engine.clone());
         let routes = self.messages.host_routes(&turns, &parts, &self.ids, deps.effects);
         let announcer = self.announcer(&identity, deps.own_tools, registry, owner, &parts);

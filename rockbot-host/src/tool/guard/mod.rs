@@ -4,6 +4,7 @@
 //! call more than its own work. `tools.rs` finds the tool (`table.rs` has those of one snapshot of the registry),
 //! `guarded_tool.rs` asks it what the call needs, `permits.rs` limits how many run, `result.rs` makes the response.
 
+mod filtered;
 mod guarded_tool;
 mod permits;
 mod result;
@@ -14,18 +15,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::tool::{
-    Effect, ToolError, ToolErrorCode, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry, ToolView,
+    Effect, ToolError, ToolErrorCode, ToolFilter, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry, ToolSnapshot,
 };
-use rockbot_core::trust::Label;
 use rockbot_core::{CallContext, ToolName};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use self::permits::Permits;
 use self::result::{cancelled_first, no_time_left, response_to, result_of, truncate, unendorsed};
+pub(super) use self::table::ToolTable;
 use self::tools::GuardedTools;
 use super::ToolLimits;
-use super::activation::Activated;
 use super::blocking::Watched;
 use crate::isolate::{Isolate, Isolated};
 use crate::turn::CallFacts;
@@ -59,22 +59,14 @@ impl Guard {
         &self.tools.registry
     }
 
-    pub(super) fn view(&self, task_list: bool, active: &[ToolName]) -> ToolView {
-        let task_tools = task_list.then_some(&self.tools.of_tasks);
-        self.tools.newest_table().view(task_tools, active)
+    /// Returns the tools that `filter` allows, as models see them.
+    pub(super) fn table_of(&self, filter: Option<&Arc<ToolFilter>>) -> Arc<ToolTable> {
+        self.tools.table_of(filter)
     }
 
-    /// Returns the label of what models read about the tools.
-    pub(super) fn text_label(&self) -> Label {
-        self.tools.newest_table().text.clone()
-    }
-
-    pub(super) fn extended(&self, view: &ToolView, active: &[ToolName]) -> ToolView {
-        self.tools.newest_table().extended(view, active)
-    }
-
-    pub(super) fn activated(&self, ended: &ToolInvokeResponse, arguments: &str) -> Activated {
-        self.tools.newest_table().activated(ended, arguments)
+    /// Returns the tools that exist only within a turn with a task list.
+    pub(super) fn task_tools(&self) -> &Arc<ToolSnapshot> {
+        &self.tools.of_tasks
     }
 
     /// Returns the tool of the registry with this name, or with the name behind a namespace of a model's own.
@@ -122,7 +114,7 @@ impl Guard {
     ) -> ToolInvokeResponse {
         let started = Instant::now();
         let Some(tool) = self.tools.resolve(&request.tool_name, cx) else {
-            return self.not_found(request, started);
+            return self.not_found(request, cx, started);
         };
         // The approval alone is always asked here. It is the gate: since its facts were recorded, before a restart
         // perhaps, the tool may have been replaced by one that needs an approval.
@@ -202,9 +194,9 @@ impl Guard {
         response
     }
 
-    fn not_found(&self, request: ToolInvokeRequest, started: Instant) -> ToolInvokeResponse {
-        let snapshot = self.tools.registry.snapshot();
-        let entries = snapshot.entries().iter();
+    fn not_found(&self, request: ToolInvokeRequest, cx: &CallContext, started: Instant) -> ToolInvokeResponse {
+        let table = self.tools.table_of(cx.extension());
+        let entries = table.snapshot.entries().iter();
         let names: Vec<_> = entries
             .map(|entry| entry.registration().name.to_string())
             .take(MAX_NAMED_TOOLS)

@@ -15,7 +15,7 @@ const NAMESPACES: [&str; 3] = ["functions.", "default_api.", "tools."];
 
 /// The guarded tools of one registry snapshot.
 #[derive(Debug, Default)]
-pub(super) struct ToolTable {
+pub(in crate::tool) struct ToolTable {
     pub(super) snapshot: Arc<ToolSnapshot>,
     tools: FoldMap<ToolName, Arc<GuardedTool>>,
     /// The tool that activates groups of tools, where there are some; it is among `tools`, too.
@@ -23,7 +23,7 @@ pub(super) struct ToolTable {
     /// `true` if a model does not see all tools.
     hides: bool,
     /// The label of the tools' descriptions. Those of groups count, too: a model sees their names.
-    pub(super) text: Label,
+    pub(in crate::tool) text: Label,
     /// The views while no group is active, without and with a task list. Each is written once.
     views: [OnceLock<ToolView>; 2],
 }
@@ -66,7 +66,7 @@ impl ToolTable {
 
     /// Returns what a model sees while the groups `active` are active, with `task_tools` behind the tools that are always
     /// shown.
-    pub(super) fn view(&self, task_tools: Option<&Arc<ToolSnapshot>>, active: &[ToolName]) -> ToolView {
+    pub(in crate::tool) fn view(&self, task_tools: Option<&Arc<ToolSnapshot>>, active: &[ToolName]) -> ToolView {
         let view = self.views[usize::from(task_tools.is_some())].get_or_init(|| {
             let tools = match self.hides {
                 true => ToolView::default().extended_by(self.snapshot.generation(), self.exposed(&[])),
@@ -84,7 +84,7 @@ impl ToolTable {
     }
 
     /// Returns `view` followed by what it lacks of these tools, while the groups `active` are active.
-    pub(super) fn extended(&self, view: &ToolView, active: &[ToolName]) -> ToolView {
+    pub(in crate::tool) fn extended(&self, view: &ToolView, active: &[ToolName]) -> ToolView {
         match self.hides {
             true => view.extended_by(self.snapshot.generation(), self.exposed(active)),
             false => view.extended(&self.snapshot),
@@ -92,7 +92,7 @@ impl ToolTable {
     }
 
     /// Returns what a call that ended has activated.
-    pub(super) fn activated(&self, ended: &ToolInvokeResponse, arguments: &str) -> Activated {
+    pub(in crate::tool) fn activated(&self, ended: &ToolInvokeResponse, arguments: &str) -> Activated {
         let tool = self.tools.get(&ended.tool_name).filter(|_| self.hides);
         let Some(tool) = tool else {
             return Activated::default();

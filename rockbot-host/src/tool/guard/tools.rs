@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use rockbot_core::tool::{ToolEntry, ToolRegistry, ToolSnapshot};
+use rockbot_core::tool::{ToolEntry, ToolFilter, ToolRegistry, ToolSnapshot};
 use rockbot_core::{CallContext, ToolName};
 
+use super::filtered::FilteredTables;
 use super::guarded_tool::GuardedTool;
 use super::table::ToolTable;
 use crate::telemetry::MeterBook;
@@ -29,6 +30,8 @@ pub(super) struct GuardedTools {
     /// permits.
     rebuilding: Mutex<()>,
     meters: MeterBook<Meters>,
+    /// The tables of turns that do not have all tools.
+    filtered: FilteredTables,
 }
 
 impl GuardedTools {
@@ -42,18 +45,24 @@ impl GuardedTools {
             table: ArcSwap::default(),
             rebuilding: Mutex::new(()),
             meters: MeterBook::default(),
+            filtered: FilteredTables::default(),
         }
     }
 
     /// Returns the tool that a call means by `name`. Within a turn with a task list the turn's own tools win over
     /// namesakes in the registry, as they do in the model's view.
+    ///
+    /// A tool that the filter of the turn excludes does not exist for it.
     pub(super) fn resolve(&self, name: &ToolName, cx: &CallContext) -> Option<Arc<GuardedTool>> {
         let of_turn = cx
             .extension::<TaskList>()
             .and_then(|_| self.of_tasks.find(name.as_str()));
         match of_turn {
             Some(entry) => Some(Arc::new(self.guarded(entry))),
-            None => self.find(name),
+            None => match cx.extension::<Arc<ToolFilter>>() {
+                Some(filter) => self.table_of(Some(filter)).named(name),
+                None => self.find(name),
+            },
         }
     }
 
@@ -67,8 +76,19 @@ impl GuardedTools {
         self.rebuild().named(name)
     }
 
+    /// Returns the table of the tools that `filter` allows.
+    pub(super) fn table_of(&self, filter: Option<&Arc<ToolFilter>>) -> Arc<ToolTable> {
+        let all = self.newest_table();
+        match filter {
+            Some(filter) => self
+                .filtered
+                .of(filter, &all, self.on_demand, |entry| Arc::new(self.guarded(entry))),
+            None => all,
+        }
+    }
+
     /// Returns the table of the registry's newest snapshot.
-    pub(super) fn newest_table(&self) -> Arc<ToolTable> {
+    fn newest_table(&self) -> Arc<ToolTable> {
         let table = self.table.load_full();
         match Arc::ptr_eq(&table.snapshot, &self.registry.snapshot()) {
             true => table,

@@ -1,17 +1,14 @@
-//! The error of asking an agent.
+//! The error of a turn whose message was not answered.
 
 use std::fmt;
 
-use rockbot_core::chat::{ChatError, ModelSettingsError};
-use rockbot_core::content::ContentError;
-use rockbot_core::files::MAX_ID_BYTES;
-use rockbot_core::layer::RateLimitExceeded;
-use rockbot_core::store::StoreError;
-use rockbot_core::turn::{GivenHistoryError, JournalError, TurnFailure, TurnOutcome, TurnStatus};
-use rockbot_core::{BoxError, CallId, TurnId};
-
-use super::runtime::RuntimeProblem;
-use crate::live::Busy;
+use super::{Busy, GivenHistoryError, JournalError, TurnFailure, TurnOutcome, TurnStatus};
+use crate::chat::{ChatError, ModelSettingsError};
+use crate::content::ContentError;
+use crate::id::MAX_ID_BYTES;
+use crate::layer::RateLimitExceeded;
+use crate::store::StoreError;
+use crate::{BoxError, CallId, TurnId};
 
 /// A message that was not answered.
 ///
@@ -23,8 +20,7 @@ pub enum TurnError {
     /// The turn ended without an answer. The outcome has the status and the reply to show.
     #[error("{}", .0.text)]
     Unanswered(Box<TurnOutcome>),
-    /// The turn waits for a person. Decide with [`Agent::decide`](crate::Agent::decide), then wait with
-    /// [`Agent::outcome`](crate::Agent::outcome).
+    /// The turn waits for a person. Decide with `Agent::decide`, then wait with `Agent::outcome`.
     #[error("{} Decide with `agent.decide(request.approve())`, or use `agent.stream` to be asked.", .0.text)]
     NeedsApproval(Box<TurnOutcome>),
     /// The answer cannot be deserialized as the requested type.
@@ -59,7 +55,7 @@ pub enum TurnError {
     /// The conversation cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Too many messages wait already, in the session or in the host; see [`BacklogLimits`](crate::BacklogLimits).
+    /// Too many messages wait already, in the session or in the host; see the host's `BacklogLimits`.
     /// Nothing was recorded of this one.
     #[error(transparent)]
     Busy(#[from] Busy),
@@ -67,10 +63,10 @@ pub enum TurnError {
     #[error("the host is stopping: send the message again when it runs")]
     Halted,
     /// The agent was used outside a tokio runtime.
-    #[error("{}", RuntimeProblem::Missing)]
+    #[error("there is no tokio runtime here: call this within one, such as in a function with `#[tokio::main]`")]
     NoRuntime,
     /// The tokio runtime was built without `enable_time` or `enable_all`.
-    #[error("{}", RuntimeProblem::NoTimers)]
+    #[error("the tokio runtime has no timers: call `enable_all()` or `enable_time()` on its builder")]
     NoTimers,
     /// Another process holds the claim on the turn.
     #[error("another process works on turn {0}: ask that one for its outcome")]
@@ -89,8 +85,8 @@ pub enum TurnError {
         /// The id of the call.
         call: CallId,
     },
-    /// A turn layer passed on a call of another message. The work of a turn is done for its own message alone; ask an
-    /// [`Agent`](crate::Agent) for something else.
+    /// A turn layer passed on a call of another message. The work of a turn is done for its own message alone; ask the
+    /// agent for something else.
     #[error(
         "a turn layer passed on a call of another turn, {0}: keep the principal, source, session and id of its message"
     )]
@@ -134,15 +130,6 @@ fn layer_retry_helps(error: &(dyn std::error::Error + 'static)) -> bool {
     let chat = error.downcast_ref().map(ChatError::retry_helps);
     let store = error.downcast_ref().map(StoreError::retry_helps);
     limited.or(chat).or(store).unwrap_or_default()
-}
-
-impl From<RuntimeProblem> for TurnError {
-    fn from(problem: RuntimeProblem) -> Self {
-        match problem {
-            RuntimeProblem::Missing => Self::NoRuntime,
-            RuntimeProblem::NoTimers => Self::NoTimers,
-        }
-    }
 }
 
 impl From<BoxError> for TurnError {

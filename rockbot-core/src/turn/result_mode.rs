@@ -1,14 +1,18 @@
-//! The form in which answers report the results of scheduled tasks.
+//! The form in which an answer reports the results of tools.
 
-use rockbot_core::config::{FromSetting, Value};
+use serde::{Deserialize, Serialize};
 
-/// The form in which the answer of a scheduled turn reports the results of its tools.
+#[cfg(feature = "config")]
+use crate::config::{FromSetting, Value};
+
+/// The form in which the answer of a turn reports the results of its tools, such as a scheduled turn's.
 ///
 /// It is an instruction to the model. The answer is filtered as any other, and counts as the model's words even when it
 /// repeats a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub enum ScheduledTaskResultMode {
+pub enum ResultMode {
     /// A summary in the model's words, as in any other turn.
     #[default]
     Summarize,
@@ -18,17 +22,17 @@ pub enum ScheduledTaskResultMode {
     SummarizeWithOutput,
 }
 
-impl ScheduledTaskResultMode {
+impl ResultMode {
     /// Returns the instruction to the model before the message; `None` when it needs none.
-    pub(crate) fn instruction(self) -> Option<&'static str> {
+    pub fn instruction(self) -> Option<&'static str> {
         match self {
             Self::Summarize => None,
             Self::VerbatimOutput => Some(
-                "The last message is a scheduled task. Answer it with what your tools return, word for word and complete: \
+                "The last message is a task. Answer it with what your tools return, word for word and complete: \
                  no summary, and nothing before or after it.",
             ),
             Self::SummarizeWithOutput => Some(
-                "The last message is a scheduled task. Answer it with a summary, a blank line, and then what your tools \
+                "The last message is a task. Answer it with a summary, a blank line, and then what your tools \
                  return, word for word and complete.",
             ),
         }
@@ -36,7 +40,8 @@ impl ScheduledTaskResultMode {
 }
 
 /// Parses the name of a mode without regard to case.
-impl FromSetting for ScheduledTaskResultMode {
+#[cfg(feature = "config")]
+impl FromSetting for ResultMode {
     const EXPECTED: &'static str = "`Summarize`, `VerbatimOutput` or `SummarizeWithOutput`";
 
     fn from_value(value: &Value) -> Option<Self> {

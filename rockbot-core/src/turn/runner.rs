@@ -1,0 +1,179 @@
+//! The contract by which the parts of a host run turns.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use super::{TurnError, TurnEvents, TurnOutcome, TurnParent, TurnRequest};
+use crate::context::Origin;
+use crate::{Principal, SessionId, TurnId};
+
+/// The turns of an agent, for the parts of its host: schedules, subagents, evaluations.
+///
+/// A subsystem finds it when it starts, as `parts.get::<dyn TurnRunner>()`. Turns are idempotent: the same message,
+/// started again, is the same turn, also after a restart. A program asks the `Agent` of its host instead, which checks
+/// that a turn belongs to the principal that asks; the methods here trust their caller.
+///
+/// ```
+/// use std::sync::Arc;
+/// use rockbot_core::context::{Origin, Priority};
+/// use rockbot_core::turn::{TurnError, TurnRequest, TurnRunner};
+///
+/// async fn remind(turns: Arc<dyn TurnRunner>, due: &str) -> Result<(), TurnError> {
+///     // The id follows from the due time: a reminder that is started twice runs once.
+///     let request = TurnRequest::new("reminders", format!("tea@{due}"), "Remind me to drink tea.")
+///         .with_origin(Origin::Scheduled)
+///         .with_priority(Priority::Scheduled);
+///     let turn = turns.start(request).await?;
+///     println!("{}", turns.outcome(&turn).await?);
+///     Ok(())
+/// }
+/// ```
+#[async_trait]
+pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
+    /// Accepts a message as a turn that no caller waits for, and returns the turn's id. Once this returns, the turn is in
+    /// the journal: it is resumed after a crash, and ends by itself or by [`TurnRunner::cancel`] alone.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the message cannot be accepted.
+    async fn start(&self, request: TurnRequest) -> Result<TurnId, TurnError>;
+
+    /// Runs a turn and returns its outcome. Dropping the future cancels the turn, unless another caller waits for it. A
+    /// turn that ends without an answer is an outcome, not an error.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the message cannot be accepted, or the host stops first.
+    async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, TurnError>;
+
+    /// Waits for the end of a turn, however long it takes. Outcomes are kept for a day.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the turn is unknown or was not resumed, or the host stops first.
+    async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError>;
+
+    /// Returns a stream of a turn's reports behind the position `after`, 0 for all, and of its end. Any number of readers
+    /// can read a turn. A turn that was accepted without a listener reports its end alone, and so does one that has
+    /// ended. After a restart the positions begin anew.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the turn is unknown or was not resumed.
+    async fn events(&self, turn: &TurnId, after: u64) -> Result<TurnEvents, TurnError>;
+
+    /// Cancels a turn that works or waits for a person. Once this returns, the cancellation is in the journal.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if this process does not work on the turn, or the journal does not take the cancellation.
+    async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError>;
+
+    /// Returns the turns of `query` that work here or wait, in no order.
+    fn live(&self, query: &TurnQuery) -> Vec<LiveTurnInfo>;
+
+    /// Returns `true` while no turn works or waits for its session and no model is asked.
+    fn is_idle(&self) -> bool;
+}
+
+/// A query for live turns. By default all match.
+///
+/// ```
+/// use rockbot_core::turn::TurnQuery;
+///
+/// let children = TurnQuery::default().with_parent("turn-1").with_principal("ann");
+/// assert_eq!(children.session, None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TurnQuery {
+    /// Principal of the turns; `None` means any.
+    pub principal: Option<Principal>,
+    /// Session of the turns; `None` means any.
+    pub session: Option<SessionId>,
+    /// Turn that asked for the turns; `None` means any, or none.
+    pub parent: Option<TurnId>,
+    /// Entry point of the turns' messages; `None` means any.
+    pub origin: Option<Origin>,
+}
+
+impl TurnQuery {
+    /// Sets the principal of the turns. Default any.
+    #[must_use]
+    pub fn with_principal(mut self, principal: impl Into<Principal>) -> Self {
+        self.principal = Some(principal.into());
+        self
+    }
+
+    /// Sets the session of the turns. Default any.
+    #[must_use]
+    pub fn with_session(mut self, session: impl Into<SessionId>) -> Self {
+        self.session = Some(session.into());
+        self
+    }
+
+    /// Sets the turn that asked for the turns. Default any, or none.
+    #[must_use]
+    pub fn with_parent(mut self, parent: impl Into<TurnId>) -> Self {
+        self.parent = Some(parent.into());
+        self
+    }
+
+    /// Sets the entry point of the turns' messages. Default any.
+    #[must_use]
+    pub fn with_origin(mut self, origin: Origin) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+
+    /// Returns `true` if the turn of `request` matches.
+    pub fn matches(&self, request: &TurnRequest) -> bool {
+        fn is<T: PartialEq>(wanted: Option<&T>, value: Option<&T>) -> bool {
+            wanted.is_none() || wanted == value
+        }
+        is(self.principal.as_ref(), Some(&request.principal))
+            && is(self.session.as_ref(), Some(&request.session))
+            && is(self.parent.as_ref(), request.parent.as_ref().map(|parent| &parent.turn))
+            && is(self.origin.as_ref(), Some(&request.origin))
+    }
+}
+
+/// A turn that works or waits, as a [`TurnRunner`] lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LiveTurnInfo {
+    /// Id of the turn.
+    pub turn: TurnId,
+    /// Principal on whose behalf the turn runs.
+    pub principal: Principal,
+    /// Session of the turn.
+    pub session: SessionId,
+    /// Entry point of the turn's message.
+    pub origin: Origin,
+    /// Turn that asked for the turn, if one did.
+    pub parent: Option<TurnParent>,
+    /// `true` if the turn waits for a person.
+    pub is_parked: bool,
+}
+
+impl LiveTurnInfo {
+    /// Creates the entry of a turn that works or waits for its session.
+    pub fn new(turn: TurnId, request: &TurnRequest) -> Self {
+        Self {
+            turn,
+            principal: request.principal.clone(),
+            session: request.session.clone(),
+            origin: request.origin,
+            parent: request.parent.clone(),
+            is_parked: false,
+        }
+    }
+
+    /// Sets whether the turn waits for a person. Default `false`.
+    #[must_use]
+    pub fn with_parked(mut self, is_parked: bool) -> Self {
+        self.is_parked = is_parked;
+        self
+    }
+}

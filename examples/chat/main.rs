@@ -42,7 +42,7 @@ use questions::{Question, Questions, questions};
 use rockbot::agent::{AgentHostBuilder, Conversation};
 use rockbot::config::{Config, HostSettings};
 use rockbot::prelude::*;
-use rockbot::turn::ApprovalRequest;
+use rockbot::turn::{Announcement, ApprovalRequest};
 use rockbot::{AgentIdentity, TurnId};
 use terminal::Terminal;
 use tokio::sync::mpsc;
@@ -286,9 +286,14 @@ impl Chat {
         eprintln!(
             "Ask something. /tools, /sessions, /session NAME, /fork N NAME, /reset, /quit; --help tells the rest."
         );
+        let mut unasked = self.host.agent().announcements();
         loop {
             let line = tokio::select! {
                 line = self.terminal.prompt("> ") => line,
+                Some(said) = unasked.next() => {
+                    self.told(&said).await?;
+                    continue;
+                }
                 () = ctrl_c() => None,
             };
             match line.as_deref().map(str::trim) {
@@ -298,6 +303,15 @@ impl Chat {
                 Some(question) => drop(self.answer(question).await?),
             }
         }
+    }
+
+    /// Shows what the agent says unasked, and asks for the approval that it needs.
+    async fn told(&mut self, said: &Announcement) -> Result<(), BoxError> {
+        terminal::announce(said, self.terminal.is_interactive());
+        if let Some(ask) = &said.approval {
+            self.decide(ask).await?;
+        }
+        Ok(())
     }
 
     async fn command(&mut self, command: &str) -> Result<(), BoxError> {

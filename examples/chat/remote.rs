@@ -21,6 +21,9 @@ pub(crate) async fn talk(arguments: &Arguments, url: &str) -> Result<bool, BoxEr
         Some(question) => ask(&user, arguments, question, images).await,
         None => {
             let mut terminal = Terminal::new(false);
+            let interactive = terminal.is_interactive();
+            let hearing = user.on_announcement(move |said| terminal::announce(&said, interactive));
+            let _hearing = hearing.await?;
             while let Some(line) = next(&mut terminal).await {
                 ask(&user, arguments, &line, std::mem::take(&mut images)).await;
             }

@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use rockbot::chat::{MicroUsd, Spent, Usage};
 use rockbot::prelude::*;
-use rockbot::turn::ApprovalRequest;
+use rockbot::turn::{Announcement, ApprovalRequest};
 use rockbot::{Clock as _, SystemClock};
 use tokio::sync::mpsc;
 
@@ -158,6 +158,14 @@ impl Terminal {
             self.shown.clear();
         }
     }
+}
+
+/// Shows what the agent says unasked. At a terminal it stands over the prompt, which is printed again below.
+pub(crate) fn announce(said: &Announcement, interactive: bool) {
+    let (session, words) = (clean(said.session.as_str()), clean(&said.content.words()));
+    let over = if interactive { "\r\x1b[K" } else { "" };
+    print(&format!("{over}[{session}] {words}\n"));
+    flush();
 }
 
 /// Summarizes the cost of an answer in one line.

@@ -43,9 +43,17 @@ impl Terminal {
     /// Talks until the person leaves; stays pending where there is no terminal, as in a service.
     pub(crate) async fn talk(&mut self) {
         let mut lines = lines();
+        // What the agent says unasked.
+        let hearing = self
+            .proxy
+            .on_announcement(|said| show(&format!("[{}] {}\n", said.session, said.content.words())));
+        let hearing = hearing.await;
+        if let Err(error) = &hearing {
+            self.note(&format!("what the agent says unasked is not heard here: {error}"));
+        }
         loop {
             if self.is_interactive {
-                self.show("> ");
+                show("> ");
             }
             match lines.recv().await.as_deref().map(str::trim) {
                 None if self.is_interactive => return,
@@ -130,14 +138,14 @@ impl Terminal {
 
     /// Shows a line.
     pub(crate) fn note(&self, line: &str) {
-        self.show(&format!("{line}\n"));
+        show(&format!("{line}\n"));
     }
+}
 
-    fn show(&self, text: &str) {
-        // A service keeps running when its standard output is closed.
-        let mut screen = io::stdout();
-        let _ = screen.write_all(text.as_bytes()).and_then(|()| screen.flush());
-    }
+fn show(text: &str) {
+    // A service keeps running when its standard output is closed.
+    let mut screen = io::stdout();
+    let _ = screen.write_all(text.as_bytes()).and_then(|()| screen.flush());
 }
 
 /// Prints a line, and fails if it cannot be written.

@@ -8,14 +8,14 @@ use rockbot_core::chat::{ChatErrorKind, MicroUsd, ModelSettings, ModelTier, Outp
 use rockbot_core::content::{Content, MediaPart};
 use rockbot_core::context::{Origin, Priority, Trust};
 use rockbot_core::messaging::{ErrorReply, Message, MessageEnvelope};
-use rockbot_core::store::ConversationQuery;
+use rockbot_core::store::{ConversationQuery, StorePath};
 use rockbot_core::tool::{
-    Effect, ToolError, ToolErrorCode, ToolErrorMessage, ToolHints, ToolInvokeRequest, ToolInvokeResponse,
+    Effect, ToolError, ToolErrorCode, ToolErrorMessage, ToolFilter, ToolHints, ToolInvokeRequest, ToolInvokeResponse,
     ToolRegistration,
 };
 use rockbot_core::turn::{
-    Approval, ApprovalRequest, Budget, BudgetLimit, BusyPolicy, FinishedCall, TurnFailure, TurnOutcome, TurnProgress,
-    TurnRequest, TurnStatus,
+    Approval, ApprovalRequest, Budget, BudgetLimit, BusyPolicy, FinishedCall, Recipient, ResultMode, TurnFailure,
+    TurnOutcome, TurnProgress, TurnRequest, TurnStatus,
 };
 use rockbot_core::user::{
     AgentReply, ConversationHistoryRequest, ConversationHistoryResponse, HistoryTurn, UserFeedback, UserMessage,
@@ -251,6 +251,11 @@ fn turn_request_with_everything() {
         .with_output(OutputSchema::new("Answer", json!(true)))
         .with_model_settings(ModelSettings::new().with_temperature(0.5))
         .with_parent("turn-0", 1)
+        .with_tools(ToolFilter::all().without(["send"]))
+        .with_namespace(StorePath::new("patrol/mail").unwrap())
+        .with_result_mode(ResultMode::VerbatimOutput)
+        .with_recipient(Recipient::new("main", "mail"))
+        .with_announced(true)
         .with_trace("00-1-2-01")
         .with_reply_to("replies")
         .with_correlation_id("correlation-1");
@@ -275,12 +280,25 @@ fn turn_request_with_everything() {
             },
             "output": {"name": "Answer", "schema": true},
             "modelSettings": {"temperature": 0.5},
-            "parent": ["turn-0", 1],
+            "parent": {"turn": "turn-0", "depth": 1},
+            "tools": [{"without": [{"name": "send"}]}],
+            "namespace": "patrol/mail",
+            "resultMode": "verbatimOutput",
+            "recipient": {"session": "main", "name": "mail", "busy": "steer"},
+            "isAnnounced": true,
             "trace": "00-1-2-01",
             "replyTo": "replies",
             "correlationId": "correlation-1",
         }),
     );
+}
+
+#[test]
+fn the_parent_in_a_journal_of_an_older_version() {
+    let mut old = serde_json::to_value(TurnRequest::new("s", "m", "hello")).unwrap();
+    old["parent"] = json!(["turn-0", 1]);
+    let read: TurnRequest = serde_json::from_value(old).unwrap();
+    assert_eq!(read, TurnRequest::new("s", "m", "hello").with_parent("turn-0", 1));
 }
 
 /// A redelivery after an update must find its turn: the identity never changes.

@@ -60,6 +60,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent;
+mod announcements;
 pub mod answer;
 pub mod behavior;
 pub mod bus;
@@ -86,11 +87,12 @@ pub mod telemetry;
 pub mod text_calling;
 pub mod tool;
 pub mod turn;
+mod waiting_runs;
 pub mod workers;
 
 pub use agent::{
-    Agent, AgentRequest, AgentTool, AnswerKind, Conversation, ConversationError, OutputProgress, OutputStream, Reply,
-    TurnHandle, TurnStream, Typed, WithOutcome,
+    Agent, AgentRequest, AgentTool, AnnouncementStream, AnswerKind, Conversation, ConversationError, OutputProgress,
+    OutputStream, Reply, TurnHandle, TurnStream, Typed, WithOutcome,
 };
 pub use driver::ContextBudget;
 pub use engine::{Briefing, HistoryOptions, Resumed, TurnCall, TurnService};

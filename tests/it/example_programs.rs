@@ -19,8 +19,9 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 10] = [
+const EXAMPLES: [(&str, &[&str]); 11] = [
     ("quickstart", &[]),
+    ("background_work", &[]),
     ("chat", &["hello"]),
     ("handlers", &[]),
     ("remote_tools", &[]),
@@ -83,6 +84,36 @@ async fn remote_tools_asks_the_other_host() {
     let mut out = Vec::new();
     remote_tools_example::run(&mut out).await.unwrap();
     insta::assert_snapshot!(text(&out));
+}
+
+/// Killed before its results are there, and started again: each of them is said once.
+#[tokio::test]
+async fn work_in_the_background_goes_on_after_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut killed = example("background_work", &[], folder.path()).spawn().unwrap();
+    let mut lines = BufReader::new(killed.stdout.take().unwrap()).lines();
+    let question = "> Which river is the longest, which mountain is the highest, and when is the tea ready?";
+    for expected in [question, "I look into it, and tell you what I find."] {
+        let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+        assert_eq!(line.as_deref(), Some(expected));
+    }
+    killed.kill().await.unwrap();
+    let output = run("background_work", &[], folder.path()).await;
+    let said = text(&output.stdout);
+    let said: Vec<_> = said.lines().skip(2).collect();
+    let (tea, places) = said.split_last().unwrap();
+    assert_eq!(*tea, "The tea is ready. [$0.000050]");
+    let places = places.join(" ");
+    for place in ["The Nile, 6650 km.", "Mount Everest, 8849 m."] {
+        assert_eq!(places.matches(place).count(), 1, "{said:?}");
+    }
+    assert_eq!(places.matches("$0.000050").count(), 2, "{said:?}");
+    assert_eq!(
+        text(&run("background_work", &[], folder.path()).await.stdout)
+            .lines()
+            .count(),
+        2
+    );
 }
 
 #[test]
@@ -166,13 +197,13 @@ async fn an_unusable_data_folder_is_one_line_and_no_success() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("data"), "").unwrap();
         let output = run(name, arguments, folder.path()).await;
-        let keeps_data = ["chat", "full_agent", "mcp_bridge"].contains(&name);
+        let keeps_data = ["background_work", "chat", "full_agent", "mcp_bridge"].contains(&name);
         assert_eq!(output.status.code(), Some(i32::from(keeps_data)), "{name}");
         assert_eq!(output.stdout.is_empty(), keeps_data, "{name}");
         let problem = text(&output.stderr);
         if keeps_data {
             assert!(
-                problem.starts_with("error: ") && problem.contains("data/"),
+                problem.to_lowercase().starts_with("error: ") && problem.contains("data/"),
                 "{name}: {problem}"
             );
             assert_eq!(problem.lines().count(), 1, "{name}: {problem}");

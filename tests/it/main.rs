@@ -86,6 +86,7 @@ mod requests;
 mod resent_calls;
 mod responses;
 mod restart;
+mod results;
 mod retention;
 mod rules;
 mod runs;

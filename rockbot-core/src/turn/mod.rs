@@ -7,6 +7,7 @@
 //! a turn survives a crash; [`ClaimTable`] implements the leases and fencing that every journal needs. The
 //! conformance suite `testing::conformance::turn_journal` checks a journal.
 
+mod announcement;
 mod approval;
 mod budget;
 mod busy;
@@ -22,14 +23,16 @@ mod observer;
 mod outcome;
 mod parent;
 mod progress;
+mod recipient;
 mod request;
 mod result_mode;
 mod run_body;
 mod runner;
 
+pub use announcement::Announcement;
 pub use approval::{Approval, ApprovalRequest};
 pub use budget::{Budget, BudgetLimit};
-pub use busy::Busy;
+pub use busy::{Busy, BusyPolicy};
 pub use claims::ClaimTable;
 pub use error::TurnError;
 pub use events::TurnEvents;
@@ -48,7 +51,8 @@ pub use observer::{EndedTurn, TurnObserver};
 pub use outcome::{FinishedCall, TurnFailure, TurnOutcome, TurnStatus};
 pub use parent::TurnParent;
 pub use progress::{ProgressSink, TurnProgress};
-pub use request::{BusyPolicy, TurnRequest};
+pub use recipient::Recipient;
+pub use request::TurnRequest;
 pub use result_mode::ResultMode;
 pub use run_body::RunBody;
 pub use runner::{LiveTurnInfo, TurnQuery, TurnRunner};

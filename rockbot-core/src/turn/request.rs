@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::given_history::{self, GivenHistoryError};
-use super::{Budget, ResultMode, TurnParent};
+use super::{Budget, BusyPolicy, Recipient, ResultMode, TurnParent};
 use crate::chat::{ChatMessage, ModelSettings, ModelTier, OutputMode, OutputSchema};
 use crate::content::Content;
 use crate::context::{Extensions, Origin, Priority};
@@ -13,20 +13,6 @@ use crate::store::{Namespace, StorePath};
 use crate::tool::ToolFilter;
 use crate::trust::{Label, Trust};
 use crate::{Digest, MessageId, Principal, SessionId, TurnId};
-
-/// The policy for a message whose session is busy with another turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BusyPolicy {
-    /// The message waits in the session's queue. The default.
-    #[default]
-    Queue,
-    /// The message joins the running turn at that turn's next model call. With an output schema, tier, budget, model
-    /// settings, tools, namespace, result mode, instructions, history or extensions of its own it waits in the queue instead.
-    Steer,
-    /// The message replaces the running turn, and turns of its session that wait for an approval.
-    Supersede,
-}
 
 /// A message that asks for an answer.
 ///
@@ -92,11 +78,21 @@ pub enum BusyPolicy {
 /// # use rockbot_core::turn::{ResultMode, TurnRequest};
 /// let request = TurnRequest::new("patrol/mail", "2026-11-27T09:00Z", "Is there mail that cannot wait?")
 ///     .with_origin(Origin::Scheduled)
+///     .with_announced(true)
 ///     .with_tools(ToolFilter::only([ToolSelector::source("mcp:mail"), ToolSelector::group("working-memory")]))
 ///     .with_namespace(StorePath::new("patrol/mail")?)
 ///     .with_result_mode(ResultMode::VerbatimOutput);
 /// assert!(request.has_settings());
 /// # Ok::<(), rockbot_core::store::PathError>(())
+/// ```
+///
+/// A turn that works in the background tells its result to the conversation that asked for it:
+///
+/// ```
+/// # use rockbot_core::turn::{Recipient, TurnRequest};
+/// let request = TurnRequest::new("research/7", "start", "Find out how cats purr.")
+///     .with_recipient(Recipient::new("main", "cats"));
+/// assert!(request.has_settings());
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -165,6 +161,16 @@ pub struct TurnRequest {
     /// messages, and a summary for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_mode: Option<ResultMode>,
+    /// Session that gets the result of the turn, whatever it is, as one message; `None` means none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipient: Option<Recipient>,
+    /// Turn whose result the message is, set by the host that delivers the result to a [`Recipient`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_of: Option<TurnId>,
+    /// `true` if the answer is [announced](super::Announcement) to the principal, since no caller waits for it.
+    /// Default `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_announced: bool,
     /// Turn that asks, if another turn does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TurnParent>,
@@ -204,6 +210,9 @@ impl TurnRequest {
             tools: None,
             namespace: None,
             result_mode: None,
+            recipient: None,
+            result_of: None,
+            is_announced: false,
             parent: None,
             trace: None,
             reply_to: None,
@@ -326,6 +335,23 @@ impl TurnRequest {
         self
     }
 
+    /// Sets the session that gets the result of the turn. Default none.
+    ///
+    /// The end of the turn, whatever it is, becomes exactly one message of that session and this principal, also when the
+    /// process ends in between. The agent's answer to the message is announced.
+    #[must_use]
+    pub fn with_recipient(mut self, recipient: impl Into<Option<Recipient>>) -> Self {
+        self.recipient = recipient.into();
+        self
+    }
+
+    /// Sets whether the answer is [announced](super::Announcement) to the principal. Default `false`.
+    #[must_use]
+    pub fn with_announced(mut self, is_announced: bool) -> Self {
+        self.is_announced = is_announced;
+        self
+    }
+
     /// Sets the turn that asks, and the depth of this one below it. Default none.
     #[must_use]
     pub fn with_parent(mut self, turn: impl Into<TurnId>, depth: u32) -> Self {
@@ -409,6 +435,7 @@ impl TurnRequest {
         } = self;
         let in_journal = output.is_some() || tier.is_some() || budget.is_some() || self.model_settings.is_some();
         let of_work = self.tools.is_some() || self.namespace.is_some() || self.result_mode.is_some();
+        let of_work = of_work || self.recipient.is_some();
         let of_context = self.instructions.is_some() || self.history.is_some() || !self.extensions.is_empty();
         in_journal || of_work || of_context
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-use super::{TurnError, TurnEvents, TurnOutcome, TurnParent, TurnRequest};
+use super::{Announcement, TurnError, TurnEvents, TurnOutcome, TurnParent, TurnRequest};
 use crate::context::Origin;
 use crate::{Principal, SessionId, TurnId};
 
@@ -69,6 +69,14 @@ pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error if this process does not work on the turn, or the journal does not take the cancellation.
     async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError>;
+
+    /// Says something unasked to a principal. It waits until a program takes it, also over a restart: at most 7 days, and
+    /// as long as fewer than 1 000 newer ones wait for that principal. The same `id` is the same announcement.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the journal does not take it.
+    async fn announce(&self, id: &str, announcement: Announcement) -> Result<(), TurnError>;
 
     /// Returns the turns of `query` that work here or wait, in no order.
     fn live(&self, query: &TurnQuery) -> Vec<LiveTurnInfo>;

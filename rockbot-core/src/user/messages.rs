@@ -91,6 +91,10 @@ impl AgentReply {
     /// [`TurnProgress`](crate::turn::TurnProgress).
     pub const PROGRESS: &str = "application/vnd.rockbot.turn-progress+json";
 
+    /// The [`AgentReply::content_type`] of a message that answers none of the user's: `structured_data` is an
+    /// [`Announcement`](crate::turn::Announcement).
+    pub const ANNOUNCEMENT: &str = "application/vnd.rockbot.announcement+json";
+
     /// The [`AgentReply::content_type`] of a final reply that is not an answer: the member `status` of
     /// `structured_data` is the [`TurnStatus`](crate::turn::TurnStatus), such as failed or superseded.
     pub const STATUS: &str = "application/vnd.rockbot.turn-status+json";

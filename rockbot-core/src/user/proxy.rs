@@ -1,5 +1,6 @@
 //! The client for user interfaces: a terminal, a web page, a chat channel.
 
+use std::future::ready;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -7,14 +8,17 @@ use metrics::{Counter, Histogram, counter, histogram};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::{AgentReply, ConversationHistoryRequest, ConversationHistoryResponse, UserFeedback, UserMessage};
+use super::{
+    AgentReply, ConversationHistoryRequest, ConversationHistoryResponse, UserFeedback, UserMessage, UserProxyTopics,
+};
 use crate::content::Content;
 use crate::messaging::{
-    Bus, BusError, Message, MessageEnvelope, MessagePublisherExt as _, RequestClient, RequestError,
+    Bus, BusError, Delivery, Disposition, Message, MessageEnvelope, MessagePublisherExt as _,
+    MessageSubscriberExt as _, RequestClient, RequestError, Subscription,
 };
 use crate::store::ConversationQuery;
-use crate::turn::Approval;
-use crate::{IdSource as _, RandomIds, SessionId};
+use crate::turn::{Announcement, Approval};
+use crate::{IdSource as _, Principal, RandomIds, SessionId};
 
 /// A client that talks to agents over a bus on behalf of users.
 ///
@@ -199,10 +203,55 @@ impl UserProxy {
         self.bus.send(&self.id, decision).await.map(drop)
     }
 
+    /// Hands what agents say unasked to `hear`: results of work in the background, and requests for approvals in turns that
+    /// no caller waits for. With a [user](Self::with_user_id) `hear` gets the announcements to that user alone, else those to
+    /// all users: an interface of many users picks by [`Announcement::principal`]. An announcement that an agent sends twice,
+    /// as after a crash, has the same turn and time. Dropping the subscription ends it.
+    ///
+    /// ```no_run
+    /// # async fn example(proxy: rockbot_core::user::UserProxy) -> Result<(), Box<dyn std::error::Error>> {
+    /// let hearing = proxy.on_announcement(|said| println!("{}: {}", said.session, said.content.words()));
+    /// let _hearing = hearing.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the bus refuses the subscription.
+    pub async fn on_announcement(
+        &self,
+        hear: impl Fn(Announcement) + Send + Sync + 'static,
+    ) -> Result<Subscription, BusError> {
+        let user = self.user_id.clone();
+        let listener = move |delivery: Delivery| {
+            let said = announcement_of(&delivery.envelope);
+            said.filter(|said| is_to(&user, &said.principal)).map(&hear);
+            ready(Disposition::Ack)
+        };
+        self.bus.on(UserProxyTopics::USER_RESPONSE, &self.id, listener).await
+    }
+
     /// Returns the number of replies that arrived late or twice and were dropped.
     pub fn stray_replies(&self) -> u64 {
         self.client.stray_replies()
     }
+}
+
+/// Returns the announcement of a reply that is one, with the content as it was sent.
+fn announcement_of(envelope: &MessageEnvelope) -> Option<Announcement> {
+    let reply: AgentReply = envelope.payload().ok()?;
+    let is_announcement = reply.content_type.as_deref() == Some(AgentReply::ANNOUNCEMENT);
+    let data = reply.structured_data.filter(|_| is_announcement)?;
+    let mut said: Announcement = serde_json::from_value(data).ok()?;
+    said.content = reply.content;
+    Some(said)
+}
+
+/// Reports whether a principal is `user`, also on a channel that agents do not trust; all are if `user` is empty.
+fn is_to(user: &str, principal: &Principal) -> bool {
+    let name = principal.as_str();
+    user.is_empty() || name.strip_prefix("untrusted/").unwrap_or(name) == user
 }
 
 fn topic_of<M: Message>() -> Result<&'static str, BusError> {

@@ -1,5 +1,6 @@
 //! The agent as the program that embeds it sees it: questions, answers, streams, decisions.
 
+mod announcements;
 mod answer;
 mod as_tool;
 mod conversation;
@@ -15,11 +16,13 @@ use futures_util::FutureExt as _;
 use rockbot_core::content::Content;
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
 use rockbot_core::turn::{
-    Approval, ApprovalRequest, OutputValidator, ProgressSink, TurnEvents, TurnFeed, TurnOutcome, TurnRequest,
+    Announcement, Approval, ApprovalRequest, OutputValidator, ProgressSink, TurnEvents, TurnFeed, TurnOutcome,
+    TurnRequest,
 };
 use rockbot_core::{IdSource, MessageId, Principal, SessionId, ToolName, TurnId};
 use tokio::sync::oneshot;
 
+pub use announcements::AnnouncementStream;
 pub use answer::{AnswerKind, Reply, Typed, WithOutcome};
 pub use as_tool::AgentTool;
 pub use conversation::{Conversation, ConversationError};
@@ -252,6 +255,63 @@ impl Agent {
         let engine = self.shared.turns.engine();
         engine.check_access(turn, &self.principal).await?;
         Ok(TurnStream::new(engine.events(turn, sequence).await?, None))
+    }
+
+    /// Returns a stream of the announcements to this handle's principal: the results of work in the background, and
+    /// requests for approvals in turns that no caller waits for. They wait for a reader, also over a restart.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::turn::{Recipient, TurnRequest};
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().says("With their larynx.").says("Cats purr with their larynx.");
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let research = TurnRequest::new("research/1", "start", "How do cats purr?")
+    ///     .with_recipient(Recipient::new("main", "cats"));
+    /// host.agent().run(research).await?;
+    /// let mut announcements = host.agent().announcements();
+    /// let said = announcements.next().await.expect("the host runs");
+    /// assert_eq!((said.session.as_str(), said.content.as_text()), ("main", Some("Cats purr with their larynx.")));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn announcements(&self) -> AnnouncementStream {
+        AnnouncementStream::new(self.shared.turns.engine().clone(), self.principal.clone())
+    }
+
+    /// Says something unasked to this handle's principal, in a session. It waits until a reader of
+    /// [`Agent::announcements`], or an interface on the bus of the host, takes it: at most 7 days, and as long as fewer
+    /// than 1 000 newer ones wait. The model does not see it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the journal does not take it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let host = AgentHost::in_memory().chat(ScriptedModel::new()).build()?;
+    /// host.agent().announce("main", "The backup is done.").await?;
+    /// let said = host.agent().announcements().next().await.expect("the host runs");
+    /// assert_eq!(said.content, "The backup is done.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn announce(&self, session: impl Into<SessionId>, content: impl Into<Content>) -> Result<(), TurnError> {
+        let announcement = Announcement::new(self.principal.clone(), session, content);
+        let id = format!("of-program-{}", self.shared.ids.next_id());
+        let announcements = &self.shared.turns.engine().announcements;
+        Ok(announcements.append(&id, announcement).await?)
     }
 
     async fn start(

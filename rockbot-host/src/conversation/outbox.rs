@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -17,16 +16,15 @@ use rockbot_core::store::{
     ConversationMemory, ConversationPage, ConversationQuery, ConversationTurn, StoreError, StoreErrorKind,
 };
 use rockbot_core::support::{caught, loggable};
-use rockbot_core::turn::{Acceptance, JournalError, RunAccepted, RunBody, RunKey, RunState, StoredRun, TurnJournal};
-use rockbot_core::{Digest, Principal, SessionId, TurnId};
+use rockbot_core::turn::{JournalError, TurnJournal};
+use rockbot_core::{Principal, SessionId, TurnId};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+
+use crate::waiting_runs::WaitingRuns;
 
 /// Maximum number of turns whose entries wait. Those of further turns are lost, which is logged.
 const MAX_WAITING: usize = 1024;
-
-/// Duration of the claim on a run of the outbox, which is released at once.
-const LEASE: Duration = Duration::from_secs(60);
 
 /// Beginning of the ids of runs that hold entries. No id of a turn has it: those are hexadecimal digits.
 const PREFIX: &str = "entries-of-";
@@ -34,8 +32,7 @@ const PREFIX: &str = "entries-of-";
 /// A conversation memory whose refused entries wait in the turn journal.
 pub(crate) struct ConversationOutbox {
     memory: Arc<dyn ConversationMemory>,
-    journal: Arc<dyn TurnJournal>,
-    owner: String,
+    runs: WaitingRuns,
     waiting: Mutex<BTreeMap<Conversation, Vec<TurnId>>>,
     /// Held while entries that waited are written, so that they keep their order. A tokio mutex, because the memory
     /// and the journal are written under it.
@@ -64,8 +61,7 @@ impl ConversationOutbox {
     pub(crate) fn new(memory: Arc<dyn ConversationMemory>, journal: Arc<dyn TurnJournal>, owner: String) -> Self {
         Self {
             memory,
-            journal,
-            owner,
+            runs: WaitingRuns::new(journal, owner, PREFIX),
             waiting: Mutex::default(),
             writing: tokio::sync::Mutex::default(),
         }
@@ -116,8 +112,8 @@ impl ConversationOutbox {
     /// Takes over the runs that an earlier process, or an earlier attempt, has left, and writes what can be written.
     pub(crate) async fn resume(&self, runs: Vec<TurnId>) {
         for run in runs {
-            match self.journal.read(&run).await {
-                Ok(Some(stored)) => self.note(&conversation_of(&stored), &run),
+            match self.runs.read::<IgnoredAny>(&run).await {
+                Ok(Some(stored)) => self.note(&(stored.principal, stored.session), &run),
                 Ok(None) => {}
                 Err(error) => {
                     tracing::error!(%run, error = %loggable(&error.to_string()), "journal unreadable; entries of a conversation wait");
@@ -185,35 +181,22 @@ impl ConversationOutbox {
             return Err(StoreError::new(StoreErrorKind::Full, full));
         }
         let at = entries.last().map(|entry| entry.timestamp).unwrap_or_default();
-        let body = RunBody::new(Arc::new(WaitingEntries { entries }));
-        let run = TurnId::from(format!("{PREFIX}{turn}"));
-        let key = RunKey::new(principal.clone(), session.clone(), turn.as_str()).with_source(PREFIX);
-        // The digest is that of the turn: after a crash its entries may have other times.
-        let accepted = RunAccepted::new(run.clone(), key, Digest::of([turn.as_str()]), at, body);
-        match self
-            .journal
-            .accept(&accepted, &self.owner, LEASE)
-            .await
-            .map_err(unusable)?
-        {
-            Acceptance::New(claim) => self.journal.release(claim).await,
-            // They were written by an earlier end of the same turn.
-            Acceptance::Known(RunState::Finished(_)) => return Ok(()),
-            _ => {}
+        let keeping = self
+            .runs
+            .keep((principal, session), turn.as_str(), at, WaitingEntries { entries });
+        // Without a run, they were written by an earlier end of the same turn.
+        if let Some(run) = keeping.await.map_err(unusable)? {
+            self.note(&(principal.clone(), session.clone()), &run);
         }
-        self.note(&(principal.clone(), session.clone()), &run);
         Ok(())
     }
 
     /// Returns the entries of a run; `None` if they were written.
     async fn entries_of(&self, run: &TurnId) -> Result<Option<Vec<ConversationTurn>>, StoreError> {
-        let Some(stored) = self.journal.read(run).await.map_err(unusable)? else {
+        let Some(stored) = self.runs.read::<WaitingEntries>(run).await.map_err(unusable)? else {
             return Ok(None);
         };
-        if matches!(stored.state, RunState::Finished(_)) {
-            return Ok(None);
-        }
-        match stored.accepted.body.parse::<WaitingEntries>() {
+        match stored.content {
             Ok(waiting) => Ok(Some(waiting.entries)),
             Err(error) => {
                 // It would keep all later ones of the conversation waiting.
@@ -224,13 +207,7 @@ impl ConversationOutbox {
     }
 
     async fn finish(&self, run: &TurnId) -> Result<(), StoreError> {
-        let claim = self.journal.claim(run, &self.owner, LEASE).await.map_err(unusable)?;
-        let Some(claim) = claim else { return Ok(()) };
-        let finished = self.journal.finish(&claim, &RawValue::NULL.to_owned().into()).await;
-        if finished.is_err() {
-            self.journal.release(claim).await;
-        }
-        finished.map_err(unusable)
+        self.runs.finish(run).await.map_err(unusable)
     }
 
     /// Removes the entries of a conversation that wait: it was cleared.
@@ -352,11 +329,6 @@ impl fmt::Debug for ConversationOutbox {
             .field("waiting", &self.waiting())
             .finish_non_exhaustive()
     }
-}
-
-fn conversation_of(run: &StoredRun) -> Conversation {
-    let key = &run.accepted.key;
-    (key.principal.clone(), key.session.clone())
 }
 
 fn unusable(error: JournalError) -> StoreError {

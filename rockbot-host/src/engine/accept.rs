@@ -301,7 +301,12 @@ pub(super) fn check(request: &TurnRequest) -> Result<(), TurnError> {
 
 /// Checks the lengths of ids, which name files and stand in each record.
 fn check_ids(request: &TurnRequest) -> Result<(), TurnError> {
+    let recipient = request
+        .recipient
+        .as_ref()
+        .map_or("", |recipient| recipient.session.as_str());
     let ids = [
+        ("recipient", recipient),
         ("session", request.session.as_str()),
         ("principal", request.principal.as_str()),
         ("source", &request.source),

@@ -46,11 +46,14 @@ impl TurnEngine {
         live.announce_outcome(&outcome);
         // The joined turns end first. In the other order a crash in between would resume them as turns of their own,
         // because only the records of this turn state what joined it.
+        let mut results = Vec::new();
         for joined in turn.joined() {
             if let Some(joined) = self.find(joined) {
+                results.extend(joined.request().result_of.clone());
                 joined.ended().await;
             }
         }
+        live.set_results(results);
         self.conclude(live, claim, turn, outcome.clone(), is_remembered).await;
         self.observe(turn, &outcome);
     }
@@ -98,7 +101,8 @@ impl TurnEngine {
     }
 
     /// Sends the reply, writes the end of the turn to the journal, and publishes it to those who wait. A turn that is
-    /// neither in its conversation nor waits for it stays unfinished, and ends once more later.
+    /// neither in its conversation nor waits for it, or whose end its recipient does not know, stays unfinished, and ends
+    /// once more later.
     pub(super) async fn conclude(
         self: &Arc<Self>,
         live: &LiveTurn,
@@ -109,9 +113,11 @@ impl TurnEngine {
     ) {
         span::ended(&outcome);
         self.meters.record(&outcome, turn.worked());
+        let is_told = self.tell(turn.request(), &outcome, live.results()).await;
+        let is_settled = is_remembered && is_told;
         let Some(replies) = self.reply_sender(live) else {
             // Without a reply to send, the end is in the journal before any caller sees it.
-            self.finish_if(is_remembered, claim, Arc::clone(&outcome)).await;
+            self.finish_if(is_settled, claim, Arc::clone(&outcome)).await;
             self.deregister(live);
             return live.publish(TurnState::Ended(outcome));
         };
@@ -120,15 +126,15 @@ impl TurnEngine {
         // order the crash would lose it.
         live.publish(TurnState::Ended(Arc::clone(&outcome)));
         match reply(&**replies, live, &outcome).await {
-            true => self.finish_if(is_remembered, claim, outcome).await,
+            true => self.finish_if(is_settled, claim, outcome).await,
             // Unfinished, the turn ends once more at the next start, with the same outcome, and tries to send again.
             false => claim.release().await,
         }
         self.deregister(live);
     }
 
-    async fn finish_if(self: &Arc<Self>, is_remembered: bool, claim: HeldClaim, outcome: Arc<TurnOutcome>) {
-        match is_remembered {
+    async fn finish_if(self: &Arc<Self>, is_settled: bool, claim: HeldClaim, outcome: Arc<TurnOutcome>) {
+        match is_settled {
             true => self.finish(claim, outcome).await,
             false => {
                 claim.release().await;

@@ -9,6 +9,7 @@
 //! | `history/` | The conversation before a turn, as it is kept and as the model is shown it. |
 //! | `end.rs` | Writes the conversation, the reply and the end of the turn, in this order. |
 //! | `reply.rs` | The protocol by which the final reply of a message is sent once. |
+//! | `results.rs` | Tells the end of a turn in the background to the session that waits for it, and to its principal. |
 //! | `service.rs` | Runs turns as a tower service. |
 //! | `runner.rs` | Runs turns for the parts of the host. |
 //! | `layers.rs` | Passes the work of a turn through the user's layers. |
@@ -36,6 +37,7 @@ mod observe;
 mod pending_tools;
 mod prompt_cache;
 mod reply;
+mod results;
 mod resume;
 mod run;
 mod runner;
@@ -74,6 +76,7 @@ pub(crate) use runner::HostTurns;
 pub(crate) use runtime::{RuntimeProblem, check_runtime};
 pub use service::{TurnCall, TurnService};
 
+use crate::announcements::Announcements;
 use crate::answer::AnswerFilter;
 use crate::behavior::ModelBehaviors;
 use crate::chat::{BackgroundHost, GuardedChat};
@@ -122,6 +125,8 @@ pub(crate) struct TurnEngine {
     output: OutputFilter,
     driver: TurnDriver,
     layers: Option<TurnLayers>,
+    /// The announcements of the agent.
+    pub(crate) announcements: Arc<Announcements>,
     /// The conversation memory, with an outbox for what it refuses.
     pub(crate) memory: Arc<ConversationOutbox>,
     prompt: Arc<SystemPrompt>,
@@ -244,9 +249,11 @@ impl TurnEngine {
         let halt = CancellationToken::new();
         let driver = deps.driver(&windows, &output, &halt);
         let memory = ConversationOutbox::new(deps.memory, deps.journal.clone(), deps.owner.clone());
+        let announcements = Announcements::new(deps.journal.clone(), deps.owner.clone(), deps.clock.clone());
         Self {
             journal: deps.journal,
             clock: deps.clock,
+            announcements,
             closing: driver.closing.clone(),
             halt,
             router: deps.router,

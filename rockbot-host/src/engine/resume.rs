@@ -17,6 +17,7 @@ use super::earlier_reports::live_again;
 use super::reply::sender_trace;
 use super::run::HaltOnDrop;
 use super::{LEASE, TurnEngine, TurnError, check_runtime};
+use crate::announcements::Announcements;
 use crate::conversation::ConversationOutbox;
 use crate::driver::DriveStart;
 use crate::live::{Admission, LiveTurn};
@@ -49,9 +50,11 @@ impl TurnEngine {
             tracing::error!(turn = %id, error = %loggable(&error.to_string()), "journal unreadable; the turn is not resumed");
         };
         let unfinished = self.journal.unfinished().await?;
-        let (waiting, turns): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(ConversationOutbox::holds);
+        let (waiting, others): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(ConversationOutbox::holds);
+        let (unsaid, turns): (Vec<_>, Vec<_>) = others.into_iter().partition(Announcements::holds);
         // Before the turns, which read the conversations.
         self.memory.resume(waiting).await;
+        self.announcements.resume(unsaid).await;
         for id in turns {
             if self.find(&id).is_some() {
                 continue;
@@ -181,21 +184,25 @@ impl TurnEngine {
     }
 
     /// Ends a turn whose records cannot be replayed. If its message can still be deserialized, it gets its reply.
-    async fn end_unreadable(&self, claim: HeldClaim, run: &StoredRun) {
+    async fn end_unreadable(self: &Arc<Self>, claim: HeldClaim, run: &StoredRun) {
         #[derive(serde::Deserialize)]
         struct Accepted {
             request: TurnRequest,
         }
         let outcome = Turn::unreadable(run.accepted.run.clone());
-        let accepted = run.accepted.body.parse::<Accepted>();
-        if let (Some(replies), Ok(accepted)) = (&self.replies, accepted)
-            && replies
-                .send(&accepted.request, &outcome, sender_trace(&accepted.request).as_ref())
-                .await
-                .is_err()
-        {
-            // Unfinished, it ends and tries to reply once more at the next start.
-            return claim.release().await;
+        if let Ok(Accepted { request }) = run.accepted.body.parse() {
+            let is_told = self.tell(&request, &outcome, &[]).await;
+            let is_replied = match &self.replies {
+                Some(replies) => replies
+                    .send(&request, &outcome, sender_trace(&request).as_ref())
+                    .await
+                    .is_ok(),
+                None => true,
+            };
+            if !is_told || !is_replied {
+                // Unfinished, it ends and tries once more at the next start.
+                return claim.release().await;
+            }
         }
         self.finish(claim, Arc::new(outcome)).await;
     }

@@ -234,6 +234,9 @@ impl TurnEngine {
             None => {
                 // Boxed: every turn's future has room for it, and few turns wait.
                 Box::pin(self.await_tools(live)).await;
+                if live.request().result_of.is_some() {
+                    Box::pin(self.await_siblings(live)).await;
+                }
                 // Only now, since the conversation before the turn is complete only once the session is free.
                 DriveStart::Event(self.begin(turn, revised).await?)
             }
@@ -287,6 +290,10 @@ impl TurnEngine {
         drop(unparking);
         // Reported last: a listener may decide at once, from within the sink.
         if let TurnStatus::Parked(requests) = status {
+            if !live.is_watched() {
+                // Boxed: few turns wait for a person whom no caller can ask.
+                Box::pin(self.announce_approvals(live.request(), &requests)).await;
+            }
             requests
                 .into_iter()
                 .for_each(|request| live.progress().send(|| TurnProgress::ApprovalNeeded(request)));

@@ -5,7 +5,9 @@ use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use rockbot_core::TurnId;
-use rockbot_core::turn::{LiveTurnInfo, TurnEvents, TurnFeed, TurnOutcome, TurnQuery, TurnRequest, TurnRunner};
+use rockbot_core::turn::{
+    Announcement, LiveTurnInfo, TurnEvents, TurnFeed, TurnOutcome, TurnQuery, TurnRequest, TurnRunner,
+};
 
 use super::{TurnCall, TurnEngine, TurnError, TurnService};
 use crate::live::TurnState;
@@ -47,6 +49,14 @@ impl TurnRunner for HostTurns {
 
     async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError> {
         self.engine()?.cancel(turn).await
+    }
+
+    async fn announce(&self, id: &str, announcement: Announcement) -> Result<(), TurnError> {
+        Ok(self
+            .engine()?
+            .announcements
+            .append(&format!("of-part-{id}"), announcement)
+            .await?)
     }
 
     fn live(&self, query: &TurnQuery) -> Vec<LiveTurnInfo> {

@@ -14,6 +14,7 @@ mod reply;
 mod running_calls;
 mod tool_call;
 mod tool_outcome;
+mod unasked;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use reply::publish_with_retries;
 pub(crate) use running_calls::{Cancellations, RunningCalls, cancel_subscription};
 pub(crate) use tool_call::{TOOL_TOPIC, ToolInvokeHandler, tool_subscription};
 pub(crate) use tool_outcome::{Outcomes, outcome_subscription};
+pub(crate) use unasked::BusAnnouncer;
 
 use crate::engine::{MAX_WAITING, TurnService};
 use crate::pipeline::HostRoute;

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::engine::{Resumed, RuntimeProblem, TurnError, TurnService, check_runtime};
+use crate::handlers::BusAnnouncer;
 use crate::workers::{Announcer, Announcing};
 
 /// Time in which a host that cannot start stops the parts that had started.
@@ -158,6 +159,8 @@ pub(super) struct Lifecycle {
     parts: Parts,
     turns: TurnService,
     bus: Option<BusSide>,
+    /// Publishes what the agent says unasked.
+    unasked: Option<BusAnnouncer>,
     waiting: Mutex<Vec<Box<dyn Subsystem>>>,
     started: Mutex<StartedParts>,
     /// Held by the call that stops the host. A tokio mutex, because parts end under it.
@@ -211,12 +214,14 @@ impl Lifecycle {
         parts: Parts,
         subsystems: Vec<Box<dyn Subsystem>>,
         bus: Option<BusSide>,
+        unasked: Option<BusAnnouncer>,
     ) -> Self {
         Self {
             state: watch::Sender::new(HostState::Built),
             parts,
             turns,
             bus,
+            unasked,
             waiting: Mutex::new(subsystems),
             started: Mutex::default(),
             stopping: tokio::sync::Mutex::default(),
@@ -279,6 +284,10 @@ impl Lifecycle {
                 let announcing = side.announce(announcer).await?;
                 lock(&self.started).announcing = Some(announcing);
             }
+        }
+        if let Some(unasked) = self.unasked.clone() {
+            let engine = self.turns.engine();
+            engine.spawn(unasked.run(engine.clone()));
         }
         Ok(resumed)
     }

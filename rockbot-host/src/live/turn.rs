@@ -1,13 +1,14 @@
 //! The shared state of one turn that this process works on, or that is parked here.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rockbot_core::chat::TierDecision;
 use rockbot_core::content::Content;
 use rockbot_core::turn::{
-    JournalError, OutputValidator, ProgressSink, TurnFeed, TurnOutcome, TurnProgress, TurnRequest,
+    ApprovalRequest, JournalError, OutputValidator, ProgressSink, TurnFeed, TurnOutcome, TurnProgress, TurnRequest,
+    TurnStatus,
 };
 use rockbot_core::{BoxError, TraceContext, TurnId};
 use tokio::sync::{SetOnce, watch};
@@ -32,6 +33,8 @@ pub(crate) struct LiveTurn {
     request: Arc<TurnRequest>,
     /// The sink of the caller and the feed.
     progress: ProgressSink,
+    /// `true` if the caller reads the reports.
+    has_listener: bool,
     /// The reports of the turn for readers, in a turn with a listener.
     feed: Option<TurnFeed>,
     /// Fires when the progress reports have been sent. The reply follows them.
@@ -60,6 +63,8 @@ pub(crate) struct LiveTurn {
     /// The passing error of the journal that interrupted the work, until the turn is left
     /// unfinished.
     interruption: Mutex<Option<JournalError>>,
+    /// The turns whose results joined this one.
+    results: OnceLock<Vec<TurnId>>,
     /// The outcome that the turn will end with, for the messages that joined it: their turns end first.
     announced: SetOnce<Arc<TurnOutcome>>,
     state: watch::Sender<TurnState>,
@@ -88,7 +93,8 @@ impl LiveTurn {
         (progress, feed): (ProgressSink, Option<TurnFeed>),
         reports: Option<CancellationToken>,
     ) -> Arc<Self> {
-        let feed = feed.or_else(|| progress.is_open().then(TurnFeed::new));
+        let has_listener = progress.is_open();
+        let feed = feed.or_else(|| has_listener.then(TurnFeed::new));
         let progress = match &feed {
             Some(feed) => feed.with_sink(progress),
             None => progress,
@@ -97,6 +103,7 @@ impl LiveTurn {
             id,
             request,
             progress,
+            has_listener,
             feed,
             reports,
             tier_decision: OnceLock::new(),
@@ -112,6 +119,7 @@ impl LiveTurn {
             permit: PermitSlot::default(),
             error: Mutex::default(),
             interruption: Mutex::default(),
+            results: OnceLock::new(),
             announced: SetOnce::new(),
             state: watch::Sender::new(TurnState::Working),
         })
@@ -199,6 +207,24 @@ impl LiveTurn {
     /// Returns the number of callers that wait for the turn.
     pub(crate) fn callers(&self) -> &AtomicUsize {
         &self.callers
+    }
+
+    /// Sets the turns whose results joined this one.
+    pub(crate) fn set_results(&self, results: Vec<TurnId>) {
+        if !results.is_empty() {
+            // A turn ends once here, or again with the same turns.
+            let _ = self.results.set(results);
+        }
+    }
+
+    /// Returns the turns whose results joined this one.
+    pub(crate) fn results(&self) -> &[TurnId] {
+        self.results.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Returns `true` if a caller waits for the turn or reads its reports, or its reply goes to a topic.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.has_listener || self.request.reply_to.is_some() || self.callers.load(Ordering::Relaxed) > 0
     }
 
     /// Returns the token that fires when the turn is cancelled.
@@ -329,6 +355,16 @@ impl LiveTurn {
     pub(crate) async fn ended(&self) -> TurnState {
         self.wait(|state| matches!(state, TurnState::Ended(_) | TurnState::Halted))
             .await
+    }
+
+    /// Returns `true` while the turn waits for the decision about a call.
+    pub(crate) fn waits_for(&self, approval: &ApprovalRequest) -> bool {
+        match &*self.state.borrow() {
+            TurnState::Parked(outcome) => {
+                matches!(&outcome.status, TurnStatus::Parked(requests) if requests.contains(approval))
+            }
+            _ => false,
+        }
     }
 
     /// Returns the current state.

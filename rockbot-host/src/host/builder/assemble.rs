@@ -402,6 +402,7 @@ impl AgentHostBuilder {
         let routes = self.messages.host_routes(&turns, &parts, &self.ids, deps.effects);
         let announcer = self.announcer(&identity, deps.own_tools, registry, owner, &parts);
         let abort = engine.abort.clone();
+        let unasked = self.messages.unasked(&identity, &engine.media);
         let bus = self
             .messages
             .connect(identity, deps.patterns, routes, announcer, abort, self.traces)?;
@@ -414,7 +415,7 @@ impl AgentHostBuilder {
             journal,
             prompt,
             declared_costs: deps.costs,
-            lifecycle: Lifecycle::new(turns, parts, self.subsystems, bus),
+            lifecycle: Lifecycle::new(turns, parts, self.subsystems, bus, unasked),
         })
     }
 }

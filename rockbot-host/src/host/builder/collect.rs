@@ -16,8 +16,8 @@ use super::messages::MessageOptions;
 use crate::effects::EffectLedger;
 use crate::engine::{ReplySender, TurnService};
 use crate::handlers::{
-    self, BusReplySender, Cancellations, HandlerDeps, Outcomes, RunningCalls, TOOL_TOPIC, ToolInvokeHandler,
-    cancel_subscription, outcome_subscription, tool_subscription,
+    self, BusAnnouncer, BusReplySender, Cancellations, HandlerDeps, Outcomes, RunningCalls, TOOL_TOPIC,
+    ToolInvokeHandler, cancel_subscription, outcome_subscription, tool_subscription,
 };
 use crate::host::lifecycle::{BusSide, PendingSubscription};
 use crate::layer::Layers;
@@ -236,6 +236,16 @@ impl MessageSettings {
             media: media.clone(),
             max_media_bytes: self.options.users.max_reply_media_bytes,
         }))
+    }
+
+    /// Returns the publisher of what the agent says unasked, if the host serves users over a bus.
+    pub(super) fn unasked(&self, identity: &AgentIdentity, media: &Arc<MediaLibrary>) -> Option<BusAnnouncer> {
+        Some(BusAnnouncer {
+            publisher: self.bus.clone().filter(|_| self.serves_users)?,
+            identity: identity.clone(),
+            media: media.clone(),
+            max_media_bytes: self.options.users.max_reply_media_bytes,
+        })
     }
 
     /// Creates the pipeline between the bus and the handlers; `more` are those of the host itself. `abort` cancels the

@@ -197,6 +197,8 @@ impl Turn {
         let is_own = |part: &ContentPart| part.provenance().is_unknown() || part.provenance().trust > Trust::Untrusted;
         let content = &self.request.content;
         let is_users = self.request.trust > Trust::Untrusted && content.parts().iter().all(is_own);
+        // A result is a message of the host, with words of a model.
+        let is_users = is_users && self.request.result_of.is_none();
         content
             .as_text()
             .filter(|_| is_users && !self.has_other_input)

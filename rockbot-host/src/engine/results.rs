@@ -1,0 +1,289 @@
+//! Delivery of results: the end of a turn in the background becomes one message of the session that waits for it, and the
+//! answer to that message is announced.
+//!
+//! The message has an id that follows from the turn, and it is accepted before the turn is finished in the journal. So a
+//! crash in between delivers again, and the second message is the first one.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, join_all};
+use rockbot_core::content::{Content, ContentPart, Provenance};
+use rockbot_core::context::Origin;
+use rockbot_core::support::{loggable, one_line};
+use rockbot_core::trust::Label;
+use rockbot_core::turn::{
+    Announcement, ApprovalRequest, JournalError, ProgressSink, Recipient, RunState, TurnOutcome, TurnParent,
+    TurnRequest, TurnStatus,
+};
+use rockbot_core::{Digest, MessageId, Principal, SessionId, TurnId};
+use tokio::time::timeout;
+
+use super::{TurnCall, TurnEngine, TurnError};
+use crate::announcements::Taken;
+use crate::live::LiveTurn;
+
+/// Name of the program that sends results, which is part of the identity of their messages.
+const SOURCE: &str = "rockbot.result";
+
+/// Time that a result waits for those of its siblings, so that one answer tells all of them.
+const SIBLINGS_TIME: Duration = Duration::from_secs(2);
+
+/// Maximum number of siblings that are waited for, and that are named.
+const MAX_SIBLINGS: usize = 16;
+
+/// Maximum length of the arguments in the words of a request for an approval, in bytes. The request itself has all.
+const MAX_ARGUMENTS: usize = 1000;
+
+impl TurnEngine {
+    /// Tells who waits for the end of a turn: its recipient by a message, its principal by an announcement. Returns `false`
+    /// if that failed and is to be tried again. The answer tells the results of the turns `results`, too.
+    pub(super) async fn tell(
+        self: &Arc<Self>,
+        request: &TurnRequest,
+        outcome: &TurnOutcome,
+        results: &[TurnId],
+    ) -> bool {
+        // Boxed: few turns have either, and every turn's future would have room for both.
+        match &request.recipient {
+            Some(recipient) => self.deliver(request, recipient, outcome).await,
+            None if request.is_announced => Box::pin(self.announce_end(request, outcome, results)).await,
+            None => true,
+        }
+    }
+
+    /// Accepts the result of a turn as a message of its recipient's session.
+    // A named future, since the message begins a turn, whose future contains this one.
+    fn deliver<'a>(
+        self: &'a Arc<Self>,
+        request: &'a TurnRequest,
+        recipient: &'a Recipient,
+        outcome: &'a TurnOutcome,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let message = self.result_message(request, recipient, outcome);
+            let accepted = match self.knows(&message.turn_id()).await {
+                Ok(true) => return true,
+                Ok(false) => {
+                    let call = TurnCall::new(message, ProgressSink::none());
+                    self.submit(call, None, Duration::ZERO).await.map(drop)
+                }
+                Err(error) => Err(error.into()),
+            };
+            accepted.map_or_else(|error| is_settled(&outcome.turn, &error), |()| true)
+        })
+    }
+
+    fn result_message(&self, request: &TurnRequest, recipient: &Recipient, outcome: &TurnOutcome) -> TurnRequest {
+        let siblings = self.siblings(&request.principal, &recipient.session, &outcome.turn);
+        let message = MessageId::from(outcome.turn.as_str());
+        let mut result = TurnRequest::new(
+            recipient.session.clone(),
+            message,
+            content_of(recipient, outcome, &siblings),
+        )
+        .with_principal(request.principal.clone())
+        .with_source(SOURCE)
+        .with_origin(Origin::Subagent)
+        .with_priority(request.priority)
+        .with_trust(request.trust)
+        .with_label(Some(outcome.label.clone()).filter(Label::is_untrusted))
+        .with_busy(recipient.busy)
+        .with_announced(true);
+        // Not deeper than the turn that ended: what its answer begins is, so no chain of results is endless.
+        let depth = request.parent.as_ref().map_or(1, |parent| parent.depth);
+        result.parent = Some(TurnParent::new(outcome.turn.clone(), depth));
+        result.result_of = Some(outcome.turn.clone());
+        result.trace.clone_from(&request.trace);
+        result
+    }
+
+    /// Returns the turns here, but for `except`, whose results go to a session.
+    fn siblings(&self, principal: &Principal, session: &SessionId, except: &TurnId) -> Vec<Arc<LiveTurn>> {
+        let mut live = self.live.all();
+        live.retain(|live| {
+            let request = live.request();
+            let recipient = request.recipient.as_ref().map(|recipient| &recipient.session);
+            recipient == Some(session) && request.principal == *principal && live.id() != except
+        });
+        live.sort_by(|a, b| a.id().cmp(b.id()));
+        live
+    }
+
+    /// Lets the message of a result wait a little for those of its siblings, which join its turn.
+    pub(super) async fn await_siblings(&self, live: &LiveTurn) {
+        let request = live.request();
+        let Some(result_of) = &request.result_of else { return };
+        let siblings = self.siblings(&request.principal, &request.session, result_of);
+        let ended = join_all(siblings.iter().take(MAX_SIBLINGS).map(|sibling| sibling.ended()));
+        let waited = live.cancellation().run_until_cancelled(timeout(SIBLINGS_TIME, ended));
+        self.closing.run_until_cancelled(waited).await;
+    }
+
+    /// Announces the answer to a message that no caller waits for.
+    async fn announce_end(&self, request: &TurnRequest, outcome: &TurnOutcome, results: &[TurnId]) -> bool {
+        // The answer of the turn that the message joined reaches its own callers.
+        if matches!(outcome.status, TurnStatus::Joined(_)) {
+            return true;
+        }
+        let results = request.result_of.iter().chain(results).cloned().collect();
+        let announcement = Announcement::new(
+            request.principal.clone(),
+            request.session.clone(),
+            said(request, outcome),
+        )
+        .with_turn(outcome.turn.clone())
+        .with_results(results)
+        .with_label(outcome.label.clone());
+        let appended = self.announcements.append(outcome.turn.as_str(), announcement).await;
+        appended.map_or_else(|error| is_settled(&outcome.turn, &error.into()), |()| true)
+    }
+}
+
+impl TurnEngine {
+    /// Asks the principal of a turn for approvals that no caller can ask for.
+    pub(super) async fn announce_approvals(&self, request: &TurnRequest, approvals: &[ApprovalRequest]) {
+        for approval in approvals {
+            let announcement = Announcement::new(
+                request.principal.clone(),
+                asked_in(request),
+                question(request, approval),
+            )
+            .with_turn(approval.turn.clone())
+            .with_approval(approval.clone());
+            let id = format!("{}-{}", approval.turn, Digest::of([approval.call.as_str()]).short());
+            if let Err(error) = self.announcements.append(&id, announcement).await {
+                // The turn waits all the same, and is asked about again after a restart.
+                tracing::error!(turn = %approval.turn, error = %loggable(&error.to_string()), "journal does not take a request for an approval");
+            }
+        }
+    }
+
+    /// Takes the next announcement to a principal, or with `None` to one without a reader. Requests for approvals that
+    /// were decided meanwhile are left out.
+    pub(crate) async fn take_announcement(&self, principal: Option<&Principal>) -> Option<Taken> {
+        loop {
+            let taken = self.announcements.take(principal).await?;
+            match &taken.announcement.approval {
+                Some(approval) if self.is_decided(approval).await => taken.delivered().await,
+                _ => return Some(taken),
+            }
+        }
+    }
+
+    async fn is_decided(&self, approval: &ApprovalRequest) -> bool {
+        if let Some(live) = self.find(&approval.turn) {
+            return !live.waits_for(approval);
+        }
+        let stored = self.journal.read(&approval.turn).await;
+        // A turn that is not live yet may wait: this process resumes it later.
+        stored.is_ok_and(|stored| stored.is_none_or(|run| matches!(run.state, RunState::Finished(_))))
+    }
+}
+
+/// Returns the session in which the principal of a turn is asked: that of the recipient of its result, or its own.
+fn asked_in(request: &TurnRequest) -> SessionId {
+    let recipient = request.recipient.as_ref().map(|recipient| &recipient.session);
+    recipient.unwrap_or(&request.session).clone()
+}
+
+/// Returns the words of a request for an approval.
+fn question(request: &TurnRequest, approval: &ApprovalRequest) -> String {
+    let (tool, arguments) = (&approval.tool, &approval.arguments);
+    let arguments = match arguments.len() > MAX_ARGUMENTS {
+        true => format!("{}…", &arguments[..arguments.floor_char_boundary(MAX_ARGUMENTS)]),
+        false => arguments.clone(),
+    };
+    match &request.recipient {
+        Some(recipient) => {
+            let name = one_line(&recipient.name);
+            format!("The background work \"{name}\" asks: may I call {tool} with {arguments}?")
+        }
+        None => format!("May I call {tool} with {arguments}?"),
+    }
+}
+
+/// Returns the words of an announcement. A result that the agent could not tell is told as it is.
+fn said(request: &TurnRequest, outcome: &TurnOutcome) -> Content {
+    if outcome.is_answer() || request.result_of.is_none() {
+        return outcome.content();
+    }
+    let words = outcome.content();
+    let result = request.content.parts();
+    // Without the request to the model at the end.
+    let result = result.split_last().map_or(result, |(_, result)| result);
+    let between = ContentPart::text("\n\n").with_provenance(Provenance::HOST);
+    Content::from_iter(words.parts().iter().chain([&between]).chain(result).cloned())
+}
+
+/// Returns `true` for an error after which a result or an announcement is not tried again.
+fn is_settled(turn: &TurnId, error: &TurnError) -> bool {
+    let told = error.to_string();
+    // A full disk is repaired by a person, and the result must not be lost until then.
+    let is_passing = !matches!(
+        error,
+        TurnError::Content(_) | TurnError::IdTooLong { .. } | TurnError::Journal(JournalError::Conflict { .. })
+    );
+    match is_passing {
+        true => tracing::warn!(%turn, error = %loggable(&told), "end of a turn not told yet; it is tried again later"),
+        false => {
+            tracing::error!(%turn, error = %loggable(&told), "end of a turn cannot be told; it is kept as its outcome");
+        }
+    }
+    !is_passing
+}
+
+/// Returns the message by which a session learns of a result.
+fn content_of(recipient: &Recipient, outcome: &TurnOutcome, siblings: &[Arc<LiveTurn>]) -> Content {
+    let name = one_line(&recipient.name);
+    let ended = match &outcome.status {
+        TurnStatus::Answered => format!("The background work \"{name}\" is done. Its result:\n"),
+        TurnStatus::Partial(limit) => {
+            format!("The background work \"{name}\" was stopped early, since the {limit} was used up. What it has:\n")
+        }
+        TurnStatus::Cancelled | TurnStatus::Superseded => format!("The background work \"{name}\" was cancelled:\n"),
+        _ => format!("The background work \"{name}\" failed:\n"),
+    };
+    let origin = Provenance::labelled("agent", &outcome.label);
+    let result = outcome.content();
+    let result = result
+        .parts()
+        .iter()
+        .map(|part| part.clone().with_provenance(origin.clone()));
+    let host = |text: String| ContentPart::text(text).with_provenance(Provenance::HOST);
+    let parts = std::iter::once(host(ended)).chain(result);
+    Content::from_iter(parts.chain([host(closing(outcome, siblings))]))
+}
+
+/// Returns the last part of a result's message: failed calls, work that goes on, and the request to the model.
+fn closing(outcome: &TurnOutcome, siblings: &[Arc<LiveTurn>]) -> String {
+    let mut text = String::from("\n\n");
+    let failed = outcome.calls.iter().filter(|call| call.is_error);
+    let failed: BTreeSet<_> = failed.map(|call| call.tool.as_str()).collect();
+    if !failed.is_empty() {
+        let _ = write!(
+            text,
+            "Calls of these tools failed on the way: {}. ",
+            named(failed.into_iter())
+        );
+    }
+    let running = siblings.iter().filter_map(|live| live.request().recipient.as_ref());
+    let running: Vec<_> = running.map(|recipient| one_line(&recipient.name)).collect();
+    if !running.is_empty() {
+        let _ = write!(text, "Still running: {}. ", named(running.iter().map(|name| &**name)));
+    }
+    text.push_str("Tell the user the result in a short message of your own.");
+    text
+}
+
+/// Returns the first names, and how many more there are.
+fn named<'a>(mut names: impl Iterator<Item = &'a str>) -> String {
+    let mut text = names.by_ref().take(MAX_SIBLINGS).collect::<Vec<_>>().join(", ");
+    let more = names.count();
+    if more > 0 {
+        let _ = write!(text, " and {more} more");
+    }
+    text
+}

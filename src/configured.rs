@@ -35,6 +35,7 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | `web_search` and `web_browse`, in a group that the model activates; the text of PDF documents with the feature `pdf` | with the feature `web`, and `WebTools.Enabled` or any other setting there |
 /// | tools of HTTP interfaces: `RestTools.Endpoints`, `RestTools.OpenApi` | with the feature `rest`, and any setting there |
 /// | text files in the folder `FileTools.BasePath` (`files`) | with the feature `files`, and `FileTools.Enabled` or any other setting there |
+/// | subagents, which work in the background, in a group that the model activates | with the feature `subagents`, and `Subagents.Enabled` or any other setting there |
 /// | [`SafeLinks`]: only links that the user named | unless `AgentHost.SafeLinks` is `false` |
 ///
 /// The builder takes more: tools, a bus, layers, subsystems. What it is given later takes precedence.
@@ -159,6 +160,7 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     // The switches are known without the features, too.
     let wanted = |name: &str| is_enabled(config, name);
     let (web, rest, files) = (wanted("WebTools")?, wanted("RestTools")?, wanted("FileTools")?);
+    let subagents = wanted("Subagents")?;
     #[cfg(feature = "web")]
     let builder = if web {
         builder.add(rockbot_tools::web::WebTools::new())
@@ -177,6 +179,12 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     } else {
         builder
     };
+    #[cfg(feature = "subagents")]
+    let builder = if subagents {
+        builder.add(rockbot_tools::subagents::Subagents::new())
+    } else {
+        builder
+    };
     let serves = wanted("McpServer")?;
     #[cfg(feature = "mcp-server")]
     let builder = if serves {
@@ -189,6 +197,7 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
         ("WebTools", web, cfg!(feature = "web")),
         ("RestTools", rest, cfg!(feature = "rest")),
         ("FileTools", files, cfg!(feature = "files")),
+        ("Subagents", subagents, cfg!(feature = "subagents")),
     ] {
         if is_wanted && !is_built {
             return Err(format!("`{name}` is set, and it is not built in: turn the feature of its name on").into());

@@ -27,8 +27,11 @@ pub mod tool;
 #[cfg(feature = "tool-services")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tool-services")))]
 pub mod tool_services;
-#[cfg(any(feature = "web", feature = "rest", feature = "files"))]
-#[cfg_attr(docsrs, doc(cfg(any(feature = "web", feature = "rest", feature = "files"))))]
+#[cfg(any(feature = "web", feature = "rest", feature = "files", feature = "subagents"))]
+#[cfg_attr(
+    docsrs,
+    doc(cfg(any(feature = "web", feature = "rest", feature = "files", feature = "subagents")))
+)]
 pub mod tools;
 pub mod turn;
 

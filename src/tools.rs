@@ -1,4 +1,4 @@
-//! Tools for the world: the web, HTTP interfaces, files.
+//! Tools for the world: the web, HTTP interfaces, files, work in the background.
 //!
 //! Each family is a subsystem behind a feature of its own, and a host from a configuration
 //! (`FromConfig`) has those that its settings name. Every request of theirs obeys one policy,
@@ -10,6 +10,7 @@
 //! | `pdf` | `web::WebTools` | the text of PDF documents in `web_browse` |
 //! | `rest` | `rest::RestTools` | those that the settings or OpenAPI documents describe |
 //! | `files` | `files::FileTools` | `file_read`, `file_list`, `file_search`, `file_write`, `file_edit`, `file_delete` |
+//! | `subagents` | `subagents::Subagents` | `spawn_subagent`, `list_subagents`, `cancel_subagent` |
 
 #[cfg(any(feature = "web", feature = "rest"))]
 #[doc(inline)]
@@ -22,6 +23,10 @@ pub use rockbot_tools::files;
 #[cfg_attr(docsrs, doc(cfg(feature = "rest")))]
 #[doc(inline)]
 pub use rockbot_tools::rest;
+#[cfg(feature = "subagents")]
+#[cfg_attr(docsrs, doc(cfg(feature = "subagents")))]
+#[doc(inline)]
+pub use rockbot_tools::subagents;
 #[cfg(feature = "web")]
 #[cfg_attr(docsrs, doc(cfg(feature = "web")))]
 #[doc(inline)]

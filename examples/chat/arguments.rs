@@ -37,6 +37,7 @@ Options:
     --web            search the web and read pages; needs the feature web, and pdf for PDF documents
     --openapi DOC    use the operations of this OpenAPI document, a file or a URL, as tools; needs the feature rest
     --files FOLDER   let the agent read and write text files in this folder; needs the feature files
+    --subagents      let the agent give work to subagents, which work in the background; needs the feature subagents
     --image FILE     show this image, or another file, with the first question; can be given several times. Those of
                      answers are saved in the folder images of the data folder
     --import FILE    begin a new session with the conversation in this file
@@ -151,6 +152,7 @@ impl Arguments {
                 "--web" => arguments.world.web = true,
                 "--openapi" => arguments.world.openapi = Some(value()?),
                 "--files" => arguments.world.files = Some(value()?.into()),
+                "--subagents" => arguments.world.subagents = true,
                 "--image" => arguments.images.push(value()?.into()),
                 "--import" => arguments.import = Some(value()?.into()),
                 "--export" => arguments.export = Some(value()?.into()),

@@ -9,6 +9,8 @@ use rockbot::prelude::*;
 use rockbot::tools::files::FileTools;
 #[cfg(feature = "rest")]
 use rockbot::tools::rest::{OpenApi, RestTools};
+#[cfg(feature = "subagents")]
+use rockbot::tools::subagents::Subagents;
 #[cfg(feature = "web")]
 use rockbot::tools::web::WebTools;
 
@@ -20,6 +22,7 @@ pub(crate) struct World {
     pub(crate) openapi: Option<String>,
     /// The folder of the agent's files.
     pub(crate) files: Option<PathBuf>,
+    pub(crate) subagents: bool,
 }
 
 impl World {
@@ -35,9 +38,13 @@ impl World {
             Some(document) => with_openapi(builder, document)?,
             None => builder,
         };
-        match self.files.filter(|_| !files) {
-            Some(folder) => with_files(builder, folder),
-            None => Ok(builder),
+        let builder = match self.files.filter(|_| !files) {
+            Some(folder) => with_files(builder, folder)?,
+            None => builder,
+        };
+        match self.subagents && !is_set("Subagents")? {
+            true => with_subagents(builder),
+            false => Ok(builder),
         }
     }
 }
@@ -66,6 +73,16 @@ fn with_openapi(builder: AgentHostBuilder, document: String) -> Result<AgentHost
 #[cfg(not(feature = "rest"))]
 fn with_openapi(_: AgentHostBuilder, _: String) -> Result<AgentHostBuilder, BoxError> {
     Err("tools from OpenAPI documents need a build with `--features rest`".into())
+}
+
+#[cfg(feature = "subagents")]
+fn with_subagents(builder: AgentHostBuilder) -> Result<AgentHostBuilder, BoxError> {
+    Ok(builder.add(Subagents::new()))
+}
+
+#[cfg(not(feature = "subagents"))]
+fn with_subagents(_: AgentHostBuilder) -> Result<AgentHostBuilder, BoxError> {
+    Err("subagents need a build with `--features subagents`".into())
 }
 
 #[cfg(feature = "files")]

@@ -6,6 +6,7 @@
 //! | `pdf` | the text of PDF documents in `web_browse`; needs `web` |
 //! | `rest` | [`RestTools`](rest::RestTools): tools from HTTP interfaces, described in the settings or by OpenAPI documents |
 //! | `files` | [`FileTools`](files::FileTools): a folder of files for an agent |
+//! | `subagents` | [`Subagents`](subagents::Subagents): work in the background |
 //! | `service` | tools that other processes run, by descriptors |
 //! | `tls` | servers behind https |
 //!
@@ -38,6 +39,9 @@ pub mod rest;
 #[cfg(feature = "service")]
 #[cfg_attr(docsrs, doc(cfg(feature = "service")))]
 pub mod service;
+#[cfg(feature = "subagents")]
+#[cfg_attr(docsrs, doc(cfg(feature = "subagents")))]
+pub mod subagents;
 #[cfg(test)]
 #[cfg(feature = "egress")]
 mod test_server;

@@ -107,6 +107,8 @@ mod starter_skills;
 mod storm;
 mod strict_tools;
 mod structured_output;
+#[cfg(feature = "subagents")]
+mod subagents;
 mod support;
 mod syncs;
 mod task_list;

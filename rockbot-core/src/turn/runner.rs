@@ -1,10 +1,11 @@
 //! The contract by which the parts of a host run turns.
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Announcement, TurnError, TurnEvents, TurnOutcome, TurnParent, TurnRequest};
+use super::{Announcement, TurnError, TurnEvents, TurnOutcome, TurnRequest};
 use crate::context::Origin;
 use crate::{Principal, SessionId, TurnId};
 
@@ -148,32 +149,23 @@ impl TurnQuery {
 }
 
 /// A turn that works or waits, as a [`TurnRunner`] lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LiveTurnInfo {
     /// Id of the turn.
     pub turn: TurnId,
-    /// Principal on whose behalf the turn runs.
-    pub principal: Principal,
-    /// Session of the turn.
-    pub session: SessionId,
-    /// Entry point of the turn's message.
-    pub origin: Origin,
-    /// Turn that asked for the turn, if one did.
-    pub parent: Option<TurnParent>,
+    /// Message of the turn, with its setting.
+    pub request: Arc<TurnRequest>,
     /// `true` if the turn waits for a person.
     pub is_parked: bool,
 }
 
 impl LiveTurnInfo {
     /// Creates the entry of a turn that works or waits for its session.
-    pub fn new(turn: TurnId, request: &TurnRequest) -> Self {
+    pub fn new(turn: TurnId, request: Arc<TurnRequest>) -> Self {
         Self {
             turn,
-            principal: request.principal.clone(),
-            session: request.session.clone(),
-            origin: request.origin,
-            parent: request.parent.clone(),
+            request,
             is_parked: false,
         }
     }

@@ -53,7 +53,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rockbot_core::chat::Ledger;
-use rockbot_core::store::{ConversationLog, ConversationMemory};
+use rockbot_core::store::{ConversationLog, ConversationMemory, WorkingMemory};
 use rockbot_core::tool::PendingTools;
 use rockbot_core::turn::{JournalError, RunBody, RunState, TurnJournal, TurnObserver, TurnOutcome};
 use rockbot_core::{Clock, Principal, TurnId};
@@ -136,6 +136,7 @@ pub(crate) struct TurnEngine {
     behaviors: Arc<ModelBehaviors>,
     prefix: PrefixWatch,
     pub(crate) media: Arc<MediaLibrary>,
+    working_memory: Option<Arc<dyn WorkingMemory>>,
     log: Option<Arc<dyn ConversationLog>>,
     observers: Vec<Arc<dyn TurnObserver>>,
     replies: Option<Arc<dyn ReplySender>>,
@@ -247,6 +248,7 @@ impl TurnEngine {
         let windows = Arc::new(ContextWindows::of(deps.chat.clone()));
         let output = OutputFilter::new(deps.filter.take());
         let halt = CancellationToken::new();
+        let working_memory = deps.large.memory.clone();
         let driver = deps.driver(&windows, &output, &halt);
         let memory = ConversationOutbox::new(deps.memory, deps.journal.clone(), deps.owner.clone());
         let announcements = Announcements::new(deps.journal.clone(), deps.owner.clone(), deps.clock.clone());
@@ -268,6 +270,7 @@ impl TurnEngine {
             layers: deps.layers,
             memory: Arc::new(memory),
             media: deps.media,
+            working_memory,
             log: deps.log,
             observers: deps.observers,
             prompt: deps.prompt,

@@ -24,6 +24,7 @@ use tokio::time::timeout;
 use super::{TurnCall, TurnEngine, TurnError};
 use crate::announcements::Taken;
 use crate::live::LiveTurn;
+use crate::turn::policy::is_set_up;
 
 /// Name of the program that sends results, which is part of the identity of their messages.
 const SOURCE: &str = "rockbot.result";
@@ -63,7 +64,8 @@ impl TurnEngine {
         outcome: &'a TurnOutcome,
     ) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let message = self.result_message(request, recipient, outcome);
+            let notes = self.notes_of(request).await;
+            let message = self.result_message(request, recipient, outcome, &notes);
             let accepted = match self.knows(&message.turn_id()).await {
                 Ok(true) => return true,
                 Ok(false) => {
@@ -76,13 +78,34 @@ impl TurnEngine {
         })
     }
 
-    fn result_message(&self, request: &TurnRequest, recipient: &Recipient, outcome: &TurnOutcome) -> TurnRequest {
+    /// Returns the keys of what a turn left in its own namespace of working memory.
+    async fn notes_of(&self, request: &TurnRequest) -> Vec<String> {
+        let Some((memory, namespace)) = self.working_memory.as_ref().zip(request.namespace.as_ref()) else {
+            return Vec::new();
+        };
+        // The result is told without the keys of a memory that fails.
+        let notes = memory
+            .list(&request.principal, Some(namespace))
+            .await
+            .unwrap_or_default();
+        let mut keys: Vec<_> = notes.iter().map(|note| format!("`{}`", note.key)).collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    fn result_message(
+        &self,
+        request: &TurnRequest,
+        recipient: &Recipient,
+        outcome: &TurnOutcome,
+        notes: &[String],
+    ) -> TurnRequest {
         let siblings = self.siblings(&request.principal, &recipient.session, &outcome.turn);
         let message = MessageId::from(outcome.turn.as_str());
         let mut result = TurnRequest::new(
             recipient.session.clone(),
             message,
-            content_of(recipient, outcome, &siblings),
+            content_of(recipient, outcome, notes, &siblings),
         )
         .with_principal(request.principal.clone())
         .with_source(SOURCE)
@@ -236,9 +259,12 @@ fn is_settled(turn: &TurnId, error: &TurnError) -> bool {
 }
 
 /// Returns the message by which a session learns of a result.
-fn content_of(recipient: &Recipient, outcome: &TurnOutcome, siblings: &[Arc<LiveTurn>]) -> Content {
+fn content_of(recipient: &Recipient, outcome: &TurnOutcome, notes: &[String], siblings: &[Arc<LiveTurn>]) -> Content {
     let name = one_line(&recipient.name);
     let ended = match &outcome.status {
+        TurnStatus::Answered if is_unfinished(&outcome.text) => {
+            format!("The background work \"{name}\" ended in the middle of its work. Its last words:\n")
+        }
         TurnStatus::Answered => format!("The background work \"{name}\" is done. Its result:\n"),
         TurnStatus::Partial(limit) => {
             format!("The background work \"{name}\" was stopped early, since the {limit} was used up. What it has:\n")
@@ -254,11 +280,22 @@ fn content_of(recipient: &Recipient, outcome: &TurnOutcome, siblings: &[Arc<Live
         .map(|part| part.clone().with_provenance(origin.clone()));
     let host = |text: String| ContentPart::text(text).with_provenance(Provenance::HOST);
     let parts = std::iter::once(host(ended)).chain(result);
-    Content::from_iter(parts.chain([host(closing(outcome, siblings))]))
+    Content::from_iter(parts.chain([host(closing(outcome, notes, siblings))]))
 }
 
-/// Returns the last part of a result's message: failed calls, work that goes on, and the request to the model.
-fn closing(outcome: &TurnOutcome, siblings: &[Arc<LiveTurn>]) -> String {
+/// Reports whether an answer ends with the announcement of a further step, as models do that run out of steps.
+fn is_unfinished(text: &str) -> bool {
+    const BEGINNINGS: [&str; 5] = ["now let me", "let me now", "next, i", "i will now", "i'll now"];
+    let text = text.trim().to_lowercase();
+    let sentences = text.split_inclusive(['.', '!', '?', '\n', '…']);
+    let says = |sentence: &&str| sentence.chars().any(char::is_alphanumeric);
+    let last = sentences.rev().find(says);
+    let begins = |sentence: &str| BEGINNINGS.iter().any(|words| sentence.trim_start().starts_with(words));
+    is_set_up(&text) || last.is_some_and(begins)
+}
+
+/// Returns the last part of a result's message: failed calls, notes, work that goes on, and the request to the model.
+fn closing(outcome: &TurnOutcome, notes: &[String], siblings: &[Arc<LiveTurn>]) -> String {
     let mut text = String::from("\n\n");
     let failed = outcome.calls.iter().filter(|call| call.is_error);
     let failed: BTreeSet<_> = failed.map(|call| call.tool.as_str()).collect();
@@ -267,6 +304,13 @@ fn closing(outcome: &TurnOutcome, siblings: &[Arc<LiveTurn>]) -> String {
             text,
             "Calls of these tools failed on the way: {}. ",
             named(failed.into_iter())
+        );
+    }
+    if !notes.is_empty() {
+        let _ = write!(
+            text,
+            "Its notes are in working memory: {}. ",
+            named(notes.iter().map(|note| &**note))
         );
     }
     let running = siblings.iter().filter_map(|live| live.request().recipient.as_ref());

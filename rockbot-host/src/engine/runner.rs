@@ -99,7 +99,7 @@ impl TurnEngine {
         live.retain(|live| query.matches(live.request()));
         let info = |live: &Arc<crate::live::LiveTurn>| {
             let is_parked = matches!(live.state(), TurnState::Parked(_));
-            LiveTurnInfo::new(live.id().clone(), live.request()).with_parked(is_parked)
+            LiveTurnInfo::new(live.id().clone(), live.request().clone()).with_parked(is_parked)
         };
         live.iter().map(info).collect()
     }

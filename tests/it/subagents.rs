@@ -31,15 +31,9 @@ struct Models(Vec<(&'static str, ScriptedModel)>);
 #[async_trait]
 impl ChatClient for Models {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let users = call
-            .request
-            .messages
-            .iter()
-            .filter(|message| message.role == Role::User);
-        let last = users
-            .last()
-            .map(|message| message.text().into_owned())
-            .unwrap_or_default();
+        let mut newest = call.request.messages.iter().rev();
+        let last = newest.find(|message| message.role == Role::User);
+        let last = last.map(|message| message.text().into_owned()).unwrap_or_default();
         let (_, model) = self.0.iter().find(|(words, _)| last.contains(words)).expect(&last);
         model.chat(call).await
     }

@@ -14,7 +14,7 @@ const MAX_REPORT: usize = 4 << 10;
 /// Tells the user how far you are, in one or two sentences.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct ReportProgress {
-    /// What has happened.
+    /// News for the user.
     message: String,
 }
 

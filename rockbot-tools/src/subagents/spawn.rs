@@ -42,7 +42,7 @@ const DIRECTIVE: &str = "You are a subagent: you work on one task in the backgro
 pub(super) struct SpawnSubagent {
     /// The task, complete: the subagent does not see this conversation.
     description: String,
-    /// What the subagent must know besides, such as facts from this conversation.
+    /// Further facts that the task needs, such as those of this conversation.
     #[serde(default)]
     context: Option<String>,
     /// Time limit in minutes, 10 by default.

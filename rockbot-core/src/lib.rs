@@ -48,6 +48,7 @@ mod id;
 mod identity;
 pub mod layer;
 pub mod messaging;
+mod rate_limit_exceeded;
 pub mod recall;
 pub mod rfc3339;
 pub mod search;

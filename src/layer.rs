@@ -7,7 +7,7 @@
 //! ([`Retry`](crate::chat::Retry), [`Fallback`](crate::chat::Fallback) …) are tower layers as well.
 //!
 //! Stock tower layers fit that are `Clone`, such as `TimeoutLayer` and `ConcurrencyLimitLayer`. Tower's rate limit is
-//! not; [`RateLimitLayer`] is one that fits all four services.
+//! not; [`RateLimitLayer`] is one that fits all four services. Of turns it counts those that begin with a message.
 //!
 //! An async function is a layer, too: [`message_fn`], [`turn_fn`], [`chat_fn`] and [`tool_fn`] give it the request and
 //! [`Next`], the rest of the stack. It may change the request and the response, answer by itself, or call a clone of
@@ -36,4 +36,5 @@ pub use rockbot_core::chat::ChatCall;
 pub use rockbot_core::layer::{RateLimit, RateLimitExceeded, RateLimitLayer, tower};
 pub use rockbot_core::messaging::Delivery;
 pub use rockbot_core::tool::ToolInvocation;
-pub use rockbot_host::{FnLayer, FnService, Next, Stack, TurnCall, chat_fn, message_fn, tool_fn, turn_fn};
+pub use rockbot_core::turn::TurnCall;
+pub use rockbot_host::{FnLayer, FnService, Next, Stack, chat_fn, message_fn, tool_fn, turn_fn};

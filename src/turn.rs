@@ -22,6 +22,5 @@ pub use rockbot_core::turn::*;
 #[doc(inline)]
 pub use rockbot_host::turn::*;
 pub use rockbot_host::{
-    BacklogLimits, Briefing, Busy, ContextBudget, HistoryOptions, Resumed, TurnCall, TurnError, TurnPolicies,
-    TurnService,
+    BacklogLimits, Briefing, Busy, ContextBudget, HistoryOptions, Resumed, TurnError, TurnPolicies, TurnService,
 };

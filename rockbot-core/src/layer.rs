@@ -1,6 +1,6 @@
 //! Layers for services of any kind: turns, model calls, tool calls and messages.
 
-use std::fmt;
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +14,8 @@ use tower::{Layer, Service, ServiceExt};
 pub use tower;
 
 use crate::BoxError;
+pub use crate::rate_limit_exceeded::RateLimitExceeded;
+use crate::turn::TurnCall;
 
 /// A tower layer that limits the rate of calls with a token bucket.
 ///
@@ -23,6 +25,14 @@ use crate::BoxError;
 ///
 /// All clones of a layer share one bucket, and so do the services that it is given to. Tower's layer of the same name is
 /// not `Clone`, so it does not fit a service that is called from several tasks.
+///
+/// # Turns
+///
+/// Around turns, the layer counts those that begin with a message of a user or of a bus. A turn that another turn or a
+/// schedule began takes no token, and neither does a turn that continues after a decision or a restart: its user has
+/// waited for a token before, and would wait again in the middle of the work.
+/// [`counting_all_turns`](Self::counting_all_turns) counts these turns, too. Of model calls, tool calls and messages,
+/// every one takes a token.
 ///
 /// # Cancellation safety
 ///
@@ -51,6 +61,7 @@ pub struct RateLimitLayer {
     /// Time in which the bucket is refilled but for one token.
     tolerance: Duration,
     max_wait: Duration,
+    counts_all_turns: bool,
     bucket: Arc<Bucket>,
 }
 
@@ -71,6 +82,7 @@ impl RateLimitLayer {
             interval: per.min(MAX_PERIOD) / calls,
             tolerance: Duration::ZERO,
             max_wait: MAX_WAIT,
+            counts_all_turns: false,
             bucket: Arc::new(Bucket::new()),
         };
         limit.with_burst(calls)
@@ -88,6 +100,49 @@ impl RateLimitLayer {
     pub fn with_max_wait(mut self, wait: Duration) -> Self {
         self.max_wait = wait;
         self
+    }
+
+    /// Counts every turn: also those that other turns and schedules begin, and those that continue. By default, only
+    /// turns that begin with a message take a token.
+    ///
+    /// A limit of one turn a minute then makes an agent wait a minute for each agent that it calls as a tool.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rockbot_core::BoxError;
+    /// use rockbot_core::context::Origin;
+    /// use rockbot_core::layer::RateLimitLayer;
+    /// use rockbot_core::turn::{ProgressSink, TurnCall, TurnRequest};
+    /// use tower::{Layer, ServiceExt, service_fn};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let one = RateLimitLayer::new(1, Duration::from_secs(60)).with_max_wait(Duration::ZERO);
+    /// let turns = service_fn(async |turn: TurnCall| Ok::<_, BoxError>(turn.request.content));
+    /// let scheduled = || {
+    ///     let request = TurnRequest::new("patrol", "09:00", "Look around.").with_origin(Origin::Scheduled);
+    ///     TurnCall::new(request, ProgressSink::none())
+    /// };
+    ///
+    /// let of_messages = one.clone().layer(turns);
+    /// assert!(of_messages.clone().oneshot(scheduled()).await.is_ok());
+    /// assert!(of_messages.oneshot(scheduled()).await.is_ok());
+    ///
+    /// let of_all = one.counting_all_turns().layer(turns);
+    /// assert!(of_all.clone().oneshot(scheduled()).await.is_ok());
+    /// assert!(of_all.oneshot(scheduled()).await.is_err());
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn counting_all_turns(mut self) -> Self {
+        self.counts_all_turns = true;
+        self
+    }
+
+    /// Returns `true` if `request` takes a token. The service is generic over requests, so it knows a turn by its type.
+    fn counts<Request: 'static>(&self, request: &Request) -> bool {
+        let turn = (request as &dyn Any).downcast_ref::<TurnCall>();
+        self.counts_all_turns || turn.is_none_or(|turn| turn.request.is_user_message() && !turn.is_continued)
     }
 
     /// Waits for a token and takes it.
@@ -184,37 +239,6 @@ impl Drop for QueuePlace<'_> {
     }
 }
 
-/// A call that was refused because the rate limit would have made it wait too long.
-///
-/// Around model calls it becomes a [`ChatError`](crate::chat::ChatError) of kind
-/// [`Saturated`](crate::chat::ChatErrorKind::Saturated), and around tool calls a [`ToolError`](crate::tool::ToolError)
-/// with code [`Denied`](crate::tool::ToolErrorCode::Denied); it is the source of both.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RateLimitExceeded {
-    retry_after: Duration,
-}
-
-impl RateLimitExceeded {
-    /// Returns the time after which the call would have begun.
-    pub fn retry_after(&self) -> Duration {
-        self.retry_after
-    }
-
-    /// Returns `true`: the same call may begin after [`retry_after`](Self::retry_after).
-    pub fn retry_helps(&self) -> bool {
-        true
-    }
-}
-
-impl fmt::Display for RateLimitExceeded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.retry_after.as_secs_f64().ceil();
-        write!(f, "the rate limit is exceeded: try again in {seconds} s")
-    }
-}
-
-impl std::error::Error for RateLimitExceeded {}
-
 impl<S> Layer<S> for RateLimitLayer {
     type Service = RateLimit<S>;
 
@@ -249,9 +273,12 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let (limit, inner) = (self.limit.clone(), self.inner.clone());
+        let limit = self.limit.counts(&request).then(|| self.limit.clone());
+        let inner = self.inner.clone();
         Box::pin(async move {
-            limit.acquire().await?;
+            if let Some(limit) = limit {
+                limit.acquire().await?;
+            }
             inner.oneshot(request).await.map_err(Into::into)
         })
     }

@@ -28,6 +28,7 @@
 //! * [`support`]: helpers that the crates share: cancellation, safe log text, digests, suggestions
 //! * `config` (feature `config`): settings from files and the environment
 //! * `files` (feature `files`): building blocks of stores in files
+//! * `process` (feature `process`): child processes, bounded and killed with all that they started
 //! * `testing` (feature `testing`): scripted models, mock tools, a manual clock, conformance suites
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -48,6 +49,10 @@ mod id;
 mod identity;
 pub mod layer;
 pub mod messaging;
+#[cfg(feature = "process")]
+#[cfg_attr(docsrs, doc(cfg(feature = "process")))]
+pub mod process;
+mod rate_limit_exceeded;
 pub mod recall;
 pub mod rfc3339;
 pub mod search;

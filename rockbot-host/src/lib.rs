@@ -95,7 +95,7 @@ pub use agent::{
     OutputStream, Reply, TurnHandle, TurnStream, Typed, WithOutcome,
 };
 pub use driver::ContextBudget;
-pub use engine::{Briefing, HistoryOptions, Resumed, TurnCall, TurnService};
+pub use engine::{Briefing, HistoryOptions, Resumed, TurnService};
 /// The trait of [`TurnStream`] and [`OutputStream`], re-exported.
 #[doc(no_inline)]
 pub use futures_util::Stream;
@@ -106,5 +106,5 @@ pub use host::{
 pub use layer::Stack;
 pub use layer_fn::{FnLayer, FnService, Next, chat_fn, message_fn, tool_fn, turn_fn};
 pub use live::BacklogLimits;
-pub use rockbot_core::turn::{Busy, TurnError};
+pub use rockbot_core::turn::{Busy, TurnCall, TurnError};
 pub use service_search::{ServiceSearch, ServiceSearchSettings};

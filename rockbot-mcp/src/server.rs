@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::Url;
+use rockbot_core::process::Command;
 use rockbot_core::tool::Effect;
 use rockbot_core::{Digest, ExposeSecret, Secret};
 
@@ -67,6 +68,21 @@ pub(crate) struct Program {
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: BTreeMap<String, Secret>,
     pub(crate) folder: Option<PathBuf>,
+}
+
+impl Program {
+    /// Returns the command that starts the program.
+    pub(crate) fn command(&self) -> Command {
+        let variables = self.variables.iter();
+        let command = variables.fold(Command::new(&self.command), |command, (name, value)| {
+            command.env(name, value.clone())
+        });
+        let command = command.args(&self.arguments);
+        match &self.folder {
+            Some(folder) => command.current_dir(folder),
+            None => command,
+        }
+    }
 }
 
 impl McpServer {

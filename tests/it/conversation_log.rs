@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use rockbot_core::chat::Role;
 use rockbot_core::store::{ConversationLog, LogBatch, LogEntry, LogOffset};
 use rockbot_core::testing::conformance;
+use rockbot_core::trust::{Label, Trust};
 use rockbot_core::{Principal, Timestamp};
 use rockbot_memory::{ConversationLogOptions, FileConversationLog};
 
@@ -79,6 +80,24 @@ async fn a_log_is_lines_and_positions() {
     append(&log, &["d"]).await;
     check(&log, "dream", &["c", "d"]).await;
     assert_eq!(check(&log, "late", &["c", "d"]).await.next, LogOffset(4));
+}
+
+#[tokio::test]
+async fn a_line_has_the_label_and_the_trust_that_are_known() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "turns.jsonl", format!("{LINE}\n"));
+    let log = open(folder.path());
+    let old = said("c");
+    assert_eq!((&old.label, old.trust), (&Label::UNKNOWN, Trust::Untrusted));
+    let new = said("c")
+        .with_label(Label::untrusted("tool:mail, tool:web"))
+        .with_trust(Trust::User);
+    log.append(&me(), vec![new.clone()]).await.unwrap();
+    let batch = log.read(&me(), "dream", usize::MAX).await.unwrap();
+    assert_eq!(batch, LogBatch::new(vec![old, new], LogOffset(2)));
+    let known = r#","label":{"trust":"untrusted","sources":["tool:mail","tool:web"]},"trust":"user"}"#;
+    let labelled = LINE.replace('}', known);
+    assert_eq!(files(folder.path())["turns.jsonl"], format!("{LINE}\n{labelled}\n"));
 }
 
 #[tokio::test]

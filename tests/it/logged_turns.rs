@@ -9,10 +9,11 @@ use rockbot_core::chat::ChatErrorKind;
 use rockbot_core::context::Origin;
 use rockbot_core::messaging::Bus;
 use rockbot_core::store::{
-    ConversationLog, ConversationMemory, ConversationTurn, InMemoryConversationLog, LogBatch, StoreError,
+    ConversationLog, ConversationMemory, ConversationTurn, InMemoryConversationLog, LogBatch, LogEntry, StoreError,
     StoreErrorKind,
 };
-use rockbot_core::turn::{BusyPolicy, TurnOutcome};
+use rockbot_core::trust::{Label, Trust};
+use rockbot_core::turn::{BusyPolicy, TurnOutcome, TurnRequest};
 use rockbot_core::user::{UserMessage, UserProxy};
 use rockbot_core::{Principal, SessionId};
 use rockbot_host::bus::InProcessBus;
@@ -20,7 +21,7 @@ use rockbot_host::{AgentHost, AgentHostBuilder, Stores, TurnError};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::support::settle;
+use crate::support::{noting_tool, settle};
 
 fn logging(builder: AgentHostBuilder, model: &ScriptedModel) -> (AgentHostBuilder, Arc<InMemoryConversationLog>) {
     let log = Arc::new(InMemoryConversationLog::new());
@@ -67,6 +68,75 @@ async fn everything_that_is_said_is_logged_whatever_its_origin() {
     assert_eq!(
         lines(&read(&log, "ann", "test").await),
         ["c User: third", "c Assistant: three"]
+    );
+}
+
+/// The entries as `text: label, trust`.
+fn origins(batch: &LogBatch) -> Vec<String> {
+    let origin = |entry: &LogEntry| {
+        let label = (entry.label.trust(), entry.label.sources());
+        format!("{}: {label:?}, {:?}", entry.content, entry.trust)
+    };
+    batch.entries.iter().map(origin).collect()
+}
+
+#[tokio::test]
+async fn an_entry_has_the_label_of_its_text_and_the_trust_in_its_sender() {
+    let model = ScriptedModel::new()
+        .says("Hello.")
+        .calls("look", json!({}))
+        .says("It is sunny.")
+        .says("Noted.")
+        .says("Read.");
+    let (builder, log) = logging(AgentHost::in_memory(), &model);
+    let (look, _) = noting_tool("look");
+    let host = builder.tool(look).build().unwrap();
+    let agent = host.agent();
+    agent.ask("a", "Hi").await.unwrap();
+    agent.ask("b", "Is it sunny?").await.unwrap();
+    let foreign = TurnRequest::new("c", "m", "I am Eve.").with_trust(Trust::Untrusted);
+    agent.run(foreign).await.unwrap();
+    let made_of_mail = TurnRequest::new("d", "m", "A mail came.").with_label(Label::untrusted("tool:mail"));
+    agent.run(made_of_mail).await.unwrap();
+    let all = read(&log, "local", "test").await;
+    assert_eq!(
+        origins(&all),
+        [
+            "Hi: (User, []), User",
+            "Hello.: (User, []), User",
+            "Is it sunny?: (User, []), User",
+            r#"It is sunny.: (Untrusted, ["tool:look"]), User"#,
+            r#"I am Eve.: (Untrusted, ["user"]), Untrusted"#,
+            r#"Noted.: (Untrusted, ["user"]), Untrusted"#,
+            r#"A mail came.: (Untrusted, ["tool:mail"]), User"#,
+            r#"Read.: (Untrusted, ["tool:mail"]), User"#,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_message_that_joins_keeps_its_own_label() {
+    let model = ScriptedModel::new().calls("work", json!({})).says("both");
+    let (builder, log) = logging(AgentHost::in_memory(), &model);
+    let (work, mut handle) = mock_tool("work");
+    let host = builder.tool(work.pure()).build().unwrap();
+    let one = send(&host, "one", BusyPolicy::Queue).await;
+    let agent = host.agent().clone();
+    let joining = agent.request("s", "two").with_busy(BusyPolicy::Steer);
+    let joining = joining.with_label(Label::untrusted("tool:mail"));
+    let two = tokio::spawn(async move { agent.run(joining).await });
+    settle().await;
+    handle.next_call().await.respond("ok");
+    for running in [one, two] {
+        assert_eq!(running.await.unwrap().unwrap().text, "both");
+    }
+    assert_eq!(
+        origins(&read(&log, "local", "test").await),
+        [
+            "one: (User, []), User",
+            r#"two: (Untrusted, ["tool:mail"]), User"#,
+            r#"both: (Untrusted, ["tool:mail", "tool:work"]), User"#,
+        ]
     );
 }
 

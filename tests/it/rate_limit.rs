@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use rockbot_core::chat::ChatErrorKind;
+use rockbot_core::context::Origin;
 use rockbot_core::layer::{RateLimitExceeded, RateLimitLayer};
 use rockbot_core::messaging::{DeadLetters as _, Message, MessageContext, MessagePublisherExt};
 use rockbot_core::testing::ScriptedModel;
-use rockbot_core::turn::{TurnFailure, TurnStatus};
+use rockbot_core::turn::{TurnFailure, TurnRequest, TurnStatus};
 use rockbot_host::bus::InProcessBus;
-use rockbot_host::{AgentHost, TurnError};
+use rockbot_host::{Agent, AgentHost, TurnError};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -113,4 +114,72 @@ async fn messages_wait_in_order_and_are_delivered_again_when_refused() {
     sleep(2 * SECOND).await;
     assert_eq!(paid.all(), ["1", "2", "3"]);
     assert!(bus.dead_letters(10).await.unwrap().is_empty());
+}
+
+/// Two turns of an agent with a limit, and the seconds after which each ended.
+async fn ends(limit: RateLimitLayer, model: &ScriptedModel, asks: impl AsyncFn(&Agent, u32)) -> [u64; 2] {
+    let host = host_of(model).turn_layer(limit).build().unwrap();
+    let agent = host.agent();
+    host.add_tool(agent.as_tool("helper", "Helps.")).unwrap();
+    let began = Instant::now();
+    let ended = async |turn| {
+        asks(agent, turn).await;
+        began.elapsed().as_secs()
+    };
+    [ended(1).await, ended(2).await]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_waits_for_the_limit_and_a_turn_of_another_turn_does_not() {
+    let asks = async |agent: &Agent, turn: u32| {
+        let answer = agent.ask("s", "Ask the helper.").await.unwrap();
+        assert_eq!(answer.text, format!("done {turn}"));
+    };
+    let delegating = || {
+        let model = ScriptedModel::new();
+        (1..=2).fold(model, |model, turn| {
+            let asked = model.calls("helper", json!({"task": "Help!"})).says("helped");
+            asked.says(format!("done {turn}"))
+        })
+    };
+    assert_eq!(ends(waiting(), &delegating(), asks).await, [0, 60]);
+    let all = waiting().with_max_wait(200 * SECOND).counting_all_turns();
+    assert_eq!(ends(all, &delegating(), asks).await, [60, 180]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scheduled_turn_does_not_wait_and_a_message_over_a_bus_does() {
+    let asks = |origin: Origin| {
+        async move |agent: &Agent, turn: u32| {
+            let request = TurnRequest::new("s", format!("m{turn}"), "Look!").with_origin(origin);
+            assert_eq!(agent.run(request).await.unwrap().text, "seen");
+        }
+    };
+    let seen = || ScriptedModel::new().says("seen").says("seen");
+    assert_eq!(ends(waiting(), &seen(), asks(Origin::Scheduled)).await, [0, 0]);
+    assert_eq!(ends(waiting(), &seen(), asks(Origin::Bus)).await, [0, 60]);
+    let all = waiting().counting_all_turns();
+    assert_eq!(ends(all, &seen(), asks(Origin::Scheduled)).await, [0, 60]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_continues_after_a_decision_does_not_wait() {
+    for (limit, waited) in [(waiting(), 0), (waiting().counting_all_turns(), 60)] {
+        let (pay, paid) = noting_tool("pay");
+        let model = ScriptedModel::new().calls("pay", json!({"n": 7})).says("paid");
+        let host = host_of(&model)
+            .tool(pay.needs_approval())
+            .turn_layer(limit)
+            .build()
+            .unwrap();
+        let began = Instant::now();
+        let parked = host.agent().run(TurnRequest::new("s", "m1", "Pay!")).await.unwrap();
+        host.agent()
+            .decide(host.agent().approvals()[0].approve())
+            .await
+            .unwrap();
+        assert_eq!(host.agent().outcome(&parked.turn).await.unwrap().text, "paid");
+        assert_eq!(paid.all(), ["pay 7"]);
+        assert_eq!(began.elapsed().as_secs(), waited);
+    }
 }

@@ -1,14 +1,17 @@
 //! Answers that are looked at once more: judged, sent back, followed up. Whatever goes wrong with the judge, the
 //! answer stands.
 
+use std::sync::Arc;
+
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use rockbot::testing::ScriptedModel;
 use rockbot_core::BoxError;
-use rockbot_core::chat::{ChatErrorKind, ModelTier, Provenance};
+use rockbot_core::chat::{ChatErrorKind, ChatRequest, ModelTier, Provenance};
 use rockbot_core::config::Config;
+use rockbot_core::context::Origin;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::tool::{Tool, tool};
-use rockbot_core::turn::TurnOutcome;
+use rockbot_core::turn::{TurnOutcome, TurnRequest};
 use rockbot_host::settings::HostSettings;
 use rockbot_host::turn::Evaluation;
 use rockbot_host::{AgentHost, Briefing, TurnPolicies};
@@ -226,6 +229,62 @@ async fn a_turn_that_delegated_work_is_not_judged() {
         .calls("hand_over", json!({}))
         .says("I'll send it as soon as it is written.");
     check(model, BOTH, "I'll send it as soon as it is written.", &[]).await;
+}
+
+#[tokio::test]
+async fn the_turns_of_schedules_and_of_other_turns_are_not_judged() {
+    let long = "I will send the report to Ada as soon as I have found out how to do that.";
+    let ask = || TurnRequest::new("s", "m", "Send the report to Ada.");
+    let calling = ask().turn_id();
+    let requests = [
+        (ask(), true),
+        (ask().with_origin(Origin::Bus), true),
+        (ask().with_origin(Origin::Scheduled), false),
+        (ask().with_origin(Origin::Subagent), false),
+        (ask().with_parent(calling.clone(), 1), false),
+        (ask().with_parent(calling, 1).with_origin(Origin::Subagent), false),
+    ];
+    for (request, is_judged) in requests {
+        let named = format!("{:?}, parent {:?}", request.origin, request.parent);
+        let model = ScriptedModel::new().says(long);
+        let model = if is_judged {
+            model.says(verdict(true, ""))
+        } else {
+            model
+        };
+        let host = AgentHost::in_memory()
+            .chat(model.clone())
+            .tool(mail())
+            .policies(TurnPolicies::new().with_evaluation(JUDGED))
+            .build()
+            .unwrap();
+        let outcome = host.agent().run(request).await.unwrap();
+        assert_eq!(outcome.text, long, "{named}");
+        assert_eq!(model.requests().len(), if is_judged { 2 } else { 1 }, "{named}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_is_called_as_a_tool_is_not_judged_and_its_caller_is() {
+    let model = ScriptedModel::new()
+        .calls("helper", json!({"task": "Send the report to Ada."}))
+        .says("I'll send it right away.")
+        .says("I'll send it right away.")
+        .says(verdict(true, ""));
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .tool(mail())
+        .policies(TurnPolicies::new().with_evaluation(JUDGED))
+        .build()
+        .unwrap();
+    host.add_tool(host.agent().as_tool("helper", "Helps.")).unwrap();
+    host.agent().ask("s", "Send the report to Ada.").await.unwrap();
+    let judged = |request: &Arc<ChatRequest>| request.messages[1].text().starts_with("## Original user request");
+    let requests = model.requests();
+    assert_eq!(
+        requests.iter().map(judged).collect::<Vec<_>>(),
+        [false, false, false, true]
+    );
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use pulsar::consumer::Message;
 use pulsar::producer::Message as Outgoing;
 use pulsar::proto::MessageIdData;
-use rockbot_core::MessageId;
 use rockbot_core::messaging::{BusError, DeadLetterReason, Delivery, Disposition, MessageEnvelope};
+use rockbot_core::{Clock as _, MessageId, SystemClock, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time;
 use tokio_util::sync::CancellationToken;
@@ -100,8 +100,7 @@ impl Job {
 
     /// Waits until the message may be handled: not every broker delays messages that are to be delivered later.
     pub(super) async fn until_due(&self) {
-        let left = self.due.saturating_sub(mapping::now());
-        time::sleep(Duration::from_millis(left)).await;
+        SystemClock.sleep_until(Timestamp::from_millis(self.due)).await;
     }
 
     /// Handles the message and settles it. One that is retried here gives back its `permit` meanwhile; when `stop` is

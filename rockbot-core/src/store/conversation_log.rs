@@ -10,6 +10,7 @@ use super::StoreError;
 use super::per_principal::PerPrincipal;
 use crate::chat::Role;
 use crate::shared::share;
+use crate::trust::{Label, Trust};
 use crate::{Principal, SessionId, Timestamp};
 
 /// An append-only log of conversations with committed reader positions.
@@ -72,18 +73,59 @@ pub struct LogEntry {
     /// Time of the entry.
     #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,
+    /// Label of what the text was made of: of an answer, all that its model had read. Unknown, and so untrusted, for
+    /// entries without one, as older versions wrote them.
+    #[serde(default, skip_serializing_if = "Label::is_unknown")]
+    pub label: Label,
+    /// Trust in the sender of the turn that the entry is from. Untrusted by default.
+    #[serde(default, skip_serializing_if = "is_untrusted")]
+    pub trust: Trust,
 }
 
 impl LogEntry {
-    /// Creates the entry of a text that was said in a session.
+    /// Creates the entry of a text that was said in a session, of unknown label and by an untrusted sender.
+    ///
+    /// ```
+    /// use rockbot_core::chat::Role;
+    /// use rockbot_core::store::LogEntry;
+    /// use rockbot_core::trust::{Label, Trust};
+    /// use rockbot_core::Timestamp;
+    ///
+    /// let now = Timestamp::from_millis(1_767_225_600_000);
+    /// let answer = LogEntry::new("session-1", Role::Assistant, "It says that Ada is ill.", now)
+    ///     .with_label(Label::untrusted("tool:mail"))
+    ///     .with_trust(Trust::User);
+    /// assert!(answer.label.is_untrusted());
+    /// ```
     pub fn new(session_id: impl Into<SessionId>, role: Role, content: impl Into<String>, timestamp: Timestamp) -> Self {
         Self {
             session_id: session_id.into(),
             role,
             content: content.into(),
             timestamp,
+            label: Label::UNKNOWN,
+            trust: Trust::Untrusted,
         }
     }
+
+    /// Sets the label of what the text was made of. Default unknown.
+    #[must_use]
+    pub fn with_label(mut self, label: Label) -> Self {
+        self.label = label;
+        self
+    }
+
+    /// Sets the trust in the sender of the turn. Default [`Trust::Untrusted`].
+    #[must_use]
+    pub fn with_trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+}
+
+/// Returns `true` for the trust that an entry without one has.
+fn is_untrusted(trust: &Trust) -> bool {
+    *trust == Trust::Untrusted
 }
 
 /// A position in a log: the number of entries that were ever appended before it.
@@ -210,12 +252,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_log_forgets_the_oldest_entries() {
         let (me, log) = (Principal::default(), InMemoryConversationLog::new());
-        let entry = |content: String| LogEntry {
-            session_id: "s".into(),
-            role: Role::User,
-            content,
-            timestamp: Timestamp::default(),
-        };
+        let entry = |content: String| LogEntry::new("s", Role::User, content, Timestamp::default());
         for number in 0..MAX_KEPT + 2 {
             log.append(&me, vec![entry(number.to_string())]).await.unwrap();
         }

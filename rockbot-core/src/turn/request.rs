@@ -440,6 +440,20 @@ impl TurnRequest {
         in_journal || of_work || of_context
     }
 
+    /// Returns `true` if a message of a user or of a bus asks for the turn, instead of another turn or a schedule.
+    ///
+    /// ```
+    /// # use rockbot_core::context::Origin;
+    /// # use rockbot_core::turn::TurnRequest;
+    /// let request = TurnRequest::new("session-1", "message-1", "Is there mail?");
+    /// assert!(request.is_user_message());
+    /// assert!(!request.clone().with_parent(request.turn_id(), 1).is_user_message());
+    /// assert!(!request.with_origin(Origin::Scheduled).is_user_message());
+    /// ```
+    pub fn is_user_message(&self) -> bool {
+        matches!(self.origin, Origin::User | Origin::Bus) && self.parent.is_none()
+    }
+
     /// Returns the namespace of the turn in working memory, unless it is that of the session.
     pub fn own_namespace(&self) -> Option<Namespace> {
         self.namespace.clone().map(Namespace::new)

@@ -179,7 +179,7 @@ impl Agent {
 
     fn stream_checked(&self, request: TurnRequest, validators: Vec<Arc<dyn OutputValidator>>) -> TurnStream {
         let (turns, turn, feed) = (self.shared.turns.clone(), request.turn_id(), TurnFeed::new());
-        let mut call = TurnCall::followed(request, feed.clone());
+        let mut call = TurnCall::new(request, ProgressSink::none()).with_feed(feed.clone());
         call.validators = validators;
         let (sender, ended) = oneshot::channel();
         let waited = turn.clone();
@@ -319,7 +319,7 @@ impl Agent {
         request: TurnRequest,
         validators: Vec<Arc<dyn OutputValidator>>,
     ) -> Result<TurnHandle, TurnError> {
-        let mut call = TurnCall::followed(request, TurnFeed::new());
+        let mut call = TurnCall::new(request, ProgressSink::none()).with_feed(TurnFeed::new());
         call.validators = validators;
         let turn = self.shared.turns.start(call).await?;
         Ok(TurnHandle::new(self.clone(), turn))

@@ -1,7 +1,6 @@
 //! Parked turns: decisions about their calls, and the expiry of their wait.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use rockbot_core::support::loggable;
 use rockbot_core::turn::{Approval, ApprovalRequest, BusyPolicy, Claim, JournalError, TurnStatus};
@@ -14,10 +13,6 @@ use super::{TurnEngine, TurnError, check_runtime};
 use crate::driver::DriveStart;
 use crate::live::{LiveTurn, TurnState};
 use crate::turn::{Turn, TurnEvent, TurnStep, record};
-
-/// Maximum interval between two looks at the clock while a turn waits. It bounds how late an expiry is noticed after
-/// the system clock was set or the machine slept, which timers do not see.
-const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 impl TurnEngine {
     /// Applies a person's decision about a call. Once this returns, the decision is in the journal; after the last
@@ -159,12 +154,10 @@ impl TurnEngine {
     pub(super) fn expire_at(self: &Arc<Self>, live: Arc<LiveTurn>, until: Timestamp) {
         let engine = self.clone();
         self.spawn(async move {
-            while let Some(left) = left(until, engine.clock.now()) {
-                tokio::select! {
-                    () = engine.closing.cancelled() => return engine.leave(&live),
-                    () = live.unparked() => return,
-                    () = tokio::time::sleep(left.min(CLOCK_CHECK_INTERVAL)) => {}
-                }
+            tokio::select! {
+                () = engine.closing.cancelled() => return engine.leave(&live),
+                () = live.unparked() => return,
+                () = engine.clock.sleep_until(until) => {}
             }
             let event = TurnEvent::ApprovalExpired;
             // The turn may have continued and parked again with a later expiry since.
@@ -174,11 +167,6 @@ impl TurnEngine {
             }
         });
     }
-}
-
-/// Returns the time from `now` to `until`, or `None` when that is past.
-fn left(until: Timestamp, now: Timestamp) -> Option<Duration> {
-    Some(until.since(now)).filter(|left| !left.is_zero())
 }
 
 fn waits_for(turn: &Turn, matches: impl Fn(&ApprovalRequest) -> bool) -> bool {

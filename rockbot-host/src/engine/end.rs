@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use rockbot_core::SessionId;
-use rockbot_core::chat::Role;
+use rockbot_core::chat::{Provenance, Role};
 use rockbot_core::store::{ConversationLog, ConversationTurn, LogEntry};
 use rockbot_core::support::{caught, loggable};
-use rockbot_core::turn::{Claim, JournalError, RunBody, TurnOutcome, TurnStatus};
+use rockbot_core::turn::{Claim, JournalError, RunBody, TurnOutcome, TurnRequest, TurnStatus};
 use tokio::time::timeout;
 
 use super::claim::HeldClaim;
@@ -186,7 +185,7 @@ impl TurnEngine {
 
     async fn log_to(&self, log: &dyn ConversationLog, turn: &Turn, outcome: &TurnOutcome) {
         let request = turn.request();
-        let entries = log_entries(&request.session, self.entries_of(turn, outcome));
+        let entries = log_entries(request, self.entries_of(turn, outcome));
         let logging = AssertUnwindSafe(log.append(&request.principal, entries)).catch_unwind();
         // A panic of a store is caught, because the reply must go out in any case.
         let error = match caught(logging.await) {
@@ -224,9 +223,20 @@ impl TurnEngine {
     }
 }
 
-fn log_entries(session: &SessionId, entries: Vec<ConversationTurn>) -> Vec<LogEntry> {
+/// Returns what the log keeps of the entries of a turn. The label of an answer stands in its entry; that of a message
+/// follows from its parts, of which those without an origin are the user's.
+fn log_entries(request: &TurnRequest, entries: Vec<ConversationTurn>) -> Vec<LogEntry> {
     let entry = |entry: ConversationTurn| {
-        LogEntry::new(session.clone(), entry.role, entry.content.into_words(), entry.timestamp)
+        let content = entry.content.attributed(Provenance::USER);
+        let label = entry.label.unwrap_or_else(|| content.label());
+        LogEntry::new(
+            request.session.clone(),
+            entry.role,
+            content.into_words(),
+            entry.timestamp,
+        )
+        .with_label(label)
+        .with_trust(request.trust)
     };
     entries.into_iter().map(entry).collect()
 }

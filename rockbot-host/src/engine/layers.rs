@@ -174,12 +174,10 @@ impl TurnEngine {
         start: Option<DriveStart>,
     ) -> Option<TurnOutcome> {
         let mut within = layers.working.enter(live.id());
-        let mut layered = pin!(layers.call(TurnCall {
-            request: turn.request().as_ref().clone(),
-            progress: live.progress().clone(),
-            feed: None,
-            validators: live.validators().to_vec(),
-        }));
+        let mut call = TurnCall::new(turn.request().as_ref().clone(), live.progress().clone());
+        call.validators = live.validators().to_vec();
+        call.is_continued = !turn.is_new();
+        let mut layered = pin!(layers.call(call));
         let (call, done, revision) = loop {
             let request = tokio::select! {
                 // In order: a cancelled turn ends for good, and one of a host that stops must not begin. Neither enters a layer.

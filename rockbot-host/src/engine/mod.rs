@@ -71,10 +71,10 @@ pub(crate) use history::bounded;
 pub(crate) use layers::TurnLayers;
 pub(crate) use reply::ReplySender;
 pub use resume::Resumed;
-pub(crate) use rockbot_core::turn::TurnError;
+pub(crate) use rockbot_core::turn::{TurnCall, TurnError};
 pub(crate) use runner::HostTurns;
 pub(crate) use runtime::{RuntimeProblem, check_runtime};
-pub use service::{TurnCall, TurnService};
+pub use service::TurnService;
 
 use crate::announcements::Announcements;
 use crate::answer::AnswerFilter;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use async_trait::async_trait;
 use rockbot_core::TurnId;
 use rockbot_core::turn::{
-    Announcement, LiveTurnInfo, TurnEvents, TurnFeed, TurnOutcome, TurnQuery, TurnRequest, TurnRunner,
+    Announcement, LiveTurnInfo, ProgressSink, TurnEvents, TurnFeed, TurnOutcome, TurnQuery, TurnRequest, TurnRunner,
 };
 
 use super::{TurnCall, TurnEngine, TurnError, TurnService};
@@ -31,12 +31,16 @@ impl HostTurns {
 impl TurnRunner for HostTurns {
     async fn start(&self, request: TurnRequest) -> Result<TurnId, TurnError> {
         let turns = TurnService::new(self.engine()?);
-        turns.start(TurnCall::followed(request, TurnFeed::new())).await
+        turns
+            .start(TurnCall::new(request, ProgressSink::none()).with_feed(TurnFeed::new()))
+            .await
     }
 
     async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, TurnError> {
         let turns = TurnService::new(self.engine()?);
-        turns.call(TurnCall::followed(request, TurnFeed::new())).await
+        turns
+            .call(TurnCall::new(request, ProgressSink::none()).with_feed(TurnFeed::new()))
+            .await
     }
 
     async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError> {

@@ -5,81 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rockbot_core::TurnId;
-use rockbot_core::turn::{OutputValidator, ProgressSink, TurnFeed, TurnOutcome, TurnRequest};
+use rockbot_core::turn::TurnOutcome;
 use tokio_util::sync::CancellationToken;
 
-use super::{TurnEngine, TurnError};
+use super::{TurnCall, TurnEngine, TurnError};
 use crate::live::{LiveTurn, TurnState};
-
-/// A message and the listener to its turn: the request type of tower layers on turns.
-///
-/// # Examples
-///
-/// ```
-/// use rockbot_core::turn::{ProgressSink, TurnRequest};
-/// use rockbot_host::TurnCall;
-///
-/// let request = TurnRequest::new("kitchen", "message-1", "What can I cook today?");
-/// let call = TurnCall::new(request, ProgressSink::none());
-/// assert_eq!(call.request.content, "What can I cook today?");
-/// ```
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct TurnCall {
-    /// The message.
-    pub request: TurnRequest,
-    /// The sink that receives progress reports while the turn runs.
-    pub progress: ProgressSink,
-    /// The output validators of this message alone, asked after the host's. They are not in the journal: a turn that
-    /// continues in another process asks those of a caller that sends the same message again, and its answer is withheld
-    /// without them ([`TurnFailure::Unchecked`](rockbot_core::turn::TurnFailure::Unchecked)).
-    pub validators: Vec<Arc<dyn OutputValidator>>,
-    /// The feed of the turn, if a reader has one already.
-    pub(crate) feed: Option<TurnFeed>,
-}
-
-impl TurnCall {
-    /// Creates a call from a message and the sink for the progress reports of its turn.
-    pub fn new(request: TurnRequest, progress: ProgressSink) -> Self {
-        Self {
-            request,
-            progress,
-            validators: Vec::new(),
-            feed: None,
-        }
-    }
-
-    /// Creates the call of a turn whose reports are kept in `feed`.
-    pub(crate) fn followed(request: TurnRequest, feed: TurnFeed) -> Self {
-        let feed = Some(feed);
-        Self {
-            feed,
-            ..Self::new(request, ProgressSink::none())
-        }
-    }
-
-    /// Adds an output validator for this message alone.
-    ///
-    /// ```
-    /// use rockbot_core::turn::{OutputVerdict, ProgressSink, TurnRequest, validator_fn};
-    /// use rockbot_host::TurnCall;
-    ///
-    /// let no_fish = validator_fn(|answer, _turn| async move {
-    ///     Ok(match answer.text.contains("fish") {
-    ///         true => OutputVerdict::complain("The user does not eat fish."),
-    ///         false => OutputVerdict::Accept,
-    ///     })
-    /// });
-    /// let request = TurnRequest::new("kitchen", "message-1", "What can I cook today?");
-    /// let call = TurnCall::new(request, ProgressSink::none()).with_output_validator(no_fish);
-    /// assert_eq!(call.validators.len(), 1);
-    /// ```
-    #[must_use]
-    pub fn with_output_validator(mut self, validator: impl OutputValidator) -> Self {
-        self.validators.push(Arc::new(validator));
-        self
-    }
-}
 
 /// A tower service that runs turns, each within the user's layers.
 ///

@@ -181,7 +181,8 @@ impl Nudges {
 /// The limits of self-evaluation: how often a judge's verdict may prolong a turn.
 ///
 /// The judge is asked out-of-band, on the lowest tier, with temperature 0. It reads the user's words, the calls and the
-/// answer. It is off by default: it did not pay where it was measured (56 tasks, 0.5B model, see `BENCHMARKS.md`).
+/// answer. Only turns that a user's message began are judged: the answer to a schedule or to another turn is its result.
+/// It is off by default: it did not pay where it was measured (56 tasks, 0.5B model, see `BENCHMARKS.md`).
 ///
 /// | judge | solved | calls for each solved task | tokens for each solved task | judge's calls |
 /// |---|---|---|---|---|

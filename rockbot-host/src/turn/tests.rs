@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use rockbot_core::chat::{
     ChatErrorKind, ChatMessage, ChatResponse, FinishReason, MicroUsd, ModelTier, Overflow, Role, ToolCall,
 };
+use rockbot_core::context::Origin;
 use rockbot_core::store::StorePath;
 use rockbot_core::tool::{Effect, ToolInvokeResponse};
 use rockbot_core::turn::{
@@ -451,6 +452,33 @@ fn a_replay_repeats_decisions_that_this_version_would_not_make() {
     let second = record(event, steps, at(1), false);
     let turn = Turn::from_run(&stored(false, &[first, second])).unwrap();
     assert_eq!(turn.outcome().unwrap().text, "decided long ago");
+}
+
+#[test]
+fn a_judge_that_an_older_version_asked_about_a_scheduled_turn_is_heard() {
+    let request = TurnRequest::new("s", "m1", "go").with_origin(Origin::Scheduled);
+    let mut run = stored(false, &[]);
+    run.accepted.body = RunBody::new(Arc::new(AcceptedTurn {
+        request: Arc::new(request),
+        ..accepted(false)
+    }));
+    let says = |text: &str| TurnEvent::ModelAnswered {
+        response: ChatResponse::text(text).with_cost(MicroUsd(1)),
+        facts: Vec::new(),
+    };
+    let judge = TurnStep::AskModel(Purpose::Evaluate(Trigger::PromiseWithoutAction));
+    run.records = vec![
+        record(started(), vec![TurnStep::AskModel(Purpose::Answer)], at(0), false),
+        record(says("I'll do it right away."), vec![judge], at(1), false),
+    ];
+    let mut turn = Turn::from_run(&run).unwrap();
+    let verdict = says(r#"{"complete": false, "reason": "Nothing was done."}"#);
+    let reason = "Nothing was done.".to_owned();
+    let again = TurnStep::AskModel(Purpose::Continue { reason });
+    assert_eq!(turn.on(&verdict, at(2)).last(), Some(&again));
+    // This version asks no judge about what follows.
+    let end = TurnStep::finish_with_answer(TurnStatus::Answered);
+    assert_eq!(turn.on(&says("I'll do it soon."), at(3)), [end]);
 }
 
 #[test]

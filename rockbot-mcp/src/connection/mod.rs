@@ -9,8 +9,8 @@ mod handshake;
 mod http;
 mod lines;
 mod list;
-mod process;
 
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use rmcp::service::{
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{RoleClient, transport::Transport};
+use rockbot_core::process::{Child, ProcessExit};
 use rockbot_core::support::loggable;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
@@ -32,7 +33,6 @@ use handshake::{Channel, Greeted};
 pub(crate) use lines::TOO_LONG;
 use lines::WatchedLines;
 pub(crate) use list::{LeftOut, ListedTool, MAX_DESCRIPTION, MAX_NAME, MAX_TOOLS, ToolList, list_tools};
-use process::{ProcessEnd, ServerProcess};
 
 use crate::requests::{Answers, RunningCalls};
 use crate::server::{Endpoint, McpServer};
@@ -48,7 +48,7 @@ const CLOSING: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Client>,
-    process: Option<ServerProcess>,
+    process: Option<Child>,
     pub(crate) signals: Signals,
     end: ConnectionEnd,
     is_through_pipes: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Connection {
 pub(crate) struct ConnectionEnd {
     /// The reason of this side.
     given: Arc<OnceLock<String>>,
-    process: Option<ProcessEnd>,
+    process: Option<ProcessExit>,
 }
 
 impl ConnectionEnd {
@@ -72,7 +72,7 @@ impl ConnectionEnd {
     pub(crate) async fn reason(&self) -> Option<String> {
         match (self.given.get(), &self.process) {
             (Some(reason), _) => Some(reason.clone()),
-            (None, Some(process)) => process.described().await,
+            (None, Some(process)) => process.describe().await,
             (None, None) => None,
         }
     }
@@ -125,11 +125,14 @@ impl Connection {
         };
         let (process, service) = match &server.endpoint {
             Endpoint::Process(program) => {
-                let (process, stdout, stdin) = ServerProcess::start(program).map_err(ConnectError::NotStarted)?;
+                let mut process = program.command().spawn().map_err(ConnectError::NotStarted)?;
+                let (Some(stdout), Some(stdin)) = (process.take_stdout(), process.take_stdin()) else {
+                    return Err(ConnectError::NotStarted(io::Error::other("the process has no pipes")));
+                };
                 let service = open_service(bounds.around(pipes(stdout, stdin)), client, Channel::Stream, limit).await;
                 let service = match service {
                     Ok(service) => service,
-                    Err(error) => return Err(error.with_end(process.end_of()).await),
+                    Err(error) => return Err(error.with_end(process.exit()).await),
                 };
                 (Some(process), service)
             }
@@ -153,7 +156,7 @@ impl Connection {
             }
         };
         let end = ConnectionEnd {
-            process: process.as_ref().map(|process| process.end_of().clone()),
+            process: process.as_ref().map(|process| process.exit().clone()),
             ..ConnectionEnd::default()
         };
         Ok(Self {
@@ -193,8 +196,10 @@ impl Connection {
         // The pipes are dropped with the service: a server ends when its input does.
         let _ = self.service.close_with_timeout(CLOSING).await;
         drop(self.service);
-        if let Some(process) = self.process {
-            process.end().await;
+        if let Some(process) = self.process
+            && !process.stop().await
+        {
+            tracing::debug!("an MCP server did not end when told to: it is killed");
         }
     }
 }
@@ -256,9 +261,9 @@ impl ConnectError {
     }
 
     /// Adds the end and the last lines of the process, which mostly say what is wrong.
-    async fn with_end(self, process: &ProcessEnd) -> Self {
+    async fn with_end(self, process: &ProcessExit) -> Self {
         let described = match &self {
-            Self::TimedOut(..) | Self::EndedAtFirst(_) | Self::Refused { .. } => process.described().await,
+            Self::TimedOut(..) | Self::EndedAtFirst(_) | Self::Refused { .. } => process.describe().await,
             _ => None,
         };
         let Some(last) = described.map(|described| format!("; {described}")) else {

@@ -2,6 +2,7 @@
 
 use crate::chat::Role;
 use crate::store::{ConversationLog, LogBatch, LogEntry, LogOffset};
+use crate::trust::{Label, Trust};
 use crate::{Principal, Timestamp};
 
 /// Checks that the values that `make` creates keep the contract of [`ConversationLog`].
@@ -15,6 +16,25 @@ pub async fn conversation_log<L: ConversationLog>(make: impl AsyncFn() -> L) {
     a_position_only_moves_forward(&make().await).await;
     trimming_loses_nothing_that_was_appended_since(&make().await).await;
     keeps_principals_apart(&make().await).await;
+    keeps_an_entry_whole(&make().await).await;
+}
+
+async fn keeps_an_entry_whole(log: &impl ConversationLog) {
+    let me = Principal::default();
+    let answer = LogEntry::new(
+        "session",
+        Role::Assistant,
+        "It says:\n\"Hi\"",
+        Timestamp::from_millis(1001),
+    );
+    let appended = vec![
+        entry("of unknown origin"),
+        entry("of the user").with_label(Label::USER).with_trust(Trust::User),
+        answer.with_label(Label::untrusted("tool:web")).with_trust(Trust::Host),
+    ];
+    log.append(&me, appended.clone()).await.expect("the log can be written");
+    let batch = log.read(&me, "dream", 10).await.expect("the log can be read");
+    assert_eq!(batch.entries, appended, "an entry is read as it was appended");
 }
 
 async fn each_reader_has_its_own_position(log: &impl ConversationLog) {
@@ -76,12 +96,7 @@ async fn keeps_principals_apart(log: &impl ConversationLog) {
 }
 
 fn entry(content: &str) -> LogEntry {
-    LogEntry {
-        session_id: "session".into(),
-        role: Role::User,
-        content: content.to_owned(),
-        timestamp: Timestamp::from_millis(1000),
-    }
+    LogEntry::new("session", Role::User, content, Timestamp::from_millis(1000))
 }
 
 fn entries(contents: &[&str]) -> Vec<LogEntry> {

@@ -264,7 +264,7 @@ impl AgentHostBuilder {
     /// let model = ScriptedModel::new().says("Hello.");
     /// let host = AgentHost::in_memory()
     ///     .chat(model.clone())
-    ///     // At most 10 turns begin in a minute; the others wait …
+    ///     // At most 10 messages begin a turn in a minute; the others wait …
     ///     .turn_layer(RateLimitLayer::new(10, Duration::from_secs(60)))
     ///     // … and each lasts at most five minutes, not counting that wait.
     ///     .turn_layer(TimeoutLayer::new(Duration::from_secs(300)))

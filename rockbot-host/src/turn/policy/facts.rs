@@ -42,10 +42,14 @@ impl AnswerFacts<'_> {
         work_calls(self.calls)
     }
 
-    /// Reports whether a judge may be asked: the budget allows it, and no other agent still works on the request. The
-    /// calls of a turn that delegated do not show what will have been done, so it cannot be judged yet.
+    /// Reports whether a judge may be asked: a user asked for the turn, the budget allows it, and no other agent still
+    /// works on the request.
+    ///
+    /// A schedule or a parent turn asks for exactly one thing and reads the answer as its result, so a judge of its own
+    /// would only prolong it: the parent's answer is judged. The calls of a turn that delegated do not show what will
+    /// have been done, so it cannot be judged yet.
     pub(super) fn may_ask_judge(&self) -> bool {
-        !self.is_last && !self.has_delegated
+        self.request.is_user_message() && !self.is_last && !self.has_delegated
     }
 }
 

@@ -4,7 +4,6 @@
 //! a follow-up that fails or does nothing costs the user nothing but time.
 
 use rockbot_core::chat::{ChatMessage, ChatResponse, OutputSchema};
-use rockbot_core::context::Origin;
 use rockbot_core::turn::{TurnRequest, TurnStatus};
 use serde::Deserialize;
 
@@ -39,14 +38,10 @@ pub(in crate::turn) fn ask_judge(facts: &AnswerFacts<'_>) -> Option<TurnStep> {
     is_due.then_some(TurnStep::AskModel(Purpose::AssessFollowUp))
 }
 
-/// Reports whether a request deserves a follow-up: it is of a user in person, and no simple exchange.
-///
-/// Schedules and parent turns asked for exactly one thing, and read the reply as its result.
+/// Reports whether a request deserves a follow-up: it is no simple exchange.
 fn is_worth_it(request: &TurnRequest, has_calls: bool) -> bool {
-    let in_person = matches!(request.origin, Origin::User | Origin::Bus) && request.parent.is_none();
     let is_short = request.content.text_len() < SIMPLE && !request.content.has_media();
-    let simple = is_smalltalk(&request.content.words()) || (!has_calls && is_short);
-    in_person && !simple
+    !is_smalltalk(&request.content.words()) && (has_calls || !is_short)
 }
 
 /// Returns the question to the judge about the messages of a turn and its answer.
@@ -99,12 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn simple_exchanges_and_the_work_of_others_are_left_alone() {
+    fn simple_exchanges_are_left_alone() {
         let request = |text: &str| TurnRequest::new("s", "m", text);
         assert!(!is_worth_it(&request("thanks!"), true));
         assert!(!is_worth_it(&request("What is the time?"), false));
         assert!(is_worth_it(&request("What is the time?"), true));
-        let scheduled = request("What is the time?").with_origin(Origin::Scheduled);
-        assert!(!is_worth_it(&scheduled, true));
     }
 }

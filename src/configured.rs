@@ -35,6 +35,7 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | `web_search` and `web_browse`, in a group that the model activates; the text of PDF documents with the feature `pdf` | with the feature `web`, and `WebTools.Enabled` or any other setting there |
 /// | tools of HTTP interfaces: `RestTools.Endpoints`, `RestTools.OpenApi` | with the feature `rest`, and any setting there |
 /// | text files in the folder `FileTools.BasePath` (`files`) | with the feature `files`, and `FileTools.Enabled` or any other setting there |
+/// | tasks at set times, in a group that the model activates | with the feature `scheduling`, and `Scheduling.Enabled` |
 /// | subagents, which work in the background, in a group that the model activates | with the feature `subagents`, and `Subagents.Enabled` or any other setting there |
 /// | [`SafeLinks`]: only links that the user named | unless `AgentHost.SafeLinks` is `false` |
 ///
@@ -160,7 +161,7 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     // The switches are known without the features, too.
     let wanted = |name: &str| is_enabled(config, name);
     let (web, rest, files) = (wanted("WebTools")?, wanted("RestTools")?, wanted("FileTools")?);
-    let subagents = wanted("Subagents")?;
+    let (subagents, scheduling) = (wanted("Subagents")?, wanted("Scheduling")?);
     #[cfg(feature = "web")]
     let builder = if web {
         builder.add(rockbot_tools::web::WebTools::new())
@@ -185,6 +186,12 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     } else {
         builder
     };
+    #[cfg(feature = "scheduling")]
+    let builder = if scheduling {
+        builder.add(rockbot_tools::scheduling::Scheduling::new())
+    } else {
+        builder
+    };
     let serves = wanted("McpServer")?;
     #[cfg(feature = "mcp-server")]
     let builder = if serves {
@@ -197,6 +204,7 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
         ("WebTools", web, cfg!(feature = "web")),
         ("RestTools", rest, cfg!(feature = "rest")),
         ("FileTools", files, cfg!(feature = "files")),
+        ("Scheduling", scheduling, cfg!(feature = "scheduling")),
         ("Subagents", subagents, cfg!(feature = "subagents")),
     ] {
         if is_wanted && !is_built {

@@ -27,10 +27,22 @@ pub mod tool;
 #[cfg(feature = "tool-services")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tool-services")))]
 pub mod tool_services;
-#[cfg(any(feature = "web", feature = "rest", feature = "files", feature = "subagents"))]
+#[cfg(any(
+    feature = "web",
+    feature = "rest",
+    feature = "files",
+    feature = "scheduling",
+    feature = "subagents"
+))]
 #[cfg_attr(
     docsrs,
-    doc(cfg(any(feature = "web", feature = "rest", feature = "files", feature = "subagents")))
+    doc(cfg(any(
+        feature = "web",
+        feature = "rest",
+        feature = "files",
+        feature = "scheduling",
+        feature = "subagents"
+    )))
 )]
 pub mod tools;
 pub mod turn;

@@ -10,6 +10,7 @@
 //! | `pdf` | `web::WebTools` | the text of PDF documents in `web_browse` |
 //! | `rest` | `rest::RestTools` | those that the settings or OpenAPI documents describe |
 //! | `files` | `files::FileTools` | `file_read`, `file_list`, `file_search`, `file_write`, `file_edit`, `file_delete` |
+//! | `scheduling` | `scheduling::Scheduling` | `schedule_task`, `list_scheduled_tasks`, `cancel_scheduled_task` |
 //! | `subagents` | `subagents::Subagents` | `spawn_subagent`, `list_subagents`, `cancel_subagent` |
 
 #[cfg(any(feature = "web", feature = "rest"))]
@@ -23,6 +24,10 @@ pub use rockbot_tools::files;
 #[cfg_attr(docsrs, doc(cfg(feature = "rest")))]
 #[doc(inline)]
 pub use rockbot_tools::rest;
+#[cfg(feature = "scheduling")]
+#[cfg_attr(docsrs, doc(cfg(feature = "scheduling")))]
+#[doc(inline)]
+pub use rockbot_tools::scheduling;
 #[cfg(feature = "subagents")]
 #[cfg_attr(docsrs, doc(cfg(feature = "subagents")))]
 #[doc(inline)]

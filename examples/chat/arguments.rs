@@ -37,6 +37,7 @@ Options:
     --web            search the web and read pages; needs the feature web, and pdf for PDF documents
     --openapi DOC    use the operations of this OpenAPI document, a file or a URL, as tools; needs the feature rest
     --files FOLDER   let the agent read and write text files in this folder; needs the feature files
+    --schedule       run tasks at set times while the chat runs, which the agent schedules; needs the feature scheduling
     --subagents      let the agent give work to subagents, which work in the background; needs the feature subagents
     --image FILE     show this image, or another file, with the first question; can be given several times. Those of
                      answers are saved in the folder images of the data folder
@@ -152,6 +153,7 @@ impl Arguments {
                 "--web" => arguments.world.web = true,
                 "--openapi" => arguments.world.openapi = Some(value()?),
                 "--files" => arguments.world.files = Some(value()?.into()),
+                "--schedule" => arguments.world.scheduling = true,
                 "--subagents" => arguments.world.subagents = true,
                 "--image" => arguments.images.push(value()?.into()),
                 "--import" => arguments.import = Some(value()?.into()),

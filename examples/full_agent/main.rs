@@ -176,11 +176,12 @@ fn build(
         Some(traces) => traces.bridged(host),
         None => host,
     };
-    // The web, HTTP interfaces, files and subagents, as far as this build has them.
+    // The web, HTTP interfaces, files, schedules and subagents, as far as this build has them.
     let world = World {
         web: cfg!(feature = "web"),
         openapi: arguments.openapi.clone(),
         files: cfg!(feature = "files").then(|| data.join("files")),
+        scheduling: cfg!(feature = "scheduling"),
         subagents: cfg!(feature = "subagents"),
     };
     Ok(world.add_to(host, config)?.build()?)

@@ -9,6 +9,8 @@ use rockbot::prelude::*;
 use rockbot::tools::files::FileTools;
 #[cfg(feature = "rest")]
 use rockbot::tools::rest::{OpenApi, RestTools};
+#[cfg(feature = "scheduling")]
+use rockbot::tools::scheduling::Scheduling;
 #[cfg(feature = "subagents")]
 use rockbot::tools::subagents::Subagents;
 #[cfg(feature = "web")]
@@ -22,6 +24,7 @@ pub(crate) struct World {
     pub(crate) openapi: Option<String>,
     /// The folder of the agent's files.
     pub(crate) files: Option<PathBuf>,
+    pub(crate) scheduling: bool,
     pub(crate) subagents: bool,
 }
 
@@ -41,6 +44,10 @@ impl World {
         let builder = match self.files.filter(|_| !files) {
             Some(folder) => with_files(builder, folder)?,
             None => builder,
+        };
+        let builder = match self.scheduling && !is_set("Scheduling")? {
+            true => with_scheduling(builder)?,
+            false => builder,
         };
         match self.subagents && !is_set("Subagents")? {
             true => with_subagents(builder),
@@ -73,6 +80,16 @@ fn with_openapi(builder: AgentHostBuilder, document: String) -> Result<AgentHost
 #[cfg(not(feature = "rest"))]
 fn with_openapi(_: AgentHostBuilder, _: String) -> Result<AgentHostBuilder, BoxError> {
     Err("tools from OpenAPI documents need a build with `--features rest`".into())
+}
+
+#[cfg(feature = "scheduling")]
+fn with_scheduling(builder: AgentHostBuilder) -> Result<AgentHostBuilder, BoxError> {
+    Ok(builder.add(Scheduling::new()))
+}
+
+#[cfg(not(feature = "scheduling"))]
+fn with_scheduling(_: AgentHostBuilder) -> Result<AgentHostBuilder, BoxError> {
+    Err("scheduled tasks need a build with `--features scheduling`".into())
 }
 
 #[cfg(feature = "subagents")]

@@ -6,6 +6,7 @@
 //! | `pdf` | the text of PDF documents in `web_browse`; needs `web` |
 //! | `rest` | [`RestTools`](rest::RestTools): tools from HTTP interfaces, described in the settings or by OpenAPI documents |
 //! | `files` | [`FileTools`](files::FileTools): a folder of files for an agent |
+//! | `scheduling` | [`Scheduling`](scheduling::Scheduling): tasks at set times |
 //! | `subagents` | [`Subagents`](subagents::Subagents): work in the background |
 //! | `service` | tools that other processes run, by descriptors |
 //! | `tls` | servers behind https |
@@ -36,6 +37,9 @@ mod pdf;
 #[cfg(feature = "rest")]
 #[cfg_attr(docsrs, doc(cfg(feature = "rest")))]
 pub mod rest;
+#[cfg(feature = "scheduling")]
+#[cfg_attr(docsrs, doc(cfg(feature = "scheduling")))]
+pub mod scheduling;
 #[cfg(feature = "service")]
 #[cfg_attr(docsrs, doc(cfg(feature = "service")))]
 pub mod service;

@@ -350,7 +350,7 @@ async fn the_doctor_of_the_chat_says_the_same_as_the_chat() {
     };
     let all = "[Mcp]\nConfigPath = \"mcp.json\"\n[McpServer]\nAddress = \"127.0.0.1:0\"\nTools = \"*\"\n[WebTools]\nMaxSearchResults = 3\n\
         [[RestTools.Endpoints]]\nName = \"now\"\nUrlTemplate = \"https://api.example.org/now\"\n\
-        [ServiceSearch]\nHints = true\n[FileTools]\nEnabled = true\n[Subagents]\nMaxConcurrentSubagents = 2\n[Egress]\nAllowedHosts = [\"wiki.intern\"]\n";
+        [ServiceSearch]\nHints = true\n[FileTools]\nEnabled = true\n[Subagents]\nMaxConcurrentSubagents = 2\n[Scheduling]\nEnabled = true\n[Egress]\nAllowedHosts = [\"wiki.intern\"]\n";
     for word in ["hello", "doctor"] {
         let (is_well, told) = check(all, word).await;
         assert!(is_well, "{word}: {told}");

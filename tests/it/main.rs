@@ -90,6 +90,8 @@ mod results;
 mod retention;
 mod rules;
 mod runs;
+#[cfg(feature = "scheduling")]
+mod scheduling;
 mod secrets;
 mod self_evaluation;
 mod semantic_memory;

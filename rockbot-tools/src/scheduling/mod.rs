@@ -1,0 +1,118 @@
+//! Scheduled tasks: messages that the agent gets at set times, and answers to its user.
+
+mod cron;
+mod scheduler;
+mod store;
+mod task;
+mod tools;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::tz::TimeZone;
+use rockbot_core::BoxError;
+use rockbot_core::config::Config;
+use rockbot_core::store::RulesStore;
+use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTask, Subsystem};
+use rockbot_core::turn::TurnRunner;
+use tokio::sync::{Mutex, Notify};
+
+use scheduler::Scheduler;
+use store::TaskStore;
+use tools::Shared;
+
+/// Tools by which a model schedules tasks, `schedule_task`, `list_scheduled_tasks` and `cancel_scheduled_task`, and the
+/// scheduler that runs them.
+///
+/// A task has a cron expression of 5 or 6 fields in the user's time zone, or runs once at a plain time. When it is due, its
+/// description is a message to the agent, in the session `patrol/{name}`, and the answer is announced to the user
+/// (`Agent::announcements`). The turn of a time has an id that follows from the task and the time: it runs once, also if
+/// the process ends in between. A time that passes while the host does not run is made up for within an hour (of a task that
+/// runs once: within 7 days), and a time at which the run before is not over is skipped. A task that fails five times in a
+/// row is paused, and the user is told.
+///
+/// The tasks are kept in `scheduled-tasks.json` of the data folder, in the form of the original RockBot, which can be edited
+/// while the host does not run. `AgentHost.TimeZone` is the zone of users who have not set their own. A task that is
+/// scheduled in a conversation with untrusted text needs an endorsement, and its runs are labelled as the conversation was.
+///
+/// ```
+/// use rockbot_core::subsystem::{Declarations, Parts, Subsystem as _};
+/// use rockbot_core::{AgentIdentity, SystemClock};
+/// use rockbot_tools::scheduling::Scheduling;
+///
+/// // A host calls this for `.add(Scheduling::new())`.
+/// let parts = Parts::new(AgentIdentity::new("clerk"), std::sync::Arc::new(SystemClock), None);
+/// let mut declarations = Declarations::new(parts);
+/// Scheduling::new().declare(&mut declarations)?;
+/// assert_eq!(declarations.merge().tools.len(), 3);
+/// # Ok::<(), rockbot_core::BoxError>(())
+/// ```
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Scheduling {
+    store: Option<TaskStore>,
+    zone_name: Option<String>,
+    zone: Option<TimeZone>,
+    shared: Shared,
+}
+
+impl Scheduling {
+    /// Creates the tools and the scheduler.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the time zone of users who have not set their own, by its IANA name. Default the setting `AgentHost.TimeZone`,
+    /// else the zone of this machine. An unknown name is an error of the host's `build`.
+    ///
+    /// ```
+    /// use rockbot_tools::scheduling::Scheduling;
+    ///
+    /// let scheduling = Scheduling::new().with_time_zone("Europe/Oslo");
+    /// ```
+    pub fn with_time_zone(mut self, name: impl Into<String>) -> Self {
+        self.zone_name = Some(name.into());
+        self
+    }
+}
+
+#[async_trait]
+impl Subsystem for Scheduling {
+    fn name(&self) -> &str {
+        "scheduling"
+    }
+
+    fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
+        let config = declarations.parts().get::<Config>().unwrap_or_default();
+        let named: Option<String> = config.section("AgentHost")?.get("TimeZone")?;
+        self.zone = match self.zone_name.take().or(named) {
+            Some(name) => Some(TimeZone::get(&name)?),
+            None => None,
+        };
+        self.store = Some(TaskStore::open(declarations.parts().data_dir())?);
+        let tools = tools::tools(&self.shared);
+        let names = tools.iter().map(|tool| tool.registration.name.clone());
+        let cost = PartCost::on("scheduling").with_switch("leave out `.add(Scheduling)`");
+        declarations.cost(cost.with_tools(names).with_model_calls("those of each run of a task"));
+        tools.into_iter().for_each(|tool| declarations.tool(tool));
+        Ok(())
+    }
+
+    async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        let scheduler = Arc::new(Scheduler {
+            store: Mutex::new(self.store.unwrap_or_default()),
+            clock: parts.clock().clone(),
+            zone: self.zone.unwrap_or_else(TimeZone::system),
+            rules: parts.get::<dyn RulesStore>(),
+            turns: parts
+                .get::<dyn TurnRunner>()
+                .ok_or("the host does not run turns for its parts")?,
+            changed: Notify::new(),
+        });
+        // A subsystem starts once.
+        let _ = self.shared.set(scheduler.clone());
+        let (running, task) = RunningTask::new(|stop| scheduler.run(stop));
+        tokio::spawn(task);
+        Ok(Box::new(running))
+    }
+}

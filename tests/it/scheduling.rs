@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::support::{host_of, results, settle, transcript};
 
 /// Friday 2026-11-27, 07:30 UTC.
-const MORNING: Timestamp = Timestamp::from_millis(1795764600_000);
+const MORNING: Timestamp = Timestamp::from_millis(1_795_764_600_000);
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);

@@ -16,7 +16,7 @@ pub(crate) enum CronError {
     Expression {
         /// The text, shortened.
         expression: String,
-        /// What is wrong with it.
+        /// Problem of the text, in words.
         reason: String,
     },
     /// A cron expression that no date matches.
@@ -33,7 +33,7 @@ pub(crate) enum CronError {
     Time {
         /// The text, shortened.
         time: String,
-        /// What is wrong with it.
+        /// Problem of the text, in words.
         reason: String,
     },
     /// A time that is not in the future.

@@ -83,6 +83,8 @@ async fn a_task_runs_at_its_times_and_the_answers_are_announced() {
     assert_eq!(model.requests().len(), 4);
     pass(&clock, 24 * HOUR).await;
     assert_eq!(said(&mut stream).await, "Water the plants again.");
+    let again = transcript(model.requests().last().unwrap());
+    assert_eq!(again, asked, "without the run before");
     settle().await;
 
     let model = model.calls("list_scheduled_tasks", json!({})).says("listed");

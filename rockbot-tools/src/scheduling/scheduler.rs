@@ -243,6 +243,8 @@ fn request(task: &ScheduledTask, due: Timestamp, late: Option<Duration>) -> Turn
         .with_origin(Origin::Scheduled)
         .with_priority(Priority::Scheduled)
         .with_label(task.label.clone())
+        // Each run stands for itself: a task of every minute would read all runs before it.
+        .with_history(Vec::new())
         .with_namespace(StorePath::new(&session(task)).ok())
         .with_announced(true)
 }

@@ -36,6 +36,9 @@ mod pdf;
 #[cfg(feature = "rest")]
 #[cfg_attr(docsrs, doc(cfg(feature = "rest")))]
 pub mod rest;
+#[cfg(feature = "scheduling")]
+#[cfg_attr(docsrs, doc(cfg(feature = "scheduling")))]
+pub mod scheduling;
 #[cfg(feature = "service")]
 #[cfg_attr(docsrs, doc(cfg(feature = "service")))]
 pub mod service;

@@ -107,6 +107,7 @@ fn fields(text: &str) -> Result<[&str; 6], String> {
     match *fields {
         [minute, hour, day, month, weekday] => Ok(["0", minute, hour, day, month, weekday]),
         [second, minute, hour, day, month, weekday] => Ok([second, minute, hour, day, month, weekday]),
+        [_] => Err("it has 1 field instead of 5, or 6 with seconds first".to_owned()),
         _ => Err(format!(
             "it has {} fields instead of 5, or 6 with seconds first",
             fields.len()

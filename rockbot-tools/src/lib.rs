@@ -7,6 +7,7 @@
 //! | `rest` | [`RestTools`](rest::RestTools): tools from HTTP interfaces, described in the settings or by OpenAPI documents |
 //! | `files` | [`FileTools`](files::FileTools): a folder of files for an agent |
 //! | `subagents` | [`Subagents`](subagents::Subagents): work in the background |
+//! | `scheduling` | tasks at the times that cron expressions name |
 //! | `service` | tools that other processes run, by descriptors |
 //! | `tls` | servers behind https |
 //!

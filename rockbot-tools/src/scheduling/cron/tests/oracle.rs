@@ -58,7 +58,8 @@ impl Oracle {
             let here = zone.to_datetime(instant);
             let is_day = self.has_date(here.date());
             second += match quarter {
-                true if !is_day && !self.has_date(here.date() + 1.day()) => 86_400,
+                // A day may have 23 hours.
+                true if !is_day && !self.has_date(here.date() + 1.day()) => 82_800,
                 true if !is_day || !self.hour.contains(&here.hour()) => 900,
                 _ => self.step,
             };

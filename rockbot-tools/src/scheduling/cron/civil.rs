@@ -10,7 +10,7 @@ use cron::Schedule;
 use jiff::civil::{Date, DateTime, Time};
 
 use super::days::Days;
-use super::field::{HOUR, MINUTE, MONTH, SECOND, Values};
+use super::field::{HOUR, MINUTE, MONTH, SECOND};
 
 /// Maximum distance to the next match, in years. 29 February on a given day of the week takes up to 40, over a year such
 /// as 2100, which is no leap year.
@@ -37,21 +37,19 @@ impl CivilTimes {
     ///
     /// The reason, which names the field.
     pub(super) fn parse([second, minute, hour, day, month, weekday]: [&str; 6]) -> Result<Option<Self>, String> {
-        let (second, minute, hour) = (SECOND.parse(second)?, MINUTE.parse(minute)?, HOUR.parse(hour)?);
-        let days = Days::parse(day, weekday)?;
+        let second = SECOND.parse(second)?;
+        let minute = MINUTE.parse(minute)?;
+        let hour = HOUR.parse(hour)?;
         let month = MONTH.parse(month)?;
-        let (day_numbers, weekday_numbers): (Vec<u8>, Vec<u8>) = (
-            days.possible_days_of_month().collect(),
-            // The crate's week begins with Sunday as 1.
-            days.possible_days_of_week().map(|day| day + 1).collect(),
-        );
+        let days = Days::parse(day, weekday)?;
         let fields = [
             list((0..=59).filter(|number| second.contains(*number)), 60),
             list((0..=59).filter(|number| minute.contains(*number)), 60),
             list((0..=23).filter(|number| hour.contains(*number)), 24),
-            list(day_numbers, 31),
+            list(days.possible_days_of_month(), 31),
             list((1..=12).filter(|number| month.contains(*number)), 12),
-            list(weekday_numbers, 7),
+            // The crate's week begins with Sunday as 1.
+            list(days.possible_days_of_week().map(|day| day + 1), 7),
             Some(format!("{FIRST_MODEL_YEAR}-{LAST_MODEL_YEAR}")),
         ];
         // An empty list is a field without a possible number.
@@ -59,13 +57,10 @@ impl CivilTimes {
             return Ok(None);
         };
         let schedule = fields.join(" ").parse().map_err(|error| format!("{error}"))?;
-        let is_interval = [second, minute, hour]
-            .iter()
-            .any(|Values { is_interval, .. }| *is_interval);
         let times = Self {
             schedule,
             days,
-            is_interval,
+            is_interval: second.is_interval || minute.is_interval || hour.is_interval,
         };
         let first = DateTime::from_parts(january_first(FIRST_MODEL_YEAR), Time::midnight());
         Ok(times.next_from(first).is_some().then_some(times))
@@ -94,7 +89,7 @@ impl CivilTimes {
         let start = Utc
             .with_ymd_and_hms(model.into(), month, day, hour, minute, second)
             .single()?;
-        // The crate looks for times after the one that it gets.
+        // The crate looks for times after its argument.
         let found = self.schedule.after(&(start - TimeDelta::seconds(1))).next()?;
         if found.year() != i32::from(model) {
             return None;

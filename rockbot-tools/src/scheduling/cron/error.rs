@@ -8,7 +8,7 @@ const MAX_EXCERPT: usize = 60;
 /// A refused cron expression or time. Its text says what is wrong, and shows an example that works.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CronError {
-    /// A text that is no cron expression.
+    /// A text in which a field, or their number, is wrong.
     #[error(
         "cron expression {expression}: {reason}. Write minute, hour, day of month, month and day of week, \
          such as \"30 9 * * MON-FRI\" for 9:30 on workdays"
@@ -28,7 +28,7 @@ pub(crate) enum CronError {
         /// The text, shortened.
         expression: String,
     },
-    /// A text that is no time.
+    /// A text that is neither a date with a time nor a duration.
     #[error("time {time}: {reason}. Write a date and a time, such as \"2030-12-24T18:00\", or \"in 2 hours\"")]
     Time {
         /// The text, shortened.

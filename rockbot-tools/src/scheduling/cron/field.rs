@@ -68,7 +68,7 @@ impl Field {
 
     /// Reads a whole field.
     ///
-    /// The grammar is the one of Cronos, which the original uses: `*` and `?` stand for all numbers and may have a step;
+    /// The grammar is that of Cronos, which the original uses: `*` and `?` stand for all numbers and may have a step;
     /// else the field is a list of numbers, of ranges, and of either with a step.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Cron expressions, and the times that tasks which run once name.
 //!
-//! The meaning of an expression is the one that it has in Cronos, the library of the original: our own parser turns each
-//! field into a set of numbers (`field`) and days (`days`), the `cron` crate finds civil times that match them (`civil`),
-//! and jiff maps those to instants of a time zone (`zone`).
+//! Expressions mean the same as in Cronos, the library of the original: our own parser turns each field into a set of
+//! numbers (`field`) and days (`days`), the `cron` crate finds civil times that match them (`civil`), and jiff maps those
+//! to instants of a time zone (`zone`).
 
 mod civil;
 mod days;
@@ -102,11 +102,11 @@ fn fields(text: &str) -> Result<[&str; 6], String> {
         Some(_) => expand(text)?,
         None => text,
     };
-    // A field more than there may be shows that there are too many.
     let fields: Vec<&str> = text.split([' ', '\t']).filter(|field| !field.is_empty()).collect();
     match *fields {
         [minute, hour, day, month, weekday] => Ok(["0", minute, hour, day, month, weekday]),
         [second, minute, hour, day, month, weekday] => Ok([second, minute, hour, day, month, weekday]),
+        [_] => Err("it has 1 field instead of 5, or 6 with seconds first".to_owned()),
         _ => Err(format!(
             "it has {} fields instead of 5, or 6 with seconds first",
             fields.len()

@@ -1,21 +1,22 @@
 //! Tests of cron expressions and times.
 
+mod clock_changes;
+mod errors;
+mod oracle;
+mod properties;
+mod second_opinion;
+mod syntax;
+mod table;
+mod times;
+
 use jiff::tz::TimeZone;
 use rockbot_core::Timestamp;
 
 use super::CronExpr;
 
 #[track_caller]
-fn check(expression: &str, zone: &str, after: &str, expected: &[&str]) {
-    let expr = CronExpr::parse(expression).unwrap_or_else(|error| panic!("{error}"));
-    let zone = TimeZone::get(zone).unwrap();
-    let mut time = instant(after);
-    let mut found = Vec::new();
-    for _ in expected {
-        time = expr.next_after(time, &zone).unwrap();
-        found.push(local(time, &zone));
-    }
-    assert_eq!(found, expected, "{expression}");
+fn expr(text: &str) -> CronExpr {
+    CronExpr::parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn instant(text: &str) -> Timestamp {
@@ -31,18 +32,12 @@ fn local(time: Timestamp, zone: &TimeZone) -> String {
         .to_string()
 }
 
-#[test]
-fn basic() {
-    check(
-        "30 9 * * MON-FRI",
-        "UTC",
-        "2024-01-05T09:30:00Z",
-        &["2024-01-08T09:30:00+00:00"],
-    );
-    check(
-        "*/30 * * * *",
-        "America/New_York",
-        "2024-11-03T04:45:00Z",
-        &["2024-11-03T01:00:00-04:00"],
-    );
+/// Checks that `expression` fires at the `expected` times after `after`, one after the other.
+#[track_caller]
+fn check(zone: &str, expression: &str, after: &str, expected: &[&str]) {
+    let (expression, zone) = (expr(expression), TimeZone::get(zone).unwrap());
+    let next = |time: &Timestamp| expression.next_after(*time, &zone);
+    let times = std::iter::successors(next(&instant(after)), next).take(expected.len());
+    let found: Vec<_> = times.map(|time| local(time, &zone)).collect();
+    assert_eq!(found, expected, "{}", expression.as_str());
 }

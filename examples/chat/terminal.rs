@@ -61,7 +61,8 @@ impl Terminal {
     /// Asks the person to approve a tool call; returns `false` where there is no person to ask. Lines that are piped in are
     /// questions, and none of them is taken for an approval.
     pub(crate) async fn approve(&mut self, ask: &ApprovalRequest) -> bool {
-        eprintln!("\n? {} {}", ask.tool, clean(&ask.arguments));
+        let asked_by: String = ask.asked_by.iter().map(|agent| format!(" (for {agent})")).collect();
+        eprintln!("\n? {}{asked_by} {}", ask.tool, clean(&ask.arguments));
         if !self.interactive {
             eprintln!("  refused: there is no terminal to ask at; --yes approves every call");
         }

@@ -211,6 +211,117 @@ async fn an_approval_below_is_an_error_that_names_the_tool() {
     assert_eq!((sub.agent().approvals().len(), paid.all().len()), (0, 0));
 }
 
+/// A host whose agent gives tasks to itself, down to a payment that needs an approval.
+fn paying(model: &ScriptedModel) -> (AgentHost, Notes) {
+    let (pay, paid) = noting_tool("pay");
+    let host = host_of(model).tool(pay.needs_approval()).build().unwrap();
+    host.add_tool(helper(&host)).unwrap();
+    (host, paid)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_below_a_call_is_asked_of_the_user_at_the_top() {
+    let model = ScriptedModel::new()
+        .calls("helper", json!({"task": "Have it paid."}))
+        .calls("helper", json!({"task": "Pay."}))
+        .calls_all([("pay", json!({"n": 1})), ("pay", json!({"n": 2}))])
+        .says("paid")
+        .says("it is paid")
+        .says("done");
+    let (host, paid) = paying(&model);
+    let agent = host.agent();
+    let mut stream = agent.stream("s", "go");
+    let mut asked = Vec::new();
+    let ended = loop {
+        match stream.next().await.unwrap().unwrap() {
+            TurnProgress::ApprovalNeeded(request) => {
+                asked.push(format!("{:?} {} {}", request.asked_by, request.tool, request.arguments));
+                agent.decide(request.approve()).await.unwrap();
+            }
+            TurnProgress::Final(outcome) => break outcome,
+            _ => {}
+        }
+    };
+    let helpers = r#"["helper", "helper"]"#;
+    assert_eq!(
+        asked,
+        [
+            format!("{helpers} pay {{\"n\":1}}"),
+            format!("{helpers} pay {{\"n\":2}}")
+        ]
+    );
+    assert_eq!(ending(&ended), (&TurnStatus::Answered, "done"));
+    assert_eq!(paid.all(), ["pay 1", "pay 2"]);
+    assert!(agent.is_idle() && agent.approvals().is_empty());
+    model.assert_complete();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_below_a_turn_that_no_caller_waits_for_is_announced() {
+    let model = ScriptedModel::new()
+        .calls("helper", json!({"task": "Pay."}))
+        .calls("pay", json!({"n": 1}))
+        .says("not paid")
+        .says("done");
+    let (host, paid) = paying(&model);
+    let agent = host.agent();
+    let turn = agent.ask("s", "go").start().await.unwrap();
+    let asked = agent.announcements().next().await.unwrap();
+    assert_eq!(asked.session.as_str(), "s");
+    assert_eq!(asked.content, "May I call pay for `helper` with {\"n\":1}?");
+    agent.decide(asked.approval.unwrap().deny("too much")).await.unwrap();
+    assert_eq!(turn.outcome().await.unwrap().text, "done");
+    assert!(paid.all().is_empty());
+    model.assert_complete();
+}
+
+#[tokio::test]
+async fn an_approval_below_is_decided_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = async |model: &ScriptedModel| {
+        let (pay, paid) = noting_tool("pay");
+        let host = host_of(model).tool(pay.needs_approval()).data_dir(folder.path());
+        let host = host.build().unwrap();
+        host.add_tool(helper(&host)).unwrap();
+        host.start().await.unwrap();
+        (host, paid)
+    };
+    let model = ScriptedModel::new()
+        .calls("helper", json!({"task": "Pay."}))
+        .calls("pay", json!({"n": 1}));
+    let (host, _) = open(&model).await;
+    let turn = host.agent().ask("s", "go").start().await.unwrap().id().clone();
+    while host.agent().approvals().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    host.shutdown(Duration::from_secs(5)).await;
+    drop(host);
+
+    let model = ScriptedModel::new().says("paid").says("done");
+    let (host, paid) = open(&model).await;
+    let approval = &host.agent().approvals()[0];
+    host.agent().decide(approval.approve()).await.unwrap();
+    assert_eq!(host.agent().outcome(&turn).await.unwrap().text, "done");
+    assert_eq!(paid.all(), ["pay 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_ends_takes_the_approval_below_with_it() {
+    let model = ScriptedModel::new()
+        .calls("helper", json!({"task": "Pay."}))
+        .calls("pay", json!({}));
+    let (host, paid) = paying(&model);
+    let agent = host.agent();
+    let turn = agent.ask("s", "go").start().await.unwrap();
+    let approval = agent.announcements().next().await.unwrap().approval.unwrap();
+    turn.cancel().await.unwrap();
+    assert_eq!(turn.outcome().await.unwrap().status, TurnStatus::Cancelled);
+    settle().await;
+    assert!(agent.is_idle() && agent.approvals().is_empty());
+    assert!(agent.decide(approval.approve()).await.is_err());
+    assert!(paid.all().is_empty());
+}
+
 #[tokio::test]
 async fn cancelling_the_caller_cancels_the_turn_below() {
     for is_pure in [false, true] {

@@ -20,6 +20,9 @@ pub struct ApprovalRequest {
     pub arguments: String,
     /// Digest that binds the decision to the tool and to these arguments.
     pub args_hash: Digest,
+    /// Agents that were called on the way to the turn, from the user's turn down; empty if the user's turn makes the call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked_by: Vec<ToolName>,
 }
 
 /// The decision of a person about a tool call.
@@ -68,6 +71,7 @@ impl ApprovalRequest {
             args_hash: Grant::args_hash(tool.as_str(), &arguments),
             tool,
             arguments,
+            asked_by: Vec::new(),
         }
     }
 

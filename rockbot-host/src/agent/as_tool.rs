@@ -49,8 +49,9 @@ const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// The call is mutating unless the tool is declared otherwise, for example with [`Tool::pure`]: then calls of one answer
 /// run concurrently. After a crash the turn is resumed by its own host, and a mutating call gets its result then.
 ///
-/// A turn that would need a person's approval cannot wait for it within a call: it is cancelled, and the caller reads
-/// an error that names the tool.
+/// A turn of the caller's own host that needs a person's approval asks the user of the top turn, with the agents on the way
+/// ([`ApprovalRequest::asked_by`](rockbot_core::turn::ApprovalRequest::asked_by)), and the call waits for the decision within the
+/// caller's budget. A turn of another host cannot ask: it is cancelled, and the caller reads an error that names the tool.
 ///
 /// # Examples
 ///
@@ -308,10 +309,7 @@ impl AgentExecutor {
     }
 
     fn is_of_same_host(&self, cx: &CallContext) -> bool {
-        let agent = self.agent.upgrade();
-        agent
-            .zip(cx.turn())
-            .is_some_and(|(agent, turn)| agent.turns.engine().find(turn).is_some())
+        self.agent.upgrade().is_some_and(|agent| agent.is_of_caller(cx))
     }
 
     /// Takes the value of an answer out of the object in which the model had to write it.
@@ -405,13 +403,34 @@ impl ToolExecutor for AgentExecutor {
 impl SharedAgent {
     /// Runs the turn of a call. When the call is cancelled, the turn is, and its end is awaited.
     async fn run_cancellable(&self, message: &TurnRequest, cx: &CallContext) -> Result<TurnOutcome, TurnError> {
-        let mut running = pin!(self.turns.call(TurnCall::new(message.clone(), self.progress(cx))));
+        let mut running = pin!(self.run(message, cx));
         if let Some(ended) = cx.cancellation().run_until_cancelled(running.as_mut()).await {
             return ended;
         }
         // Fails when the turn has ended meanwhile, or its host stops: `running` says so, too.
         let _ = self.turns.engine().cancel(&message.turn_id()).await;
         running.await
+    }
+
+    /// Runs the turn of a call. In a call from a turn of the same host the user of that turn is asked for approvals.
+    async fn run(&self, message: &TurnRequest, cx: &CallContext) -> Result<TurnOutcome, TurnError> {
+        let ended = self
+            .turns
+            .call(TurnCall::new(message.clone(), self.progress(cx)))
+            .await?;
+        let TurnStatus::Parked(requests) = &ended.status else {
+            return Ok(ended);
+        };
+        match self.turns.engine().find(&ended.turn).filter(|_| self.is_of_caller(cx)) {
+            // Boxed: few calls wait for a person.
+            Some(below) => Box::pin(self.turns.engine().outcome_below(&below, requests.clone())).await,
+            None => Ok(ended),
+        }
+    }
+
+    /// Reports whether the calling turn runs in the host of this agent.
+    fn is_of_caller(&self, cx: &CallContext) -> bool {
+        cx.turn().is_some_and(|turn| self.turns.engine().find(turn).is_some())
     }
 
     /// Returns the sink that reports the steps of a call's turn as progress of the call.

@@ -14,6 +14,7 @@
 //! | `runner.rs` | Runs turns for the parts of the host. |
 //! | `layers.rs` | Passes the work of a turn through the user's layers. |
 //! | `resume.rs`, `approvals.rs` | Resume interrupted turns, and turns that waited for a person. |
+//! | `approvals_below.rs` | Asks the user of a turn for the approvals that a called agent needs. |
 //! | `cancel.rs` | Cancels turns that work or wait. |
 //!
 //! The engine owns the journal, the clock, the signals of the stop and the tier router, and shares
@@ -23,6 +24,7 @@
 
 mod accept;
 mod approvals;
+mod approvals_below;
 mod briefing;
 mod cancel;
 mod claim;

@@ -219,12 +219,17 @@ fn question(request: &TurnRequest, approval: &ApprovalRequest) -> String {
         true => format!("{}…", &arguments[..arguments.floor_char_boundary(MAX_ARGUMENTS)]),
         false => arguments.clone(),
     };
+    let agents: Vec<_> = approval.asked_by.iter().map(|agent| format!("`{agent}`")).collect();
+    let agents = match agents.is_empty() {
+        true => String::new(),
+        false => format!(" for {}", agents.join(" for ")),
+    };
     match &request.recipient {
         Some(recipient) => {
             let name = one_line(&recipient.name);
-            format!("The background work \"{name}\" asks: may I call {tool} with {arguments}?")
+            format!("The background work \"{name}\" asks: may I call {tool}{agents} with {arguments}?")
         }
-        None => format!("May I call {tool} with {arguments}?"),
+        None => format!("May I call {tool}{agents} with {arguments}?"),
     }
 }
 

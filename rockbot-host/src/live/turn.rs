@@ -361,7 +361,10 @@ impl LiveTurn {
     pub(crate) fn waits_for(&self, approval: &ApprovalRequest) -> bool {
         match &*self.state.borrow() {
             TurnState::Parked(outcome) => {
-                matches!(&outcome.status, TurnStatus::Parked(requests) if requests.contains(approval))
+                let is_same = |request: &ApprovalRequest| {
+                    (&request.call, &request.args_hash) == (&approval.call, &approval.args_hash)
+                };
+                matches!(&outcome.status, TurnStatus::Parked(requests) if requests.iter().any(is_same))
             }
             _ => false,
         }

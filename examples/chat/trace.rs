@@ -63,6 +63,7 @@ fn happened(event: &TraceEvent) -> String {
         TraceEvent::ToolReturned(response) => {
             format!("{} returned: {}", response.tool_name, cut(&response.content.words()))
         }
+        TraceEvent::Delegated { turn: Some(turn) } => format!("turn {turn} of a called agent ended"),
         TraceEvent::Other(text) => cut(text),
         other => cut(&format!("{other:?}")),
     }

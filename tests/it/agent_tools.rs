@@ -8,6 +8,7 @@ use rockbot_core::context::Trust;
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{Tool, tool};
 use rockbot_core::turn::{Budget, BudgetLimit, TurnProgress, TurnRequest, TurnStatus};
+use rockbot_host::turn::TraceEvent;
 use rockbot_host::{AgentHost, AgentTool};
 use serde_json::{Value, json};
 
@@ -273,6 +274,25 @@ async fn an_approval_below_a_turn_that_no_caller_waits_for_is_announced() {
     assert_eq!(turn.outcome().await.unwrap().text, "done");
     assert!(paid.all().is_empty());
     model.assert_complete();
+}
+
+#[tokio::test]
+async fn the_trace_of_the_caller_leads_to_the_turn_below() {
+    let model = ScriptedModel::new()
+        .calls("helper", json!({"task": "Pay."}))
+        .says("no")
+        .says("done");
+    let folder = tempfile::tempdir().unwrap();
+    let host = host_of(&model).data_dir(folder.path()).build().unwrap();
+    host.add_tool(helper(&host)).unwrap();
+    let above = host.agent().ask("s", "go").await.unwrap().turn;
+    let trace = host.trace(&above).await.unwrap().unwrap();
+    let below = trace.entries().iter().find_map(|entry| match &entry.event {
+        TraceEvent::Delegated { turn } => turn.clone(),
+        _ => None,
+    });
+    let below = host.agent().outcome(&below.unwrap()).await.unwrap();
+    assert_eq!(ending(&below), (&TurnStatus::Answered, "no"));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rockbot_core::TurnId;
 use rockbot_core::chat::{MicroUsd, ModelTier, Spent};
 use rockbot_core::turn::{Budget, TurnOutcome};
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,9 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub(crate) struct DelegatedWork {
+    /// The turn; `None` in a record of an earlier version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) turn: Option<TurnId>,
     /// Number of model calls.
     pub(crate) model_calls: u32,
     /// Number of tool calls.
@@ -37,6 +41,7 @@ struct DelegationState {
 impl From<&TurnOutcome> for DelegatedWork {
     fn from(outcome: &TurnOutcome) -> Self {
         Self {
+            turn: Some(outcome.turn.clone()),
             model_calls: outcome.model_calls,
             tool_calls: u32::try_from(outcome.calls.len()).unwrap_or(u32::MAX),
             tiers: outcome.tiers.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rockbot_core::chat::{ChatMessage, ChatResponse, ModelTier, ToolCall};
 use rockbot_core::tool::ToolInvokeResponse;
 use rockbot_core::turn::{RunState, StoredRun, TurnOutcome};
-use rockbot_core::{CallId, Timestamp};
+use rockbot_core::{CallId, Timestamp, TurnId};
 
 use super::event::{Recalled, TurnEvent};
 use super::machine::Turn;
@@ -87,6 +87,11 @@ pub enum TraceEvent {
     ToolStarted {
         /// The call.
         call: CallId,
+    },
+    /// The turn of another agent, which a tool call ran, ended.
+    Delegated {
+        /// The turn, whose own trace its host has; `None` in a record of an earlier version.
+        turn: Option<TurnId>,
     },
     /// A tool call ended.
     ToolReturned(ToolInvokeResponse),
@@ -199,6 +204,7 @@ impl Reader {
             },
             TurnEvent::Gathered { recalled, .. } => TraceEvent::Gathered { recalled },
             TurnEvent::ToolStarted { call } => TraceEvent::ToolStarted { call },
+            TurnEvent::Delegated(work) => TraceEvent::Delegated { turn: work.turn },
             TurnEvent::ToolReturned(response) => TraceEvent::ToolReturned(response),
             other => TraceEvent::Other(format!("{other:?}")),
         }

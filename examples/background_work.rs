@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot::chat::{ChatCall, ChatError, MicroUsd, ModelInfo, ModelTier, Role, ToolCall, Usage};
-use rockbot::context::Origin;
 use rockbot::prelude::*;
 use rockbot::tool::ToolFilter;
 use rockbot::turn::{Recipient, TurnRequest, TurnRunner};
@@ -36,10 +35,7 @@ async fn begin_work(
         .ok_or_else(|| ToolError::execution_failed("only a turn begins work"))?;
     // The same turn and name are the same work, so a call that is repeated after a crash begins nothing twice.
     let request = TurnRequest::new(format!("work/{}", work.name), turn.as_str(), work.task)
-        .with_principal(cx.principal().clone())
-        .with_origin(Origin::Subagent)
-        .with_label(cx.label())
-        .with_parent(turn.clone(), cx.depth() + 1)
+        .with_caller(&cx)
         .with_tools(ToolFilter::all().without(["begin_work"]))
         .with_recipient(Recipient::new(cx.session().clone(), work.name.clone()));
     turns

@@ -4,6 +4,15 @@ use std::path::Path;
 
 use rockbot_core::BoxError;
 use rockbot_core::config::{Config, ConfigError};
+#[cfg(any(
+    feature = "web",
+    feature = "rest",
+    feature = "files",
+    feature = "scheduling",
+    feature = "subagents",
+    feature = "mcp-server"
+))]
+use rockbot_core::subsystem::Subsystem;
 use rockbot_host::answer::SafeLinks;
 use rockbot_host::settings::HostSettings;
 use rockbot_host::{AgentHost, AgentHostBuilder, ServiceSearch};
@@ -163,42 +172,18 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     let (web, rest, files) = (wanted("WebTools")?, wanted("RestTools")?, wanted("FileTools")?);
     let (subagents, scheduling) = (wanted("Subagents")?, wanted("Scheduling")?);
     #[cfg(feature = "web")]
-    let builder = if web {
-        builder.add(rockbot_tools::web::WebTools::new())
-    } else {
-        builder
-    };
+    let builder = add_if(web, builder, rockbot_tools::web::WebTools::new);
     #[cfg(feature = "rest")]
-    let builder = if rest {
-        builder.add(rockbot_tools::rest::RestTools::new())
-    } else {
-        builder
-    };
+    let builder = add_if(rest, builder, rockbot_tools::rest::RestTools::new);
     #[cfg(feature = "files")]
-    let builder = if files {
-        builder.add(rockbot_tools::files::FileTools::from_settings())
-    } else {
-        builder
-    };
+    let builder = add_if(files, builder, rockbot_tools::files::FileTools::from_settings);
     #[cfg(feature = "subagents")]
-    let builder = if subagents {
-        builder.add(rockbot_tools::subagents::Subagents::new())
-    } else {
-        builder
-    };
+    let builder = add_if(subagents, builder, rockbot_tools::subagents::Subagents::new);
     #[cfg(feature = "scheduling")]
-    let builder = if scheduling {
-        builder.add(rockbot_tools::scheduling::Scheduling::new())
-    } else {
-        builder
-    };
+    let builder = add_if(scheduling, builder, rockbot_tools::scheduling::Scheduling::new);
     let serves = wanted("McpServer")?;
     #[cfg(feature = "mcp-server")]
-    let builder = if serves {
-        builder.add(rockbot_mcp::McpToolServer::new())
-    } else {
-        builder
-    };
+    let builder = add_if(serves, builder, rockbot_mcp::McpToolServer::new);
     for (name, is_wanted, is_built) in [
         ("McpServer", serves, cfg!(feature = "mcp-server")),
         ("WebTools", web, cfg!(feature = "web")),
@@ -212,6 +197,19 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
         }
     }
     Ok(builder)
+}
+
+/// Adds a part if it is wanted.
+#[cfg(any(
+    feature = "web",
+    feature = "rest",
+    feature = "files",
+    feature = "scheduling",
+    feature = "subagents",
+    feature = "mcp-server"
+))]
+fn add_if<S: Subsystem>(is_wanted: bool, builder: AgentHostBuilder, part: impl FnOnce() -> S) -> AgentHostBuilder {
+    if is_wanted { builder.add(part()) } else { builder }
 }
 
 /// Returns `true` if the part of a section is wanted: `Enabled` says so, else anything that is set there. The settings of a

@@ -39,7 +39,7 @@ pub struct Announcement {
     /// Request that waits for a decision, if the message asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalRequest>,
-    /// Time of the message.
+    /// Time of the message, set by the host that keeps it.
     #[serde(default)]
     pub at: Timestamp,
     /// Label of all that the message was made of. Default [`Label::UNKNOWN`], which is untrusted.
@@ -80,13 +80,6 @@ impl Announcement {
     #[must_use]
     pub fn with_approval(mut self, approval: ApprovalRequest) -> Self {
         self.approval = Some(approval);
-        self
-    }
-
-    /// Sets the time of the message.
-    #[must_use]
-    pub fn with_time(mut self, at: Timestamp) -> Self {
-        self.at = at;
         self
     }
 

@@ -12,7 +12,7 @@ use crate::context::{Extensions, Origin, Priority};
 use crate::store::{Namespace, StorePath};
 use crate::tool::ToolFilter;
 use crate::trust::{Label, Trust};
-use crate::{Digest, MessageId, Principal, SessionId, TurnId};
+use crate::{CallContext, Digest, MessageId, Principal, SessionId, TraceContext, TurnId};
 
 /// A message that asks for an answer.
 ///
@@ -349,6 +349,29 @@ impl TurnRequest {
     #[must_use]
     pub fn with_announced(mut self, is_announced: bool) -> Self {
         self.is_announced = is_announced;
+        self
+    }
+
+    /// Makes the turn a part of the work of `cx`, a call of a tool: it has the principal of the calling turn, no more trust
+    /// than all that the calling model has read, and the calling turn as its parent.
+    ///
+    /// ```
+    /// # use rockbot_core::{CallContext, TurnId};
+    /// # use rockbot_core::turn::TurnRequest;
+    /// let cx = CallContext::new("main").with_principal("ann".into()).with_turn(TurnId::from("turn-1"));
+    /// let request = TurnRequest::new("research/7", "start", "Find out how cats purr.").with_caller(&cx);
+    /// assert_eq!(request.principal.as_str(), "ann");
+    /// assert_eq!(request.parent.map(|parent| parent.depth), Some(1));
+    /// ```
+    #[must_use]
+    pub fn with_caller(mut self, cx: &CallContext) -> Self {
+        self.principal = cx.principal().clone();
+        self.origin = Origin::Subagent;
+        self.priority = cx.priority().max(Priority::Subagent);
+        self.trust = cx.content_trust();
+        self.label = Some(cx.label()).filter(Label::is_untrusted);
+        self.parent = cx.turn().map(|turn| TurnParent::new(turn.clone(), cx.depth() + 1));
+        self.trace = cx.trace().map(TraceContext::traceparent);
         self
     }
 

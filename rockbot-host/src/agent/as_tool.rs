@@ -9,15 +9,13 @@ use async_trait::async_trait;
 use rockbot_core::CallContext;
 use rockbot_core::chat::{ModelTier, OutputSchema};
 use rockbot_core::content::{Content, Provenance};
-use rockbot_core::context::{Origin, Priority};
 use rockbot_core::store::ConversationMemory as _;
 use rockbot_core::tool::{
     Recovery, Tool, ToolError, ToolErrorCode, ToolExecutor, ToolFilter, ToolInvokeRequest, ToolInvokeResponse,
     ToolRegistration,
 };
-use rockbot_core::trust::Label;
-use rockbot_core::turn::{Budget, ProgressSink, TurnOutcome, TurnParent, TurnProgress, TurnRequest, TurnStatus};
-use rockbot_core::{SessionId, ToolName, TraceContext};
+use rockbot_core::turn::{Budget, ProgressSink, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
+use rockbot_core::{SessionId, ToolName};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -277,25 +275,19 @@ impl AgentExecutor {
     fn message(&self, call: &ToolInvokeRequest, cx: &CallContext) -> Result<TurnRequest, ToolError> {
         let content = (self.input)(&call.arguments)
             .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
-        let (id, caller) = (&call.tool_call_id, cx.turn());
-        let scope = caller.map_or(cx.session().as_str(), |turn| turn.as_str());
+        let id = &call.tool_call_id;
+        let scope = cx.turn().map_or(cx.session().as_str(), |turn| turn.as_str());
         let session = SessionId::from(format!("{}/{scope}/{id}", call.tool_name));
         let delegation = cx.extension::<Delegation>();
         let budget = [delegation.map(Delegation::budget), self.budget];
         let mut request = TurnRequest::new(session, id.as_str(), content)
-            .with_principal(cx.principal().clone())
-            .with_origin(Origin::Subagent)
-            .with_priority(cx.priority().max(Priority::Subagent))
-            .with_trust(cx.content_trust())
-            .with_label(Some(cx.label()).filter(Label::is_untrusted))
+            .with_caller(cx)
             .with_budget(budget.into_iter().flatten().reduce(least));
         request.tier = self.tier;
         let tools = self.tools_of(cx);
         request.tools = (tools != ToolFilter::all()).then(|| Arc::new(tools));
         request.instructions.clone_from(&self.instructions);
         request.output = self.output.as_ref().map(|output| output.schema.clone());
-        request.parent = caller.map(|turn| TurnParent::new(turn, cx.depth() + 1));
-        request.trace = cx.trace().map(TraceContext::traceparent);
         Ok(request)
     }
 

@@ -9,7 +9,8 @@
 //! | `history/` | The conversation before a turn, as it is kept and as the model is shown it. |
 //! | `end.rs` | Writes the conversation, the reply and the end of the turn, in this order. |
 //! | `reply.rs` | The protocol by which the final reply of a message is sent once. |
-//! | `results.rs` | Tells the end of a turn in the background to the session that waits for it, and to its principal. |
+//! | `results.rs` | Tells the end of a turn in the background to the session that waits for it. |
+//! | `unasked.rs` | Announces answers and requests for approvals that no caller waits for. |
 //! | `service.rs` | Runs turns as a tower service. |
 //! | `runner.rs` | Runs turns for the parts of the host. |
 //! | `layers.rs` | Passes the work of a turn through the user's layers. |
@@ -46,6 +47,7 @@ mod runner;
 mod runtime;
 mod service;
 mod span;
+mod unasked;
 
 use std::fmt;
 use std::mem::take;

@@ -14,15 +14,11 @@ use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::context::Origin;
 use rockbot_core::support::{loggable, one_line};
 use rockbot_core::trust::Label;
-use rockbot_core::turn::{
-    Announcement, ApprovalRequest, JournalError, ProgressSink, Recipient, RunState, TurnOutcome, TurnParent,
-    TurnRequest, TurnStatus,
-};
-use rockbot_core::{Digest, MessageId, Principal, SessionId, TurnId};
+use rockbot_core::turn::{JournalError, ProgressSink, Recipient, TurnOutcome, TurnParent, TurnRequest, TurnStatus};
+use rockbot_core::{MessageId, Principal, SessionId, TurnId};
 use tokio::time::timeout;
 
 use super::{TurnCall, TurnEngine, TurnError};
-use crate::announcements::Taken;
 use crate::live::LiveTurn;
 use crate::turn::policy::is_set_up;
 
@@ -34,9 +30,6 @@ const SIBLINGS_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum number of siblings that are waited for, and that are named.
 const MAX_SIBLINGS: usize = 16;
-
-/// Maximum length of the arguments in the words of a request for an approval, in bytes. The request itself has all.
-const MAX_ARGUMENTS: usize = 1000;
 
 impl TurnEngine {
     /// Tells who waits for the end of a turn: its recipient by a message, its principal by an announcement. Returns `false`
@@ -144,110 +137,10 @@ impl TurnEngine {
         let waited = live.cancellation().run_until_cancelled(timeout(SIBLINGS_TIME, ended));
         self.closing.run_until_cancelled(waited).await;
     }
-
-    /// Announces the answer to a message that no caller waits for.
-    async fn announce_end(&self, request: &TurnRequest, outcome: &TurnOutcome, results: &[TurnId]) -> bool {
-        // The answer of the turn that the message joined reaches its own callers.
-        if matches!(outcome.status, TurnStatus::Joined(_)) {
-            return true;
-        }
-        let results = request.result_of.iter().chain(results).cloned().collect();
-        let announcement = Announcement::new(
-            request.principal.clone(),
-            request.session.clone(),
-            said(request, outcome),
-        )
-        .with_turn(outcome.turn.clone())
-        .with_results(results)
-        .with_label(outcome.label.clone());
-        let appended = self.announcements.append(outcome.turn.as_str(), announcement).await;
-        appended.map_or_else(|error| is_settled(&outcome.turn, &error.into()), |()| true)
-    }
-}
-
-impl TurnEngine {
-    /// Asks the principal of a turn for approvals that no caller can ask for.
-    pub(super) async fn announce_approvals(&self, request: &TurnRequest, approvals: &[ApprovalRequest]) {
-        for approval in approvals {
-            let announcement = Announcement::new(
-                request.principal.clone(),
-                asked_in(request),
-                question(request, approval),
-            )
-            .with_turn(approval.turn.clone())
-            .with_approval(approval.clone());
-            let id = format!("{}-{}", approval.turn, Digest::of([approval.call.as_str()]).short());
-            if let Err(error) = self.announcements.append(&id, announcement).await {
-                // The turn waits all the same, and is asked about again after a restart.
-                tracing::error!(turn = %approval.turn, error = %loggable(&error.to_string()), "journal does not take a request for an approval");
-            }
-        }
-    }
-
-    /// Takes the next announcement to a principal, or with `None` to one without a reader. Requests for approvals that
-    /// were decided meanwhile are left out.
-    pub(crate) async fn take_announcement(&self, principal: Option<&Principal>) -> Option<Taken> {
-        loop {
-            let taken = self.announcements.take(principal).await?;
-            match &taken.announcement.approval {
-                Some(approval) if self.is_decided(approval).await => taken.delivered().await,
-                _ => return Some(taken),
-            }
-        }
-    }
-
-    async fn is_decided(&self, approval: &ApprovalRequest) -> bool {
-        if let Some(live) = self.find(&approval.turn) {
-            return !live.waits_for(approval);
-        }
-        let stored = self.journal.read(&approval.turn).await;
-        // A turn that is not live yet may wait: this process resumes it later.
-        stored.is_ok_and(|stored| stored.is_none_or(|run| matches!(run.state, RunState::Finished(_))))
-    }
-}
-
-/// Returns the session in which the principal of a turn is asked: that of the recipient of its result, or its own.
-fn asked_in(request: &TurnRequest) -> SessionId {
-    let recipient = request.recipient.as_ref().map(|recipient| &recipient.session);
-    recipient.unwrap_or(&request.session).clone()
-}
-
-/// Returns the words of a request for an approval.
-fn question(request: &TurnRequest, approval: &ApprovalRequest) -> String {
-    let (tool, arguments) = (&approval.tool, &approval.arguments);
-    let arguments = match arguments.len() > MAX_ARGUMENTS {
-        true => format!("{}…", &arguments[..arguments.floor_char_boundary(MAX_ARGUMENTS)]),
-        false => arguments.clone(),
-    };
-    let agents: Vec<_> = approval.asked_by.iter().map(|agent| format!("`{agent}`")).collect();
-    let agents = match agents.is_empty() {
-        true => String::new(),
-        false => format!(" for {}", agents.join(" for ")),
-    };
-    match &request.recipient {
-        Some(recipient) => {
-            let name = one_line(&recipient.name);
-            format!("The background work \"{name}\" asks: may I call {tool}{agents} with {arguments}?")
-        }
-        None => format!("May I call {tool}{agents} with {arguments}?"),
-    }
-}
-
-/// Returns the words of an announcement. A result that the agent could not tell is told as it is.
-fn said(request: &TurnRequest, outcome: &TurnOutcome) -> Content {
-    if outcome.is_answer() || request.result_of.is_none() {
-        return outcome.content();
-    }
-    let words = outcome.content();
-    let result = request.content.parts();
-    // Without the request to the model at the end.
-    let result = result.split_last().map_or(result, |(_, result)| result);
-    let between = ContentPart::text("\n\n").with_provenance(Provenance::HOST);
-    Content::from_iter(words.parts().iter().chain([&between]).chain(result).cloned())
 }
 
 /// Returns `true` for an error after which a result or an announcement is not tried again.
-fn is_settled(turn: &TurnId, error: &TurnError) -> bool {
+pub(super) fn is_settled(turn: &TurnId, error: &TurnError) -> bool {
     let told = error.to_string();
     // A full disk is repaired by a person, and the result must not be lost until then.
     let is_passing = !matches!(

@@ -80,10 +80,14 @@ impl Scheduler {
         let mut next: Option<Timestamp> = None;
         for mut task in store.all().to_vec() {
             let zone = self.zone_of(&task.principal).await;
-            let due = task.due(now, &zone);
-            let again = match self.step(&mut store, &mut task, due).await {
-                // What follows the time that was dealt with.
-                Ok(()) => match task.due(now, &zone) {
+            let mut due = task.due(now, &zone);
+            let mut stepped = Ok(());
+            if matches!(due, Due::Now(..) | Due::Missed(_)) {
+                stepped = self.step(&mut store, &mut task, due).await;
+                due = task.due(now, &zone);
+            }
+            let again = match stepped {
+                Ok(()) => match due {
                     Due::At(time) => Some(time),
                     Due::Never => None,
                     Due::Now(..) | Due::Missed(_) => Some(now.after(RETRY_PAUSE)),

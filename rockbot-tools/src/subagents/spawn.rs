@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::content::Content;
-use rockbot_core::context::{Origin, Priority};
 use rockbot_core::store::StorePath;
 use rockbot_core::support::one_line;
 use rockbot_core::tool::{ToolError, ToolFilter, ToolSelector, ToolState};
-use rockbot_core::trust::Label;
-use rockbot_core::turn::{Budget, BusyPolicy, Recipient, TurnParent, TurnRequest};
-use rockbot_core::{CallContext, Digest, MessageId, TraceContext, TurnId};
+use rockbot_core::turn::{Budget, BusyPolicy, Recipient, TurnRequest};
+use rockbot_core::{CallContext, Digest, MessageId, TurnId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -151,19 +149,13 @@ fn request(
     };
     let recipient = Recipient::new(cx.session().clone(), name(&args.description)).with_busy(busy);
     let timeout = args.timeout_minutes.map_or(state.limits.timeout, minutes_long);
-    let mut request = TurnRequest::new(format!("{SESSION}{id}"), MessageId::from("task"), task(args, inputs))
-        .with_principal(cx.principal().clone())
-        .with_origin(Origin::Subagent)
-        .with_priority(cx.priority().max(Priority::Subagent))
-        .with_trust(cx.content_trust())
-        .with_label(Some(cx.label()).filter(Label::is_untrusted))
+    let request = TurnRequest::new(format!("{SESSION}{id}"), MessageId::from("task"), task(args, inputs))
+        .with_caller(cx)
         .with_budget(budget(timeout, args.max_iterations))
         .with_instructions(DIRECTIVE.to_owned())
         .with_tools(tools(cx))
         .with_namespace(namespace)
         .with_recipient(recipient);
-    request.parent = cx.turn().map(|turn| TurnParent::new(turn.clone(), cx.depth() + 1));
-    request.trace = cx.trace().map(TraceContext::traceparent);
     Ok(request)
 }
 

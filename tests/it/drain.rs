@@ -6,14 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rockbot_core::BoxError;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatDelta, ChatError, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::messaging::{Bus, Delivery, Disposition, MessageEnvelope, MessagePublisher, MessageSubscriberExt};
+use rockbot_core::subsystem::{Declarations, Parts, Running, Subsystem};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
+use rockbot_core::tool::{ToolError, tool};
 use rockbot_core::turn::{TurnProgress, TurnRequest, TurnStatus};
 use rockbot_core::user::{AgentReply, UserMessage};
 use rockbot_host::bus::InProcessBus;
 use rockbot_host::{AgentHost, AgentHostBuilder, TurnError};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use crate::support::{Notes, collect, ending, host_of, results, settle};
@@ -194,4 +198,69 @@ async fn a_user_on_the_bus_gets_the_answer_of_a_host_that_stops() {
     host.shutdown(10 * SECOND).await;
     settle().await;
     assert_eq!(replies.all(), ["word word word "]);
+}
+
+/// A line that is cut when its host stops.
+#[derive(Debug, Clone, Default)]
+struct Line(Arc<Notify>);
+
+#[async_trait]
+impl Subsystem for Line {
+    fn name(&self) -> &str {
+        "line"
+    }
+
+    fn declare(&mut self, _: &mut Declarations) -> Result<(), BoxError> {
+        Ok(())
+    }
+
+    async fn start(self: Box<Self>, _: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        Ok(self)
+    }
+}
+
+#[async_trait]
+impl Running for Line {
+    async fn stop(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// On the one thread of this test nothing runs between the abort of the turns and the stop of the subsystem, unless the
+/// host waits for the turns.
+#[tokio::test]
+async fn a_call_that_fails_because_the_host_stops_has_no_result() {
+    let (folder, called) = (tempfile::tempdir().unwrap(), Notes::default());
+    let (line, noted) = (Line::default(), called.clone());
+    let cut = line.0.clone();
+    let call = tool("pay", move |amount: Value| {
+        noted.add(amount.to_string());
+        let cut = cut.clone();
+        async move {
+            cut.notified().await;
+            Err::<String, _>(ToolError::execution_failed("the line was cut"))
+        }
+    });
+    let call = call.description("Pays.");
+    let paying = ScriptedModel::new().calls("pay", json!({"amount": 1}));
+    let host = AgentHost::builder("clerk").chat(paying).data_dir(folder.path());
+    let host = host.tool(call).add(line).build().unwrap();
+    host.start().await.unwrap();
+    let agent = host.agent().clone();
+    let asking = tokio::spawn(async move { agent.ask("s", "Pay.").await });
+    while called.all().is_empty() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    host.shutdown(Duration::ZERO).await;
+    drop(host);
+    assert!(matches!(asking.await.unwrap(), Err(TurnError::Halted)));
+
+    let model = ScriptedModel::new().says("Unclear.");
+    let host = AgentHost::builder("clerk").chat(model.clone()).data_dir(folder.path());
+    let host = host.tool(mock_tool("pay").0).build().unwrap();
+    let resumed = host.start().await.unwrap();
+    let outcome = host.agent().outcome(&resumed.running[0]).await.unwrap();
+    assert_eq!(ending(&outcome), (&TurnStatus::Answered, "Unclear."));
+    let told = results(&model.requests()[0]);
+    assert!(told[0].contains("may or may not"), "{told:?}");
 }

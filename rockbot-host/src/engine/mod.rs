@@ -314,7 +314,12 @@ impl TurnEngine {
     fn spawn_in(&self, span: Span, task: Pin<Box<impl Future<Output = ()> + Send + 'static>>) -> JoinHandle<()> {
         let abort = self.abort.clone();
         let task = async move {
-            abort.run_until_cancelled(task).await;
+            tokio::select! {
+                // In order: what a task would see of subsystems that stop after the abort is of no account.
+                biased;
+                () = abort.cancelled() => {}
+                () = task => {}
+            }
         };
         self.tasks.spawn(task.instrument(span))
     }

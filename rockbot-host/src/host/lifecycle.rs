@@ -31,7 +31,7 @@ const MAX_HALT: Duration = Duration::from_secs(5);
 /// Time in which calls of other programs that are cut off answer with an error.
 const ANSWER_GRACE: Duration = Duration::from_millis(500);
 
-/// Time in which cancelled handlers are polled once more, so that they can end.
+/// Time in which aborted turns and cancelled handlers are polled once more, so that they can end.
 const CANCEL_GRACE: Duration = Duration::from_millis(100);
 
 /// The state of a host. It only advances, in the order of the variants.
@@ -386,6 +386,8 @@ impl Lifecycle {
             ended = timeout(ANSWER_GRACE, &mut handlers).await.is_ok();
         }
         engine.abort_all();
+        // Gone before the subsystems stop: a call that fails because of that has no result, and is asked for at the resume.
+        let _ = timeout(CANCEL_GRACE, engine.tasks.wait()).await;
         if !ended {
             let _ = timeout(CANCEL_GRACE, handlers).await;
         }

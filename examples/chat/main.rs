@@ -145,14 +145,16 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
 /// goes on with the others.
 async fn shut_down(host: &AgentHost) {
     let mut ending = pin!(host.shutdown(DRAIN));
+    // One listener for both waits: a signal between them would be lost otherwise.
+    let mut stopped = pin!(ctrl_c());
     tokio::select! {
         () = &mut ending => return,
+        () = &mut stopped => return,
         () = tokio::time::sleep(PATIENCE) => eprintln!("ending what still runs … Ctrl-C stops it at once"),
-        () = ctrl_c() => return,
     }
     tokio::select! {
         () = ending => {}
-        () = ctrl_c() => {}
+        () = stopped => {}
     }
 }
 

@@ -133,6 +133,7 @@ mod trust;
 #[cfg(feature = "rabbitmq")]
 mod trustgraph;
 mod turn_layers;
+mod turn_trees;
 mod two_principals;
 mod users;
 mod users_over_buses;

@@ -163,6 +163,9 @@ async fn what_stands_in_memory_is_never_saved_once_more() {
     assert_eq!(facts, ["Her cats are Pip and Pop", "Ann lives in Oslo, with two cats."]);
 }
 
+/// Time after a message in which work in the background begins.
+const SILENCE: Duration = Duration::from_secs(3);
+
 /// A host that works in the background, too, with `background` as the model there.
 async fn working(model: &ScriptedModel, background: &ScriptedModel, memory: Memory) -> AgentHost {
     let chat: Arc<dyn ChatClient> = Arc::new(background.clone());
@@ -186,7 +189,7 @@ async fn facts(host: &AgentHost) -> (Vec<String>, Vec<String>) {
     (contents(live), contents(hidden))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_model_files_what_was_saved_in_the_background_and_the_text_is_kept() {
     let filed = json!([
         {"content": "Ann has two cats.", "category": "people/ann", "tags": ["cats"], "importance": 0.4},
@@ -199,7 +202,7 @@ async fn a_model_files_what_was_saved_in_the_background_and_the_text_is_kept() {
     let host = working(&model, &background, Memory::default()).await;
     let text = "Ann, who has two cats, moved to Oslo in May 2026";
     let saved = save(&host, &model, text).await;
-    settle().await;
+    sleep(SILENCE).await;
     background.assert_complete();
     let found = facts(&host).await;
     assert_eq!(
@@ -238,7 +241,7 @@ async fn a_model_files_what_was_saved_in_the_background_and_the_text_is_kept() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn whatever_the_model_in_the_background_does_the_text_is_remembered() {
     let ghost = || ScriptedModel::new();
     for background in [
@@ -252,7 +255,7 @@ async fn whatever_the_model_in_the_background_does_the_text_is_remembered() {
         let model = ScriptedModel::new();
         let host = working(&model, &background, Memory::default()).await;
         save(&host, &model, "Ann likes tea").await;
-        settle().await;
+        sleep(SILENCE).await;
         background.assert_complete();
         assert_eq!(facts(&host).await, (vec!["Ann likes tea".into()], vec![]));
         host.shutdown(Duration::from_secs(1)).await;
@@ -260,7 +263,7 @@ async fn whatever_the_model_in_the_background_does_the_text_is_remembered() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_was_changed_while_the_model_filed_it_stays_as_it_was_changed() {
     let answer = ScriptedModel::new();
     let (model, background) = (ScriptedModel::new(), answer.clone());
@@ -277,12 +280,12 @@ async fn what_was_changed_while_the_model_filed_it_stays_as_it_was_changed() {
         ChatResponse::text(r#"[{"content": "Ann loves tea."}]"#)
     });
     save(&host, &model, "Ann likes tea").await;
-    settle().await;
+    sleep(SILENCE).await;
     background.assert_complete();
     assert_eq!(facts(&host).await, (vec!["Ann likes coffee".into()], vec![]));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn more_than_the_queue_holds_is_remembered_as_it_was_said() {
     let (model, background) = (ScriptedModel::new(), ScriptedModel::new().hangs());
     let host = working(&model, &background, Memory::default()).await;
@@ -291,10 +294,11 @@ async fn more_than_the_queue_holds_is_remembered_as_it_was_said() {
     calls(&host, &model, "a", &first).await;
     calls(&host, &model, "b", &rest).await;
     assert_eq!(entries(&host).await.len(), 80);
+    sleep(SILENCE).await;
     assert_eq!(background.requests().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_background_asks_through_the_hosts_own_client_after_all_others() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = seen.clone();
@@ -314,7 +318,7 @@ async fn the_background_asks_through_the_hosts_own_client_after_all_others() {
     save(&host, &model, "Ann likes tea").await;
     let model = model.says(r#"[{"content": "Ann likes tea.", "category": "people/ann"}]"#);
     host.start().await.unwrap();
-    settle().await;
+    sleep(SILENCE).await;
     model.assert_complete();
     let (user, dream) = ((Priority::User, false), (Priority::Dream, true));
     assert_eq!(*seen.lock().unwrap(), [user, user, dream]);
@@ -524,7 +528,7 @@ async fn working_memory_is_parted_by_conversations_and_shared_where_it_is_meant(
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_skill_is_written_described_read_changed_and_deleted() {
     let (model, background) = (
         ScriptedModel::new(),
@@ -538,7 +542,7 @@ async fn a_skill_is_written_described_read_changed_and_deleted() {
         told,
         ["- mail/read (written today, never used): (summary pending)", content]
     );
-    settle().await;
+    sleep(SILENCE).await;
     let list = call(&host, &model, "get_skill", json!({})).await;
     assert_eq!(list, "- mail/read (written today, last used today): Reads the mail.");
 
@@ -561,7 +565,7 @@ async fn a_skill_is_written_described_read_changed_and_deleted() {
         told[2],
         "- mail/read (written today, last used today): (summary pending)"
     );
-    settle().await;
+    sleep(SILENCE).await;
     let told = calls(
         &host,
         &model,

@@ -337,7 +337,8 @@ async fn one_piece_of_work_at_a_time_runs_in_the_background_while_users_are_sile
         .calls("slow", json!({}))
         .says("Done.")
         .says("Quiet.");
-    let host = host_of(&model).tool(slow.pure()).build().unwrap();
+    let slow = slow.pure().time_limit(Duration::from_secs(600));
+    let host = host_of(&model).tool(slow).build().unwrap();
     let (notes, agent, second) = (Notes::default(), host.agent().clone(), Duration::from_secs(1));
     agent.ask("s", "Hello").await.unwrap();
     let working = ["one", "two"].map(|name| tokio::spawn(work(runner(&host), name, notes.clone())));

@@ -80,6 +80,7 @@ use crate::{CallContext, Digest, MessageId, Principal, SessionId, TraceContext, 
 ///     .with_agent("clerk")
 ///     .with_origin(Origin::Scheduled)
 ///     .with_announced(true)
+///     .with_forgotten(true)
 ///     .with_tools(ToolFilter::only([ToolSelector::source("mcp:mail"), ToolSelector::group("working-memory")]))
 ///     .with_namespace(StorePath::new("patrol/mail")?)
 ///     .with_result_mode(ResultMode::VerbatimOutput);
@@ -175,6 +176,9 @@ pub struct TurnRequest {
     /// Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_announced: bool,
+    /// `true` if the conversation memory keeps nothing of the turn, whose session is for it alone. Default `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_forgotten: bool,
     /// Turn that asks, if another turn does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TurnParent>,
@@ -218,6 +222,7 @@ impl TurnRequest {
             recipient: None,
             result_of: None,
             is_announced: false,
+            is_forgotten: false,
             parent: None,
             trace: None,
             reply_to: None,
@@ -361,6 +366,14 @@ impl TurnRequest {
     #[must_use]
     pub fn with_announced(mut self, is_announced: bool) -> Self {
         self.is_announced = is_announced;
+        self
+    }
+
+    /// Sets whether the conversation memory keeps nothing of the turn. Set it for a turn whose session is for it alone, such
+    /// as one that a tool call runs. Default `false`.
+    #[must_use]
+    pub fn with_forgotten(mut self, is_forgotten: bool) -> Self {
+        self.is_forgotten = is_forgotten;
         self
     }
 

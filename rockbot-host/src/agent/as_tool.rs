@@ -9,7 +9,6 @@ use async_trait::async_trait;
 use rockbot_core::CallContext;
 use rockbot_core::chat::{ModelTier, OutputSchema};
 use rockbot_core::content::{Content, Provenance};
-use rockbot_core::store::ConversationMemory as _;
 use rockbot_core::tool::{
     Recovery, Tool, ToolError, ToolErrorCode, ToolExecutor, ToolFilter, ToolInvokeRequest, ToolInvokeResponse,
     ToolRegistration,
@@ -42,7 +41,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
 ///
 /// - the principal of the caller, and no more trust than everything that the calling model has read;
 /// - a slice of the caller's budget, and what it spends counts for the caller, too;
-/// - a session of its own, derived from the calling turn, which is cleared when the turn has ended;
+/// - a session of its own, derived from the calling turn, whose conversation is not kept;
 /// - the calling turn as its parent. It is cancelled with it, and its tool calls are reported as progress of the call.
 ///
 /// The call is mutating unless the tool is declared otherwise, for example with [`Tool::pure`]: then calls of one answer
@@ -284,6 +283,7 @@ impl AgentExecutor {
         let session = SessionId::from(format!("{}/{scope}/{id}", call.tool_name));
         let mut request = TurnRequest::new(session, id.as_str(), content)
             .with_caller(cx)
+            .with_forgotten(true)
             .with_budget(self.budget);
         request.agent = self.called.as_deref().map(str::to_owned);
         request.tier = self.tier;
@@ -478,10 +478,6 @@ impl SharedAgent {
                 tools.join(", ")
             );
             return Err(ToolError::new(ToolErrorCode::ApprovalRequired, text));
-        }
-        // The session was for this call alone. A conversation that stays does no harm.
-        if let Err(error) = engine.memory.clear(&message.principal, &message.session).await {
-            tracing::warn!(turn = %outcome.turn, %error, "conversation of an agent's call not cleared");
         }
         // The caller's host has another store of media, so the bytes go with the answer.
         engine.media.load(&message.principal, &mut outcome.media).await;

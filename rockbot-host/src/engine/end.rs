@@ -170,7 +170,10 @@ impl TurnEngine {
         }
         let conversation = (&request.principal, &request.session);
         let entries = || self.entries_of(turn, outcome);
-        let kept = self.memory.append_turn(conversation, turn.id(), entries).await;
+        let kept = match request.is_forgotten {
+            true => Ok(Kept::InMemory),
+            false => self.memory.append_turn(conversation, turn.id(), entries).await,
+        };
         match &kept {
             Ok(Kept::InMemory) => {}
             Ok(Kept::InJournal) => self.resume_later(),

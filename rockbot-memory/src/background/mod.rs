@@ -87,13 +87,13 @@ impl BackgroundWorker {
         }
     }
 
-    /// Does a job while users are silent, and anew when one of them wrote meanwhile.
+    /// Does a job while users are silent, and anew, after a longer silence, when one of them wrote meanwhile.
     async fn work_in_slot(&self, job: &Job) {
         let Some(turns) = &self.turns else {
             return self.work(job).await;
         };
-        for _ in 0..MAX_ATTEMPTS {
-            let slot = turns.background(QUIET_PERIOD).await;
+        for attempt in 0..MAX_ATTEMPTS {
+            let slot = turns.background(QUIET_PERIOD * 2_u32.pow(attempt)).await;
             if slot.run(self.work(job)).await.is_some() {
                 return;
             }

@@ -66,7 +66,7 @@ use crate::turn::PolicySnapshot;
 ///
 /// | group | methods |
 /// |---|---|
-/// | the agent: who it is, what it asks, what it can do | [`identity`](Self::identity), [`instructions`](Self::instructions), [`profile`](Self::profile), [`briefing`](Self::briefing), [`history`](Self::history), [`chat`](Self::chat), [`tool`](Self::tool), [`guide`](Self::guide), [`registry`](Self::registry), [`context_source`](Self::context_source), [`answer_filter`](Self::answer_filter) |
+/// | the agent: who it is, what it asks, what it can do | [`identity`](Self::identity), [`instructions`](Self::instructions), [`profile`](Self::profile), [`briefing`](Self::briefing), [`history`](Self::history), [`chat`](Self::chat), [`tool`](Self::tool), [`agent`](Self::agent), [`guide`](Self::guide), [`registry`](Self::registry), [`context_source`](Self::context_source), [`answer_filter`](Self::answer_filter) |
 /// | decisions: how a turn decides, what it may spend | [`policies`](Self::policies), [`budget`](Self::budget), [`prices`](Self::prices), [`tier_selector`](Self::tier_selector) |
 /// | storage: where it remembers | [`data_dir`](Self::data_dir), [`without_data_dir`](Self::without_data_dir), [`stores`](Self::stores) |
 /// | messages: the bus and its handlers | [`bus`](Self::bus), [`shared_bus`](Self::shared_bus), [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with), [`handle`](Self::handle), [`handle_named`](Self::handle_named), [`serve_users`](Self::serve_users), [`serve_tools`](Self::serve_tools), [`message_options`](Self::message_options) |

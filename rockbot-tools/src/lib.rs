@@ -52,3 +52,5 @@ mod test_server;
 #[cfg(feature = "web")]
 #[cfg_attr(docsrs, doc(cfg(feature = "web")))]
 pub mod web;
+#[cfg(feature = "wisps")]
+mod wisps;

@@ -138,6 +138,8 @@ mod users_over_buses;
 mod waiting;
 mod whole_host;
 mod worker_faults;
+#[cfg(feature = "wisps")]
+mod workers;
 mod working_memory;
 mod world_tools;
 

@@ -60,6 +60,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent;
+mod agents;
 mod announcements;
 pub mod answer;
 pub mod behavior;

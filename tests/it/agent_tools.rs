@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use rockbot_core::CallContext;
-use rockbot_core::chat::{MicroUsd, ModelTier};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, MicroUsd, ModelInfo, ModelTier, ToolCall};
 use rockbot_core::context::Trust;
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{Tool, tool};
@@ -11,6 +12,7 @@ use rockbot_core::turn::{Budget, BudgetLimit, TurnProgress, TurnRequest, TurnSta
 use rockbot_host::turn::TraceEvent;
 use rockbot_host::{AgentHost, AgentTool};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::support::{Anything, Notes, collect, ending, host_of, noting_tool, results, settle, transcript};
 
@@ -385,6 +387,59 @@ async fn calls_of_a_pure_agent_run_side_by_side_and_share_the_budget() {
     let outcome = host.agent().ask("s", "go").await.unwrap();
     assert_eq!(outcome.model_calls, 4);
     below.assert_complete();
+}
+
+/// An agent whose questions say how often it looks before it answers.
+#[derive(Debug)]
+struct LooksOften;
+
+#[async_trait]
+impl ChatClient for LooksOften {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let asked = call
+            .request
+            .messages
+            .iter()
+            .find_map(|message| message.text().parse().ok());
+        let looks: usize = asked.expect("the task is a number");
+        let done = results(&call.request).len();
+        // Those that look often go on when the others have ended.
+        sleep(Duration::from_secs(if looks > 1 { 10 } else { 1 })).await;
+        Ok(if done < looks && !call.request.tools.is_empty() {
+            ChatResponse::calls([ToolCall::new(format!("call_{done}"), "look", "{}")])
+        } else {
+            ChatResponse::text(format!("looked {done} times"))
+        })
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
+    }
+}
+
+/// Of ten agents nine need one call; the tenth needs more than a tenth of the budget, and gets what the others left.
+#[tokio::test(start_paused = true)]
+async fn what_one_call_leaves_of_the_budget_another_one_uses() {
+    let sub = host_of(&ScriptedModel::new())
+        .chat(LooksOften)
+        .tool(noting_tool("look").0);
+    let sub = sub.build().unwrap();
+    let tasks = (0..10).map(|n| ("helper", json!({"task": if n == 3 { "12" } else { "0" }})));
+    let model = ScriptedModel::new().calls_all(tasks).says("done");
+    let host = host_of(&model).tool(helper(&sub).into_tool().pure()).build().unwrap();
+    let budget = Budget::default().with_max_model_calls(31).with_max_tool_calls(60);
+    let outcome = host.agent().ask("s", "go").budget(budget).await.unwrap();
+    assert_eq!(ending(&outcome), (&TurnStatus::Answered, "done"));
+    assert_eq!(results(&model.requests()[1])[3], "call_4: looked 12 times");
+    assert_eq!(outcome.model_calls, 2 + 9 + 13);
+
+    let model = ScriptedModel::new()
+        .calls_all((0..10).map(|_| ("helper", json!({"task": "12"}))))
+        .says("done");
+    let host = host_of(&model).tool(helper(&sub).into_tool().pure()).build().unwrap();
+    let outcome = host.agent().ask("s", "go").budget(budget).await.unwrap();
+    // Each has three calls and its last answer, which may exceed the limit.
+    assert_eq!(outcome.model_calls, 1 + 10 * 4 + 1);
 }
 
 #[tokio::test]

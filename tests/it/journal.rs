@@ -8,7 +8,7 @@ use std::time::Duration;
 use rockbot_core::TurnId;
 use rockbot_core::testing::{ManualClock, ScriptedModel, conformance, mock_tool};
 use rockbot_core::turn::{
-    Acceptance, Claim, InMemoryTurnJournal, RunState, TurnFailure, TurnJournal, TurnRequest, TurnStatus,
+    Acceptance, Claim, InMemoryTurnJournal, RunQuery, RunState, TurnFailure, TurnJournal, TurnRequest, TurnStatus,
 };
 use rockbot_host::journal::{Durability, FileTurnJournal, JournalOptions};
 use rockbot_host::{AgentHost, Resumed, Stores, TurnError};
@@ -256,14 +256,17 @@ async fn a_journal_forgets_what_ended_a_day_ago_and_nothing_else() {
     let expected = ["old 1,2,4 unfinished", "young 3 unfinished", "third  unfinished"];
     assert_eq!(told(&journal, &["old", "young", "third"]).await, expected);
     assert_eq!(
-        journal.unfinished().await.unwrap(),
+        journal.unfinished(&RunQuery::all()).await.unwrap(),
         ["old", "young", "third"],
         "oldest first"
     );
     drop((journal, third));
     let journal = small(&folder, &clock);
     assert_eq!(told(&journal, &["old", "young", "third"]).await, expected);
-    assert_eq!(journal.unfinished().await.unwrap(), ["old", "young", "third"]);
+    assert_eq!(
+        journal.unfinished(&RunQuery::all()).await.unwrap(),
+        ["old", "young", "third"]
+    );
     assert_eq!(told(&journal, &["second 0"]).await, ["second 0 0 1"]);
 }
 
@@ -299,7 +302,7 @@ async fn a_start_by_the_indexes_of_segments_knows_what_their_lines_say() {
     }
     let journal = open();
     assert_eq!(told(&journal, &runs).await, known);
-    assert_eq!(journal.unfinished().await.unwrap(), ["waiting"]);
+    assert_eq!(journal.unfinished(&RunQuery::all()).await.unwrap(), ["waiting"]);
     drop(journal);
     std::fs::write(folder.path().join("turns-00000001.index"), "not an index").unwrap();
     assert_eq!(told(&open(), &runs).await, known);

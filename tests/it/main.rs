@@ -3,6 +3,7 @@
 
 mod agent;
 mod agent_tools;
+mod agents;
 mod anthropic;
 mod approvals;
 mod attacks;

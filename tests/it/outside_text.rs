@@ -22,7 +22,7 @@ use rockbot::tool::{
 use rockbot_core::chat::Provenance;
 use rockbot_core::messaging::{Message, MessageEnvelope, headers};
 use rockbot_core::testing::mock_tool;
-use rockbot_core::turn::{Approval, TurnJournal};
+use rockbot_core::turn::{Approval, RunQuery, TurnJournal};
 use rockbot_core::user::{AgentReply, ConversationHistoryRequest, UserFeedback, UserMessage};
 use rockbot_core::{Clock, Principal, SystemClock};
 use rockbot_host::journal::FileTurnJournal;
@@ -377,7 +377,7 @@ async fn lines_of_a_journal() {
         std::fs::write(folder.path().join(name), other).unwrap();
         let journal = FileTurnJournal::open(folder.path()).unwrap();
         println!("{}", document.escape_ascii());
-        for run in journal.unfinished().await.unwrap() {
+        for run in journal.unfinished(&RunQuery::all()).await.unwrap() {
             if let Err(error) = journal.read(&run).await {
                 check_error(&error);
             }

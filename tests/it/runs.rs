@@ -14,8 +14,9 @@ use rockbot_core::{Principal, TurnId};
 use rockbot_host::{AgentHost, AgentHostBuilder, TurnStream};
 use rockbot_memory::Memory;
 use serde_json::json;
+use tokio::time::sleep;
 
-use crate::support::{collect, ending, host_of, noting_tool, results, settle};
+use crate::support::{Notes, collect, ending, host_of, noting_tool, results, settle};
 
 /// The reports of a stream as one word each, `Final` with its text.
 async fn words(stream: TurnStream) -> Vec<String> {
@@ -314,4 +315,53 @@ async fn a_part_of_the_host_runs_lists_and_cancels_turns() {
     drop(host);
     assert!(matches!(turns.start(request("d", "1")).await, Err(TurnError::Halted)));
     model.assert_complete();
+}
+
+/// Work in the background that notes its beginnings, its ends, and when it gave way.
+async fn work(turns: Arc<dyn TurnRunner>, name: &'static str, notes: Notes) {
+    loop {
+        let slot = turns.background(Duration::from_secs(30)).await;
+        notes.add(format!("{name} begins"));
+        if slot.run(sleep(Duration::from_secs(60))).await.is_some() {
+            return notes.add(format!("{name} ends"));
+        }
+        notes.add(format!("{name} gives way"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_piece_of_work_at_a_time_runs_in_the_background_while_users_are_silent() {
+    let (slow, mut calls) = mock_tool("slow");
+    let model = ScriptedModel::new()
+        .says("Hi.")
+        .calls("slow", json!({}))
+        .says("Done.")
+        .says("Quiet.");
+    let host = host_of(&model).tool(slow.pure()).build().unwrap();
+    let (notes, agent, second) = (Notes::default(), host.agent().clone(), Duration::from_secs(1));
+    agent.ask("s", "Hello").await.unwrap();
+    let working = ["one", "two"].map(|name| tokio::spawn(work(runner(&host), name, notes.clone())));
+    sleep(29 * second).await;
+    assert_eq!(notes.all(), [""; 0], "a user has just written");
+    sleep(2 * second).await;
+    assert_eq!(notes.all(), ["one begins"]);
+
+    let asking = tokio::spawn(async move { agent.ask("s", "Go.").await });
+    settle().await;
+    assert_eq!(notes.all()[1..], ["one gives way"]);
+    let call = calls.next_call().await;
+    sleep(100 * second).await;
+    assert_eq!(notes.all().len(), 2, "a turn works");
+    // The turn of a schedule is no user's.
+    let scheduled = TurnRequest::new("patrol", "m", "Look.").with_origin(Origin::Scheduled);
+    call.respond("done");
+    asking.await.unwrap().unwrap();
+    sleep(31 * second).await;
+    assert_eq!(notes.all()[2..], ["two begins"], "in the order of their waits");
+    let patrol = host.agent().run(scheduled).await;
+    assert!(patrol.is_ok(), "it needs no slot: {patrol:?}");
+    for work in working {
+        work.await.unwrap();
+    }
+    assert_eq!(notes.all()[3..], ["two ends", "one begins", "one ends"]);
 }

@@ -39,7 +39,7 @@ work_through_an_arc! {
     chat::ChatClient,
     chat::EmbeddingClient,
     chat::Pricing,
-    chat::TierSelector,
+    rockbot::turn::TierSelector,
     tool::ToolExecutor,
     tool::ToolGuide,
     tool::ToolRegistry,

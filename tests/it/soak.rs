@@ -22,7 +22,7 @@ use rockbot_core::store::{StoreError, StoreErrorKind};
 use rockbot_core::tool::{
     Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
-use rockbot_core::turn::{JournalError, TurnJournal};
+use rockbot_core::turn::{JournalError, RunQuery, TurnJournal};
 use rockbot_core::user::{AgentReply, UserMessage};
 use rockbot_core::{CallContext, Clock, Timestamp};
 use rockbot_host::bus::InProcessBus;
@@ -458,7 +458,7 @@ impl Day {
         let open = open_files(self.folder.path());
         assert!(open.is_empty(), "seed {seed}: files are open: {open:?}");
         let journal = FileTurnJournal::open(self.folder.path().join("turns")).unwrap();
-        let unfinished = journal.unfinished().await.unwrap();
+        let unfinished = journal.unfinished(&RunQuery::all()).await.unwrap();
         assert!(
             unfinished.is_empty(),
             "seed {seed}: turns are unfinished: {unfinished:?}"

@@ -9,7 +9,7 @@ use rockbot_core::store::{
     StoreErrorKind,
 };
 use rockbot_core::testing::{FailingSyncs, ManualClock};
-use rockbot_core::turn::{Acceptance, RunState, TurnJournal};
+use rockbot_core::turn::{Acceptance, RunQuery, RunState, TurnJournal};
 use rockbot_core::{Clock, Principal, SystemClock};
 use rockbot_host::conversation::{ConversationOptions, FileConversationMemory};
 use rockbot_host::journal::{Durability, FileTurnJournal, JournalOptions};
@@ -68,7 +68,7 @@ async fn a_segment_before_that_cannot_be_synced_fails_the_acceptance() {
     drop(names);
     journal.accept(&run("4", &clock), "me", LEASE).await.unwrap();
     drop(journal);
-    let known = synced(scratch.path()).unfinished().await.unwrap();
+    let known = synced(scratch.path()).unfinished(&RunQuery::all()).await.unwrap();
     assert!(
         known.contains(&run("1", &clock).run) && known.contains(&run("4", &clock).run),
         "{known:?}"

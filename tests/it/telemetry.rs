@@ -11,14 +11,16 @@ use rockbot::chat::{Fallback, Meter, ModelGateway, PermitLimits, PriceTable, Ret
 use rockbot::testing::{HashedEmbeddings, ScriptedModel};
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatResponse, Ledger, ModelInfo, ModelSettings,
-    ModelTier, Provenance, ReasoningEffort, TierDecision, TierSelector, Usage,
+    ModelTier, Provenance, ReasoningEffort, Usage,
 };
 use rockbot_core::context::Origin;
 use rockbot_core::embedding::{Embedding, EmbeddingCall, EmbeddingClient, EmbeddingError};
 use rockbot_core::messaging::{Bus, Message, MessageContext, MessageEnvelope, MessagePublisher, headers};
 use rockbot_core::store::{InMemoryLongTermMemory, LongTermMemory, MemoryEntry, MemoryQuery};
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolError, ToolErrorCode, ToolRegistry, tool};
-use rockbot_core::turn::{Budget, LoopDecision, LoopPoint, OutputVerdict, TurnRequest, policy_fn, validator_fn};
+use rockbot_core::turn::{
+    Budget, LoopDecision, LoopPoint, OutputVerdict, TierDecision, TierSelector, TurnRequest, policy_fn, validator_fn,
+};
 use rockbot_core::user::{UserMessage, UserProxy};
 use rockbot_core::{CallContext, Principal, Timestamp};
 use rockbot_host::bus::InProcessBus;
@@ -487,8 +489,9 @@ impl EmbeddingClient for Failing {
 /// Takes everything for simple.
 struct Simple;
 
+#[async_trait]
 impl TierSelector for Simple {
-    fn select(&self, _: &str) -> TierDecision {
+    async fn select(&self, _: &TurnRequest) -> TierDecision {
         TierDecision::new(ModelTier::Low, 0.0)
     }
 }

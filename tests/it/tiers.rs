@@ -3,17 +3,19 @@
 use std::path::Path;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use rockbot::chat::KeywordTierSelector;
 use rockbot::testing::ScriptedModel;
 use rockbot_core::Clock;
-use rockbot_core::chat::{ChatResponse, MicroUsd, ModelTier, TierDecision, TierSelector, TurnSoFar};
+use rockbot_core::chat::{ChatResponse, MicroUsd, ModelTier};
 use rockbot_core::testing::ManualClock;
 use rockbot_core::tool::{Effect, ToolError, tool};
-use rockbot_core::turn::{TurnOutcome, TurnRequest};
+use rockbot_core::turn::{TierDecision, TierSelector, TurnOutcome, TurnRequest, TurnSoFar};
 use rockbot_host::routing::{RoutingEntry, RoutingLog};
 use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::support::log::Log;
 use crate::support::{Anything, host_of, noting_tool, settle};
@@ -48,19 +50,41 @@ async fn a_message_that_names_no_tier_goes_where_the_selector_says() {
 #[tokio::test]
 async fn a_selector_that_breaks_down_selects_nothing() {
     struct Broken;
+    #[async_trait]
     impl TierSelector for Broken {
-        fn select(&self, _: &str) -> TierDecision {
+        async fn select(&self, _: &TurnRequest) -> TierDecision {
             panic!("no idea")
         }
     }
     assert_eq!(tier(Broken, request("Hello")).await, None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_selector_sees_the_request_and_may_take_its_time() {
+    struct Asks(Duration);
+    #[async_trait]
+    impl TierSelector for Asks {
+        async fn select(&self, request: &TurnRequest) -> TierDecision {
+            sleep(self.0).await;
+            match request.principal.as_str() {
+                "ann" => TierDecision::new(ModelTier::High, 1.0),
+                _ => TierDecision::new(ModelTier::Low, 0.0),
+            }
+        }
+    }
+    let of_ann = request("Hello").with_principal("ann");
+    let second = Duration::from_secs(1);
+    assert_eq!(tier(Asks(second), of_ann.clone()).await, Some(ModelTier::High));
+    assert_eq!(tier(Asks(second), request("Hello")).await, Some(ModelTier::Low));
+    assert_eq!(tier(Asks(11 * second), of_ann).await, None, "it took too long");
+}
+
 /// A selector that gives every message the same tier; it escalates as every selector does.
 struct Always(ModelTier);
 
+#[async_trait]
 impl TierSelector for Always {
-    fn select(&self, _: &str) -> TierDecision {
+    async fn select(&self, _: &TurnRequest) -> TierDecision {
         TierDecision::new(self.0, 0.25).because("it is said")
     }
 }
@@ -123,8 +147,9 @@ async fn a_tier_that_the_message_names_is_kept() {
 #[tokio::test]
 async fn a_selector_only_raises() {
     struct Falls;
+    #[async_trait]
     impl TierSelector for Falls {
-        fn select(&self, _: &str) -> TierDecision {
+        async fn select(&self, _: &TurnRequest) -> TierDecision {
             TierDecision::new(ModelTier::Balanced, 0.5)
         }
         fn escalate(&self, _: ModelTier, so_far: TurnSoFar) -> Option<ModelTier> {
@@ -187,8 +212,9 @@ async fn a_replay_of_the_journal_takes_the_same_tier_and_costs_the_same() {
 async fn a_resumed_turn_keeps_the_tier_that_it_went_on_with() {
     /// With it nothing is ever hard.
     struct Stays;
+    #[async_trait]
     impl TierSelector for Stays {
-        fn select(&self, _: &str) -> TierDecision {
+        async fn select(&self, _: &TurnRequest) -> TierDecision {
             TierDecision::new(ModelTier::High, 1.0)
         }
         fn escalate(&self, _: ModelTier, _: TurnSoFar) -> Option<ModelTier> {

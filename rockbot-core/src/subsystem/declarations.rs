@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use super::{PartCost, Parts};
+use super::{AgentSpec, PartCost, Parts};
 use crate::BoxError;
 use crate::messaging::{Message, MessageHandler, MessageRoute, SubscribeOptions};
 use crate::recall::ContextSource;
@@ -43,6 +43,7 @@ pub struct Declarations {
     declaring: String,
     requirements: Vec<MissingPart>,
     tools: Vec<Tool>,
+    agents: Vec<(String, AgentSpec)>,
     guides: Vec<Arc<dyn ToolGuide>>,
     sources: Vec<Arc<dyn ContextSource>>,
     observers: Vec<Arc<dyn TurnObserver>>,
@@ -98,6 +99,7 @@ impl Declarations {
             declaring: String::new(),
             requirements: Vec::new(),
             tools: Vec::new(),
+            agents: Vec::new(),
             guides: Vec::new(),
             sources: Vec::new(),
             observers: Vec::new(),
@@ -168,6 +170,12 @@ impl Declarations {
         self.tools.push(tool);
     }
 
+    /// Adds an agent beside the host's own. An invalid name, or one that another agent of the host has, keeps the host from
+    /// being built.
+    pub fn agent(&mut self, name: impl Into<String>, agent: AgentSpec) {
+        self.agents.push((name.into(), agent));
+    }
+
     /// Adds a guide to a group of tools, which the model reads on demand.
     pub fn guide(&mut self, guide: impl ToolGuide) {
         self.guides.push(Arc::new(guide));
@@ -232,6 +240,7 @@ impl Declarations {
             conflicts: self.conflicts,
             parts: self.parts,
             tools: self.tools,
+            agents: self.agents,
             guides: self.guides,
             sources: self.sources,
             observers: self.observers,
@@ -266,6 +275,8 @@ pub struct MergedDeclarations {
     pub parts: Parts,
     /// The tools.
     pub tools: Vec<Tool>,
+    /// The agents beside the host's own, by name.
+    pub agents: Vec<(String, AgentSpec)>,
     /// The guides to tools.
     pub guides: Vec<Arc<dyn ToolGuide>>,
     /// The sources of context.

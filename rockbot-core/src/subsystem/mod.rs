@@ -5,6 +5,7 @@
 //! reports every required part that is missing, so the order in which subsystems are added does not matter. Then
 //! the host starts the subsystems in the order of their [`Stage`]s, and stops them in reverse order.
 
+mod agent_spec;
 mod cost;
 mod declarations;
 mod parts;
@@ -14,6 +15,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
+pub use agent_spec::AgentSpec;
 pub use cost::PartCost;
 pub use declarations::{Declarations, MergedDeclarations, MissingPart, SharedSubscription};
 pub use parts::Parts;

@@ -23,6 +23,7 @@ use crate::ToolName;
 ///
 /// let reader = child.and(&ToolFilter::only([ToolSelector::source("mcp")]));
 /// assert_eq!([&search, &read, &write].map(|tool| reader.allows(tool)), [false, true, false]);
+/// assert!(reader.also(["search_web"]).allows(&search));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -69,6 +70,18 @@ impl ToolFilter {
     pub fn without(self, tools: impl IntoIterator<Item = impl Into<ToolSelector>>) -> Self {
         let excluded = Rule::Without(tools.into_iter().map(Into::into).collect());
         self.and(&Self { rules: vec![excluded] })
+    }
+
+    /// Allows the selected tools, too, where the filter allows some tools alone. A tool that it excludes stays excluded.
+    #[must_use]
+    pub fn also(mut self, tools: impl IntoIterator<Item = impl Into<ToolSelector>>) -> Self {
+        let added: Vec<_> = tools.into_iter().map(Into::into).collect();
+        for rule in &mut self.rules {
+            if let Rule::Only(selectors) = rule {
+                selectors.extend(added.iter().cloned());
+            }
+        }
+        self
     }
 
     /// Returns the filter that allows a tool if this filter and `other` do.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Claim, Fence, JournalError};
+use super::{Claim, Fence, HolderRequests, JournalError};
 use crate::support::DigestMap;
 use crate::{Timestamp, TurnId};
 
@@ -42,6 +42,8 @@ struct ClaimedRun {
     fence: Fence,
     /// `None` after a release. The fence stays, so that the next claim gets a higher one.
     holder: Option<Holder>,
+    /// Requests of others to the holder, the present one or the next.
+    requests: HolderRequests,
 }
 
 #[derive(Debug)]
@@ -84,22 +86,35 @@ impl ClaimTable {
     }
 
     /// Checks that `claim` is the newest of its run, and renews its lease from `now` on. An expired lease is
-    /// valid until another owner claims the run.
+    /// valid until another owner claims the run. Returns the requests of others to the holder.
     ///
     /// # Errors
     ///
     /// Returns [`JournalError::Fenced`] if the claim was superseded, released or removed.
-    pub fn check(&mut self, claim: &Claim, now: Timestamp) -> Result<(), JournalError> {
-        let holder = self.holder_by(claim).and_then(Option::as_mut);
-        let holder = holder.ok_or_else(|| JournalError::Fenced(claim.run().clone()))?;
+    pub fn check(&mut self, claim: &Claim, now: Timestamp) -> Result<HolderRequests, JournalError> {
+        let fenced = || JournalError::Fenced(claim.run().clone());
+        let run = self.run_by(claim).ok_or_else(fenced)?;
+        let holder = run.holder.as_mut().ok_or_else(fenced)?;
         holder.until = now.after(holder.lease);
-        Ok(())
+        Ok(run.requests)
+    }
+
+    /// Requests of the holder of a run, the present one or the next, that the run is cancelled. Returns `false` if the run
+    /// is not in the table.
+    pub fn request_cancel(&mut self, run: &TurnId) -> bool {
+        let slot = self.by_run.get(run).copied();
+        let run = slot.and_then(|slot| self.slots[slot as usize].as_mut());
+        let is_known = run.is_some();
+        if let Some(run) = run {
+            run.requests.cancel = true;
+        }
+        is_known
     }
 
     /// Releases a run. A superseded claim changes nothing.
     pub fn release(&mut self, claim: &Claim) {
-        if let Some(holder) = self.holder_by(claim) {
-            *holder = None;
+        if let Some(run) = self.run_by(claim) {
+            run.holder = None;
         }
     }
 
@@ -127,11 +142,17 @@ impl ClaimTable {
                 u32::try_from(slots.len() - 1).expect("fewer than 2³² runs are unfinished")
             })
         });
-        slots[slot as usize] = Some(ClaimedRun { run, fence, holder });
+        slots[slot as usize] = Some(ClaimedRun {
+            run,
+            fence,
+            holder,
+            requests: HolderRequests::default(),
+        });
         slot
     }
 
-    fn holder_by(&mut self, claim: &Claim) -> Option<&mut Option<Holder>> {
+    /// Returns the run of which `claim` is the newest claim.
+    fn run_by(&mut self, claim: &Claim) -> Option<&mut ClaimedRun> {
         // A claim that another table made, or a caller, has no slot or a wrong one.
         let is_here =
             |slot: &u32| matches!(self.slots.get(*slot as usize), Some(Some(held)) if held.run == *claim.run());
@@ -141,7 +162,7 @@ impl ClaimTable {
             .or_else(|| self.by_run.get(claim.run()).copied())?;
         let run = self.slots[slot as usize].as_mut()?;
         // An older fence belongs to a superseded claim: it finds no holder, whatever its owner is.
-        (run.fence == claim.fence()).then_some(&mut run.holder)
+        (run.fence == claim.fence()).then_some(run)
     }
 }
 

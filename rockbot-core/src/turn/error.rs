@@ -46,6 +46,9 @@ pub enum TurnError {
         /// Its length in bytes.
         len: usize,
     },
+    /// The host has no agent of the name that the message names.
+    #[error("the host has no agent `{0}`: add it with `.agent({0:?}, …)` on its builder")]
+    UnknownAgent(String),
     /// The messages that the turn was to begin from cannot be sent to a model.
     #[error(transparent)]
     History(#[from] GivenHistoryError),

@@ -35,13 +35,23 @@ pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
     /// be written.
     async fn accept(&self, accepted: &RunAccepted, owner: &str, lease: Duration) -> Result<Acceptance, JournalError>;
 
-    /// Appends records to a run, all in one write, and renews the lease of the claim.
+    /// Appends records to a run, all in one write, and renews the lease of the claim. Returns the requests that
+    /// others made of the run's holder since its acceptance.
     ///
     /// # Errors
     ///
     /// Returns [`JournalError::Fenced`] if another owner has claimed the run since, and an error if the
     /// journal cannot be written. In both cases the caller must not perform the act that the record announces.
-    async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<(), JournalError>;
+    async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<HolderRequests, JournalError>;
+
+    /// Asks the holder of an unfinished run to cancel it, whichever process that is: its next append returns so. Returns
+    /// `false` if the run is finished or unknown. The request lasts until the run is finished; a journal that one process
+    /// has to itself may forget it with that process.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the journal cannot be written.
+    async fn request_cancel(&self, run: &TurnId) -> Result<bool, JournalError>;
 
     /// Finishes a run: keeps `outcome`, to answer redeliveries, and releases the claim.
     ///
@@ -70,23 +80,68 @@ pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the journal cannot be read.
     async fn read(&self, run: &TurnId) -> Result<Option<StoredRun>, JournalError>;
 
-    /// Returns the ids of the unfinished runs, oldest first.
+    /// Returns the ids of the unfinished runs of `query`, oldest first.
     ///
     /// # Errors
     ///
     /// Returns an error if the journal cannot be read.
-    async fn unfinished(&self) -> Result<Vec<TurnId>, JournalError>;
+    async fn unfinished(&self, query: &RunQuery) -> Result<Vec<TurnId>, JournalError>;
 }
 
 share! {
     TurnJournal {
         async accept<'a, 'b>(accepted: &'a RunAccepted, owner: &'b str, lease: Duration) -> Result<Acceptance, JournalError>;
-        async append<'a, 'b>(claim: &'a Claim, records: &'b [RunRecord]) -> Result<(), JournalError>;
+        async append<'a, 'b>(claim: &'a Claim, records: &'b [RunRecord]) -> Result<HolderRequests, JournalError>;
+        async request_cancel<'a>(run: &'a TurnId) -> Result<bool, JournalError>;
         async finish<'a, 'b>(claim: &'a Claim, outcome: &'b RunBody) -> Result<(), JournalError>;
         async claim<'a, 'b>(run: &'a TurnId, owner: &'b str, lease: Duration) -> Result<Option<Claim>, JournalError>;
         async release(claim: Claim);
         async read<'a>(run: &'a TurnId) -> Result<Option<StoredRun>, JournalError>;
-        async unfinished() -> Result<Vec<TurnId>, JournalError>;
+        async unfinished<'a>(query: &'a RunQuery) -> Result<Vec<TurnId>, JournalError>;
+    }
+}
+
+/// A query for runs. By default all match.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RunQuery {
+    /// Agent of the runs, as [`RunKey::agent`] names it; `None` means any, or none.
+    pub agent: Option<String>,
+}
+
+impl RunQuery {
+    /// Creates a query that all runs match.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Sets the agent of the runs. Default any, or none.
+    #[must_use]
+    pub fn with_agent(mut self, agent: impl Into<String>) -> Self {
+        self.agent = Some(agent.into());
+        self
+    }
+
+    /// Returns `true` if a run with this key matches.
+    pub fn matches(&self, key: &RunKey) -> bool {
+        self.agent.is_none() || self.agent == key.agent
+    }
+}
+
+/// Requests that others made of the holder of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct HolderRequests {
+    /// `true` if the run is to be cancelled.
+    pub cancel: bool,
+}
+
+impl HolderRequests {
+    /// Sets whether the run is to be cancelled. Default `false`.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: bool) -> Self {
+        self.cancel = cancel;
+        self
     }
 }
 
@@ -95,6 +150,9 @@ share! {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RunKey {
+    /// Agent that the message is for, in a journal that several agents share; `None` in a journal of one agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Principal on whose behalf the message was sent.
     pub principal: Principal,
     /// Program that sent the message; empty by default.
@@ -110,11 +168,19 @@ impl RunKey {
     /// Creates the identity of a message whose sending program is not named.
     pub fn new(principal: Principal, session: impl Into<SessionId>, message: impl Into<MessageId>) -> Self {
         Self {
+            agent: None,
             principal,
             source: String::new(),
             session: session.into(),
             message: message.into(),
         }
+    }
+
+    /// Sets the agent that the message is for. Default `None`.
+    #[must_use]
+    pub fn with_agent(mut self, agent: impl Into<Option<String>>) -> Self {
+        self.agent = agent.into();
+        self
     }
 
     /// Sets the program that sent the message; empty by default.

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use serde_json::value::RawValue;
 
 use super::{
-    Acceptance, Claim, ClaimTable, JournalError, RunAccepted, RunBody, RunRecord, RunState, StoredRun, TurnJournal,
+    Acceptance, Claim, ClaimTable, HolderRequests, JournalError, RunAccepted, RunBody, RunQuery, RunRecord, RunState,
+    StoredRun, TurnJournal,
 };
 use crate::support::DigestMap;
 use crate::{Clock, SystemClock, Timestamp, TurnId};
@@ -128,14 +129,18 @@ impl TurnJournal for InMemoryTurnJournal {
         )))
     }
 
-    async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<(), JournalError> {
+    async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<HolderRequests, JournalError> {
         let now = self.clock.now();
         let mut state = self.lock();
-        state.claims.check(claim, now)?;
+        let requests = state.claims.check(claim, now)?;
         if let Some(run) = state.runs.get_mut(claim.run()) {
             run.stored.records.extend_from_slice(records);
         }
-        Ok(())
+        Ok(requests)
+    }
+
+    async fn request_cancel(&self, run: &TurnId) -> Result<bool, JournalError> {
+        Ok(self.lock().claims.request_cancel(run))
     }
 
     async fn finish(&self, claim: &Claim, outcome: &RunBody) -> Result<(), JournalError> {
@@ -170,8 +175,11 @@ impl TurnJournal for InMemoryTurnJournal {
         Ok(self.lock().runs.get(run).map(|run| run.stored.clone()))
     }
 
-    async fn unfinished(&self) -> Result<Vec<TurnId>, JournalError> {
-        Ok(self.lock().unfinished.values().cloned().collect())
+    async fn unfinished(&self, query: &RunQuery) -> Result<Vec<TurnId>, JournalError> {
+        let state = self.lock();
+        let is_wanted = |run: &TurnId| query.matches(&state.runs[run].stored.accepted.key);
+        let runs = state.unfinished.values().filter(|run| is_wanted(run));
+        Ok(runs.cloned().collect())
     }
 }
 

@@ -9,10 +9,12 @@
 
 mod announcement;
 mod approval;
+mod background;
 mod budget;
 mod busy;
 mod call;
 mod claims;
+mod delegation;
 mod error;
 mod events;
 mod feed;
@@ -29,13 +31,16 @@ mod request;
 mod result_mode;
 mod run_body;
 mod runner;
+mod tier_selector;
 
 pub use announcement::Announcement;
 pub use approval::{Approval, ApprovalRequest};
+pub use background::BackgroundSlot;
 pub use budget::{Budget, BudgetLimit};
 pub use busy::{Busy, BusyPolicy};
 pub use call::TurnCall;
 pub use claims::ClaimTable;
+pub use delegation::{DelegatedTurn, DelegatedWork, Delegation};
 pub use error::TurnError;
 pub use events::TurnEvents;
 pub use feed::TurnFeed;
@@ -46,7 +51,8 @@ pub use hook::{
     ValidatorFn, check_history, guardrail_fn, history_fn, policy_fn, validator_fn,
 };
 pub use journal::{
-    Acceptance, Claim, Fence, JournalError, RunAccepted, RunKey, RunRecord, RunState, StoredRun, TurnJournal,
+    Acceptance, Claim, Fence, HolderRequests, JournalError, RunAccepted, RunKey, RunQuery, RunRecord, RunState,
+    StoredRun, TurnJournal,
 };
 pub use memory_journal::InMemoryTurnJournal;
 pub use observer::{EndedTurn, TurnObserver};
@@ -58,3 +64,4 @@ pub use request::TurnRequest;
 pub use result_mode::ResultMode;
 pub use run_body::RunBody;
 pub use runner::{LiveTurnInfo, TurnQuery, TurnRunner};
+pub use tier_selector::{TierDecision, TierSelector, TurnSoFar};

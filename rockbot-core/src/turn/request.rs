@@ -77,6 +77,7 @@ use crate::{CallContext, Digest, MessageId, Principal, SessionId, TraceContext, 
 /// # use rockbot_core::tool::{ToolFilter, ToolSelector};
 /// # use rockbot_core::turn::{ResultMode, TurnRequest};
 /// let request = TurnRequest::new("patrol/mail", "2026-11-27T09:00Z", "Is there mail that cannot wait?")
+///     .with_agent("clerk")
 ///     .with_origin(Origin::Scheduled)
 ///     .with_announced(true)
 ///     .with_tools(ToolFilter::only([ToolSelector::source("mcp:mail"), ToolSelector::group("working-memory")]))
@@ -98,6 +99,9 @@ use crate::{CallContext, Digest, MessageId, Principal, SessionId, TraceContext, 
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TurnRequest {
+    /// Agent of the host that the message is for; `None`, the default, is the host's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Session that the message belongs to.
     pub session: SessionId,
     /// Id of the message. A message with the same id is a redelivery.
@@ -189,6 +193,7 @@ impl TurnRequest {
     /// Creates a message of the local user.
     pub fn new(session: impl Into<SessionId>, message: impl Into<MessageId>, content: impl Into<Content>) -> Self {
         Self {
+            agent: None,
             session: session.into(),
             message: message.into(),
             content: content.into(),
@@ -218,6 +223,13 @@ impl TurnRequest {
             reply_to: None,
             correlation_id: None,
         }
+    }
+
+    /// Sets the agent of the host that the message is for. Default: the host's own.
+    #[must_use]
+    pub fn with_agent(mut self, agent: impl Into<String>) -> Self {
+        self.agent = Some(agent.into());
+        self
     }
 
     /// Sets the principal on whose behalf the turn runs. Default `local`.
@@ -458,7 +470,7 @@ impl TurnRequest {
         } = self;
         let in_journal = output.is_some() || tier.is_some() || budget.is_some() || self.model_settings.is_some();
         let of_work = self.tools.is_some() || self.namespace.is_some() || self.result_mode.is_some();
-        let of_work = of_work || self.recipient.is_some();
+        let of_work = of_work || self.recipient.is_some() || self.agent.is_some();
         let of_context = self.instructions.is_some() || self.history.is_some() || !self.extensions.is_empty();
         in_journal || of_work || of_context
     }
@@ -482,8 +494,8 @@ impl TurnRequest {
         self.namespace.clone().map(Namespace::new)
     }
 
-    /// Returns the id of the turn that this message starts. It is derived from principal, source, session and
-    /// message id, so that a redelivered message maps to the same turn.
+    /// Returns the id of the turn that this message starts. It is derived from principal, source, session, message id and
+    /// the agent, if one is named, so that a redelivered message maps to the same turn.
     pub fn turn_id(&self) -> TurnId {
         let parts = [
             self.principal.as_str(),
@@ -491,8 +503,9 @@ impl TurnRequest {
             self.session.as_str(),
             self.message.as_str(),
         ];
+        let agent = self.agent.as_deref();
         // `Digest::of` prefixes each part with its length, so no two different identities run together.
-        TurnId::from(Digest::of(parts).short())
+        TurnId::from(Digest::of(parts.into_iter().chain(agent)).short())
     }
 
     /// Returns the digest of the content: different content under the same identity is an error.

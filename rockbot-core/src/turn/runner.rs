@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Announcement, TurnError, TurnEvents, TurnOutcome, TurnRequest};
+use super::{Announcement, BackgroundSlot, TurnError, TurnEvents, TurnOutcome, TurnRequest};
 use crate::context::Origin;
 use crate::{Principal, SessionId, TurnId};
 
@@ -84,6 +85,21 @@ pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
 
     /// Returns `true` while no turn works or waits for its session and no model is asked.
     fn is_idle(&self) -> bool;
+
+    /// Waits for the host's one slot for work in the background: until no other work has the slot, no turn works, no model
+    /// is asked, and users have been silent for `quiet`. Once the host has ended, it waits without an end.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rockbot_core::turn::TurnRunner;
+    ///
+    /// async fn tidy_up(turns: &dyn TurnRunner) {
+    ///     // A user's message ends the work early; it begins anew when the users are silent again.
+    ///     let work = || async { /* ask a model, write a store */ };
+    ///     while turns.background(Duration::from_secs(30)).await.run(work()).await.is_none() {}
+    /// }
+    /// ```
+    async fn background(&self, quiet: Duration) -> BackgroundSlot;
 }
 
 /// A query for live turns. By default all match.

@@ -14,17 +14,18 @@ use rockbot_core::tool::{
     Recovery, Tool, ToolError, ToolErrorCode, ToolExecutor, ToolFilter, ToolInvokeRequest, ToolInvokeResponse,
     ToolRegistration,
 };
-use rockbot_core::turn::{Budget, ProgressSink, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
+use rockbot_core::turn::{
+    Budget, DelegatedTurn, Delegation, ProgressSink, TurnOutcome, TurnProgress, TurnRequest, TurnStatus,
+};
 use rockbot_core::{SessionId, ToolName};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::SharedAgent;
 use super::answer::Typed;
+use super::{Agent, SharedAgent};
 use crate::engine::{TurnCall, TurnError};
-use crate::turn::Delegation;
 
 /// Default maximum number of agents below the first one.
 const MAX_DEPTH: u32 = 3;
@@ -131,6 +132,8 @@ struct Task {
 struct AgentExecutor {
     /// Weak, since the tool may be one of the same host: it must not keep its own host alive.
     agent: Weak<SharedAgent>,
+    /// The name of the agent, if it is one beside the host's own.
+    called: Option<Arc<str>>,
     input: Input,
     output: Option<Output>,
     tier: Option<ModelTier>,
@@ -152,7 +155,7 @@ struct Output {
 }
 
 impl AgentTool {
-    pub(super) fn new(agent: &Arc<SharedAgent>, name: ToolName, description: String) -> Self {
+    pub(super) fn new(agent: &Agent, name: ToolName, description: String) -> Self {
         let mut registration = ToolRegistration::of::<Task>(name);
         registration.description = description;
         registration.hints.time_limit = Some(TIME_LIMIT);
@@ -162,7 +165,8 @@ impl AgentTool {
         Self {
             registration,
             executor: AgentExecutor {
-                agent: Arc::downgrade(agent),
+                agent: Arc::downgrade(&agent.shared),
+                called: agent.name.clone(),
                 input: input(|Task { task }| task),
                 output: None,
                 tier: None,
@@ -278,11 +282,10 @@ impl AgentExecutor {
         let id = &call.tool_call_id;
         let scope = cx.turn().map_or(cx.session().as_str(), |turn| turn.as_str());
         let session = SessionId::from(format!("{}/{scope}/{id}", call.tool_name));
-        let delegation = cx.extension::<Delegation>();
-        let budget = [delegation.map(Delegation::budget), self.budget];
         let mut request = TurnRequest::new(session, id.as_str(), content)
             .with_caller(cx)
-            .with_budget(budget.into_iter().flatten().reduce(least));
+            .with_budget(self.budget);
+        request.agent = self.called.as_deref().map(str::to_owned);
         request.tier = self.tier;
         let tools = self.tools_of(cx);
         request.tools = (tools != ToolFilter::all()).then(|| Arc::new(tools));
@@ -291,17 +294,29 @@ impl AgentExecutor {
         Ok(request)
     }
 
-    /// Returns the filter of the tools of a call's turn. A turn of the caller's own host has no tool that the caller lacks.
+    /// Returns the filter of the tools of a call's turn. A turn that an agent gives to itself has no tool that the caller
+    /// lacks.
     fn tools_of(&self, cx: &CallContext) -> ToolFilter {
-        let inherited = cx.extension::<Arc<ToolFilter>>().filter(|_| self.is_of_same_host(cx));
+        let inherited = cx.extension::<Arc<ToolFilter>>().filter(|_| self.is_own(cx));
         match inherited {
             Some(inherited) => self.tools.clone().and(inherited),
             None => self.tools.clone(),
         }
     }
 
-    fn is_of_same_host(&self, cx: &CallContext) -> bool {
-        self.agent.upgrade().is_some_and(|agent| agent.is_of_caller(cx))
+    /// Reports whether the agent calls itself.
+    fn is_own(&self, cx: &CallContext) -> bool {
+        let caller = self.agent.upgrade().zip(cx.turn());
+        let caller = caller.and_then(|(agent, turn)| agent.turns.engine().find(turn));
+        caller.is_some_and(|caller| caller.request().agent.as_deref() == self.called.as_deref())
+    }
+
+    /// Begins the turn of a call within what is left of the caller's budget, if the caller has an account.
+    fn begin(&self, message: &mut TurnRequest, cx: &CallContext) -> Option<DelegatedTurn> {
+        let turn = cx.extension::<Delegation>()?.begin(message.budget);
+        message.budget = Some(turn.budget());
+        message.extensions.insert(turn.clone());
+        Some(turn)
     }
 
     /// Takes the value of an answer out of the object in which the model had to write it.
@@ -357,18 +372,18 @@ where
 impl ToolExecutor for AgentExecutor {
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
         self.check_depth(cx)?;
-        let (agent, message) = (self.agent()?, self.message(&request, cx)?);
+        let (agent, mut message) = (self.agent()?, self.message(&request, cx)?);
+        let delegated = self.begin(&mut message, cx);
         let ended = agent.run_cancellable(&message, cx).await;
-        let delegation = cx.extension::<Delegation>();
         match ended {
             Ok(outcome) => {
-                if let Some(delegation) = delegation {
-                    delegation.enter(&outcome);
+                if let Some(delegated) = delegated {
+                    delegated.end(&outcome);
                 }
                 agent.answer(request, &message, self.unwrapped(outcome)).await
             }
             Err(error) => {
-                if let (TurnError::Halted, Some(delegation)) = (&error, delegation) {
+                if let (TurnError::Halted, Some(delegation)) = (&error, cx.extension::<Delegation>()) {
                     delegation.interrupt();
                 }
                 Err(ToolError::execution_failed(error.to_string()).with_source(error))
@@ -382,6 +397,9 @@ impl ToolExecutor for AgentExecutor {
         };
         match agent.turns.engine().outcome(&message.turn_id()).await {
             Ok(outcome) => {
+                if let Some(delegation) = cx.extension::<Delegation>() {
+                    delegation.enter(&outcome);
+                }
                 let answer = agent.answer(request.clone(), &message, self.unwrapped(outcome)).await;
                 Recovery::Finished(answer.unwrap_or_else(|error| request.clone().fail(&error)))
             }
@@ -488,17 +506,4 @@ impl SharedAgent {
                 .with_code(ToolErrorCode::ExecutionFailed)),
         }
     }
-}
-
-/// Returns the lower limit of both budgets in each respect.
-fn least(a: Budget, b: Budget) -> Budget {
-    fn of<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
-        a.into_iter().chain(b).min()
-    }
-    Budget::default()
-        .with_max_model_calls(a.max_model_calls.min(b.max_model_calls))
-        .with_max_tool_calls(a.max_tool_calls.min(b.max_tool_calls))
-        .with_max_wall_clock(a.max_wall_clock.min(b.max_wall_clock))
-        .with_max_tokens(of(a.max_tokens, b.max_tokens))
-        .with_max_cost(of(a.max_cost, b.max_cost))
 }

@@ -59,6 +59,8 @@ use stream::SharedCall;
 pub struct Agent {
     shared: Arc<SharedAgent>,
     principal: Principal,
+    /// The name of an agent beside the host's own.
+    name: Option<Arc<str>>,
 }
 
 /// The parts that all handles of one agent share.
@@ -73,7 +75,33 @@ impl Agent {
         Self {
             shared: Arc::new(SharedAgent { turns, ids }),
             principal: Principal::default(),
+            name: None,
         }
+    }
+
+    /// Returns a handle to the agent of this name beside the host's own.
+    pub(crate) fn beside(&self, name: &str) -> Self {
+        Self {
+            name: Some(name.into()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the session of the host that belongs to a session of this agent: agents beside the host's own have sessions
+    /// of their own.
+    fn session(&self, session: impl Into<SessionId>) -> SessionId {
+        let session = session.into();
+        match &self.name {
+            Some(name) => SessionId::from(format!("{name}/{session}")),
+            None => session,
+        }
+    }
+
+    /// Returns `request` as one to this agent, unless it names one itself.
+    fn addressed(&self, mut request: TurnRequest) -> TurnRequest {
+        let name = self.name.as_deref().map(str::to_owned);
+        request.agent = request.agent.take().or(name);
+        request
     }
 
     /// Returns a handle to the same agent on behalf of `principal`: its questions, conversations and sessions are that
@@ -168,13 +196,13 @@ impl Agent {
     pub async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, TurnError> {
         self.shared
             .turns
-            .call(TurnCall::new(request, ProgressSink::none()))
+            .call(TurnCall::new(self.addressed(request), ProgressSink::none()))
             .await
     }
 
     /// Runs a turn as [`Agent::run`] does, and returns a stream of its progress, up to its outcome.
     pub fn stream_turn(&self, request: TurnRequest) -> TurnStream {
-        self.stream_checked(request, Vec::new())
+        self.stream_checked(self.addressed(request), Vec::new())
     }
 
     fn stream_checked(&self, request: TurnRequest, validators: Vec<Arc<dyn OutputValidator>>) -> TurnStream {
@@ -308,7 +336,7 @@ impl Agent {
     /// # }
     /// ```
     pub async fn announce(&self, session: impl Into<SessionId>, content: impl Into<Content>) -> Result<(), TurnError> {
-        let announcement = Announcement::new(self.principal.clone(), session, content);
+        let announcement = Announcement::new(self.principal.clone(), self.session(session), content);
         let id = format!("of-program-{}", self.shared.ids.next_id());
         let announcements = &self.shared.turns.engine().announcements;
         Ok(announcements.append(&id, announcement).await?)
@@ -331,13 +359,14 @@ impl Agent {
     /// The tool works as long as the host of this agent lives. It may be a tool of the same host, added with
     /// [`AgentHost::add_tool`](crate::AgentHost::add_tool): then the agent gives tasks to itself.
     pub fn as_tool(&self, name: impl Into<ToolName>, description: impl Into<String>) -> AgentTool {
-        AgentTool::new(&self.shared, name.into(), description.into())
+        AgentTool::new(self, name.into(), description.into())
     }
 
     /// Creates a message of this handle's principal with a new id, for [`Agent::run`].
     pub fn request(&self, session: impl Into<SessionId>, content: impl Into<Content>) -> TurnRequest {
-        TurnRequest::new(session, MessageId::from(self.shared.ids.next_id()), content)
-            .with_principal(self.principal.clone())
+        let message = MessageId::from(self.shared.ids.next_id());
+        let request = TurnRequest::new(self.session(session), message, content);
+        self.addressed(request.with_principal(self.principal.clone()))
     }
 
     /// Returns the tool calls of this handle's principal that wait for a person's decision; those of all principals if it
@@ -384,7 +413,7 @@ impl Agent {
 
     /// Returns a handle to the conversation of a session: to export, import or fork it.
     pub fn conversation(&self, session: impl Into<SessionId>) -> Conversation {
-        Conversation::new(self.clone(), session.into())
+        Conversation::new(self.clone(), self.session(session))
     }
 
     /// Returns the conversation of a session, as far as the conversation memory keeps it, oldest entry first.
@@ -395,7 +424,7 @@ impl Agent {
     pub async fn history(&self, session: impl Into<SessionId>) -> Result<Vec<ConversationTurn>, TurnError> {
         Ok(self
             .memory()
-            .recent(&self.principal, &session.into(), usize::MAX)
+            .recent(&self.principal, &self.session(session), usize::MAX)
             .await?)
     }
 
@@ -405,16 +434,28 @@ impl Agent {
     ///
     /// Returns an error if the conversation cannot be written.
     pub async fn reset(&self, session: impl Into<SessionId>) -> Result<(), TurnError> {
-        Ok(self.memory().clear(&self.principal, &session.into()).await?)
+        Ok(self.memory().clear(&self.principal, &self.session(session)).await?)
     }
 
-    /// Returns the sessions of this handle's principal that have a conversation.
+    /// Returns the sessions of this handle's principal that have a conversation. The host's own agent has those of agents
+    /// beside it, too, as `NAME/SESSION`.
     ///
     /// # Errors
     ///
     /// Returns an error if the conversations cannot be read.
     pub async fn sessions(&self) -> Result<Vec<SessionId>, TurnError> {
-        Ok(self.memory().sessions(&self.principal).await?)
+        let sessions = self.memory().sessions(&self.principal).await?;
+        let Some(name) = &self.name else {
+            return Ok(sessions);
+        };
+        let own = |session: &SessionId| {
+            session
+                .as_str()
+                .strip_prefix(&**name)?
+                .strip_prefix('/')
+                .map(SessionId::from)
+        };
+        Ok(sessions.iter().filter_map(own).collect())
     }
 
     /// Returns `true` while no turn works or waits for its session and no model is being asked, as far as the chat

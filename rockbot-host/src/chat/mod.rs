@@ -27,9 +27,14 @@ use crate::layer::{Layers, Stack, call};
 use meters::{ChatMeters, ModelIds};
 use span::{ObservedCall, note_settings};
 
+/// The client of a call through layers that were put around another client.
+struct CalledClient(Arc<dyn ChatClient>);
+
 /// The guarded access to the model client of a host.
 pub(crate) struct GuardedChat {
     client: Arc<dyn ChatClient>,
+    /// `true` if the layers were put around another client.
+    is_beside: bool,
     /// `None` without user layers: then the client is called directly.
     stack: Option<Stack<ChatCall, ChatResponse>>,
     meters: ChatMeters,
@@ -48,6 +53,8 @@ impl GuardedChat {
     /// Creates the guarded access to `client` through `layers`.
     pub(crate) fn new(client: Arc<dyn ChatClient>, layers: Layers<ChatCall, ChatResponse>) -> Self {
         let stack = layers.around(&Arc::new(client.clone()), |client, call: ChatCall| async move {
+            let beside = call.cx.extension().map(|CalledClient(beside)| beside.clone());
+            let client = beside.unwrap_or_else(|| (*client).clone());
             // A layer may attempt a call again, and the reader must not see the text of both attempts.
             WatchedDeltas::reset_earlier(&call);
             let tier = call.request.tier.unwrap_or_default();
@@ -58,9 +65,21 @@ impl GuardedChat {
         });
         Self {
             client,
+            is_beside: false,
             stack,
             meters: ChatMeters::default(),
             captures_content: false,
+        }
+    }
+
+    /// Creates the guarded access to another client, through the same layers.
+    pub(crate) fn beside(&self, client: Arc<dyn ChatClient>) -> Self {
+        Self {
+            client,
+            is_beside: true,
+            stack: self.stack.clone(),
+            meters: ChatMeters::default(),
+            captures_content: self.captures_content,
         }
     }
 
@@ -121,6 +140,9 @@ impl GuardedChat {
             Some(stack) => {
                 // Layers are the program's code, and may let a call run on when they are dropped.
                 request.is_supervised = false;
+                if self.is_beside {
+                    request.cx = request.cx.with_extension(CalledClient(self.client.clone()));
+                }
                 WatchedDeltas::attach(&mut request);
                 AssertUnwindSafe(call(stack, request).map_err(ChatError::from))
                     .catch_unwind()

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{
-    ChatCall, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, ModelSettings, ModelTier, ToolCall,
+    ChatCall, ChatError, ChatErrorKind, ChatRequest, ChatResponse, DeltaSink, MicroUsd, ModelSettings, ModelTier,
+    ToolCall,
 };
 use rockbot_core::support::{loggable, run_until_stopped};
 use rockbot_core::tool::{ToolInvokeRequest, ToolView};
@@ -52,13 +53,13 @@ impl Drive<'_> {
         if messages.any(|message| message.content.has_stored_media()) {
             Box::pin(self.resolve_media(&mut call)).await;
         }
-        let (live, driver) = (self.live, self.driver);
+        let (live, driver, chat) = (self.live, self.driver, &self.agent.chat);
         let (deadline, on_deadline) = self.deadline_of(purpose);
         let stop = stop_of(live, driver, deadline, on_deadline);
         let answer = {
             // Cancel point: the call is dropped when `stop` wins, as it was promised to the client. Both are pinned in this block, so the future of a
             // turn has room for them once; moved into a combinator they would be in it twice.
-            let (asking, stop) = (pin!(driver.chat.ask(call)), pin!(stop));
+            let (asking, stop) = (pin!(chat.ask(call)), pin!(stop));
             run_until_stopped(asking, stop).await
         };
         let event = match answer {
@@ -94,10 +95,12 @@ impl Drive<'_> {
     async fn may_ask(&mut self, purpose: &Purpose) -> Result<bool, JournalError> {
         self.escalate(purpose);
         // Boxed: every turn's future would have room for it otherwise, and few hosts have processors.
-        if !self.driver.hooks.history.is_empty() && !Box::pin(self.process_history(purpose)).await? {
+        let is_program = self.agent.is_program;
+        if !is_program && !self.driver.hooks.history.is_empty() && !Box::pin(self.process_history(purpose)).await? {
             return Ok(false);
         }
-        if purpose.has_tools() {
+        // A program reads no descriptions.
+        if purpose.has_tools() && !is_program {
             self.read_tools();
         }
         // Write-ahead: the decision to ask is durable before a provider is paid for the answer.
@@ -165,7 +168,7 @@ impl Drive<'_> {
         if let Some(question) = self.turn.out_of_band(purpose) {
             let tier = self.turn.tier_of(true);
             // The question states the shape in words, too, for models that take no schema.
-            let takes_schema = self.driver.chat.describe(tier).output_mode.allows_native();
+            let takes_schema = self.agent.chat.describe(tier).output_mode.allows_native();
             let settings = ModelSettings::new()
                 .with_temperature(0.0)
                 .with_max_output_tokens(MAX_VERDICT_TOKENS);
@@ -237,7 +240,7 @@ impl Drive<'_> {
         let usage = self.turn.estimated_usage(purpose, received);
         let tier = self.turn.tier_of(purpose.is_out_of_band());
         let mut response = ChatResponse::default().with_usage(usage);
-        response.model = self.driver.chat.model_of(tier);
+        response.model = self.agent.chat.model_of(tier);
         response.cost = self.driver.ledger.cost_of(&response);
         self.driver.ledger.enter(&self.cx, tier, &response);
         let cost = response.cost;
@@ -268,7 +271,7 @@ impl Drive<'_> {
 
     fn failed(&self, error: &ChatError) -> TurnEvent {
         if let Some(limit) = error.overflow().and_then(|overflow| overflow.limit) {
-            self.driver.windows.learn(self.turn.tier(), limit);
+            self.agent.windows.learn(self.turn.tier(), limit);
         }
         TurnEvent::ModelFailed {
             kind: error.kind(),
@@ -279,12 +282,16 @@ impl Drive<'_> {
 
     /// Sets the cost of the answer, where it is known, and enters it in the ledger.
     fn account(&self, response: &mut ChatResponse, tier: ModelTier) {
+        if self.agent.is_program {
+            response.cost = Some(MicroUsd(0));
+            return;
+        }
         let tier = response.tier.unwrap_or(tier);
         let ledger = &self.driver.ledger;
         response.cost = ledger.cost_of(response);
         ledger.enter(&self.cx, tier, response);
         if let Some(usage) = response.usage {
-            self.driver.windows.check(tier, usage.input);
+            self.agent.windows.check(tier, usage.input);
         }
         if response.cost.is_none() && self.turn.policy().budget.max_cost.is_some() {
             let turn = self.turn.id();

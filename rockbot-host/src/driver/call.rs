@@ -4,14 +4,14 @@ use futures_util::future::poll_immediate;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt};
 use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolGroup, ToolInvokeResponse};
-use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
+use rockbot_core::turn::{BudgetLimit, Delegation, JournalError, TurnProgress};
 use rockbot_core::{CallContext, CallId};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Drive;
 use super::large_results::Shortened;
-use crate::turn::{CallState, Delegation, TurnEvent};
+use crate::turn::{CallState, TurnEvent};
 
 impl Drive<'_> {
     /// Runs the calls of `group` concurrently. Each is recorded before it starts and as soon as it ends.
@@ -162,13 +162,13 @@ impl Drive<'_> {
 
     /// Opens an account for each call that runs a turn of another agent.
     fn delegate(&mut self, calls: &[CallState]) {
-        let delegating = calls.iter().filter(|call| call.facts.runs_turn);
-        let accounts = u32::try_from(delegating.clone().count()).unwrap_or(u32::MAX);
-        let account = |call: &CallState| {
-            let budget = self.turn.budget_left();
-            (call.call.id.clone(), Delegation::new(budget, accounts))
-        };
-        self.delegations = delegating.map(account).collect();
+        let delegating: Vec<_> = calls.iter().filter(|call| call.facts.runs_turn).collect();
+        if delegating.is_empty() {
+            return self.delegations.clear();
+        }
+        let accounts = Delegation::share(self.turn.budget_left(), delegating.len());
+        let ids = delegating.into_iter().map(|call| call.call.id.clone());
+        self.delegations = ids.zip(accounts).collect();
     }
 
     /// Enters what the turn of another agent cost, if `call` ran one. Returns `true` if that turn was interrupted because
@@ -177,7 +177,8 @@ impl Drive<'_> {
         let Some(account) = self.account_of(call).cloned() else {
             return false;
         };
-        if let Some(work) = account.take_work() {
+        account.close();
+        for work in account.take_work() {
             self.note(TurnEvent::Delegated(work), false);
         }
         account.is_interrupted() && self.driver.closing.is_cancelled()

@@ -18,7 +18,6 @@ mod answer_tool;
 mod ask;
 mod call;
 mod context_sources;
-mod context_windows;
 mod hooks;
 mod large_results;
 mod offload;
@@ -33,7 +32,9 @@ use rockbot_core::chat::{Ledger, RequestCache};
 use rockbot_core::support::deadline_after;
 use rockbot_core::tool::ToolView;
 use rockbot_core::trust::Label;
-use rockbot_core::turn::{BudgetLimit, Claim, JournalError, RunRecord, TurnJournal, TurnProgress};
+use rockbot_core::turn::{
+    BudgetLimit, Claim, DelegatedTurn, Delegation, JournalError, RunRecord, TurnJournal, TurnProgress,
+};
 use rockbot_core::{CallContext, CallId, Clock, Timestamp};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -41,26 +42,24 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use answer_tool::AnswerTool;
 pub use context_sources::ContextBudget;
 pub(crate) use context_sources::{ContextSources, GatheredContext};
-pub(crate) use context_windows::ContextWindows;
 pub(crate) use hooks::{Hooks, InputCheck};
 pub(crate) use large_results::LargeResults;
 pub(crate) use output_filter::OutputFilter;
 
-use crate::chat::GuardedChat;
+use crate::agents::{HostAgent, HostAgents};
 use crate::live::LiveTurn;
 use crate::media::{MediaLibrary, ResolvedMessages};
 use crate::routing::TierRouter;
 use crate::tool::ToolDispatcher;
-use crate::turn::{Delegation, Turn, TurnEvent, TurnStep, record};
+use crate::turn::{CancelReason, Turn, TurnEvent, TurnStep, record};
 
 /// The parts that performing steps needs. The engine owns them and shares them with its driver.
 #[derive(Debug)]
 pub(crate) struct TurnDriver {
-    pub(crate) chat: Arc<GuardedChat>,
+    pub(crate) agents: Arc<HostAgents>,
     pub(crate) tools: Arc<ToolDispatcher>,
     pub(crate) large: LargeResults,
     pub(crate) media: Arc<MediaLibrary>,
-    pub(crate) windows: Arc<ContextWindows>,
     pub(crate) sources: Arc<ContextSources>,
     pub(crate) router: Option<Arc<TierRouter>>,
     pub(crate) ledger: Ledger,
@@ -118,6 +117,7 @@ impl TurnDriver {
 /// The state of one drive: the turn, its surroundings, and the steps and records that are still open.
 struct Drive<'a> {
     driver: &'a TurnDriver,
+    agent: &'a HostAgent,
     turn: &'a mut Turn,
     claim: &'a Claim,
     live: &'a LiveTurn,
@@ -161,6 +161,7 @@ impl<'a> Drive<'a> {
         let answer_tool = AnswerTool::of(turn);
         Self {
             driver,
+            agent: driver.agents.of(turn.request()),
             turn,
             claim,
             live,
@@ -250,7 +251,17 @@ impl<'a> Drive<'a> {
             // Fails when the sender was dropped since; its message counts all the same.
             let _ = message.joined.send(());
         }
+        self.raise_budget(&event);
         self.note(event, false);
+    }
+
+    /// Takes more of what is left of the calling turn's budget, if this turn runs short.
+    fn raise_budget(&mut self, event: &TurnEvent) {
+        let delegated = self.turn.request().extensions.get::<DelegatedTurn>().cloned();
+        let delegated = delegated.filter(|_| self.turn.runs_short_after(event));
+        if let Some(budget) = delegated.and_then(|delegated| delegated.raise()) {
+            self.note(TurnEvent::BudgetRaised { budget }, false);
+        }
     }
 
     /// Feeds one event and keeps its record for the next flush. `is_critical` marks a mutating call that is about to
@@ -267,8 +278,11 @@ impl<'a> Drive<'a> {
     /// Writes the open records to the journal, all in one write. Does nothing when there are none.
     async fn flush(&mut self) -> Result<(), JournalError> {
         if !self.unwritten.is_empty() {
-            self.driver.journal.append(self.claim, &self.unwritten).await?;
+            let asked = self.driver.journal.append(self.claim, &self.unwritten).await?;
             self.unwritten.clear();
+            if asked.cancel {
+                self.live.cancel(CancelReason::Caller);
+            }
             if self.is_cancelled {
                 self.live.set_cancellation_recorded();
             }

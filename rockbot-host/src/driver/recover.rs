@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rockbot_core::tool::Recovery;
+use rockbot_core::turn::Delegation;
 
 use super::large_results::Shortened;
 use super::{TurnDriver, context};
@@ -19,9 +20,17 @@ const MAX_POLLS: u32 = 60;
 impl TurnDriver {
     /// Asks the tool of an interrupted mutating call for its result. The call is never run again: when the tool cannot
     /// report it within a minute, the response to the model states that the outcome is unknown.
-    pub(crate) async fn recover(&self, turn: &Turn, live: &LiveTurn, call: &CallState) -> Shortened {
+    ///
+    /// What turns of other agents did for the call is entered in `account`.
+    pub(crate) async fn recover(
+        &self,
+        turn: &Turn,
+        live: &LiveTurn,
+        call: &CallState,
+        account: &Delegation,
+    ) -> Shortened {
         let request = call.request(&turn.request().session);
-        let cx = context(turn, live);
+        let cx = context(turn, live).with_extension(account.clone());
         for _ in 0..MAX_POLLS {
             match self.tools.recover(&request, &cx).await {
                 Recovery::Finished(response) => {

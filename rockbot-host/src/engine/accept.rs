@@ -42,6 +42,7 @@ impl TurnEngine {
             return Err(TurnError::Halted);
         }
         check(&call.request)?;
+        self.agents.check(&call.request)?;
         let has_caller = reports.is_none();
         let mut accepting = Box::pin(self.clone().accept(call, reports, patience));
         // A journal that writes without waiting, as the file journal does by default, needs no task.
@@ -71,7 +72,13 @@ impl TurnEngine {
             // Boxed: few messages have images, and each acceptance would have room for this otherwise.
             Box::pin(self.keep_media(&mut call.request)).await?;
         }
-        let decision = self.router.as_ref().and_then(|router| router.select(&call.request));
+        let agent = self.agents.of(&call.request);
+        agent.complete(&mut call.request);
+        let decision = match self.router.as_ref().filter(|_| !agent.is_program) {
+            // Boxed: each acceptance would have room for the selection otherwise.
+            Some(router) => Box::pin(router.select(&call.request)).await,
+            None => None,
+        };
         let tier = decision.as_ref().map(|decision| decision.tier);
         let accepted = self.accepted(call.request, tier, call.validators.len());
         let (request, policy) = (accepted.request.clone(), accepted.policy);
@@ -82,6 +89,9 @@ impl TurnEngine {
             // Boxed: each acceptance would have room for the wait otherwise.
             Err(busy) => Box::pin(self.wait_for_room(&run.run, &request, busy, patience)).await?,
         };
+        if request.is_user_message() {
+            self.background.user_wrote();
+        }
         let acceptance = self.journal.accept(&run, &self.owner, LEASE).await?;
         let live = LiveTurn::accepted(run.run.clone(), request, (call.progress, call.feed), reports);
         live.set_validators(call.validators);
@@ -176,10 +186,15 @@ impl TurnEngine {
     /// Registers a new turn and enters its session, unless guardrails must check its message first.
     async fn admit(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Admission {
         self.register(live);
-        match self.driver.has_guardrails() && live.request().busy != BusyPolicy::Queue {
+        match self.has_guardrails(live.request()) && live.request().busy != BusyPolicy::Queue {
             true => Admission::Unchecked,
             false => self.enter(live).await,
         }
+    }
+
+    /// Returns `true` if guardrails check the message. They do not check what a program is given to do.
+    pub(super) fn has_guardrails(&self, request: &TurnRequest) -> bool {
+        self.driver.has_guardrails() && !self.agents.of(request).is_program
     }
 
     /// Enters the session of a turn as its message asks.
@@ -193,9 +208,13 @@ impl TurnEngine {
 
     /// Returns the settings of a message's turn: the host's, as its model's behavior and the message change them.
     pub(super) fn policy_of(&self, request: &TurnRequest, tier: Option<ModelTier>) -> PolicySnapshot {
-        let behavior = self.behavior(request.tier.or(tier));
+        let agent = self.agents.of(request);
+        let behavior = self.behavior(request, request.tier.or(tier));
         let mut policy = behavior.policy(self.policy, request.budget);
-        policy.economy.window = self.windows.of_tier(request.tier.or(tier));
+        if agent.is_program {
+            return policy.of_program();
+        }
+        policy.economy.window = agent.windows.of_tier(request.tier.or(tier));
         policy.output_mode = self.output_mode(request, request.tier.or(tier));
         PolicySnapshot { tier, ..policy }
     }
@@ -205,7 +224,13 @@ impl TurnEngine {
         let Some(output) = &request.output else {
             return OutputMode::Auto;
         };
-        let of_model = || self.chat.describe(tier.unwrap_or_default()).output_mode;
+        let of_model = || {
+            self.agents
+                .of(request)
+                .chat
+                .describe(tier.unwrap_or_default())
+                .output_mode
+        };
         let wanted = request.output_mode;
         let wanted = if wanted.is_auto() { of_model() } else { wanted };
         match wanted.or(OutputMode::Native) {
@@ -215,11 +240,11 @@ impl TurnEngine {
     }
 
     /// Returns the behavior that is configured for the model of a tier.
-    pub(super) fn behavior(&self, tier: Option<ModelTier>) -> ModelBehavior {
+    pub(super) fn behavior(&self, request: &TurnRequest, tier: Option<ModelTier>) -> ModelBehavior {
         if self.behaviors.is_empty() {
             return ModelBehavior::default();
         }
-        let model = self.chat.model_of(tier.unwrap_or_default());
+        let model = self.agents.of(request).chat.model_of(tier.unwrap_or_default());
         model.map(|model| self.behaviors.of(&model)).unwrap_or_default()
     }
 

@@ -20,10 +20,14 @@ use crate::turn::{CancelReason, Turn, TurnEvent};
 pub(super) type CalledOff = Mutex<BTreeMap<TurnId, CancelReason>>;
 
 impl TurnEngine {
-    /// Cancels a turn, whether it works or is parked. Once this returns, the cancellation is in the journal.
+    /// Cancels a turn, whether it works or is parked. Once this returns, the cancellation is in the journal; the process that
+    /// works on the turn, if that is another one, finds it there with its next record.
     pub(crate) async fn cancel(self: &Arc<Self>, id: &TurnId) -> Result<(), TurnError> {
-        let live = self.find(id).ok_or_else(|| TurnError::NotFound(id.clone()))?;
-        self.cancel_live(&live, CancelReason::Caller).await
+        match self.find(id) {
+            Some(live) => self.cancel_live(&live, CancelReason::Caller).await,
+            None if self.journal.request_cancel(id).await? => Ok(()),
+            None => Err(TurnError::NotFound(id.clone())),
+        }
     }
 
     /// Cancels the parked turns of the session that `request` supersedes.

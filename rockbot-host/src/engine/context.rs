@@ -9,6 +9,7 @@ use rockbot_core::turn::TurnRequest;
 
 use super::TurnEngine;
 use super::history::{self, ShownHistory};
+use crate::agents::HostAgent;
 use crate::behavior::ModelBehavior;
 use crate::driver::{AnswerTool, GatheredContext};
 use crate::turn::{Revision, Turn, TurnEvent, from_sender};
@@ -20,8 +21,12 @@ impl TurnEngine {
     /// Builds the context and returns the event that starts the turn with it, which records what the layers revised.
     pub(super) async fn begin(&self, turn: &Turn, revised: Option<Box<Revision>>) -> Result<TurnEvent, StoreError> {
         let request = turn.request();
+        let agent = self.agents.of(request);
         let tools = self.tools.view(request.tools.as_ref(), false, &[]);
-        let behavior = self.behavior(turn.tier());
+        if agent.is_program {
+            return Ok(of_program(turn, revised, &tools));
+        }
+        let behavior = self.behavior(request, turn.tier());
         let steps = turn.policy().budget.max_model_calls;
         let has_tools = !tools.is_empty();
         let past = self.past(request, has_tools).await?;
@@ -34,7 +39,7 @@ impl TurnEngine {
         // Prompt caching: providers cache the longest common prefix, so what stays the same between requests comes
         // first, and what changes with each message comes last.
         let mut context = Vec::with_capacity(past.messages.len() + 8);
-        self.push_instructions(&mut context, gathered.instructions, &behavior, &tools);
+        self.push_instructions(agent, &mut context, gathered.instructions, &behavior, &tools);
         // Last of the system messages, which reach the model as one: what stands before them stays cached.
         context.extend(request.instructions.as_deref().map(of_request));
         context.extend(past.messages);
@@ -69,13 +74,17 @@ impl TurnEngine {
     /// Appends the instructions of the host, of context sources and of the model's behavior.
     fn push_instructions(
         &self,
+        agent: &HostAgent,
         context: &mut Vec<ChatMessage>,
         gathered: impl IntoIterator<Item = ChatMessage>,
         behavior: &ModelBehavior,
         tools: &ToolView,
     ) {
-        let instructions = self.prompt.current();
-        self.prefix.observe(&instructions, tools.json());
+        let instructions = agent.prompt.current();
+        // Each agent has a prefix of its own, and most hosts have one agent.
+        if std::ptr::eq(agent, &self.agents.own) {
+            self.prefix.observe(&instructions, tools.json());
+        }
         context.push(ChatMessage::system(&*instructions));
         context.extend(gathered);
         let of_behavior = behavior.additional_system_prompt.as_deref();
@@ -127,6 +136,21 @@ impl TurnEngine {
         let query = ContextQuery::new(principal, session, request.turn_id(), &*request.content.text());
         let query = query.with_earlier(earlier).with_namespace(request.own_namespace());
         self.sources.gather(&query).await
+    }
+}
+
+/// Returns the event that starts the turn of a program, which reads its message alone.
+fn of_program(turn: &Turn, revised: Option<Box<Revision>>, tools: &ToolView) -> TurnEvent {
+    TurnEvent::Started {
+        revised,
+        context: vec![question(turn.request())],
+        heard: Vec::new(),
+        recalled: Vec::new(),
+        has_tools: !tools.is_empty(),
+        tool_bytes: 0,
+        reminder: None,
+        input: None,
+        active_tools: Vec::new(),
     }
 }
 

@@ -33,7 +33,7 @@ impl TurnEngine {
             PartCost::on("turns")
                 .with_switch("`AgentHost.MaxToolIterations`")
                 .with_model_calls(calls),
-            PartCost::on("instructions").with_request_tokens(tokens(self.prompt.current().len())),
+            PartCost::on("instructions").with_request_tokens(tokens(self.agents.own.prompt.current().len())),
             self.briefing_cost(),
             recall.with_switch("`AgentHost.ContextMaxTokens`"),
         ]

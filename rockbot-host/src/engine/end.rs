@@ -70,7 +70,8 @@ impl TurnEngine {
         let (failure, text) = (failure.clone(), outcome.text.clone());
         let (event, at) = (TurnEvent::Failed { failure, text }, self.clock.now());
         let steps = turn.on(&event, at);
-        self.journal.append(claim, &[record(event, steps, at, true)]).await
+        self.journal.append(claim, &[record(event, steps, at, true)]).await?;
+        Ok(())
     }
 
     /// Leaves a turn unfinished that a passing error of the journal interrupted, or whose failure
@@ -162,10 +163,11 @@ impl TurnEngine {
             TurnStatus::Refused => true,
             _ => false,
         };
-        if is_without_trace {
+        let request = turn.request();
+        // The conversation with a program is in the journal, and no later turn reads it.
+        if is_without_trace || self.agents.of(request).is_program {
             return true;
         }
-        let request = turn.request();
         let conversation = (&request.principal, &request.session);
         let entries = || self.entries_of(turn, outcome);
         let kept = self.memory.append_turn(conversation, turn.id(), entries).await;

@@ -26,6 +26,7 @@
 mod accept;
 mod approvals;
 mod approvals_below;
+mod background;
 mod briefing;
 mod cancel;
 mod claim;
@@ -80,20 +81,21 @@ pub(crate) use runner::HostTurns;
 pub(crate) use runtime::{RuntimeProblem, check_runtime};
 pub use service::TurnService;
 
+use crate::agents::HostAgents;
 use crate::announcements::Announcements;
 use crate::answer::AnswerFilter;
 use crate::behavior::ModelBehaviors;
 use crate::chat::{BackgroundHost, GuardedChat};
 use crate::conversation::ConversationOutbox;
-use crate::driver::{ContextSources, ContextWindows, Hooks, LargeResults, OutputFilter, TurnDriver};
+use crate::driver::{ContextSources, Hooks, LargeResults, OutputFilter, TurnDriver};
 use crate::live::{BacklogLimits, LiveTurn, LiveTurns, Sessions, TurnState};
 use crate::media::MediaLibrary;
-use crate::profile::SystemPrompt;
 use crate::routing::TierRouter;
 use crate::telemetry::Traces;
 use crate::tool::ToolDispatcher;
 use crate::turn::PolicySnapshot;
 use accept::AcceptingTurns;
+use background::Background;
 use cancel::CalledOff;
 use history::HistoryWindow;
 use meters::TurnMeters;
@@ -119,13 +121,12 @@ pub(crate) struct TurnEngine {
     pub(crate) halt: CancellationToken,
     /// Selects the tier of turns whose message names none. Without it that is the balanced tier.
     pub(crate) router: Option<Arc<TierRouter>>,
-    pub(crate) chat: Arc<GuardedChat>,
+    pub(crate) agents: Arc<HostAgents>,
     pub(crate) tools: Arc<ToolDispatcher>,
     /// The tools that turns wait for before they begin.
     pending_tools: Option<Arc<dyn PendingTools>>,
     pub(crate) ledger: Ledger,
     sources: Arc<ContextSources>,
-    windows: Arc<ContextWindows>,
     output: OutputFilter,
     driver: TurnDriver,
     layers: Option<TurnLayers>,
@@ -133,7 +134,6 @@ pub(crate) struct TurnEngine {
     pub(crate) announcements: Arc<Announcements>,
     /// The conversation memory, with an outbox for what it refuses.
     pub(crate) memory: Arc<ConversationOutbox>,
-    prompt: Arc<SystemPrompt>,
     briefing: ResolvedBriefing,
     history: HistoryOptions,
     window: HistoryWindow,
@@ -152,6 +152,7 @@ pub(crate) struct TurnEngine {
     traces: Traces,
     meters: TurnMeters,
     sessions: Arc<Sessions>,
+    background: Arc<Background>,
     live: LiveTurns,
     /// The turns whose acceptance is being written; a redelivery of the same message waits for it.
     accepting: AcceptingTurns,
@@ -188,7 +189,7 @@ pub(crate) struct EngineDeps {
     pub(crate) journal: Arc<dyn TurnJournal>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) router: Option<Arc<TierRouter>>,
-    pub(crate) chat: Arc<GuardedChat>,
+    pub(crate) agents: Arc<HostAgents>,
     pub(crate) tools: Arc<ToolDispatcher>,
     /// The tools that turns wait for before they begin; `None` in a host whose tools are all there.
     pub(crate) pending_tools: Option<Arc<dyn PendingTools>>,
@@ -208,7 +209,6 @@ pub(crate) struct EngineDeps {
     pub(crate) layers: Option<TurnLayers>,
     /// The observers of turns that have ended.
     pub(crate) observers: Vec<Arc<dyn TurnObserver>>,
-    pub(crate) prompt: Arc<SystemPrompt>,
     pub(crate) briefing: ResolvedBriefing,
     pub(crate) history: HistoryOptions,
     pub(crate) behaviors: Arc<ModelBehaviors>,
@@ -226,13 +226,12 @@ pub(crate) struct EngineDeps {
 
 impl EngineDeps {
     /// Creates the driver, which shares what the engine owns.
-    fn driver(&mut self, windows: &Arc<ContextWindows>, output: &OutputFilter, halt: &CancellationToken) -> TurnDriver {
+    fn driver(&mut self, output: &OutputFilter, halt: &CancellationToken) -> TurnDriver {
         TurnDriver {
-            chat: self.chat.clone(),
+            agents: self.agents.clone(),
             tools: self.tools.clone(),
             large: take(&mut self.large),
             media: self.media.clone(),
-            windows: windows.clone(),
             sources: self.sources.clone(),
             router: self.router.clone(),
             ledger: self.ledger.clone(),
@@ -249,11 +248,10 @@ impl EngineDeps {
 impl TurnEngine {
     /// Creates an engine without any live turn.
     pub(crate) fn new(mut deps: EngineDeps) -> Self {
-        let windows = Arc::new(ContextWindows::of(deps.chat.clone()));
         let output = OutputFilter::new(deps.filter.take());
         let halt = CancellationToken::new();
         let working_memory = deps.large.memory.clone();
-        let driver = deps.driver(&windows, &output, &halt);
+        let driver = deps.driver(&output, &halt);
         let memory = ConversationOutbox::new(deps.memory, deps.journal.clone(), deps.owner.clone());
         let announcements = Announcements::new(deps.journal.clone(), deps.owner.clone(), deps.clock.clone());
         Self {
@@ -263,12 +261,11 @@ impl TurnEngine {
             closing: driver.closing.clone(),
             halt,
             router: deps.router,
-            chat: deps.chat,
+            agents: deps.agents,
             tools: deps.tools,
             pending_tools: deps.pending_tools,
             ledger: deps.ledger,
             sources: deps.sources,
-            windows,
             output,
             driver,
             layers: deps.layers,
@@ -277,7 +274,6 @@ impl TurnEngine {
             working_memory,
             log: deps.log,
             observers: deps.observers,
-            prompt: deps.prompt,
             briefing: deps.briefing,
             history: deps.history,
             window: HistoryWindow::default(),
@@ -291,6 +287,7 @@ impl TurnEngine {
             traces: deps.traces,
             meters: TurnMeters::default(),
             sessions: Sessions::new(deps.backlog),
+            background: Arc::default(),
             live: LiveTurns::default(),
             accepting: AcceptingTurns::default(),
             waiting: Semaphore::new(MAX_WAITING),
@@ -374,7 +371,7 @@ impl TurnEngine {
 
     /// Returns `true` while no turn works or waits for its session, and no model is asked.
     pub(crate) fn is_idle(&self) -> bool {
-        self.chat.is_idle() && !self.live.any_working()
+        self.agents.own.chat.is_idle() && !self.live.any_working()
     }
 
     /// Removes a turn and notifies those who wait for it that this process no longer works on it.
@@ -403,6 +400,9 @@ impl TurnEngine {
 
     /// Removes a turn from the registry and from the backlog; its end is in the journal.
     fn deregister(&self, live: &LiveTurn) {
+        if live.request().is_user_message() {
+            self.background.user_was_answered();
+        }
         self.live.remove(live.id());
         live.set_permit(None);
     }
@@ -410,7 +410,7 @@ impl TurnEngine {
 
 impl BackgroundHost for TurnEngine {
     fn chat(&self) -> &GuardedChat {
-        &self.chat
+        &self.agents.own.chat
     }
 
     fn ledger(&self) -> &Ledger {

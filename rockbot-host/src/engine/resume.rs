@@ -8,7 +8,7 @@ use std::time::Duration;
 use rockbot_core::TurnId;
 use rockbot_core::support::loggable;
 use rockbot_core::tool::ToolGroup;
-use rockbot_core::turn::{BusyPolicy, StoredRun, TurnRequest};
+use rockbot_core::turn::{BusyPolicy, Delegation, RunQuery, StoredRun, TurnRequest};
 
 use tokio::time::timeout;
 
@@ -49,7 +49,7 @@ impl TurnEngine {
             // The others must not wait for this one. It is tried again when its message comes, or at the next start.
             tracing::error!(turn = %id, error = %loggable(&error.to_string()), "journal unreadable; the turn is not resumed");
         };
-        let unfinished = self.journal.unfinished().await?;
+        let unfinished = self.journal.unfinished(&RunQuery::all()).await?;
         let (waiting, others): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(ConversationOutbox::holds);
         let (unsaid, turns): (Vec<_>, Vec<_>) = others.into_iter().partition(Announcements::holds);
         // Before the turns, which read the conversations.
@@ -116,6 +116,11 @@ impl TurnEngine {
         let Some((claim, turn)) = self.take_over(id).await? else {
             return Ok(None);
         };
+        if let Err(error) = self.agents.check(turn.request()) {
+            tracing::warn!(turn = %id, %error, "the turn is not resumed");
+            claim.release().await;
+            return Ok(None);
+        }
         let live = live_again(&turn, asked);
         self.call_off_again(&live);
         live.set_permit(Some(self.sessions.count(live.request())));
@@ -216,9 +221,12 @@ impl TurnEngine {
         if turn.outcome().is_some() {
             return Some(DriveStart::Steps(Vec::new()));
         }
-        let (mut recovered, mut active_tools) = (Vec::new(), Vec::new());
-        for call in uncertain(turn.calls()) {
-            let result = self.driver.recover(turn, live, call).await;
+        let (mut recovered, mut active_tools, mut delegated) = (Vec::new(), Vec::new(), Vec::new());
+        let calls: Vec<_> = uncertain(turn.calls()).collect();
+        let accounts = Delegation::share(turn.budget_left(), calls.len());
+        for (call, account) in calls.into_iter().zip(accounts) {
+            let result = self.driver.recover(turn, live, call, &account).await;
+            delegated.extend(account.take_work());
             if result.is_stored && active_tools.is_empty() {
                 active_tools.push(ToolGroup::STORED_TEXTS.into());
             }
@@ -227,6 +235,7 @@ impl TurnEngine {
         Some(DriveStart::Event(TurnEvent::Resumed {
             recovered,
             active_tools,
+            delegated,
         }))
     }
 

@@ -58,7 +58,7 @@ impl TurnEngine {
     ) {
         let halt_on_drop = HaltOnDrop::new(self, &live);
         // Boxed below: every turn's future has room for what it awaits, and few hosts have guardrails.
-        let refused = match start.is_none() && self.driver.has_guardrails() {
+        let refused = match start.is_none() && self.has_guardrails(live.request()) {
             true => Box::pin(self.check_input(&live, &mut turn)).await,
             false => None,
         };

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::TurnId;
 use rockbot_core::turn::{
-    Announcement, LiveTurnInfo, ProgressSink, TurnEvents, TurnFeed, TurnOutcome, TurnQuery, TurnRequest, TurnRunner,
+    Announcement, BackgroundSlot, LiveTurnInfo, ProgressSink, TurnEvents, TurnFeed, TurnOutcome, TurnQuery,
+    TurnRequest, TurnRunner,
 };
 
 use super::{TurnCall, TurnEngine, TurnError, TurnService};
@@ -69,6 +71,14 @@ impl TurnRunner for HostTurns {
 
     fn is_idle(&self) -> bool {
         self.engine().is_ok_and(|engine| engine.is_idle())
+    }
+
+    async fn background(&self, quiet: Duration) -> BackgroundSlot {
+        let Ok(background) = self.engine().map(|engine| engine.background.clone()) else {
+            return std::future::pending().await;
+        };
+        // The wait must not keep the host alive.
+        background.enter(quiet, || self.is_idle()).await
     }
 }
 

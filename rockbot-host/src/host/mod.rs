@@ -90,6 +90,16 @@ impl AgentHost {
         &self.agent
     }
 
+    /// Returns the agent of this name: the host's own, or one [beside it](AgentHostBuilder::agent). Its sessions are its own:
+    /// no conversation of one agent is seen by another.
+    pub fn agent_called(&self, name: &str) -> Option<Agent> {
+        if name == self.lifecycle.parts().identity().name().as_ref() {
+            return Some(self.agent.clone());
+        }
+        let agents = &self.turns().engine().agents;
+        agents.has(name).then(|| self.agent.beside(name))
+    }
+
     /// Adds a tool while the host runs. The model sees it from its next request on, also within a turn.
     ///
     /// # Errors

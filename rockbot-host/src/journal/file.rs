@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot_core::files::DataFolder;
 use rockbot_core::turn::{
-    Acceptance, Claim, ClaimTable, Fence, JournalError, RunAccepted, RunBody, RunRecord, RunState, StoredRun,
-    TurnJournal,
+    Acceptance, Claim, ClaimTable, Fence, HolderRequests, JournalError, RunAccepted, RunBody, RunQuery, RunRecord,
+    RunState, StoredRun, TurnJournal,
 };
 use rockbot_core::{Digest, TurnId};
 
@@ -33,13 +33,13 @@ use super::segment::{RecordLocation, SegmentWriter};
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use rockbot_core::turn::TurnJournal;
+/// use rockbot_core::turn::{RunQuery, TurnJournal};
 /// use rockbot_host::journal::FileTurnJournal;
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("turns");
 /// let journal = FileTurnJournal::open(&path)?;
-/// assert!(journal.unfinished().await?.is_empty());
+/// assert!(journal.unfinished(&RunQuery::all()).await?.is_empty());
 /// assert!(FileTurnJournal::open(&path).is_err(), "the folder is locked while it is open");
 /// # Ok(())
 /// # }
@@ -227,11 +227,12 @@ impl TurnJournal for FileTurnJournal {
         Ok(Acceptance::New(unsettled.settled()))
     }
 
-    async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<(), JournalError> {
+    async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<HolderRequests, JournalError> {
         let run = claim.run();
+        let requests;
         {
             let mut state = self.lock();
-            state.claims.check(claim, self.options.clock.now())?;
+            requests = state.claims.check(claim, self.options.clock.now())?;
             let mut lens = Vec::with_capacity(records.len());
             let mut location = self.append(&mut state, |buffer| {
                 records.iter().try_for_each(|record| {
@@ -251,7 +252,12 @@ impl TurnJournal for FileTurnJournal {
             });
             state.index.record(run, locations);
         }
-        self.settle(records.iter().any(|record| record.critical)).await
+        self.settle(records.iter().any(|record| record.critical)).await?;
+        Ok(requests)
+    }
+
+    async fn request_cancel(&self, run: &TurnId) -> Result<bool, JournalError> {
+        Ok(self.lock().claims.request_cancel(run))
     }
 
     async fn finish(&self, claim: &Claim, outcome: &RunBody) -> Result<(), JournalError> {
@@ -293,7 +299,19 @@ impl TurnJournal for FileTurnJournal {
         self.read_run(run)
     }
 
-    async fn unfinished(&self) -> Result<Vec<TurnId>, JournalError> {
-        Ok(self.lock().index.unfinished())
+    async fn unfinished(&self, query: &RunQuery) -> Result<Vec<TurnId>, JournalError> {
+        let mut runs = self.lock().index.unfinished();
+        // The index has no keys, and a folder is that of one agent unless several hosts of a process share it.
+        if query.agent.is_some() {
+            let mut matching = Vec::with_capacity(runs.len());
+            for run in runs {
+                let stored = self.read_run(&run)?;
+                if stored.is_some_and(|stored| query.matches(&stored.accepted.key)) {
+                    matching.push(run);
+                }
+            }
+            runs = matching;
+        }
+        Ok(runs)
     }
 }

@@ -25,8 +25,10 @@ mod retention;
 mod run_hash;
 mod segment;
 mod segment_index;
+mod shared;
 
 pub(crate) use group_commit::GroupCommit;
+pub(crate) use shared::SharedTurnJournal;
 
 pub use file::FileTurnJournal;
 pub use options::{Durability, JournalOptions};

@@ -4,11 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use rockbot_core::chat::TierDecision;
 use rockbot_core::content::Content;
 use rockbot_core::turn::{
-    ApprovalRequest, JournalError, OutputValidator, ProgressSink, TurnFeed, TurnOutcome, TurnProgress, TurnRequest,
-    TurnStatus,
+    ApprovalRequest, JournalError, OutputValidator, ProgressSink, TierDecision, TurnFeed, TurnOutcome, TurnProgress,
+    TurnRequest, TurnStatus,
 };
 use rockbot_core::{BoxError, TraceContext, TurnId};
 use tokio::sync::{SetOnce, watch};

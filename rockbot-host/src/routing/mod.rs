@@ -7,16 +7,23 @@ use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rockbot_core::chat::{ModelTier, TierDecision, TierSelector, TurnSoFar};
+use futures_util::FutureExt as _;
+
+use rockbot_core::chat::ModelTier;
 use rockbot_core::context::Origin;
 use rockbot_core::support::{caught, loggable};
-use rockbot_core::turn::{TurnOutcome, TurnRequest, TurnStatus};
+use rockbot_core::turn::{TierDecision, TierSelector, TurnOutcome, TurnRequest, TurnSoFar, TurnStatus};
 use rockbot_core::{Timestamp, TurnId};
+use tokio::time::timeout;
 
 pub use log::{RoutingEntry, RoutingLog, RoutingResult};
 
 use crate::turn::Turn;
+
+/// Maximum time of a selection, for which a message waits.
+const MAX_SELECTION: Duration = Duration::from_secs(10);
 
 /// A tier selector with the log of its decisions.
 pub(crate) struct TierRouter {
@@ -43,12 +50,20 @@ impl TierRouter {
         &self.log
     }
 
-    /// Selects the tier of a message. Returns `None` if the message names one, or if the selector panicked.
-    pub(crate) fn select(&self, request: &TurnRequest) -> Option<TierDecision> {
+    /// Selects the tier of a message. Returns `None` if the message names one, or if the selector panicked or took too
+    /// long.
+    pub(crate) async fn select(&self, request: &TurnRequest) -> Option<TierDecision> {
         if request.tier.is_some() {
             return None;
         }
-        let decision = guarded(|| request.turn_id(), || self.selector.select(&request.content.text()))?;
+        let selecting = AssertUnwindSafe(async { self.selector.select(request).await }).catch_unwind();
+        let decision = match timeout(MAX_SELECTION, selecting).await {
+            Ok(selected) => caught(selected).map_err(|_| "panicked"),
+            Err(_) => Err("took too long"),
+        };
+        let decision = decision
+            .inspect_err(|why| tracing::error!(turn = %request.turn_id(), "tier selector {why}; no tier is selected"))
+            .ok()?;
         let (tier, score) = (decision.tier.name(), decision.score);
         // The id is a hash, which is only computed if a subscriber records this event.
         tracing::info!(turn = %request.turn_id(), tier, score, reasons = %loggable(&decision.reasons.join("; ")), "tier selected");

@@ -6,13 +6,12 @@ use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, MicroUsd, Mod
 use rockbot_core::content::Content;
 use rockbot_core::tool::ToolInvokeResponse;
 use rockbot_core::trust::Label;
-use rockbot_core::turn::{Approval, BudgetLimit, LoopDecision, TurnFailure, TurnRequest};
+use rockbot_core::turn::{Approval, Budget, BudgetLimit, DelegatedWork, LoopDecision, TurnFailure, TurnRequest};
 use rockbot_core::{CallId, ToolName, TurnId};
 use serde::{Deserialize, Serialize};
 
 use super::call::CallFacts;
 use super::compaction::OffloadedMessage;
-use super::delegation::DelegatedWork;
 use super::history::HistoryEdit;
 use super::settings::PolicySnapshot;
 
@@ -154,6 +153,11 @@ pub(crate) enum TurnEvent {
     },
     /// The turn of another agent, which a tool call ran, has ended. The result of the call follows.
     Delegated(DelegatedWork),
+    /// The turn, which a call of another turn runs, took more of what is left of the caller's budget.
+    BudgetRaised {
+        /// The budget from now on.
+        budget: Budget,
+    },
     /// A tool call ended.
     ToolReturned(ToolInvokeResponse),
     /// The call whose result follows activated groups of tools.
@@ -194,6 +198,9 @@ pub(crate) enum TurnEvent {
         /// The groups of tools that these results need.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         active_tools: Vec<ToolName>,
+        /// The work of other agents' turns in these calls.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        delegated: Vec<DelegatedWork>,
     },
 }
 

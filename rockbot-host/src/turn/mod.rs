@@ -16,7 +16,6 @@
 
 mod call;
 mod compaction;
-mod delegation;
 mod event;
 mod history;
 mod machine;
@@ -30,7 +29,6 @@ mod trace;
 
 pub(crate) use call::{CallFacts, CallState, CallStatus};
 pub(crate) use compaction::{Compaction, Elision, OffloadedMessage};
-pub(crate) use delegation::Delegation;
 pub use event::Recalled;
 pub(crate) use event::{CancelReason, Revision, TurnEvent, Validation};
 pub(crate) use history::{HistoryEdit, edits};

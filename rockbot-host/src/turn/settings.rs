@@ -50,6 +50,26 @@ pub(crate) struct PolicySnapshot {
     /// `true` when no person decides about calls: those that need an approval are refused. Default `false`.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) has_no_approver: bool,
+    /// `true` when the turn's agent is a program: its own answers are free and do not count. Default `false`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) is_program: bool,
+}
+
+impl PolicySnapshot {
+    /// Returns the settings of a program's turn in a host with these ones: no policy changes or repeats its answers, and it
+    /// sees its results whole.
+    pub(crate) fn of_program(self) -> Self {
+        Self {
+            budget: self.budget,
+            max_resumes: self.max_resumes,
+            approval_expiry: self.approval_expiry,
+            has_no_approver: self.has_no_approver,
+            result_threshold: Some(usize::MAX),
+            nudges: Nudges::OFF,
+            is_program: true,
+            ..Self::default()
+        }
+    }
 }
 
 /// Reports whether a field has its default value, so that the journal can leave it out.
@@ -73,6 +93,7 @@ impl Default for PolicySnapshot {
             hooks: HookLimits::default(),
             task_list: false,
             has_no_approver: false,
+            is_program: false,
         }
     }
 }
@@ -116,18 +137,25 @@ pub struct Nudges {
 impl Default for Nudges {
     fn default() -> Self {
         Self {
-            on_unfinished_set_up: false,
-            on_hallucinated_calls: false,
-            on_leaked_syntax: false,
-            on_unexpected_cjk: false,
-            on_tool_failure_giveup: false,
             on_repeated_calls: true,
             on_empty_answer: true,
+            ..Self::OFF
         }
     }
 }
 
 impl Nudges {
+    /// No nudge at all.
+    const OFF: Self = Self {
+        on_unfinished_set_up: false,
+        on_hallucinated_calls: false,
+        on_leaked_syntax: false,
+        on_unexpected_cjk: false,
+        on_tool_failure_giveup: false,
+        on_repeated_calls: false,
+        on_empty_answer: false,
+    };
+
     /// Sets whether an answer that announces a next step and does not take it is nudged. Default `false`.
     #[must_use]
     pub fn with_on_unfinished_set_up(mut self, nudges: bool) -> Self {

@@ -430,7 +430,7 @@ proptest! {
             let ended = |call: &&CallState| call.is_finished() || (call.is_started() && call.facts.effect == Effect::Mutating);
             let ended: Vec<_> = turn.calls().iter().filter(ended).map(|call| call.call.id.clone()).collect();
             let recovered = uncertain(turn.calls()).map(|call| outcome_unknown(call.request(&"s".into())));
-            let resumed = TurnEvent::Resumed { recovered: recovered.collect(), active_tools: Vec::new() };
+            let resumed = TurnEvent::Resumed { recovered: recovered.collect(), active_tools: Vec::new(), delegated: Vec::new() };
             let mut later = Life::new(turn, chances.iter().rev().cloned().collect());
             later.live(&resumed);
             let cancelled = life.records[..count].iter().any(|record| record.body.to_json().unwrap().get().contains("cancelled"));

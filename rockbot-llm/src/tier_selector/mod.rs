@@ -7,8 +7,9 @@ mod score;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use rockbot_core::Clock;
-use rockbot_core::chat::{TierDecision, TierSelector};
+use rockbot_core::turn::{TierDecision, TierSelector, TurnRequest};
 
 pub use self::rules::{TierRules, TierRulesError};
 
@@ -26,13 +27,13 @@ use self::rules_file::RulesFile;
 /// decision name each part. Only the first 64 KiB of a text are looked at for keywords and structure.
 ///
 /// ```
-/// use rockbot_core::chat::{ModelTier, TierSelector};
+/// use rockbot_core::chat::ModelTier;
 /// use rockbot_llm::KeywordTierSelector;
 ///
 /// let selector = KeywordTierSelector::default();
-/// assert_eq!(selector.select("What is the capital of France?").tier, ModelTier::Low);
+/// assert_eq!(selector.decide("What is the capital of France?").tier, ModelTier::Low);
 ///
-/// let decision = selector.select("Analyze the trade-offs of `async` and threads.");
+/// let decision = selector.decide("Analyze the trade-offs of `async` and threads.");
 /// assert_eq!(decision.tier, ModelTier::Balanced);
 /// assert_eq!(decision.reasons, [
 ///     "length 0.05: 7 words",
@@ -74,6 +75,11 @@ impl KeywordTierSelector {
         }
     }
 
+    /// Returns the tier for a text, with reasons.
+    pub fn decide(&self, text: &str) -> TierDecision {
+        score::decide(text, &self.rules())
+    }
+
     /// Returns the rules that hold now.
     pub fn rules(&self) -> Arc<TierRules> {
         match &self.0 {
@@ -89,8 +95,9 @@ impl Default for KeywordTierSelector {
     }
 }
 
+#[async_trait]
 impl TierSelector for KeywordTierSelector {
-    fn select(&self, text: &str) -> TierDecision {
-        score::decide(text, &self.rules())
+    async fn select(&self, request: &TurnRequest) -> TierDecision {
+        self.decide(&request.content.text())
     }
 }

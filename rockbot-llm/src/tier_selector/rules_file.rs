@@ -109,7 +109,7 @@ impl CachedRules {
 
 #[cfg(test)]
 mod tests {
-    use rockbot_core::chat::{ModelTier, TierSelector};
+    use rockbot_core::chat::ModelTier;
     use rockbot_core::testing::ManualClock;
 
     use super::super::KeywordTierSelector;
@@ -143,7 +143,7 @@ mod tests {
 
         /// The tier of a short text with one keyword: Low by default.
         fn tier(&self) -> ModelTier {
-            self.selector.select("Analyze this.").tier
+            self.selector.decide("Analyze this.").tier
         }
 
         fn tier_after(&self, seconds: u64) -> ModelTier {

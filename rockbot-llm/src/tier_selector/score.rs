@@ -1,6 +1,7 @@
 //! The score of a text, in hundredths: sums of decimal fractions would miss a ceiling that they should meet.
 
-use rockbot_core::chat::{ModelTier, TierDecision};
+use rockbot_core::chat::ModelTier;
+use rockbot_core::turn::TierDecision;
 
 use super::TierRules;
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatRequest, ChatResponse, ModelSettings};
 use rockbot_core::context::Priority;
+use rockbot_core::turn::TurnRunner;
 use rockbot_core::{CallContext, Principal, SessionId};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -26,6 +27,12 @@ const QUEUE_LEN: usize = 64;
 
 /// Time limit of the model for one job.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
+
+/// Time for which users are silent before a job begins. Short, since what was saved is found better once it is in order.
+const QUIET_PERIOD: Duration = Duration::from_secs(2);
+
+/// Maximum number of times that a job begins.
+const MAX_ATTEMPTS: u32 = 10;
 
 /// A unit of background work.
 #[derive(Debug)]
@@ -65,6 +72,8 @@ impl BackgroundQueue {
 /// Runs the jobs.
 pub(crate) struct BackgroundWorker {
     pub(crate) chat: Arc<dyn ChatClient>,
+    /// The turns of the host, whose slot for background work a job needs.
+    pub(crate) turns: Option<Arc<dyn TurnRunner>>,
     pub(crate) expander: Option<Expander>,
     pub(crate) summarizer: Option<Summarizer>,
     pub(crate) jobs: Jobs,
@@ -74,14 +83,28 @@ impl BackgroundWorker {
     /// Runs jobs until `stop` fires. Pending jobs are dropped, since their entries are already stored.
     pub(crate) async fn run(mut self, stop: &CancellationToken) {
         while let Some(Some(job)) = stop.run_until_cancelled(self.jobs.recv()).await {
-            stop.run_until_cancelled(self.work(job)).await;
+            stop.run_until_cancelled(self.work_in_slot(&job)).await;
         }
     }
 
-    async fn work(&self, job: Job) {
+    /// Does a job while users are silent, and anew when one of them wrote meanwhile.
+    async fn work_in_slot(&self, job: &Job) {
+        let Some(turns) = &self.turns else {
+            return self.work(job).await;
+        };
+        for _ in 0..MAX_ATTEMPTS {
+            let slot = turns.background(QUIET_PERIOD).await;
+            if slot.run(self.work(job)).await.is_some() {
+                return;
+            }
+        }
+        tracing::warn!("what was saved stays as it is: users wrote whenever it was put in order");
+    }
+
+    async fn work(&self, job: &Job) {
         match (job, &self.expander, &self.summarizer) {
-            (Job::Expand(expansion), Some(expander), _) => expander.expand(&*self.chat, &expansion).await,
-            (Job::Summarize(summary), _, Some(summarizer)) => summarizer.summarize(&*self.chat, &summary).await,
+            (Job::Expand(expansion), Some(expander), _) => expander.expand(&*self.chat, expansion).await,
+            (Job::Summarize(summary), _, Some(summarizer)) => summarizer.summarize(&*self.chat, summary).await,
             (Job::Expand(_), None, _) | (Job::Summarize(_), _, None) => {}
         }
     }

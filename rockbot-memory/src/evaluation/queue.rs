@@ -51,7 +51,6 @@ pub(super) struct EvaluationQueue {
 #[derive(Debug, Default)]
 struct QueueState {
     sessions: BTreeMap<SessionKey, QueuedSession>,
-    last_active: Option<Instant>,
     /// The file is out of date.
     is_unsaved: bool,
 }
@@ -99,7 +98,6 @@ impl EvaluationQueue {
     /// Records a turn of the session. Never blocks.
     pub(super) fn turn_ended(&self, key: SessionKey, at: Timestamp) {
         let mut table = self.lock();
-        table.last_active = Some(Instant::now());
         let is_new = !table.sessions.contains_key(&key);
         let session = table.sessions.entry(key).or_insert_with(|| QueuedSession::of(at));
         session.newest_turn = at;
@@ -153,11 +151,6 @@ impl EvaluationQueue {
             session.failures += 1;
             session.paused_until = Instant::now().checked_add(pause);
         }
-    }
-
-    /// Returns `true` if there was no turn for `time`.
-    pub(super) fn is_quiet(&self, time: Duration) -> bool {
-        self.lock().last_active.is_none_or(|last| last.elapsed() >= time)
     }
 
     /// Resolves when the queue has changes to save.

@@ -10,7 +10,7 @@ use rockbot_core::chat::ChatClient;
 use rockbot_core::config::Config;
 use rockbot_core::store::{ConversationMemory, FeedbackStore};
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTask, Stage, Subsystem};
-use rockbot_core::turn::{EndedTurn, TurnObserver};
+use rockbot_core::turn::{EndedTurn, TurnObserver, TurnRunner};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -27,9 +27,8 @@ use crate::subsystem::below;
 /// Folder of the queue, below the data folder.
 const QUEUE_FOLDER: &str = "evaluation";
 
-/// Quiet time of the whole host before a session is evaluated, and the interval between checks.
+/// Quiet time of the whole host before a session is evaluated.
 const QUIET_PERIOD: Duration = Duration::from_secs(30);
-const QUIET_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A subsystem that evaluates ended sessions: it asks a model how each went, and appends the answer, a
 /// [`SessionSummary`](super::SessionSummary), to the host's [`FeedbackStore`]. A host without one gets the store that
@@ -149,6 +148,7 @@ impl Subsystem for SessionEvaluation {
                 idle_threshold: options.idle_threshold,
                 tier: options.tier,
             },
+            turns: parts.get::<dyn TurnRunner>(),
             poll_interval: options.poll_interval,
             queue: self.queue,
             file: self.file,
@@ -179,6 +179,8 @@ impl TurnObserver for Observer {
 
 struct EvaluationService {
     evaluator: Evaluator,
+    /// The turns of the host, whose slot for background work an evaluation needs.
+    turns: Option<Arc<dyn TurnRunner>>,
     poll_interval: Duration,
     queue: Arc<EvaluationQueue>,
     file: Option<Arc<QueueFile>>,
@@ -211,8 +213,7 @@ impl EvaluationService {
             sleep(self.poll_interval).await;
             let now = self.evaluator.clock.now();
             for due in self.queue.due(now, self.evaluator.idle_threshold) {
-                self.quiet().await;
-                if self.queue.is_unchanged(&due) && !self.evaluate(&due).await {
+                if !self.evaluate_in_slot(&due).await {
                     break;
                 }
             }
@@ -221,11 +222,17 @@ impl EvaluationService {
         }
     }
 
-    /// Waits until no turn runs, and none has run recently.
-    async fn quiet(&self) {
-        while !(self.queue.is_quiet(QUIET_PERIOD) && self.evaluator.chat.is_idle()) {
-            sleep(QUIET_POLL_INTERVAL).await;
+    /// Evaluates a session while users are silent; returns `true` on success. A user's message ends the evaluation early, and
+    /// the session is due again at the next poll.
+    async fn evaluate_in_slot(&self, due: &DueSession) -> bool {
+        let Some(turns) = &self.turns else {
+            return self.evaluate(due).await;
+        };
+        let slot = turns.background(QUIET_PERIOD).await;
+        if !self.queue.is_unchanged(due) {
+            return true;
         }
+        slot.run(self.evaluate(due)).await.unwrap_or_default()
     }
 
     /// Evaluates a session; returns `true` on success.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatErrorKind, ChatResponse, ModelInfo, ModelTier, Role};
+use rockbot_core::chat::{ChatClient, ChatErrorKind, Role};
 use rockbot_core::config::Config;
 use rockbot_core::context::Origin;
 use rockbot_core::store::{
@@ -58,20 +58,6 @@ impl ConversationMemory for Conversations {
     }
 }
 
-/// A model that others may use, too.
-struct Shared(ScriptedModel, Arc<AtomicBool>);
-
-#[async_trait]
-impl ChatClient for Shared {
-    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        self.0.chat(call).await
-    }
-
-    fn describe(&self, tier: ModelTier) -> ModelInfo {
-        self.0.describe(tier).with_busy(self.1.load(Ordering::SeqCst))
-    }
-}
-
 /// The state that outlives a process, and its clock.
 #[derive(Default)]
 struct World {
@@ -79,7 +65,6 @@ struct World {
     conversations: Arc<Conversations>,
     feedback: Arc<InMemoryFeedbackStore>,
     model: ScriptedModel,
-    is_busy: Arc<AtomicBool>,
     config: Config,
     turns: AtomicUsize,
 }
@@ -101,7 +86,7 @@ impl World {
     async fn start(&self, folder: Option<&Path>) -> Process {
         let identity = AgentIdentity::new("test");
         let mut parts = Parts::new(identity, Arc::new(self.clock.clone()), folder.map(Path::to_owned));
-        let model = Shared(self.model.clone(), self.is_busy.clone());
+        let model = self.model.clone();
         parts.provide::<dyn ChatClient>(Arc::new(model));
         parts.provide::<dyn ConversationMemory>(self.conversations.clone());
         parts.provide::<dyn FeedbackStore>(self.feedback.clone());
@@ -221,22 +206,6 @@ async fn only_sessions_of_people_are_evaluated() {
     world.turn(&process, "helper", Origin::Subagent).await;
     world.pass(60).await;
     world.check(0, &[], &[]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn people_come_first() {
-    let world = World::asking(ScriptedModel::new().says(GOOD));
-    let process = world.start(None).await;
-    world.turn(&process, "s", Origin::User).await;
-    world.is_busy.store(true, Ordering::SeqCst);
-    world.pass(60).await;
-    world.check(0, &[], &[]);
-    world.turn(&process, "other", Origin::User).await;
-    world.is_busy.store(false, Ordering::SeqCst);
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    world.check(0, &[], &[]);
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    world.check(1, &world.summaries().await, &["s"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ use rockbot_core::store::{
 };
 use rockbot_core::subsystem::{Declarations, Parts, Running, RunningTask, Stage, Subsystem};
 use rockbot_core::tool::ToolGuides;
+use rockbot_core::turn::TurnRunner;
 use rockbot_core::{BoxError, IdSource, RandomIds};
 
 use super::seeding::SkillSeeding;
@@ -94,6 +95,7 @@ impl Subsystem for Memory {
         };
         let worker = parts.get::<dyn ChatClient>().map(|chat| BackgroundWorker {
             chat,
+            turns: parts.get::<dyn TurnRunner>(),
             expander: work.expander,
             summarizer: work.summarizer,
             jobs: work.jobs,

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use rockbot_core::store::{StoreError, StoreErrorKind};
 use rockbot_core::testing::ManualClock;
 use rockbot_core::turn::{
-    Acceptance, Claim, JournalError, RunAccepted, RunBody, RunKey, RunRecord, StoredRun, TurnJournal,
+    Acceptance, Claim, HolderRequests, JournalError, RunAccepted, RunBody, RunKey, RunQuery, RunRecord, StoredRun,
+    TurnJournal,
 };
 use rockbot_core::{Clock, Digest, TurnId};
 use serde_json::value::RawValue;
@@ -76,7 +77,7 @@ impl<J: TurnJournal, A: Around> TurnJournal for Counting<J, A> {
         self.write(self.inner.accept(accepted, owner, lease)).await
     }
 
-    async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<(), JournalError> {
+    async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<HolderRequests, JournalError> {
         self.write(self.inner.append(claim, records)).await
     }
 
@@ -99,8 +100,12 @@ impl<J: TurnJournal, A: Around> TurnJournal for Counting<J, A> {
         self.inner.read(run).await
     }
 
-    async fn unfinished(&self) -> Result<Vec<TurnId>, JournalError> {
-        self.inner.unfinished().await
+    async fn request_cancel(&self, run: &TurnId) -> Result<bool, JournalError> {
+        self.inner.request_cancel(run).await
+    }
+
+    async fn unfinished(&self, query: &RunQuery) -> Result<Vec<TurnId>, JournalError> {
+        self.inner.unfinished(query).await
     }
 }
 

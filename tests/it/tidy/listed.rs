@@ -3,7 +3,7 @@
 use super::source::{LIBRARIES, root};
 
 /// Types, or single fields, without a setter of the field's name, each with the reason.
-const WITHOUT_SETTERS: [(&str, &str); 17] = [
+const WITHOUT_SETTERS: [(&str, &str); 20] = [
     (
         "AgentHostSettings",
         "read from a configuration; a program calls the builder",
@@ -12,6 +12,9 @@ const WITHOUT_SETTERS: [(&str, &str); 17] = [
         "DreamSettings",
         "read from a configuration; a program calls the builder",
     ),
+    ("AgentSpec.is_program", "`program` sets it"),
+    ("AgentSpec.own_tools", "`tool` adds one"),
+    ("DelegatedWork", "made from the outcome of a turn"),
     ("ExportReport", "made by an export"),
     ("ImportReport", "made by an import"),
     ("Resumed", "made by a start"),

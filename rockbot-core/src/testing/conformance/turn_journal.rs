@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 
 use crate::testing::ManualClock;
 use crate::turn::{
-    Acceptance, Claim, JournalError, RunAccepted, RunBody, RunKey, RunRecord, RunState, StoredRun, TurnJournal,
+    Acceptance, Claim, JournalError, RunAccepted, RunBody, RunKey, RunQuery, RunRecord, RunState, StoredRun,
+    TurnJournal,
 };
 use crate::{Clock, Digest, Timestamp, TurnId};
 
@@ -30,6 +31,8 @@ pub async fn turn_journal<J: TurnJournal>(make: impl AsyncFn(ManualClock) -> J) 
     fences_the_holder_whose_lease_ran_out(&make(clock.clone()).await, &clock).await;
     appending_extends_the_lease(&make(clock.clone()).await, &clock).await;
     a_released_run_can_be_claimed(&make(clock.clone()).await).await;
+    lists_the_runs_of_one_agent(&make(clock.clone()).await).await;
+    a_request_to_cancel_reaches_the_holder(&make(clock.clone()).await).await;
 }
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -157,7 +160,10 @@ async fn lists_unfinished_runs_oldest_first(journal: &impl TurnJournal, clock: &
         claims.push(accept(journal, &run).await);
     }
     finish(journal, claims.remove(1), "1").await;
-    let unfinished = journal.unfinished().await.expect("the journal can be read");
+    let unfinished = journal
+        .unfinished(&RunQuery::all())
+        .await
+        .expect("the journal can be read");
     assert_eq!(unfinished, ["c", "d", "b"], "unfinished runs are listed, oldest first");
 }
 
@@ -217,7 +223,10 @@ async fn a_released_run_can_be_claimed(journal: &impl TurnJournal) {
     let copy = copy_of(&claim);
     journal.release(claim).await;
     assert_eq!(
-        journal.unfinished().await.expect("the journal can be read"),
+        journal
+            .unfinished(&RunQuery::all())
+            .await
+            .expect("the journal can be read"),
         ["a"],
         "a released run is unfinished"
     );
@@ -230,6 +239,52 @@ async fn a_released_run_can_be_claimed(journal: &impl TurnJournal) {
         json(&read(journal, &run.run).await.records),
         json(&["1", "2"].map(record))
     );
+}
+
+async fn lists_the_runs_of_one_agent(journal: &impl TurnJournal) {
+    for (name, agent) in [
+        ("a", Some("clerk")),
+        ("b", None),
+        ("c", Some("cook")),
+        ("d", Some("clerk")),
+    ] {
+        let mut run = run(name);
+        run.key.agent = agent.map(str::to_owned);
+        accept(journal, &run).await;
+        assert_eq!(
+            read(journal, &run.run).await.accepted.key,
+            run.key,
+            "a run keeps its key"
+        );
+    }
+    let list = async |query: RunQuery| journal.unfinished(&query).await.expect("the journal can be read");
+    assert_eq!(list(RunQuery::all().with_agent("clerk")).await, ["a", "d"]);
+    assert_eq!(list(RunQuery::all().with_agent("nobody")).await, [""; 0]);
+    assert_eq!(list(RunQuery::all()).await, ["a", "b", "c", "d"]);
+}
+
+async fn a_request_to_cancel_reaches_the_holder(journal: &impl TurnJournal) {
+    let request = async |name: &str| {
+        journal
+            .request_cancel(&name.into())
+            .await
+            .expect("the journal can be written")
+    };
+    let appended = async |claim: &Claim| journal.append(claim, &[]).await.expect("the run is held");
+    assert!(!request("a").await, "an unknown run cannot be cancelled");
+    let (run, other) = (run("a"), run("b"));
+    let (claim, of_other) = (accept(journal, &run).await, accept(journal, &other).await);
+    assert!(!appended(&claim).await.cancel);
+    assert!(request("a").await);
+    assert!(appended(&claim).await.cancel);
+    assert!(!appended(&of_other).await.cancel, "a request is for one run");
+    journal.release(claim).await;
+    let next = claim_of(journal, &run.run, "another")
+        .await
+        .expect("a released run can be claimed");
+    assert!(appended(&next).await.cancel, "the next holder is told, too");
+    finish(journal, next, "1").await;
+    assert!(!request("a").await, "a finished run cannot be cancelled");
 }
 
 /// Checks that `old` can neither append nor finish, nor give the run of its successor away.
@@ -256,6 +311,7 @@ fn run(name: &str) -> RunAccepted {
     RunAccepted {
         run: TurnId::from(name),
         key: RunKey {
+            agent: None,
             principal: "principal".into(),
             source: "tests".to_owned(),
             session: "session".into(),

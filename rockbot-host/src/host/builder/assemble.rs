@@ -20,6 +20,7 @@ use rockbot_core::turn::{TurnJournal, TurnObserver, TurnRunner};
 use rockbot_core::{AgentIdentity, BoxError, IdSource, ToolName};
 
 use super::AgentHostBuilder;
+use super::agents::{AgentBeside, agents_of};
 use super::collect::Patterns;
 use super::error::{BuildError, FailedDeclaration, NoChat, NoPrice, note};
 use super::settings_check::check_settings;
@@ -68,6 +69,7 @@ struct HostDeps {
 /// The part of it that the engine works with.
 struct TurnDeps {
     chat: Arc<dyn ChatClient>,
+    beside: Vec<AgentBeside>,
     prompt: Arc<SystemPrompt>,
     briefing: ResolvedBriefing,
     journal: Arc<dyn TurnJournal>,
@@ -121,6 +123,11 @@ impl AgentHostBuilder {
     ) -> Option<HostDeps> {
         let mut declared = self.declare(identity, registry, problems);
         let costs = self.costs(take(&mut declared.costs));
+        let beside = self.agents_beside(take(&mut declared.agents), identity.name());
+        let mut beside = note(beside, problems)?;
+        declared
+            .tools
+            .extend(beside.iter_mut().flat_map(AgentBeside::take_tools));
         let own_tools = self.register_tools(&mut declared, registry, owner, problems);
         self.messages.translates_calls = declared.parts.get::<dyn CallTranslator>().is_some();
         let effects = note(self.open_effects(), problems)?;
@@ -135,7 +142,7 @@ impl AgentHostBuilder {
         let prompt = note(self.prompt(identity), problems);
         let rules = declared.parts.get::<dyn RulesStore>();
         let briefing = note(ResolvedBriefing::new(self.briefing.clone(), rules), problems);
-        let journal = note(self.open_journal(), problems);
+        let journal = note(self.open_journal(identity), problems);
         let memory = match declared.parts.get::<dyn ConversationMemory>() {
             Some(memory) => Some(memory),
             None => note(self.open_conversations(), problems),
@@ -143,6 +150,7 @@ impl AgentHostBuilder {
         let media = self.media();
         let turns = TurnDeps {
             chat: chat?,
+            beside,
             prompt: Arc::new(prompt?),
             briefing: briefing?,
             journal: journal?,
@@ -326,7 +334,7 @@ impl AgentHostBuilder {
             journal: deps.journal,
             clock: self.clock.clone(),
             router: self.router().map(Arc::new),
-            chat: Arc::new(chat),
+            agents: Arc::new(agents_of(chat, deps.prompt, deps.beside)),
             tools: Arc::new(tools),
             pending_tools: parts.get::<dyn PendingTools>(),
             ledger: self.ledger.clone(),
@@ -345,7 +353,6 @@ impl AgentHostBuilder {
             log: parts.get::<dyn ConversationLog>(),
             layers: TurnLayers::new(take(&mut self.turn_layers)),
             observers: deps.observers,
-            prompt: deps.prompt,
             briefing: deps.briefing,
             history: self.history,
             behaviors: self.behaviors.clone(),

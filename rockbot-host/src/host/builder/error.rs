@@ -28,6 +28,17 @@ impl fmt::Debug for BuildError {
 #[error("the name of {0} is empty: give it a name")]
 pub(super) struct EmptyName(pub(super) &'static str);
 
+/// The problem of an agent beside the host's own.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AgentProblem {
+    /// Two agents of the host have the same name.
+    #[error("two agents of the host are called `{0}`: give each a name of its own")]
+    Taken(String),
+    /// The name cannot stand in the path of a namespace.
+    #[error("an agent cannot be called `{0}`: use a name without `/`, `\\`, control characters and spaces around it")]
+    Invalid(String),
+}
+
 /// The problem of a limit that lets nothing pass.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is zero, so no message could be answered within it: set it to at least one, or leave it out")]

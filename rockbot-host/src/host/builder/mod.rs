@@ -4,6 +4,7 @@
 //! kept, `assemble` creates the parts and connects them, `checks` looks at names and limits, `settings_check` at settings
 //! without an effect, and `error` has the problems that all report.
 
+mod agents;
 mod assemble;
 mod checks;
 mod collect;
@@ -21,13 +22,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse, Ledger, Pricing, TierSelector};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatResponse, Ledger, Pricing};
 use rockbot_core::config::Config;
 use rockbot_core::recall::ContextSource;
 use rockbot_core::store::MediaStore;
-use rockbot_core::subsystem::{Declarations, Subsystem};
+use rockbot_core::subsystem::{AgentSpec, Declarations, Subsystem};
 use rockbot_core::tool::{Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
-use rockbot_core::turn::{Budget, TurnJournal, TurnOutcome};
+use rockbot_core::turn::{Budget, TierSelector, TurnJournal, TurnOutcome};
 use rockbot_core::{AgentIdentity, Clock, IdSource, Principal, RandomIds, SystemClock};
 
 use collect::MessageSettings;
@@ -107,11 +108,13 @@ pub struct AgentHostBuilder {
     profile: Option<(AgentProfileOptions, Arc<dyn SystemPromptBuilder>)>,
     chat: Option<Arc<dyn ChatClient>>,
     tools: Vec<Tool>,
+    agents: Vec<(String, AgentSpec)>,
     guides: Vec<Arc<dyn ToolGuide>>,
     sources: Vec<Arc<dyn ContextSource>>,
     context_budget: ContextBudget,
     registry: Option<Arc<dyn ToolRegistry>>,
     journal: Option<Arc<dyn TurnJournal>>,
+    shared_journal: Option<Arc<dyn TurnJournal>>,
     data_dir: Option<PathBuf>,
     config: Option<Config>,
     denies_unread: bool,
@@ -189,11 +192,13 @@ impl AgentHostBuilder {
             profile: None,
             chat: None,
             tools: Vec::new(),
+            agents: Vec::new(),
             guides: Vec::new(),
             sources: Vec::new(),
             context_budget: ContextBudget::default(),
             registry: None,
             journal: None,
+            shared_journal: None,
             data_dir: None,
             config: None,
             denies_unread: false,
@@ -280,6 +285,34 @@ impl AgentHostBuilder {
     /// Sets the client of the models that the agent asks.
     pub fn chat(mut self, client: impl ChatClient) -> Self {
         self.chat = Some(Arc::new(client));
+        self
+    }
+
+    /// Adds an agent beside the host's own, with instructions, a model and tools of its own. It shares the host's journal,
+    /// stores, bus, ledger and lifecycle. [`AgentHost::agent_called`] returns its handle.
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let host = AgentHost::builder("writer")
+    ///     .chat(ScriptedModel::new().says("Once upon a time."))
+    ///     .agent("reviewer", |reviewer| {
+    ///         reviewer
+    ///             .instructions("You review texts.")
+    ///             .chat(ScriptedModel::new().says("Too short."))
+    ///     })
+    ///     .build()?;
+    /// let text = host.agent().ask("story", "Begin a story.").await?;
+    /// let reviewer = host.agent_called("reviewer").expect("it was added");
+    /// assert_eq!(reviewer.ask("story", text.to_string()).await?.to_string(), "Too short.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn agent(mut self, name: &str, describe: impl FnOnce(AgentSpec) -> AgentSpec) -> Self {
+        self.agents.push((name.to_owned(), describe(AgentSpec::new())));
         self
     }
 

@@ -9,7 +9,7 @@ use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal};
 use super::AgentHostBuilder;
 use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::effects::{EffectLedger, EffectLog, EffectLogError};
-use crate::journal::{Durability, FileTurnJournal, JournalOptions};
+use crate::journal::{Durability, FileTurnJournal, JournalOptions, SharedTurnJournal};
 use crate::media::{FileMediaStore, MediaLibrary};
 use crate::profile::{ProfileError, SystemPrompt};
 use crate::routing::{RoutingLog, TierRouter};
@@ -30,7 +30,10 @@ impl AgentHostBuilder {
     }
 
     /// Opens the journal: the program's own, else on disk if there is a data folder.
-    pub(super) fn open_journal(&mut self) -> Result<Arc<dyn TurnJournal>, JournalError> {
+    pub(super) fn open_journal(&mut self, identity: &AgentIdentity) -> Result<Arc<dyn TurnJournal>, JournalError> {
+        if let Some(shared) = self.shared_journal.take() {
+            return Ok(Arc::new(SharedTurnJournal::new(shared, &**identity.name())));
+        }
         let clock = self.clock.clone();
         match (self.journal.take(), &self.data_dir) {
             (Some(journal), _) => Ok(journal),

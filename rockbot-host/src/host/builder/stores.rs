@@ -37,6 +37,8 @@ use crate::routing::RoutingLog;
 pub struct Stores {
     /// The journal of turns. Default: the folder `turns` of the data folder, or in memory.
     pub journal: Option<Arc<dyn TurnJournal>>,
+    /// The journal of turns that other agents use, too. It takes precedence over `journal`. Default: none.
+    pub shared_journal: Option<Arc<dyn TurnJournal>>,
     /// The level at which journal and conversations in the data folder survive a crash. Default
     /// [`Durability::Process`].
     pub durability: Option<Durability>,
@@ -71,7 +73,15 @@ impl Stores {
         Self::default()
     }
 
-    /// Sets the journal of turns.
+    /// Sets a journal of turns that other agents use, too. The host sees the runs of its own agent alone, under the name of
+    /// the agent.
+    #[must_use]
+    pub fn with_shared_journal(mut self, journal: Arc<dyn TurnJournal>) -> Self {
+        self.shared_journal = Some(journal);
+        self
+    }
+
+    /// Sets the journal of turns. Two hosts never use one journal this way: each would resume the turns of the other.
     #[must_use]
     pub fn with_journal(mut self, journal: impl TurnJournal) -> Self {
         self.journal = Some(Arc::new(journal));
@@ -163,6 +173,7 @@ impl AgentHostBuilder {
     /// Sets the stores. One that is `None` keeps what was set before.
     pub fn stores(mut self, stores: Stores) -> Self {
         self.journal = stores.journal.or(self.journal);
+        self.shared_journal = stores.shared_journal.or(self.shared_journal);
         self.durability = stores.durability.unwrap_or(self.durability);
         self.routing_log = stores.routing_log.or(self.routing_log);
         self.media = stores.media.or(self.media);

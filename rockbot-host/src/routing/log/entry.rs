@@ -1,6 +1,7 @@
 //! The entries of the routing log, in their file format.
 
-use rockbot_core::chat::{MicroUsd, ModelTier, TierDecision};
+use rockbot_core::chat::{MicroUsd, ModelTier};
+use rockbot_core::turn::TierDecision;
 use rockbot_core::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 

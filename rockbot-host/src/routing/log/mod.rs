@@ -33,7 +33,8 @@ const MAX_ENTRIES: usize = 200;
 ///
 /// ```
 /// use rockbot_core::{Clock, SystemClock};
-/// use rockbot_core::chat::{ModelTier, TierDecision};
+/// use rockbot_core::chat::ModelTier;
+/// use rockbot_core::turn::TierDecision;
 /// use rockbot_host::routing::{RoutingEntry, RoutingLog};
 ///
 /// # fn main() -> std::io::Result<()> {

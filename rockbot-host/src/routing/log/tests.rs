@@ -1,7 +1,8 @@
 //! Behaviour of the routing log in memory and in a file.
 
 use rockbot_core::Timestamp;
-use rockbot_core::chat::{MicroUsd, ModelTier, TierDecision};
+use rockbot_core::chat::{MicroUsd, ModelTier};
+use rockbot_core::turn::TierDecision;
 
 use super::preview::preview;
 use super::*;

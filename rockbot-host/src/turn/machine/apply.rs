@@ -28,6 +28,7 @@ impl Turn {
             TurnEvent::ModelAnswered { response, facts } => self.apply_answer(response, facts),
             TurnEvent::ToolStarted { call } => self.apply_started(call),
             TurnEvent::Delegated(work) => self.apply_delegated(work),
+            TurnEvent::BudgetRaised { budget } => self.policy.budget = *budget,
             TurnEvent::ToolReturned(response) => self.apply_returned(response),
             TurnEvent::Activated { own, groups } => self.activation.apply(own.as_ref(), groups),
             TurnEvent::ApprovalDecided(approval) => self.apply_approval(approval),
@@ -40,8 +41,10 @@ impl Turn {
             TurnEvent::Resumed {
                 recovered,
                 active_tools,
+                delegated,
             } => {
                 self.activation.add(active_tools);
+                delegated.iter().for_each(|work| self.apply_delegated(work));
                 self.apply_resumed(recovered);
             }
             TurnEvent::ToolsTold { label } => self.label.join(label),

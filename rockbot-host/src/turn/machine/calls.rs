@@ -9,11 +9,10 @@ use rockbot_core::chat::{ChatMessage, ChatResponse, MicroUsd, Provenance, Spent,
 use rockbot_core::content::Content;
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::trust::Trust;
-use rockbot_core::turn::{Approval, BudgetLimit, FinishedCall};
+use rockbot_core::turn::{Approval, BudgetLimit, DelegatedWork, FinishedCall};
 
 use super::{EndReason, Phase, Turn, media_of};
 use crate::turn::call::{CallFacts, CallState, CallStatus};
-use crate::turn::delegation::DelegatedWork;
 use crate::turn::policy::repeat::{self, Verdict};
 use crate::turn::policy::{approval, budget, ending, identity, is_work, parallel};
 use crate::turn::step::{RepeatedCall, TurnStep};

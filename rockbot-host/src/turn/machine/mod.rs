@@ -20,10 +20,10 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ModelTier, Spent, TurnSoFar};
+use rockbot_core::chat::{ChatMessage, ModelTier, Spent};
 use rockbot_core::content::{Content, ContentPart};
 use rockbot_core::trust::Label;
-use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnFailure, TurnRequest, TurnStatus};
+use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnFailure, TurnRequest, TurnSoFar, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
 
 use super::call::CallState;
@@ -232,6 +232,7 @@ impl Turn {
                 _,
                 TurnEvent::ToolStarted { .. }
                 | TurnEvent::Delegated(_)
+                | TurnEvent::BudgetRaised { .. }
                 | TurnEvent::Activated { .. }
                 | TurnEvent::UserSaid { .. }
                 | TurnEvent::Compacted { .. }
@@ -271,7 +272,7 @@ impl Turn {
             match step {
                 TurnStep::AskModel(purpose) => {
                     self.close_calls(consult::not_run(purpose));
-                    self.model_calls += 1;
+                    self.model_calls += u32::from(!self.policy.is_program);
                     // After an overflow the same question is asked again: its instruction is in the conversation.
                     if !self.repeats_question() {
                         self.apply_question(purpose);

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::chat::{
-    ChatMessage, Content, ContentPart, MicroUsd, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall, TurnSoFar,
+    ChatMessage, Content, ContentPart, MicroUsd, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall,
 };
 use rockbot_core::trust::{Label, Trust};
 use rockbot_core::turn::{
-    Budget, LoopDecision, LoopPoint, TurnFailure, TurnOutcome, TurnRequest, TurnStatus, TurnView,
+    Budget, LoopDecision, LoopPoint, TurnFailure, TurnOutcome, TurnRequest, TurnSoFar, TurnStatus, TurnView,
 };
 use rockbot_core::{CallContext, Timestamp, TurnId};
 
@@ -16,7 +16,7 @@ use super::{Phase, Turn};
 use crate::turn::call::{CallState, CallStatus};
 use crate::turn::event::{TurnEvent, Validation};
 use crate::turn::policy::tasks::{self, TaskList};
-use crate::turn::policy::{approval, ending, escalate, resume};
+use crate::turn::policy::{approval, budget, ending, escalate, resume};
 use crate::turn::settings::PolicySnapshot;
 use crate::turn::step::{Consultation, Purpose};
 
@@ -262,6 +262,18 @@ impl Turn {
     /// Returns the time that the turn may still work.
     pub(crate) fn time_left(&self) -> Duration {
         self.policy.budget.max_wall_clock.saturating_sub(self.worked)
+    }
+
+    /// Returns `true` if the budget may not suffice for what comes after `event`.
+    pub(crate) fn runs_short_after(&self, event: &TurnEvent) -> bool {
+        let (answered, wanted) = match event {
+            TurnEvent::ModelAnswered { response, .. } => (1, response.tool_calls.len()),
+            TurnEvent::ToolReturned(_) => (0, 0),
+            _ => return false,
+        };
+        let budget = &self.policy.budget;
+        budget::model_calls(budget, self.model_calls.saturating_add(answered), &self.spent()).is_some()
+            || budget::tool_calls(budget, self.tool_calls, wanted).is_some()
     }
 
     /// Returns the part of the budget that is not used up.

@@ -4,7 +4,8 @@
 //! turns the selector is asked again, and the driver asks it. A tier that the message names is kept, and so is the
 //! tier of a last answer, which has no tools and needs no more capable model.
 
-use rockbot_core::chat::{ModelTier, TurnSoFar};
+use rockbot_core::chat::ModelTier;
+use rockbot_core::turn::TurnSoFar;
 
 use crate::turn::Purpose;
 

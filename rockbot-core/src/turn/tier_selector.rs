@@ -1,31 +1,43 @@
 //! Selection of the model tier of a turn, and its escalation.
 
-use std::sync::Arc;
+use async_trait::async_trait;
 
-use super::ModelTier;
+use super::TurnRequest;
+use crate::chat::ModelTier;
+use crate::shared::share;
 
-/// A policy that selects the model tier of a turn by the text of the message.
+/// A policy that selects the model tier of a turn by its request.
 ///
 /// ```
-/// use rockbot_core::chat::{ModelTier, TierDecision, TierSelector};
+/// use async_trait::async_trait;
+/// use rockbot_core::chat::ModelTier;
+/// use rockbot_core::turn::{TierDecision, TierSelector, TurnRequest};
 ///
 /// /// Everything about money is hard.
 /// struct Accountant;
 ///
+/// #[async_trait]
 /// impl TierSelector for Accountant {
-///     fn select(&self, text: &str) -> TierDecision {
-///         match text.contains('$') {
-///             true => TierDecision::new(ModelTier::High, 1.0).because("it is about money"),
-///             false => TierDecision::new(ModelTier::Balanced, 0.0),
+///     async fn select(&self, request: &TurnRequest) -> TierDecision {
+///         if request.content.text().contains('$') {
+///             TierDecision::new(ModelTier::High, 1.0).because("it is about money")
+///         } else {
+///             TierDecision::new(ModelTier::Balanced, 0.0)
 ///         }
 ///     }
 /// }
 ///
-/// assert_eq!(Accountant.select("Where did the $100 go?").tier, ModelTier::High);
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let request = TurnRequest::new("s", "m", "Where did the $100 go?");
+/// assert_eq!(Accountant.select(&request).await.tier, ModelTier::High);
+/// # }
 /// ```
+#[async_trait]
 pub trait TierSelector: Send + Sync + 'static {
-    /// Returns the tier for `text`, with reasons. Called before each turn, so it must not block.
-    fn select(&self, text: &str) -> TierDecision;
+    /// Returns the tier for the turn of `request`, with reasons. Called before each turn. A host waits for 10 seconds, and
+    /// then begins the turn without a tier.
+    async fn select(&self, request: &TurnRequest) -> TierDecision;
 
     /// Returns the tier with which a turn continues, or `None` to keep `tier`. Called before each further
     /// model call of a turn whose tier was selected; a turn that was requested with a tier keeps it.
@@ -38,13 +50,10 @@ pub trait TierSelector: Send + Sync + 'static {
     }
 }
 
-impl<S: TierSelector + ?Sized> TierSelector for Arc<S> {
-    fn select(&self, text: &str) -> TierDecision {
-        (**self).select(text)
-    }
-
-    fn escalate(&self, tier: ModelTier, so_far: TurnSoFar) -> Option<ModelTier> {
-        (**self).escalate(tier, so_far)
+share! {
+    TierSelector {
+        async select<'a>(request: &'a TurnRequest) -> TierDecision;
+        fn escalate(tier: ModelTier, so_far: TurnSoFar) -> Option<ModelTier>;
     }
 }
 
@@ -105,12 +114,15 @@ impl TurnSoFar {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     struct Fixed;
 
+    #[async_trait]
     impl TierSelector for Fixed {
-        fn select(&self, _: &str) -> TierDecision {
+        async fn select(&self, _: &TurnRequest) -> TierDecision {
             TierDecision::new(ModelTier::Low, 0.0)
         }
     }

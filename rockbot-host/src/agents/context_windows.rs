@@ -34,7 +34,7 @@ impl ContextWindows {
     }
 
     /// Records the window of the model of a tier, unless no model can have it.
-    pub(super) fn learn(&self, tier: Option<ModelTier>, tokens: u64) {
+    pub(crate) fn learn(&self, tier: Option<ModelTier>, tokens: u64) {
         if !is_window(tokens) {
             return;
         }
@@ -45,7 +45,7 @@ impl ContextWindows {
     }
 
     /// Forgets the window of the model of a tier if it has read a longer request: what was learned is wrong.
-    pub(super) fn check(&self, tier: ModelTier, input: u64) {
+    pub(crate) fn check(&self, tier: ModelTier, input: u64) {
         let mut windows = self.by_model.lock().unwrap_or_else(PoisonError::into_inner);
         if windows.is_empty() {
             return;

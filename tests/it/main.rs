@@ -138,6 +138,8 @@ mod users;
 mod users_over_buses;
 mod waiting;
 mod whole_host;
+#[cfg(feature = "wisps")]
+mod wisps;
 mod worker_faults;
 #[cfg(feature = "wisps")]
 mod workers;

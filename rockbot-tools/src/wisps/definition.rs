@@ -4,11 +4,9 @@ use rockbot_core::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::limits::MAX_STEPS;
 use super::problem::{DefinitionProblem, StepProblem};
 use super::template;
-
-/// Maximum number of steps of a wisp.
-pub(super) const MAX_STEPS: usize = 50;
 
 /// Maximum length of an id, in characters.
 const MAX_ID: usize = 64;

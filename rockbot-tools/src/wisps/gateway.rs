@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::definition::Work;
 use super::problem::StepProblem;
-use super::raw::RawStep;
+use super::raw_step::RawStep;
 
 /// Maximum length of the name of a language, in characters.
 const MAX_LANGUAGE: usize = 20;

@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 /// Name of the tool.
 pub(super) const KEEP: &str = "keep_wisp_step";
 
+/// The note about the rest of a text that was cut.
+pub(super) const CUT: &str = "further bytes are left out";
+
 /// Maximum length of an output that is kept, in bytes.
 const MAX_KEPT: usize = 64 << 10;
 
@@ -87,7 +90,7 @@ pub(super) fn cut(text: &str, max: usize) -> String {
         return text.to_owned();
     }
     let kept = &text[..text.floor_char_boundary(max)];
-    format!("{kept}\n[{} further bytes are left out]", text.len() - kept.len())
+    format!("{kept}\n[{} {CUT}]", text.len() - kept.len())
 }
 
 /// Creates the tool.

@@ -3,20 +3,20 @@
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use rockbot_core::CallContext;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatError, ChatErrorKind, ChatRequest, ChatResponse, ModelInfo, ModelTier, Role, ToolCall,
     Usage,
 };
 use rockbot_core::tool::{Effect, ToolFilter};
+use rockbot_core::{CallContext, CallId};
 use serde_json::Value;
 
 use super::HostParts;
 use super::assignment::Assignment;
 use super::failure::Category;
-use super::keep::Kept;
+use super::keep::{KEEP, Kept};
 use super::memory;
-use super::progress::{Open, Progress, Task, call_id};
+use super::progress::{OWN_ID, Open, Progress, Task, call_id};
 use super::question;
 use super::repair::{self, Misfit};
 use super::report::Report;
@@ -34,6 +34,8 @@ pub(super) struct WispModel {
 struct Run<'a> {
     parts: &'a HostParts,
     cx: &'a CallContext,
+    /// Id of the wisp.
+    id: &'a str,
     /// Tokens of the models that were asked for this answer. Their cost is in the host's ledger.
     spent: Usage,
 }
@@ -55,10 +57,12 @@ impl ChatClient for WispModel {
         let mut run = Run {
             parts,
             cx: &call.cx,
+            id: &assignment.id,
             spent: Usage::default(),
         };
         // A turn has no tools any more when its budget is used up.
-        let is_stopped = call.request.tools.is_empty() && progress.current().is_some();
+        let is_over = progress.current().is_none() && !progress.has_failed();
+        let is_stopped = call.request.tools.is_empty() && !is_over;
         let answer = if is_stopped {
             let why = "It was stopped: its time or its number of calls was used up.";
             ChatResponse::text(Report::of(&progress, Some(why)).to_text())
@@ -159,7 +163,10 @@ impl Run<'_> {
     ) -> Result<ChatResponse, ChatError> {
         let tools = self.parts.registry.snapshot();
         let view = question::tools(progress, &tools, self.cx.extension::<Arc<ToolFilter>>());
-        let answer = match self.ask_model(question::question(progress, prompt, input, view)).await {
+        let answer = match self
+            .ask_model(question::question(progress, self.id, prompt, input, view))
+            .await
+        {
             Ok(answer) => answer,
             Err(error) if error.kind() == ChatErrorKind::Cancelled => return Err(error),
             Err(error) => {
@@ -167,8 +174,9 @@ impl Run<'_> {
                 return Ok(calls(Kept::failed(at, &why).call()));
             }
         };
-        if !answer.tool_calls.is_empty() {
-            return Ok(ChatResponse::calls(answer.tool_calls).with_text(answer.text));
+        let calls_of_model = of_model(answer.tool_calls);
+        if !calls_of_model.is_empty() {
+            return Ok(ChatResponse::calls(calls_of_model).with_text(answer.text));
         }
         let kept = match self.useless(progress, &answer.text) {
             Some(why) => Kept::failed(at, &why),
@@ -215,4 +223,15 @@ impl Run<'_> {
 
 fn calls(call: ToolCall) -> ChatResponse {
     ChatResponse::calls([call])
+}
+
+/// Returns the calls of a model's answer that cannot be taken for those of the interpreter.
+fn of_model(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
+    calls.retain(|call| call.name.as_str() != KEEP);
+    for call in &mut calls {
+        if call.id.as_str().starts_with(OWN_ID) {
+            call.id = CallId::from(format!("model-{}", call.id));
+        }
+    }
+    calls
 }

@@ -1,7 +1,6 @@
 //! The errors of definitions, in words by which the model corrects them.
 
-use super::definition::MAX_STEPS;
-use super::raw::MAX_WISPS;
+use super::limits::{MAX_STEPS, MAX_WISPS};
 use super::template::TemplateError;
 
 /// An error of the argument `definitions`. Nothing has run.

@@ -17,11 +17,14 @@ use super::template::{self, TemplateError};
 /// The beginning of errors of calls whose arguments do not match, none of which has run.
 const MISFIT: &str = "invalid arguments for `";
 
+/// The beginning of the ids of the interpreter's own calls.
+pub(super) const OWN_ID: &str = "wisp-";
+
 /// The progress of a wisp.
 #[derive(Debug)]
 pub(super) struct Progress<'a> {
     pub(super) definition: &'a Definition,
-    /// How the steps before the current one ended.
+    /// Ends of the steps before the current one.
     ends: Vec<StepEnd>,
     has_failed: bool,
     /// Arguments that were corrected before anything ran.
@@ -60,7 +63,7 @@ pub(super) enum Task {
 /// Returns the id of the call of a step.
 pub(super) fn call_id(step: usize, is_corrected: bool) -> String {
     let suffix = if is_corrected { "-corrected" } else { "" };
-    format!("wisp-{step}{suffix}")
+    format!("{OWN_ID}{step}{suffix}")
 }
 
 impl<'a> Progress<'a> {

@@ -1,13 +1,15 @@
 //! The question of an Llm step to a model, and the tools that the model may call.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use rockbot_core::chat::{ChatMessage, ChatRequest, ModelTier, Role};
 use rockbot_core::content::{Content, Provenance};
 use rockbot_core::tool::{ToolEntry, ToolFilter, ToolSnapshot, ToolView};
 
+use super::NAMESPACE;
 use super::definition::Work;
-use super::keep::{KEEP, cut};
+use super::keep::{CUT, KEEP, cut};
 use super::progress::{Open, Progress};
 
 /// Maximum number of questions of one step, the last one without tools.
@@ -29,12 +31,24 @@ const DIRECTIVE: &str = "You do one step of a fixed procedure. Follow these rule
     4. Use working memory only when the task says so.\n\
     5. Your answer is the result, which the next step reads: give it alone, short, without an introduction.";
 
-/// Returns the question of a step: its prompt, its input, and what its model has called so far.
-pub(super) fn question(progress: &Progress<'_>, prompt: &str, input: Option<&str>, tools: ToolView) -> ChatRequest {
-    let text = match input {
+/// Returns the question of a step of the wisp `id`: its prompt, its input, and what its model has called so far.
+pub(super) fn question(
+    progress: &Progress<'_>,
+    id: &str,
+    prompt: &str,
+    input: Option<&str>,
+    tools: ToolView,
+) -> ChatRequest {
+    let mut text = match input {
         Some(input) => format!("{prompt}\n\n## Input Data\n{}", cut(input, MAX_INPUT)),
         None => with_earlier(progress, prompt),
     };
+    if text.contains(CUT) {
+        let _ = write!(
+            text,
+            "\n\nThe whole results are in working memory, under `{NAMESPACE}/{id}/STEP/output`."
+        );
+    }
     let from = Provenance::labelled("wisp", &progress.label);
     let content = Content::from(text).attributed(from.clone());
     let task = ChatMessage::new(Role::User, content, from);

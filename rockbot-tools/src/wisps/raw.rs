@@ -6,10 +6,9 @@ use serde_json::{Map, Value};
 
 use super::definition::{Definition, Step, Work};
 use super::gateway::{self, KnownTools};
+use super::limits::MAX_WISPS;
 use super::problem::{DefinitionError, DefinitionProblem, StepProblem};
-
-/// Maximum number of wisps of one call.
-pub(super) const MAX_WISPS: usize = 100;
+use super::raw_step::{OnFailure, RawStep};
 
 /// Maximum number of texts within each other that hold JSON.
 const MAX_QUOTES: u32 = 3;
@@ -24,50 +23,6 @@ struct RawDefinition {
     tools: Vec<String>,
     #[serde(default)]
     steps: Vec<Value>,
-}
-
-/// A step with the names that models use.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawStep {
-    id: String,
-    mode: Option<String>,
-    pub(super) gateway: Option<String>,
-    pub(super) server: Option<String>,
-    pub(super) tool: Option<String>,
-    params: Option<Value>,
-    input: Option<Value>,
-    #[serde(alias = "args", alias = "parameters")]
-    arguments: Option<Value>,
-    pub(super) language: Option<String>,
-    pub(super) agent: Option<String>,
-    pub(super) skill: Option<String>,
-    pub(super) message: Option<String>,
-    #[serde(alias = "timeoutMinutes")]
-    pub(super) timeout_minutes: Option<u32>,
-    pub(super) metadata: Option<Value>,
-    prompt: Option<String>,
-    #[serde(alias = "inputFrom")]
-    input_from: Option<String>,
-    #[serde(alias = "outputTo")]
-    pub(super) output_to: Option<String>,
-    #[serde(alias = "onFailure")]
-    on_failure: Option<OnFailure>,
-    /// For people who read the definition.
-    #[serde(rename = "description")]
-    _description: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum OnFailure {
-    Action(String),
-    Rule {
-        #[serde(default)]
-        action: Option<String>,
-        #[serde(default, alias = "skipTo")]
-        skip_to: Option<String>,
-    },
 }
 
 /// Parses and checks the arguments of a call.

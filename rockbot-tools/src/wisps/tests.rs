@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use proptest::prelude::*;
 use rockbot_core::CallContext;
 use rockbot_core::chat::{
     ChatCall, ChatClient, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, ModelTier, ToolCall, Usage,
 };
 use rockbot_core::content::Content;
-use rockbot_core::store::{InMemoryWorkingMemory, StorePath, WorkingMemory};
+use rockbot_core::store::{InMemoryWorkingMemory, WorkingMemory};
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::{Owner, ToolRegistry as _, ToolView};
 use rockbot_core::{Principal, ToolName};
@@ -397,5 +398,53 @@ async fn a_conversation_without_a_definition_is_an_error() {
         wisp.model.chat(call).await.unwrap_err().kind(),
         ChatErrorKind::InvalidRequest
     );
-    assert!(StorePath::new("wisp/w1/a/output").is_ok());
+}
+
+/// Steps of the pattern (result of the tool, earlier step that the arguments refer to, steps to skip after a failure).
+fn steps_of(pattern: &[(u8, Option<usize>, Option<usize>)]) -> Value {
+    let step = |(at, (_, from, skip)): (usize, &(u8, Option<usize>, Option<usize>))| {
+        let mut step = direct(&format!("s{at}"), TOOLS[at % 4], json!({}));
+        if let Some(from) = from.filter(|_| at > 0) {
+            step["params"]["x"] = json!(format!("{{{{steps.s{}.result}}}}", from % at));
+        }
+        if let Some(target) = skip.map(|skip| at + 1 + skip).filter(|target| *target < pattern.len()) {
+            step["on_failure"] = json!({"skip_to": format!("s{target}")});
+        }
+        step
+    };
+    pattern.iter().enumerate().map(step).collect()
+}
+
+proptest! {
+    #[test]
+    fn every_wisp_ends_and_each_of_its_conversations_is_always_read_alike(
+        pattern in prop::collection::vec((0_u8..5, prop::option::of(0_usize..9), prop::option::of(0_usize..3)), 1..9),
+    ) {
+        let results: Vec<_> = pattern.iter().map(|(result, ..)| *result).collect();
+        let ran = std::sync::atomic::AtomicUsize::new(0);
+        let result = move |tool: &str, _: &Value| {
+            let at = ran.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            match results[at % results.len()] {
+                0 => Err("it timed out".to_owned()),
+                1 => Ok(r#"{"error": "no"}"#.to_owned()),
+                2 => Err(format!("invalid arguments for `{tool}`: …")),
+                _ => Ok("done".to_owned()),
+            }
+        };
+        let asked = (0..100).fold(ScriptedModel::new(), |asked, _| asked.says("NO_CORRECTION"));
+        let mut wisp = Wisp::new(steps_of(&pattern), &asked, result);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let report = runtime.block_on(wisp.run());
+        prop_assert!(wisp.ran().len() <= pattern.len());
+        prop_assert!(report.completed <= wisp.ran().len());
+        let whole = std::mem::take(&mut wisp.messages);
+        for end in (3..=whole.len()).step_by(2) {
+            wisp.messages = whole[..end].to_vec();
+            let again = runtime.block_on(wisp.ask(wisp.tools.clone()));
+            match whole.get(end) {
+                Some(next) => prop_assert_eq!(&again.tool_calls, &next.tool_calls),
+                None => prop_assert_eq!(again.text, report.to_text()),
+            }
+        }
+    }
 }

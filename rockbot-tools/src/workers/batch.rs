@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use rockbot_core::CallContext;
-use rockbot_core::chat::ChatErrorKind;
 use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::tool::{ToolError, ToolErrorCode, ToolFilter, ToolSelector};
 use rockbot_core::trust::Label;
-use rockbot_core::turn::{TurnError, TurnFailure, TurnOutcome, TurnRequest, TurnRunner, TurnStatus};
+use rockbot_core::turn::{BudgetLimit, Delegation, TurnOutcome, TurnRequest, TurnRunner, TurnStatus};
 use tokio::sync::Semaphore;
 
 /// Maximum number of turns above a turn that runs a batch.
@@ -30,6 +29,8 @@ pub(crate) struct Ended {
     /// The answer, or the reason why there is none.
     pub(crate) text: String,
     pub(crate) is_answer: bool,
+    /// Limit that ended the turn early.
+    pub(crate) limit: Option<BudgetLimit>,
     pub(crate) label: Label,
 }
 
@@ -42,23 +43,26 @@ impl BatchRunner {
         }
     }
 
-    /// Runs turns and waits for all of them. A turn that ran before is not run again. When the call is cancelled, the
-    /// turns are.
+    /// Runs turns within what is left of the caller's budget, and waits for all of them. A turn that ran before is not run
+    /// again. When the call is cancelled, the turns are.
     ///
     /// # Errors
     ///
     /// Returns an error if the call is cancelled.
     pub(crate) async fn run(&self, requests: Vec<TurnRequest>, cx: &CallContext) -> Result<Vec<Ended>, ToolError> {
-        let running = join_all(requests.into_iter().map(|request| self.run_one(request)));
+        if let Some(account) = cx.extension::<Delegation>() {
+            account.expect(requests.len());
+        }
+        let running = join_all(requests.into_iter().map(|request| self.run_one(request, cx)));
         let ended = cx.cancellation().run_until_cancelled(running).await;
         ended.ok_or_else(|| ToolError::new(ToolErrorCode::Cancelled, "stopped: the turn ended first"))
     }
 
-    async fn run_one(&self, request: TurnRequest) -> Ended {
+    async fn run_one(&self, request: TurnRequest, cx: &CallContext) -> Ended {
         // Never closed, so there is always a permit in the end.
         let _permit = self.permits.acquire().await;
         // Cancel point: dropped here, the turn is cancelled.
-        match self.turns.run(request).await {
+        match Delegation::run(&*self.turns, request, cx).await {
             Ok(outcome) => match &outcome.status {
                 TurnStatus::Parked(asks) => {
                     let tools: Vec<_> = asks.iter().map(|ask| format!("`{}`", ask.tool)).collect();
@@ -71,18 +75,22 @@ impl BatchRunner {
                 }
                 _ => Ended::from(outcome),
             },
-            // The turn goes on when the host starts again, and so does the call that waits for it: it has no result now.
-            Err(TurnError::Halted) => std::future::pending().await,
             Err(error) => Ended::failed(error.to_string()),
         }
     }
 }
 
 impl Ended {
+    /// Returns `true` if the turn did all of its work.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_answer && self.limit.is_none()
+    }
+
     fn failed(text: String) -> Self {
         Self {
             text,
             is_answer: false,
+            limit: None,
             label: Label::HOST,
         }
     }
@@ -90,17 +98,14 @@ impl Ended {
 
 impl From<TurnOutcome> for Ended {
     fn from(outcome: TurnOutcome) -> Self {
-        let is_answer = outcome.is_answer();
-        let text = match outcome.status {
-            TurnStatus::Partial(limit) => format!("[stopped early: the {limit} was used up]\n{}", outcome.text),
-            TurnStatus::Failed(TurnFailure::Model(ChatErrorKind::Cancelled)) | TurnStatus::Cancelled => {
-                "it was cancelled".to_owned()
-            }
-            _ => outcome.text,
+        let limit = match outcome.status {
+            TurnStatus::Partial(limit) => Some(limit),
+            _ => None,
         };
         Self {
-            text,
-            is_answer,
+            is_answer: outcome.is_answer(),
+            text: outcome.text,
+            limit,
             label: outcome.label,
         }
     }

@@ -35,12 +35,16 @@ pub(super) async fn write(
     memory: Option<&dyn WorkingMemory>,
     cx: &CallContext,
 ) -> String {
-    let failed = ended.iter().filter(|ended| !ended.is_answer).count();
+    let failed = ended.iter().filter(|ended| !ended.is_complete()).count();
     let mut text = headline(workers.len(), failed);
     let both = || workers.iter().zip(ended);
-    let (done, undone): (Vec<_>, Vec<_>) = both().partition(|(_, ended)| ended.is_answer);
+    let (done, undone): (Vec<_>, Vec<_>) = both().partition(|(_, ended)| ended.is_complete());
     for (worker, ended) in undone.into_iter().chain(done) {
-        let outcome = if ended.is_answer { "ok" } else { "failed" };
+        let outcome = match ended.limit {
+            Some(limit) => format!("stopped early: the {limit} was used up"),
+            None if ended.is_answer => "ok".to_owned(),
+            None => "failed".to_owned(),
+        };
         let description: String = one_line(&worker.description).chars().take(80).collect();
         let _ = write!(text, "\n\n## {} [{outcome}] {description}\n", worker.id);
         let is_saved = save(worker, ended, memory, cx).await;

@@ -173,8 +173,7 @@ impl Definition {
         let budget = Budget::default()
             .with_max_model_calls(MAX_MODEL_CALLS)
             .with_max_wall_clock(Duration::from_secs(60 * minutes));
-        TurnRequest::new(format!("{NAMESPACE}-{id}"), "task", task)
-            .with_caller(cx)
+        TurnRequest::new(format!("{NAMESPACE}/{id}"), "task", task)
             .with_tier(ModelTier::Low)
             .with_budget(budget)
             .with_instructions(DIRECTIVE)

@@ -32,7 +32,8 @@ pub mod tool_services;
     feature = "rest",
     feature = "files",
     feature = "scheduling",
-    feature = "subagents"
+    feature = "subagents",
+    feature = "wisps"
 ))]
 #[cfg_attr(
     docsrs,
@@ -41,7 +42,8 @@ pub mod tool_services;
         feature = "rest",
         feature = "files",
         feature = "scheduling",
-        feature = "subagents"
+        feature = "subagents",
+        feature = "wisps"
     )))
 )]
 pub mod tools;

@@ -12,6 +12,7 @@
 //! | `files` | `files::FileTools` | `file_read`, `file_list`, `file_search`, `file_write`, `file_edit`, `file_delete` |
 //! | `scheduling` | `scheduling::Scheduling` | `schedule_task`, `list_scheduled_tasks`, `cancel_scheduled_task` |
 //! | `subagents` | `subagents::Subagents` | `spawn_subagent`, `list_subagents`, `cancel_subagent` |
+//! | `wisps` | `wisps::Wisps`, `workers::Workers` | `spawn_wisps`, `spawn_workers` |
 
 #[cfg(any(feature = "web", feature = "rest"))]
 #[doc(inline)]
@@ -36,3 +37,7 @@ pub use rockbot_tools::subagents;
 #[cfg_attr(docsrs, doc(cfg(feature = "web")))]
 #[doc(inline)]
 pub use rockbot_tools::web;
+#[cfg(feature = "wisps")]
+#[cfg_attr(docsrs, doc(cfg(feature = "wisps")))]
+#[doc(inline)]
+pub use rockbot_tools::{wisps, workers};

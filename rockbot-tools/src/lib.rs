@@ -8,6 +8,7 @@
 //! | `files` | [`FileTools`](files::FileTools): a folder of files for an agent |
 //! | `scheduling` | [`Scheduling`](scheduling::Scheduling): tasks at set times |
 //! | `subagents` | [`Subagents`](subagents::Subagents): work in the background |
+//! | `wisps` | [`Wisps`](wisps::Wisps): pipelines of steps; [`Workers`](workers::Workers): batches of small tasks |
 //! | `service` | tools that other processes run, by descriptors |
 //! | `tls` | servers behind https |
 //!
@@ -52,3 +53,9 @@ mod test_server;
 #[cfg(feature = "web")]
 #[cfg_attr(docsrs, doc(cfg(feature = "web")))]
 pub mod web;
+#[cfg(feature = "wisps")]
+#[cfg_attr(docsrs, doc(cfg(feature = "wisps")))]
+pub mod wisps;
+#[cfg(feature = "wisps")]
+#[cfg_attr(docsrs, doc(cfg(feature = "wisps")))]
+pub mod workers;

@@ -139,7 +139,11 @@ mod users;
 mod users_over_buses;
 mod waiting;
 mod whole_host;
+#[cfg(feature = "wisps")]
+mod wisps;
 mod worker_faults;
+#[cfg(feature = "wisps")]
+mod workers;
 mod working_memory;
 mod world_tools;
 

@@ -1,0 +1,157 @@
+//! Wisps: static lists of steps that run as journalled turns, without a model but where a step asks one.
+
+mod assignment;
+mod breaker;
+mod definition;
+mod failure;
+mod gateway;
+mod keep;
+mod limits;
+mod memory;
+mod model;
+mod output;
+mod problem;
+mod progress;
+mod question;
+mod raw;
+mod raw_step;
+mod repair;
+mod report;
+mod schema;
+mod spawn;
+mod summary;
+mod template;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use rockbot_core::BoxError;
+use rockbot_core::chat::ChatClient;
+use rockbot_core::config::Config;
+use rockbot_core::store::WorkingMemory;
+use rockbot_core::subsystem::{AgentSpec, Declarations, Idle, PartCost, Parts, Running, Subsystem};
+use rockbot_core::tool::{ToolGroup, ToolRegistry};
+use rockbot_core::turn::TurnRunner;
+
+use crate::workers::batch::BatchRunner;
+use model::WispModel;
+
+/// Name of the agent whose turns wisps are.
+const AGENT: &str = "wisp";
+
+/// Name of the group of the tool.
+const GROUP: &str = "wisps";
+
+/// Beginning of the namespaces of wisps in working memory, and of their sessions.
+const NAMESPACE: &str = "wisp";
+
+/// Default maximum number of wisps at once.
+const MAX_CONCURRENT: usize = 10;
+
+/// The tool `spawn_wisps`, by which a model runs fixed lists of steps side by side and waits for all of them.
+///
+/// A step calls a tool or asks a model of the low tier, and reads the results of the steps before it. A wisp is a turn
+/// whose model is an interpreter: its calls are guarded, approved, limited and journalled as those of a model. A wisp that a
+/// crash interrupts goes on where it was, and so does the call that waits for it; no step that ended runs again.
+///
+/// | setting (`Wisps`) | default |
+/// |---|---|
+/// | `MaxConcurrentWisps`: in the whole host, at once | 10 |
+///
+/// ```
+/// use rockbot_core::subsystem::{Declarations, Parts, Subsystem as _};
+/// use rockbot_core::{AgentIdentity, SystemClock};
+/// use rockbot_tools::wisps::Wisps;
+///
+/// // A host calls this for `.add(Wisps::new())`.
+/// let parts = Parts::new(AgentIdentity::new("clerk"), std::sync::Arc::new(SystemClock), None);
+/// let mut declarations = Declarations::new(parts);
+/// Wisps::new().with_max_concurrent(20).declare(&mut declarations)?;
+/// let merged = declarations.merge();
+/// assert_eq!(merged.tools[0].registration.name, "spawn_wisps");
+/// assert_eq!(merged.agents[0].0, "wisp");
+/// # Ok::<(), rockbot_core::BoxError>(())
+/// ```
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Wisps {
+    max_concurrent: Option<usize>,
+    /// Set when the host starts, as are the parts.
+    batches: Arc<OnceLock<BatchRunner>>,
+    parts: Arc<OnceLock<HostParts>>,
+}
+
+/// The parts of the host that the interpreter needs.
+struct HostParts {
+    chat: Arc<dyn ChatClient>,
+    registry: Arc<dyn ToolRegistry>,
+    memory: Option<Arc<dyn WorkingMemory>>,
+}
+
+impl Wisps {
+    /// Creates the tool with the limit of the settings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the maximum number of wisps at once, in the whole host. Default 10, or the setting
+    /// `Wisps.MaxConcurrentWisps`.
+    pub fn with_max_concurrent(mut self, max_concurrent: usize) -> Self {
+        self.max_concurrent = Some(max_concurrent);
+        self
+    }
+}
+
+#[async_trait]
+impl Subsystem for Wisps {
+    fn name(&self) -> &str {
+        GROUP
+    }
+
+    fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
+        let config = declarations.parts().get::<Config>().unwrap_or_default();
+        let section = config.section("Wisps")?;
+        let max = section.get_or("MaxConcurrentWisps", MAX_CONCURRENT)?;
+        let max = self.max_concurrent.unwrap_or(max);
+        if max == 0 {
+            return Err("`Wisps.MaxConcurrentWisps` is at least 1".into());
+        }
+        self.max_concurrent = Some(max);
+        let group = ToolGroup::new(GROUP, "run fixed lists of tool calls at once, cheaply")
+            .with_guide(include_str!("guides/wisps.md"));
+        let tool = spawn::tool(&self.batches, &self.parts).source(GROUP).on_demand(&group);
+        let cost = PartCost::on(GROUP).with_switch("leave out `.add(Wisps)`");
+        let cost = cost.with_tools([tool.registration.name.clone()]);
+        declarations.cost(cost.with_model_calls("those of the low tier that steps ask for, and one for each repair"));
+        declarations.tool(tool);
+        let interpreter = WispModel {
+            parts: self.parts.clone(),
+        };
+        declarations.agent(AGENT, AgentSpec::new().program(interpreter).tool(keep::keep_tool()));
+        Ok(())
+    }
+
+    async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        let turns = parts.require::<dyn TurnRunner>()?;
+        let batches = BatchRunner::new(turns, self.max_concurrent.unwrap_or(MAX_CONCURRENT));
+        let started = HostParts {
+            chat: parts.require::<dyn ChatClient>()?,
+            registry: parts.require::<dyn ToolRegistry>()?,
+            memory: parts.get::<dyn WorkingMemory>(),
+        };
+        // A subsystem starts once.
+        let _ = (self.parts.set(started), self.batches.set(batches));
+        Ok(Box::new(Idle))
+    }
+}
+
+impl fmt::Debug for HostParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostParts").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,145 @@
+//! A batch of turns that a call of a tool runs and waits for.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use rockbot_core::CallContext;
+use rockbot_core::content::{Content, ContentPart, Provenance};
+use rockbot_core::tool::{ToolError, ToolErrorCode, ToolFilter, ToolSelector};
+use rockbot_core::trust::Label;
+use rockbot_core::turn::{BudgetLimit, Delegation, TurnOutcome, TurnRequest, TurnRunner, TurnStatus};
+use tokio::sync::Semaphore;
+
+/// Maximum number of turns above a turn that runs a batch.
+const MAX_DEPTH: u32 = 3;
+
+/// Groups of tools that the turns of a batch do not have: they end with it, and begin nothing else.
+const NOT_BELOW: [&str; 4] = ["subagents", "wisps", "workers", "scheduling"];
+
+/// The turns of a host, with the permits of those that run at once.
+#[derive(Debug)]
+pub(crate) struct BatchRunner {
+    turns: Arc<dyn TurnRunner>,
+    permits: Semaphore,
+}
+
+/// The end of a turn of a batch.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// The answer, or the reason why there is none.
+    pub(crate) text: String,
+    pub(crate) is_answer: bool,
+    /// Limit that ended the turn early.
+    pub(crate) limit: Option<BudgetLimit>,
+    pub(crate) label: Label,
+}
+
+impl BatchRunner {
+    /// Creates a runner of at most `max_concurrent` turns at once.
+    pub(crate) fn new(turns: Arc<dyn TurnRunner>, max_concurrent: usize) -> Self {
+        Self {
+            turns,
+            permits: Semaphore::new(max_concurrent.min(Semaphore::MAX_PERMITS)),
+        }
+    }
+
+    /// Runs turns within what is left of the caller's budget, and waits for all of them. A turn that ran before is not run
+    /// again. When the call is cancelled, the turns are.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the call is cancelled.
+    pub(crate) async fn run(&self, requests: Vec<TurnRequest>, cx: &CallContext) -> Result<Vec<Ended>, ToolError> {
+        if let Some(account) = cx.extension::<Delegation>() {
+            account.expect(requests.len());
+        }
+        let running = join_all(requests.into_iter().map(|request| self.run_one(request, cx)));
+        let ended = cx.cancellation().run_until_cancelled(running).await;
+        ended.ok_or_else(|| ToolError::new(ToolErrorCode::Cancelled, "stopped: the turn ended first"))
+    }
+
+    async fn run_one(&self, request: TurnRequest, cx: &CallContext) -> Ended {
+        // Never closed, so there is always a permit in the end.
+        let _permit = self.permits.acquire().await;
+        // Cancel point: dropped here, the turn is cancelled.
+        match Delegation::run(&*self.turns, request, cx).await {
+            Ok(outcome) => match &outcome.status {
+                TurnStatus::Parked(asks) => {
+                    let tools: Vec<_> = asks.iter().map(|ask| format!("`{}`", ask.tool)).collect();
+                    // Nothing waits for the turn any more, so it must not wait for a person.
+                    let _ = self.turns.cancel(&outcome.turn).await;
+                    Ended::failed(format!(
+                        "stopped: a person must approve {}, which is not possible here. Do that step with a tool of your own",
+                        tools.join(", ")
+                    ))
+                }
+                _ => Ended::from(outcome),
+            },
+            Err(error) => Ended::failed(error.to_string()),
+        }
+    }
+}
+
+impl Ended {
+    /// Returns `true` if the turn did all of its work.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_answer && self.limit.is_none()
+    }
+
+    fn failed(text: String) -> Self {
+        Self {
+            text,
+            is_answer: false,
+            limit: None,
+            label: Label::HOST,
+        }
+    }
+}
+
+impl From<TurnOutcome> for Ended {
+    fn from(outcome: TurnOutcome) -> Self {
+        let limit = match outcome.status {
+            TurnStatus::Partial(limit) => Some(limit),
+            _ => None,
+        };
+        Self {
+            is_answer: outcome.is_answer(),
+            text: outcome.text,
+            limit,
+            label: outcome.label,
+        }
+    }
+}
+
+/// Returns the tools of a batch's turns: those of the turn that runs the batch, without the tools that begin further work.
+pub(crate) fn tools_below(cx: &CallContext) -> ToolFilter {
+    let names = ["mcp_register_server", "mcp_unregister_server"].map(ToolSelector::from);
+    let groups = NOT_BELOW.map(ToolSelector::group);
+    let filter = ToolFilter::all().without(groups.into_iter().chain(names));
+    match cx.extension::<Arc<ToolFilter>>() {
+        Some(inherited) => filter.and(inherited),
+        None => filter,
+    }
+}
+
+/// Checks that the call may run turns below its own.
+///
+/// # Errors
+///
+/// Returns an error if there are too many turns above it.
+pub(crate) fn check_depth(cx: &CallContext) -> Result<(), ToolError> {
+    match cx.depth() < MAX_DEPTH {
+        true => Ok(()),
+        false => Err(ToolError::new(
+            ToolErrorCode::Denied,
+            "not run: this work was begun by other work several times over. Do it yourself, with other tools.",
+        )),
+    }
+}
+
+/// Returns the text that a call answers with, labelled by all that the turns have read.
+pub(crate) fn labelled<'a>(text: String, ended: impl IntoIterator<Item = &'a Ended>) -> Content {
+    let mut label = Label::HOST;
+    ended.into_iter().for_each(|ended| label.join(&ended.label));
+    Content::from_iter([ContentPart::text(text).with_provenance(Provenance::labelled("agent", &label))])
+}

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use rockbot_core::support::Digest;
 use rockbot_core::trust::Label;
 use rockbot_core::{Principal, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
-use super::cron::CronExpr;
+use super::policy::{Misfire, Overlap};
+use super::times::Times;
 
 /// Maximum time by which a run of a recurring task is late; a time that was missed by more is not run.
 const LATE: Duration = Duration::from_secs(60 * 60);
@@ -18,8 +20,11 @@ const LATE_ONCE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Time by which a run counts as late, and says so.
 const TOLERANCE: Duration = Duration::from_secs(60);
 
-/// A task and what became of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Maximum number of times that [`Misfire::All`] makes up for.
+const MAX_LATE_RUNS: u32 = 100;
+
+/// A task and what became of it. All but name, expression and description may be left out of the file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ScheduledTask {
     pub(super) name: String,
@@ -27,12 +32,24 @@ pub(super) struct ScheduledTask {
     pub(super) cron_expression: String,
     /// The message of each run.
     pub(super) description: String,
-    #[serde(with = "rockbot_core::rfc3339")]
+    /// The beginning of its times, and the revision that is part of their identity. The epoch where the file has none.
+    #[serde(default, with = "rockbot_core::rfc3339")]
     pub(super) created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_time")]
     pub(super) last_fired_at: Option<Timestamp>,
     #[serde(default)]
     pub(super) run_once: bool,
+    /// Policy for times that passed while the host did not run; `None` means once late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) misfire: Option<Misfire>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) overlap: Overlap,
+    /// Range of the delay that spreads tasks of the same time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) jitter_seconds: u32,
+    /// Instructions that the runs of the task keep for the next ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) directive: Option<String>,
     /// The principal that the task belongs to.
     #[serde(default)]
     pub(super) principal: Principal,
@@ -40,13 +57,16 @@ pub(super) struct ScheduledTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) label: Option<Label>,
     /// Number of runs that failed since the last one that did not.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(super) failures: u32,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(super) is_paused: bool,
     /// The last time that was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<Occurrence>,
+    /// The next time in the zone for which it was computed, since a pass over all tasks must be cheap.
+    #[serde(skip)]
+    pub(super) armed: Option<(TimeZone, Option<Timestamp>)>,
 }
 
 /// A time at which a task was due, and what became of it.
@@ -56,7 +76,7 @@ pub(super) struct Occurrence {
     #[serde(with = "rockbot_core::rfc3339")]
     pub(super) due: Timestamp,
     pub(super) state: OccurrenceState,
-    /// The turn of the run, if there was one.
+    /// The turn of the run, or of the run before that it met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) turn: Option<TurnId>,
 }
@@ -64,6 +84,8 @@ pub(super) struct Occurrence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum OccurrenceState {
+    /// The time waits for the end of the run before.
+    Due,
     /// The turn of the run is in the journal.
     Accepted,
     Done,
@@ -72,13 +94,6 @@ pub(super) enum OccurrenceState {
     Missed,
     /// The run before was not over.
     Skipped,
-}
-
-/// The times of a task.
-#[derive(Debug)]
-pub(super) enum Times {
-    Cron(Box<CronExpr>),
-    Once(Timestamp),
 }
 
 /// The next step about a task.
@@ -97,12 +112,22 @@ pub(super) enum Due {
 impl ScheduledTask {
     /// Returns the times of the task; `None` for an expression that cannot be read, as after an edit by hand.
     pub(super) fn times(&self) -> Option<Times> {
-        if let Ok(time) = self.cron_expression.parse::<jiff::Timestamp>() {
-            let millis = u64::try_from(time.as_millisecond()).ok()?;
-            return Some(Times::Once(Timestamp::from_millis(millis)));
-        }
-        let cron = CronExpr::parse(&self.cron_expression).ok()?;
-        Some(Times::Cron(Box::new(cron)))
+        Times::parse(&self.cron_expression).ok()
+    }
+
+    /// Returns `true` if this is the task of this name, whatever its case.
+    pub(super) fn is_named(&self, principal: &Principal, name: &str) -> bool {
+        let folded = self.name.chars().flat_map(char::to_lowercase);
+        self.principal == *principal && folded.eq(name.chars().flat_map(char::to_lowercase))
+    }
+
+    /// Returns `true` if the other task is defined alike: by the same caller, with the same policies.
+    pub(super) fn is_defined_as(&self, other: &Self) -> bool {
+        let definition = |task: &Self| (task.run_once, task.misfire, task.overlap, task.jitter_seconds);
+        self.cron_expression == other.cron_expression
+            && self.description == other.description
+            && self.label == other.label
+            && definition(self) == definition(other)
     }
 
     /// Returns the next step about the task at the time `now`.
@@ -110,45 +135,78 @@ impl ScheduledTask {
         let Some(times) = self.times().filter(|_| !self.is_paused) else {
             return Due::Never;
         };
-        let after = self.last.as_ref().map_or(self.created_at, |last| last.due);
+        let delay = self.delay();
+        // The time for which a delayed task is due now.
+        let now = Timestamp::from_millis(now.as_millis().saturating_sub(delay.as_millis() as u64));
+        if let Some(last) = self.last.as_ref().filter(|last| last.state == OccurrenceState::Due) {
+            return Due::now(last.due, now);
+        }
+        let after = self
+            .last
+            .as_ref()
+            .map_or(self.created_at, |last| last.due.max(self.created_at));
         let next = match &times {
-            Times::Once(time) => Some(*time).filter(|time| self.last.is_none() && *time >= self.created_at),
-            Times::Cron(_) if self.run_once && self.last.is_some() => None,
-            Times::Cron(cron) => cron.next_after(after, zone),
+            _ if self.run_once && self.last.is_some() => None,
+            times => times.next_after(after, self.created_at, zone),
         };
         match next {
             None => Due::Never,
-            Some(next) if next > now => Due::At(next),
+            Some(next) if next > now => Due::At(next.after(delay)),
             Some(next) => self.due_now(&times, next, now, zone),
         }
     }
 
-    /// Returns the step about a time that has come. Of several times that have passed the last one counts.
+    /// Returns the step about times that have come, of which `first` is the first.
     fn due_now(&self, times: &Times, first: Timestamp, now: Timestamp, zone: &TimeZone) -> Due {
-        let max = if self.run_once { LATE_ONCE } else { LATE };
-        let earliest = Timestamp::from_millis(now.as_millis().saturating_sub(max.as_millis() as u64));
-        let mut last = first;
-        if let Times::Cron(cron) = times
-            && !self.run_once
-        {
-            // From the beginning of the window on: what passed before is not counted one by one.
-            let from = first.max(Timestamp::from_millis(earliest.as_millis().saturating_sub(1)));
-            let mut next = cron.next_after(from, zone);
-            while let Some(time) = next.filter(|time| *time <= now) {
-                last = time;
-                next = cron.next_after(time, zone);
+        let last_until = |until| match self.run_once {
+            true => first,
+            false => times.last_until(first, until, self.created_at, zone),
+        };
+        let last = last_until(now);
+        let default = if self.run_once { LATE_ONCE } else { LATE };
+        let within = match self.misfire {
+            None => default,
+            Some(Misfire::OnceLate { within }) => within.max(TOLERANCE),
+            Some(Misfire::Skip) => TOLERANCE,
+            Some(Misfire::All { max }) => {
+                let before = |time: Timestamp| last_until(Timestamp::from_millis(time.as_millis().saturating_sub(1)));
+                let earliest = (1..max.clamp(1, MAX_LATE_RUNS)).fold(last, |time, _| match time > first {
+                    true => before(time),
+                    false => first,
+                });
+                return Due::now(earliest, now);
             }
+        };
+        match now.since(last) > within {
+            true => Due::Missed(now),
+            false => Due::now(last, now),
         }
-        if last < earliest {
-            return Due::Missed(now);
+    }
+
+    /// Returns the delay of the task: a share of its jitter that follows from its name, so that it is always the same.
+    fn delay(&self) -> Duration {
+        if self.jitter_seconds == 0 {
+            return Duration::ZERO;
         }
-        let late = now.since(last);
-        Due::Now(last, (late > TOLERANCE).then_some(late))
+        let digest = Digest::of([&self.name]).short();
+        let hash = digest
+            .get(..12)
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+            .unwrap_or_default();
+        Duration::from_secs(hash % u64::from(self.jitter_seconds))
     }
 }
 
-fn is_zero(count: &u32) -> bool {
-    *count == 0
+impl Due {
+    /// Returns the step about a time that runs at the time `now`.
+    fn now(due: Timestamp, now: Timestamp) -> Self {
+        let late = now.since(due);
+        Self::Now(due, (late > TOLERANCE).then_some(late))
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A time of the file that may be missing.

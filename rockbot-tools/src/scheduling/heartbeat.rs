@@ -1,0 +1,64 @@
+//! The heartbeat patrol of the original: a task that looks after what waits for the user.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::config::Config;
+use rockbot_core::{BoxError, Principal};
+
+use super::define::Definition;
+use super::policy::Overlap;
+use super::scheduler::Scheduler;
+use super::times::Times;
+
+/// Name of the task, as in the original; its instructions are in `heartbeat-patrol.md`.
+const NAME: &str = "heartbeat-patrol";
+
+/// Times of the patrol by default: every half hour.
+const CRON: &str = "*/30 * * * *";
+
+const DESCRIPTION: &str = "Run the heartbeat patrol: check calendar, email, active plans, and scheduled task health.";
+
+/// The settings of the section `HeartbeatPatrol`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HeartbeatPatrol {
+    is_enabled: bool,
+    cron: String,
+}
+
+impl HeartbeatPatrol {
+    /// Reads the settings; `None` without the section.
+    pub(super) fn from_config(config: &Config) -> Result<Option<Self>, BoxError> {
+        let section = config.section("HeartbeatPatrol")?;
+        if !section.is_set() {
+            return Ok(None);
+        }
+        let cron = section.get_or("CronExpression", CRON.to_owned())?;
+        if let Err(error) = Times::parse(&cron) {
+            return Err(format!("`HeartbeatPatrol.CronExpression`: {error}").into());
+        }
+        let is_enabled = section.get_or("Enabled", true)?;
+        Ok(Some(Self { is_enabled, cron }))
+    }
+
+    /// Schedules the patrol, or cancels the one of an earlier start.
+    pub(super) async fn apply(self, scheduler: &Arc<Scheduler>) -> Result<(), BoxError> {
+        if !self.is_enabled {
+            scheduler.cancel(&Principal::default(), NAME).await?;
+            return Ok(());
+        }
+        let definition = Definition {
+            name: NAME.to_owned(),
+            when: self.cron,
+            description: DESCRIPTION.to_owned(),
+            run_once: false,
+            principal: Principal::default(),
+            label: None,
+            misfire: None,
+            overlap: Overlap::default(),
+            jitter: Duration::ZERO,
+        };
+        scheduler.define(definition).await?;
+        Ok(())
+    }
+}

@@ -511,12 +511,18 @@ async fn a_task_can_be_run_at_once_by_the_program_and_by_a_model() {
     settle().await;
     assert_eq!(last(folder.path()), pair("done", "07:30"));
     let error = schedules(&host).run_now("chek").await.unwrap_err();
-    assert!(matches!(error, ScheduleError::NotFound(_)), "{error:?}");
+    assert!(
+        matches!(error, ScheduleError::NotFound(_)) && !error.retry_helps(),
+        "{error:?}"
+    );
     // Its times go on.
     pass(&clock, 30 * MINUTE).await;
     assert_eq!(last(folder.path()), pair("accepted", "08:00"));
     let error = schedules(&host).run_now("check").await.unwrap_err();
-    assert!(matches!(error, ScheduleError::Running(_)), "{error:?}");
+    assert!(
+        matches!(error, ScheduleError::Running(_)) && error.retry_helps(),
+        "{error:?}"
+    );
     cancel_runs(&host).await;
 
     let model = activated(model)

@@ -3,54 +3,22 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use rockbot_core::files::FileError;
 use rockbot_core::store::StorePath;
 use rockbot_core::trust::Label;
-use rockbot_core::turn::TurnError;
 use rockbot_core::{Principal, Timestamp};
 
 use super::cron::{instant, parse_time};
+use super::error::{MAX_TASKS, ScheduleError};
 use super::policy::{Misfire, Overlap};
-use super::run::SESSION;
 use super::scheduler::Scheduler;
-use super::task::{Due, ScheduledTask};
+use super::task::{Due, SESSION, ScheduledTask};
 use super::times::{Times, every};
-
-/// Maximum number of tasks of one principal.
-const MAX_TASKS: usize = 1000;
 
 /// Maximum length of a name, in characters.
 const MAX_NAME: usize = 64;
 
 /// Maximum length of a description, and of the instructions that runs keep, in bytes.
 pub(super) const MAX_DESCRIPTION: usize = 16 << 10;
-
-/// The error of a task that was not scheduled, cancelled or run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScheduleError {
-    /// The name, the time or the text of the task cannot be used. The text says why.
-    #[error("{0}")]
-    Invalid(String),
-    /// The host is not started yet.
-    #[error("the host is not started yet: call `AgentHost::start`")]
-    NotStarted,
-    /// The principal has no task of this name.
-    #[error("there is no scheduled task `{0}`")]
-    NotFound(String),
-    /// The principal has 1 000 tasks.
-    #[error("{MAX_TASKS} tasks are scheduled already: cancel one of them")]
-    TooMany,
-    /// The run before of the task is not over.
-    #[error("`{0}` runs already: wait for its end")]
-    Running(String),
-    /// The turn of the task was not accepted.
-    #[error(transparent)]
-    Turn(#[from] TurnError),
-    /// The tasks cannot be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
-}
 
 /// A task as it is asked for.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::define::MAX_DESCRIPTION;
-use super::run::SESSION;
-use super::tools::{Shared, started};
+use super::scheduler::{Shared, started};
+use super::task::SESSION;
 
 /// Name of the group of the tools that the runs of tasks alone have.
 const GROUP: &str = "patrol";

@@ -27,17 +27,19 @@ pub(super) struct HeartbeatPatrol {
 }
 
 impl HeartbeatPatrol {
-    /// Reads the settings; `None` without the section.
-    pub(super) fn from_config(config: &Config) -> Result<Option<Self>, BoxError> {
+    /// Reads the settings, of which the program's own times take precedence; `None` if none is wanted.
+    pub(super) fn read(times: Option<String>, config: &Config) -> Result<Option<Self>, BoxError> {
         let section = config.section("HeartbeatPatrol")?;
-        if !section.is_set() {
+        let is_set = section.is_set();
+        let configured = section.get_or("CronExpression", CRON.to_owned())?;
+        let is_enabled = section.get_or("Enabled", true)? || times.is_some();
+        if !is_set && times.is_none() {
             return Ok(None);
         }
-        let cron = section.get_or("CronExpression", CRON.to_owned())?;
+        let cron = times.unwrap_or(configured);
         if let Err(error) = Times::parse(&cron) {
             return Err(format!("`HeartbeatPatrol.CronExpression`: {error}").into());
         }
-        let is_enabled = section.get_or("Enabled", true)?;
         Ok(Some(Self { is_enabled, cron }))
     }
 

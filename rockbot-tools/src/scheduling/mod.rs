@@ -3,6 +3,7 @@
 mod cron;
 mod define;
 mod directive;
+mod error;
 mod heartbeat;
 mod policy;
 mod run;
@@ -25,13 +26,12 @@ use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTas
 use rockbot_core::turn::TurnRunner;
 use tokio::sync::{Mutex, Notify};
 
-pub use define::ScheduleError;
+pub use error::ScheduleError;
 use heartbeat::HeartbeatPatrol;
 pub use policy::{Misfire, Overlap};
-use scheduler::Scheduler;
+use scheduler::{Scheduler, Shared};
 pub use schedules::{NewTask, Schedules};
 use store::TaskStore;
-use tools::Shared;
 
 /// Tools by which a model schedules tasks, `schedule_task`, `list_scheduled_tasks`, `cancel_scheduled_task` and
 /// `run_scheduled_task`, the tasks of the program ([`Schedules`]), and the scheduler that runs them.
@@ -75,6 +75,7 @@ pub struct Scheduling {
     store: Option<TaskStore>,
     zone_name: Option<String>,
     zone: Option<TimeZone>,
+    patrol_times: Option<String>,
     patrol: Option<HeartbeatPatrol>,
     shared: Shared,
 }
@@ -97,6 +98,20 @@ impl Scheduling {
         self.zone_name = Some(name.into());
         self
     }
+
+    /// Adds the task `heartbeat-patrol` of the principal `local`, with these times: it checks calendar, email, plans and
+    /// schedules, as the file `heartbeat-patrol.md` of the data folder says. Default: with the section `HeartbeatPatrol`
+    /// alone. A wrong expression is an error of the host's `build`.
+    ///
+    /// ```
+    /// use rockbot_tools::scheduling::Scheduling;
+    ///
+    /// let scheduling = Scheduling::new().with_heartbeat_patrol("0 */6 * * *");
+    /// ```
+    pub fn with_heartbeat_patrol(mut self, cron: impl Into<String>) -> Self {
+        self.patrol_times = Some(cron.into());
+        self
+    }
 }
 
 #[async_trait]
@@ -112,7 +127,7 @@ impl Subsystem for Scheduling {
             Some(name) => Some(TimeZone::get(&name)?),
             None => None,
         };
-        self.patrol = HeartbeatPatrol::from_config(&config)?;
+        self.patrol = HeartbeatPatrol::read(self.patrol_times.take(), &config)?;
         self.store = Some(TaskStore::open(declarations.parts().data_dir())?);
         declarations.provide(Arc::new(Schedules::new(self.shared.clone())));
         declarations.context_source(directive::Briefing);

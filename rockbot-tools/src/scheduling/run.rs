@@ -10,16 +10,13 @@ use rockbot_core::turn::{Announcement, TurnError, TurnQuery, TurnRequest};
 use rockbot_core::{Principal, Timestamp, TurnId};
 use tokio::time::sleep;
 
-use super::define::ScheduleError;
+use super::error::ScheduleError;
 use super::policy::{Misfire, Overlap};
 use super::scheduler::{Scheduler, Step};
 use super::task::{Due, Occurrence, OccurrenceState, ScheduledTask};
 
 /// Name of the program that sends the messages of tasks, which is part of their identity.
 const SOURCE: &str = "rockbot.schedule";
-
-/// Beginning of the sessions of tasks, and of their namespaces in working memory.
-pub(super) const SESSION: &str = "patrol/";
 
 /// Number of runs that fail in a row before a task is paused.
 const MAX_FAILURES: u32 = 5;
@@ -203,7 +200,7 @@ impl Scheduler {
             "The scheduled task \"{}\" failed {} times in a row, and is paused. Schedule it again to go on.",
             task.name, task.failures
         );
-        let announcement = Announcement::new(task.principal.clone(), session(task), text).with_turn(turn.clone());
+        let announcement = Announcement::new(task.principal.clone(), task.session(), text).with_turn(turn.clone());
         if let Err(error) = self.turns.announce(&format!("paused-{turn}"), announcement).await {
             tracing::error!(task = %loggable(&task.name), %error, "user not told that a task is paused");
         }
@@ -222,7 +219,7 @@ impl Scheduler {
             ));
         }
         let id = format!("{}@{}", task.created_at.as_millis(), due.as_millis());
-        let request = TurnRequest::new(session(task), id, text)
+        let request = TurnRequest::new(task.session(), id, text)
             .with_principal(task.principal.clone())
             .with_source(SOURCE)
             .with_origin(Origin::Scheduled)
@@ -230,7 +227,7 @@ impl Scheduler {
             .with_label(task.label.clone())
             // Each run stands for itself: a task of every minute would read all runs before it.
             .with_history(Vec::new())
-            .with_namespace(StorePath::new(&session(task)).ok())
+            .with_namespace(StorePath::new(&task.session()).ok())
             .with_announced(true);
         match self.instructions(task) {
             Some(instructions) => request.with_instructions(instructions),
@@ -265,9 +262,4 @@ impl OccurrenceState {
     fn is_open(self) -> bool {
         matches!(self, Self::Accepted | Self::Due | Self::Skipped)
     }
-}
-
-/// Returns the session of a task's runs, which is the namespace of its notes, too.
-fn session(task: &ScheduledTask) -> String {
-    format!("{SESSION}{}", task.name)
 }

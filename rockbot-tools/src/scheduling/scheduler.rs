@@ -1,19 +1,21 @@
 //! The scheduler: it sleeps until the next task is due, and runs what is.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use rockbot_core::files::{DataFolder, FileError};
 use rockbot_core::store::RulesStore;
 use rockbot_core::support::loggable;
+use rockbot_core::tool::ToolError;
 use rockbot_core::turn::TurnRunner;
 use rockbot_core::{Clock, Principal, Timestamp};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::error::ScheduleError;
 use super::store::TaskStore;
 use super::task::{Due, OccurrenceState, ScheduledTask};
 
@@ -39,6 +41,15 @@ pub(super) struct Scheduler {
     pub(super) profile: Option<DataFolder>,
     /// Notified when a task was added, replaced or removed, and when a run has ended.
     pub(super) changed: Notify,
+}
+
+/// The scheduler of the tools and the program, set when the host starts.
+pub(super) type Shared = Arc<OnceLock<Arc<Scheduler>>>;
+
+/// Returns the scheduler, for a tool.
+pub(super) fn started(shared: &Shared) -> Result<&Arc<Scheduler>, ToolError> {
+    let starting = || ToolError::execution_failed(ScheduleError::NotStarted.to_string());
+    shared.get().ok_or_else(starting)
 }
 
 /// The zones of principals, looked up once in a pass over all tasks.

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use rockbot_core::{Principal, Timestamp, TurnId};
 
-use super::define::{Definition, ScheduleError};
+use super::define::Definition;
+use super::error::ScheduleError;
 use super::policy::{Misfire, Overlap};
-use super::scheduler::Scheduler;
+use super::scheduler::{Scheduler, Shared};
 use super::times::every;
-use super::tools::Shared;
 
 /// The scheduled tasks of a principal, for the program around a host.
 ///

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::policy::{Misfire, Overlap};
 use super::times::Times;
 
+/// Beginning of the sessions of tasks, and of their namespaces in working memory.
+pub(super) const SESSION: &str = "patrol/";
+
 /// Maximum time by which a run of a recurring task is late; a time that was missed by more is not run.
 const LATE: Duration = Duration::from_secs(60 * 60);
 
@@ -110,6 +113,11 @@ pub(super) enum Due {
 }
 
 impl ScheduledTask {
+    /// Returns the session of the task's runs, which is the namespace of its notes, too.
+    pub(super) fn session(&self) -> String {
+        format!("{SESSION}{}", self.name)
+    }
+
     /// Returns the times of the task; `None` for an expression that cannot be read, as after an edit by hand.
     pub(super) fn times(&self) -> Option<Times> {
         Times::parse(&self.cron_expression).ok()

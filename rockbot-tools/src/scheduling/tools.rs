@@ -1,7 +1,6 @@
 //! The tools that schedule tasks, list them and cancel them.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -14,14 +13,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::cron::instant;
-use super::define::{Definition, ScheduleError};
+use super::define::Definition;
 use super::directive;
+use super::error::ScheduleError;
 use super::policy::Overlap;
-use super::scheduler::Scheduler;
+use super::scheduler::{Scheduler, Shared, started};
 use super::task::{Due, OccurrenceState, ScheduledTask};
-
-/// Set when the host starts.
-pub(super) type Shared = Arc<OnceLock<Arc<Scheduler>>>;
 
 /// Returns the tools of all turns, and those that the runs of tasks alone have.
 pub(super) fn tools(shared: &Shared) -> [Tool; 6] {
@@ -201,11 +198,6 @@ async fn unknown(scheduler: &Scheduler, principal: &Principal, name: &str) -> St
             near.join("`, `")
         ),
     }
-}
-
-pub(super) fn started(shared: &Shared) -> Result<&Arc<Scheduler>, ToolError> {
-    let starting = || ToolError::execution_failed("the host is not started yet: call `AgentHost::start`");
-    shared.get().ok_or_else(starting)
 }
 
 fn shown(time: Timestamp, zone: &TimeZone) -> String {

@@ -581,6 +581,48 @@ async fn a_file_that_is_damaged_meanwhile_leaves_the_tasks_as_they_were() {
     assert_eq!(std::fs::read_to_string(aside).unwrap(), "[{\"name\": \"ch");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_step_of_the_clock_neither_repeats_a_time_nor_loses_those_after_it() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    hourly(folder.path(), false, "0 * * * *");
+    let model = ["8", "far ahead", "9"]
+        .into_iter()
+        .fold(ScriptedModel::new(), ScriptedModel::says);
+    let _host = started(&model, &clock, folder.path()).await;
+    pass(&clock, 30 * MINUTE).await;
+    // The scheduler looks at the clock again within a minute.
+    let step = async |time: Timestamp| {
+        clock.set(time);
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        settle().await;
+    };
+    step(MORNING.after(20 * MINUTE)).await;
+    step(MORNING.after(30 * MINUTE)).await;
+    assert_eq!(model.requests().len(), 1, "8:00 has had its turn");
+    step(MORNING.after(30 * 24 * HOUR)).await;
+    assert_eq!(model.requests().len(), 2, "one of 720 times runs");
+    step(MORNING.after(31 * MINUTE)).await;
+    step(MORNING.after(90 * MINUTE)).await;
+    assert_eq!(last(folder.path()), pair("done", "09:00"));
+    model.assert_complete();
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_that_others_wrote_stay_in_the_file() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    write(folder.path(), &json!({"isSystemTask": true, "note": {"by": "ann"}}));
+    let model = ScriptedModel::new().says("checked");
+    let _host = started(&model, &clock, folder.path()).await;
+    pass(&clock, 30 * MINUTE).await;
+    settle().await;
+    let task = &file(folder.path())[0];
+    assert_eq!(task["last"]["state"], "done");
+    assert_eq!(
+        (&task["isSystemTask"], &task["note"]),
+        (&json!(true), &json!({"by": "ann"}))
+    );
+}
+
 /// A host that shares the tasks in `folder` with others, and nothing else.
 async fn sharing(model: &ScriptedModel, clock: &ManualClock, folder: &Path) -> AgentHost {
     let stores = Stores::new()

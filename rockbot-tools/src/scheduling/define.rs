@@ -55,7 +55,7 @@ impl Scheduler {
         if let Some(old) = change.find(&task.principal, &task.name) {
             let goes_on = match old.due(now, &zone) {
                 Due::At(next) => Some(next),
-                Due::Now(..) | Due::Missed(_) => Some(now),
+                Due::Now(..) | Due::Missed(_) | Due::SetBack(_) => Some(now),
                 Due::Never => None,
             };
             if let Some(next) = goes_on.filter(|_| old.is_defined_as(&task)) {
@@ -105,6 +105,7 @@ fn task(definition: Definition, cron_expression: String, now: Timestamp) -> Sche
         failures: 0,
         is_paused: false,
         last: None,
+        other: serde_json::Map::new(),
         armed: None,
     }
 }

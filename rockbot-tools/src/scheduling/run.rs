@@ -21,6 +21,9 @@ const SOURCE: &str = "rockbot.schedule";
 /// Number of runs that fail in a row before a task is paused.
 const MAX_FAILURES: u32 = 5;
 
+/// Time for which journals keep the outcomes of turns.
+const OUTCOMES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Maximum length of the file with the instructions for a task, in bytes.
 const MAX_INSTRUCTIONS: u64 = 256 << 10;
 
@@ -29,6 +32,10 @@ impl Scheduler {
     pub(super) async fn step(self: &Arc<Self>, task: &mut ScheduledTask, due: Due) -> Result<Step, TurnError> {
         let occurrence = match due {
             Due::Never | Due::At(_) => return Ok(Step::Nothing),
+            Due::SetBack(now) => {
+                task.set_back(now);
+                return Ok(Step::Changed);
+            }
             Due::Missed(due) => Occurrence::new(due, OccurrenceState::Missed),
             Due::Now(due, late) => match self.fire(task, due, late).await? {
                 Some(occurrence) => occurrence,
@@ -39,7 +46,7 @@ impl Scheduler {
             task.last_fired_at = Some(self.clock.now());
             if let Some(turn) = occurrence.turn.clone() {
                 // Also if the state is not written: the same time is the same turn when it is tried again.
-                self.watch(task.principal.clone(), task.name.clone(), turn);
+                self.watch(task, turn, false);
             }
         }
         task.last = Some(occurrence);
@@ -124,25 +131,27 @@ impl Scheduler {
 
     /// Waits for the ends of the runs that an earlier process had begun.
     pub(super) async fn watch_earlier(self: &Arc<Self>) {
-        let tasks = self.store.lock().await.all().to_vec();
-        for task in tasks {
-            if let Some(turn) = task.last.filter(|last| last.state.is_open()).and_then(|last| last.turn) {
-                self.watch(task.principal, task.name, turn);
+        let now = self.clock.now();
+        for task in self.store.lock().await.all() {
+            let open = task.last.as_ref().filter(|last| last.state.is_open());
+            if let Some((last, turn)) = open.and_then(|last| Some((last, last.turn.clone()?))) {
+                self.watch(task, turn, now.since(last.due) > OUTCOMES_KEPT);
             }
         }
     }
 
-    /// Notes the end of a run, in a task of its own.
-    fn watch(self: &Arc<Self>, principal: Principal, name: String, turn: TurnId) {
-        let scheduler = self.clone();
+    /// Notes the end of a run, in a task of its own. If the journal does not know the turn, the run is one of another
+    /// process, which notes it, unless it is so old that the journal may have forgotten it.
+    fn watch(self: &Arc<Self>, task: &ScheduledTask, turn: TurnId, is_old: bool) {
+        let (scheduler, principal, name) = (self.clone(), task.principal.clone(), task.name.clone());
         tokio::spawn(async move {
             let has_answer = loop {
                 match scheduler.turns.outcome(&turn).await {
                     Ok(outcome) => break outcome.is_answer(),
                     // Not resumed yet.
                     Err(TurnError::Interrupted(_)) => sleep(Duration::from_secs(1)).await,
-                    // The other process notes it.
                     Err(TurnError::Halted | TurnError::Elsewhere(_)) => return,
+                    Err(TurnError::NotFound(_)) if !is_old => return,
                     Err(_) => break false,
                 }
             };

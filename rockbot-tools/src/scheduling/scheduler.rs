@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::ScheduleError;
 use super::store::TaskStore;
-use super::task::{Due, OccurrenceState, ScheduledTask};
+use super::task::{Armed, Due, OccurrenceState, ScheduledTask};
 
 /// Pause before a task is tried again whose turn was not accepted, or whose state was not written.
 const RETRY_PAUSE: Duration = Duration::from_secs(30);
@@ -141,12 +141,14 @@ impl Scheduler {
         let mut first: Option<Timestamp> = None;
         for task in tasks {
             let zone = zones.of(&task.principal, self).await;
-            let next = match &task.armed {
-                Some((armed, next)) if *armed == zone => *next,
-                _ => task.due(now, &zone).time(now),
-            };
-            task.armed = Some((zone, next));
-            first = first.into_iter().chain(next).min();
+            let armed = task.armed.take().filter(|armed| armed.holds(&zone, now));
+            let armed = armed.unwrap_or_else(|| Armed {
+                next: task.due(now, &zone).time(now),
+                zone,
+                since: now,
+            });
+            first = first.into_iter().chain(armed.next).min();
+            task.armed = Some(armed);
         }
         first
     }
@@ -172,7 +174,11 @@ impl Scheduler {
         for task in store.all_mut() {
             let is_it = |(principal, name): &(Principal, String)| task.is_named(principal, name);
             if task.waits() || waiting.iter().any(is_it) {
-                task.armed = Some((self.zone_of(&task.principal).await, None));
+                task.armed = Some(Armed {
+                    next: None,
+                    zone: self.zone_of(&task.principal).await,
+                    since: now,
+                });
             }
         }
         committed
@@ -184,9 +190,8 @@ impl Scheduler {
         let mut due = Vec::new();
         for task in tasks {
             let zone = zones.of(&task.principal, self).await;
-            let is_later =
-                |(armed, next): &(_, Option<Timestamp>)| *armed == zone && next.is_none_or(|next| next > now);
-            if !task.armed.as_ref().is_some_and(is_later) {
+            let armed = task.armed.as_ref().filter(|armed| armed.holds(&zone, now));
+            if armed.is_none_or(|armed| armed.next.is_some_and(|next| next <= now)) {
                 due.push((task.clone(), task.due(now, &zone)));
             }
         }
@@ -196,7 +201,7 @@ impl Scheduler {
 
 /// Returns the first of the computed times after `now`.
 fn first_after(tasks: &[ScheduledTask], now: Timestamp) -> Option<Timestamp> {
-    let times = tasks.iter().filter_map(|task| task.armed.as_ref()?.1);
+    let times = tasks.iter().filter_map(|task| task.armed.as_ref()?.next);
     times.filter(|time| *time > now).min()
 }
 
@@ -216,7 +221,7 @@ impl Due {
     fn time(&self, now: Timestamp) -> Option<Timestamp> {
         match self {
             Self::At(time) => Some(*time),
-            Self::Now(..) | Self::Missed(_) => Some(now),
+            Self::Now(..) | Self::Missed(_) | Self::SetBack(_) => Some(now),
             Self::Never => None,
         }
     }

@@ -67,9 +67,29 @@ pub(super) struct ScheduledTask {
     /// The last time that was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<Occurrence>,
-    /// The next time in the zone for which it was computed, since a pass over all tasks must be cheap.
+    /// Members that others wrote, which stay.
+    #[serde(flatten)]
+    pub(super) other: serde_json::Map<String, serde_json::Value>,
+    /// The next time, since a pass over all tasks must be cheap.
     #[serde(skip)]
-    pub(super) armed: Option<(TimeZone, Option<Timestamp>)>,
+    pub(super) armed: Option<Armed>,
+}
+
+/// The next time of a task, as long as it holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Armed {
+    pub(super) next: Option<Timestamp>,
+    /// The zone for which it was computed.
+    pub(super) zone: TimeZone,
+    /// The time at which it was computed.
+    pub(super) since: Timestamp,
+}
+
+impl Armed {
+    /// Returns `true` unless the user moved to another zone, or the clock was set back.
+    pub(super) fn holds(&self, zone: &TimeZone, now: Timestamp) -> bool {
+        self.zone == *zone && self.since <= now
+    }
 }
 
 /// A time at which a task was due, and what became of it.
@@ -110,6 +130,8 @@ pub(super) enum Due {
     Now(Timestamp, Option<Duration>),
     /// Times up to this one passed while the host did not run.
     Missed(Timestamp),
+    /// The clock was ahead when the task ran or was created, and is set back to this time.
+    SetBack(Timestamp),
 }
 
 impl ScheduledTask {
@@ -143,16 +165,19 @@ impl ScheduledTask {
         let Some(times) = self.times().filter(|_| !self.is_paused) else {
             return Due::Never;
         };
+        let after = self
+            .last
+            .as_ref()
+            .map_or(self.created_at, |last| last.due.max(self.created_at));
+        if after > now {
+            return Due::SetBack(now);
+        }
         let delay = self.delay();
         // The time for which a delayed task is due now.
         let now = Timestamp::from_millis(now.as_millis().saturating_sub(delay.as_millis() as u64));
         if let Some(last) = self.last.as_ref().filter(|last| last.state == OccurrenceState::Due) {
             return Due::now(last.due, now);
         }
-        let after = self
-            .last
-            .as_ref()
-            .map_or(self.created_at, |last| last.due.max(self.created_at));
         let next = match &times {
             _ if self.run_once && self.last.is_some() => None,
             times => times.next_after(after, self.created_at, zone),
@@ -188,6 +213,15 @@ impl ScheduledTask {
         match now.since(last) > within {
             true => Due::Missed(now),
             false => Due::now(last, now),
+        }
+    }
+
+    /// Lets the times after `now` count, which a clock that was ahead has hidden. Those of them that have run are the same
+    /// turns, which do not run again.
+    pub(super) fn set_back(&mut self, now: Timestamp) {
+        self.created_at = self.created_at.min(now);
+        if let Some(last) = &mut self.last {
+            last.due = last.due.min(now);
         }
     }
 

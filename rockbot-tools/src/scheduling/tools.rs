@@ -134,7 +134,7 @@ fn next(task: &ScheduledTask, now: Timestamp, zone: &TimeZone) -> String {
         _ if task.is_paused => "paused after failures".to_owned(),
         _ if task.times().is_none() => "never: the expression cannot be read".to_owned(),
         Due::At(time) => shown(time, zone),
-        Due::Now(..) | Due::Missed(_) => "now".to_owned(),
+        Due::Now(..) | Due::Missed(_) | Due::SetBack(_) => "now".to_owned(),
         Due::Never => "never".to_owned(),
     }
 }

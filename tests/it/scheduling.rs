@@ -11,7 +11,7 @@ use rockbot_core::files::FileLock;
 use rockbot_core::store::InMemoryConversationMemory;
 use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::turn::{InMemoryTurnJournal, TurnError, TurnQuery, TurnRunner};
-use rockbot_core::{Clock as _, Timestamp};
+use rockbot_core::{Clock as _, SystemClock, Timestamp};
 use rockbot_host::settings::HostSettings;
 use rockbot_host::{AgentHost, AnnouncementStream, Stores};
 use serde_json::{Value, json};
@@ -671,6 +671,24 @@ async fn a_time_waits_for_the_lock_of_another_process() {
     model.assert_complete();
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_run_is_written_when_the_lock_is_free_again() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    write(folder.path(), &json!({"overlap": "queueOne"}));
+    let model = ScriptedModel::new().hangs().says("second");
+    let host = started(&model, &clock, folder.path()).await;
+    pass(&clock, 30 * MINUTE).await;
+    pass(&clock, HOUR).await;
+    let held = FileLock::take(&folder.path().join("scheduled-tasks.lock")).unwrap();
+    cancel_runs(&host).await;
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(last(folder.path()), pair("due", "09:00"));
+    drop(held);
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(last(folder.path()), pair("done", "09:00"));
+    model.assert_complete();
+}
+
 /// Returns the instructions of the last request, which come after those of the agent.
 fn instructions(model: &ScriptedModel) -> String {
     transcript(model.requests().last().unwrap())[1].clone()
@@ -769,6 +787,26 @@ async fn the_heartbeat_patrol_is_a_task_by_a_setting() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_model_that_changes_a_task_leaves_its_policies_and_its_directive() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let kept = json!({"misfire": "skip", "overlap": "queueOne", "jitterSeconds": 9, "directive": "the door"});
+    write(folder.path(), &kept);
+    let model = activated(ScriptedModel::new())
+        .calls("schedule_task", task("check", "0 9 * * *"))
+        .says("changed");
+    let host = started(&model, &clock, folder.path()).await;
+    told(&host, &model).await;
+    let task = &file(folder.path())[0];
+    assert_eq!(
+        (&task["cronExpression"], &task["description"]),
+        (&json!("0 9 * * *"), &json!("Do check."))
+    );
+    for (name, value) in kept.as_object().unwrap() {
+        assert_eq!(&task[name], value, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_an_untrusted_turn_schedules_needs_an_endorsement_and_what_a_task_tells_does_not() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
     let label = json!({"trust": "untrusted", "sources": ["web"]});
@@ -777,6 +815,8 @@ async fn what_an_untrusted_turn_schedules_needs_an_endorsement_and_what_a_task_t
         .calls("schedule_task", task("a", "0 8 * * *"))
         .calls("schedule_task", task("b", "0 8 * * *"))
         .calls("list_scheduled_tasks", json!({}))
+        // Refused before a person is asked.
+        .calls("schedule_task", task("c", "0 8 31 2 *"))
         .calls("schedule_task", task("c", "0 8 * * *"));
     let host = started(&model, &clock, folder.path()).await;
     let error = host.agent().ask("main", "Begin.").await.unwrap_err();
@@ -789,4 +829,47 @@ async fn what_an_untrusted_turn_schedules_needs_an_endorsement_and_what_a_task_t
         .collect();
     assert_eq!(names, ["a", "b", "check"]);
     model.assert_complete();
+}
+
+/// Prints what 10 000 tasks cost: `cargo test --release --features scheduling --test it ten_thousand -- --ignored --nocapture`.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+#[ignore = "measures for a minute"]
+async fn the_cost_of_ten_thousand_tasks() {
+    let on_cpu = || {
+        let line = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        Duration::from_nanos(line.split(' ').next().unwrap().parse().unwrap())
+    };
+    #[derive(serde::Serialize)]
+    struct Created(#[serde(with = "rockbot_core::rfc3339")] Timestamp);
+    let (folder, created) = (tempfile::tempdir().unwrap(), Created(SystemClock.now()));
+    let tasks = (0..10_000).map(|index| {
+        let cron = format!("{} {} 1 * *", index % 60, index / 60 % 24);
+        json!({"name": format!("task-{index}"), "cronExpression": cron, "description": "Check.", "createdAt": created,
+            "principal": format!("user-{}", index % 100)})
+    });
+    let tasks = Value::from_iter(tasks).to_string();
+    std::fs::write(folder.path().join("scheduled-tasks.json"), tasks).unwrap();
+    let begun = std::time::Instant::now();
+    let host = host_of(&ScriptedModel::new()).data_dir(folder.path());
+    let host = host
+        .add(Scheduling::new().with_time_zone("Europe/Oslo"))
+        .build()
+        .unwrap();
+    host.start().await.unwrap();
+    settle().await;
+    // It waits for the first pass over all tasks.
+    schedules(&host).cancel("task").await.unwrap();
+    println!("started in {:?}", begun.elapsed());
+    let before = on_cpu();
+    tokio::time::sleep(60 * Duration::from_secs(1)).await;
+    println!("on the processor in 60 idle seconds: {:?}", on_cpu() - before);
+    let (begun, before) = (std::time::Instant::now(), on_cpu());
+    let next = schedules(&host).every("more", HOUR, "Check.").await.unwrap();
+    println!(
+        "one more task in {:?}, {:?} of it on the processor",
+        begun.elapsed(),
+        on_cpu() - before
+    );
+    assert!(next > Timestamp::default());
 }

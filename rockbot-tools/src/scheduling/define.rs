@@ -30,6 +30,13 @@ pub(super) struct Definition {
     pub(super) run_once: bool,
     pub(super) principal: Principal,
     pub(super) label: Option<Label>,
+    /// The policies; `None` means those of the task that is replaced, which its user may have edited, or the defaults.
+    pub(super) policies: Option<Policies>,
+}
+
+/// The policies of a task.
+#[derive(Debug, Default)]
+pub(super) struct Policies {
     pub(super) misfire: Option<Misfire>,
     pub(super) overlap: Overlap,
     pub(super) jitter: Duration,
@@ -37,44 +44,49 @@ pub(super) struct Definition {
 
 impl Scheduler {
     /// Schedules a task, and returns the time at which it runs next. A task of the same name is replaced, but for the
-    /// instructions that its runs keep; one that is defined alike goes on.
+    /// instructions that its runs keep and policies that the definition leaves open; one that is defined alike goes on.
     pub(super) async fn define(&self, definition: Definition) -> Result<Timestamp, ScheduleError> {
-        check(&definition)?;
-        let zone = self.zone_of(&definition.principal).await;
         let now = self.clock.now();
-        let cron_expression = expression(&definition, now, &zone)?;
-        let written = definition.when.clone();
-        let mut task = task(definition, cron_expression, now);
-        let Due::At(next) = task.due(now, &zone) else {
-            return Err(ScheduleError::Invalid(format!(
-                "`{written}` is never due again: name a later time"
-            )));
-        };
+        let keeps_policies = definition.policies.is_none();
+        let (mut task, next, zone) = self.prepare(definition, now).await?;
         let mut store = self.store.lock().await;
         let mut change = store.change(now).await?;
-        if let Some(old) = change.find(&task.principal, &task.name) {
-            let goes_on = match old.due(now, &zone) {
-                Due::At(next) => Some(next),
-                Due::Now(..) | Due::Missed(_) | Due::SetBack(_) => Some(now),
-                Due::Never => None,
-            };
-            if let Some(next) = goes_on.filter(|_| old.is_defined_as(&task)) {
-                return Ok(next);
+        let mut own = change.all().iter().filter(|other| other.principal == task.principal);
+        match change.find(&task.principal, &task.name) {
+            None if own.nth(MAX_TASKS - 1).is_some() => return Err(ScheduleError::TooMany),
+            None => {}
+            Some(old) => {
+                if keeps_policies {
+                    (task.misfire, task.overlap, task.jitter_seconds) = (old.misfire, old.overlap, old.jitter_seconds);
+                }
+                let goes_on = old.due(now, &zone).time(now).filter(|_| old.is_defined_as(&task));
+                if let Some(next) = goes_on {
+                    return Ok(next);
+                }
+                task.directive.clone_from(&old.directive);
             }
-            task.directive.clone_from(&old.directive);
-        } else if change
-            .all()
-            .iter()
-            .filter(|other| other.principal == task.principal)
-            .count()
-            >= MAX_TASKS
-        {
-            return Err(ScheduleError::TooMany);
         }
         change.put(task);
         change.commit()?;
         self.changed.notify_one();
         Ok(next)
+    }
+
+    /// Returns the task of a definition, the time at which it runs next, and its zone.
+    pub(super) async fn prepare(
+        &self,
+        definition: Definition,
+        now: Timestamp,
+    ) -> Result<(ScheduledTask, Timestamp, TimeZone), ScheduleError> {
+        check(&definition)?;
+        let zone = self.zone_of(&definition.principal).await;
+        let cron_expression = expression(&definition, now, &zone)?;
+        let never = format!("`{}` is never due again: name a later time", definition.when);
+        let task = task(definition, cron_expression, now);
+        match task.due(now, &zone) {
+            Due::At(next) => Ok((task, next, zone)),
+            _ => Err(ScheduleError::Invalid(never)),
+        }
     }
 
     /// Cancels a task. Returns `false` if the principal has none of this name.
@@ -89,6 +101,7 @@ impl Scheduler {
 }
 
 fn task(definition: Definition, cron_expression: String, now: Timestamp) -> ScheduledTask {
+    let policies = definition.policies.unwrap_or_default();
     ScheduledTask {
         name: definition.name.trim().to_owned(),
         cron_expression,
@@ -96,9 +109,9 @@ fn task(definition: Definition, cron_expression: String, now: Timestamp) -> Sche
         created_at: now,
         last_fired_at: None,
         run_once: definition.run_once,
-        misfire: definition.misfire,
-        overlap: definition.overlap,
-        jitter_seconds: u32::try_from(definition.jitter.as_secs()).unwrap_or(u32::MAX),
+        misfire: policies.misfire,
+        overlap: policies.overlap,
+        jitter_seconds: u32::try_from(policies.jitter.as_secs()).unwrap_or(u32::MAX),
         directive: None,
         principal: definition.principal,
         label: definition.label,

@@ -1,13 +1,11 @@
 //! The heartbeat patrol of the original: a task that looks after what waits for the user.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use rockbot_core::config::Config;
 use rockbot_core::{BoxError, Principal};
 
 use super::define::Definition;
-use super::policy::Overlap;
 use super::scheduler::Scheduler;
 use super::times::Times;
 
@@ -56,9 +54,7 @@ impl HeartbeatPatrol {
             run_once: false,
             principal: Principal::default(),
             label: None,
-            misfire: None,
-            overlap: Overlap::default(),
-            jitter: Duration::ZERO,
+            policies: None,
         };
         scheduler.define(definition).await?;
         Ok(())

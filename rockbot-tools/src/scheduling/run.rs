@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::error::ScheduleError;
 use super::policy::{Misfire, Overlap};
-use super::scheduler::{Scheduler, Step};
+use super::scheduler::{RETRY_PAUSE, Scheduler, Step};
 use super::task::{Due, Occurrence, OccurrenceState, ScheduledTask};
 
 /// Name of the program that sends the messages of tasks, which is part of their identity.
@@ -20,6 +20,9 @@ const SOURCE: &str = "rockbot.schedule";
 
 /// Number of runs that fail in a row before a task is paused.
 const MAX_FAILURES: u32 = 5;
+
+/// Number of attempts to write the end of a run.
+const MAX_ATTEMPTS: u32 = 20;
 
 /// Time for which journals keep the outcomes of turns.
 const OUTCOMES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -160,13 +163,18 @@ impl Scheduler {
     }
 
     async fn ended(&self, principal: &Principal, name: &str, turn: &TurnId, has_answer: bool) {
-        match self.note_end(principal, name, turn, has_answer).await {
-            Ok(Some(task)) if task.is_paused => self.tell_paused(&task, turn).await,
-            Ok(_) => {}
-            Err(error) => {
-                let (name, error) = (loggable(name), error.to_string());
-                tracing::error!(task = %name, error = %loggable(&error), "end of a scheduled run not written");
+        for _ in 0..MAX_ATTEMPTS {
+            match self.note_end(principal, name, turn, has_answer).await {
+                Ok(Some(task)) if task.is_paused => self.tell_paused(&task, turn).await,
+                Ok(_) => {}
+                Err(error) => {
+                    let (name, error) = (loggable(name), error.to_string());
+                    tracing::error!(task = %name, error = %loggable(&error), "end of a scheduled run not written yet");
+                    sleep(RETRY_PAUSE).await;
+                    continue;
+                }
             }
+            break;
         }
         self.changed.notify_one();
     }

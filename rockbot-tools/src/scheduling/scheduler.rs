@@ -20,13 +20,16 @@ use super::store::TaskStore;
 use super::task::{Armed, Due, OccurrenceState, ScheduledTask};
 
 /// Pause before a task is tried again whose turn was not accepted, or whose state was not written.
-const RETRY_PAUSE: Duration = Duration::from_secs(30);
+pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(30);
 
 /// Interval between two looks at the time and length of the file.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Time after which the next times are compared with the zones of their users, who may have changed them.
 const ZONE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Number of tasks whose next times are computed before other work has a turn.
+const PASS: usize = 100;
 
 /// The parts that the scheduler and the tools share.
 #[derive(Debug)]
@@ -139,7 +142,11 @@ impl Scheduler {
     async fn arm(&self, tasks: &mut [ScheduledTask], now: Timestamp) -> Option<Timestamp> {
         let mut zones = Zones::default();
         let mut first: Option<Timestamp> = None;
-        for task in tasks {
+        for (index, task) in tasks.iter_mut().enumerate() {
+            if index % PASS == PASS - 1 {
+                // Others work in between: the first pass over many tasks takes a while.
+                tokio::task::yield_now().await;
+            }
             let zone = zones.of(&task.principal, self).await;
             let armed = task.armed.take().filter(|armed| armed.holds(&zone, now));
             let armed = armed.unwrap_or_else(|| Armed {
@@ -157,42 +164,34 @@ impl Scheduler {
     /// before the change is written, the next one starts the same turns.
     async fn step_all(self: &Arc<Self>, store: &mut TaskStore, now: Timestamp) -> Result<(), FileError> {
         let mut change = store.change(now).await?;
-        let mut waiting = Vec::new();
-        for (mut task, due) in self.due_tasks(change.all(), now).await {
-            match self.step(&mut task, due).await {
-                Ok(Step::Changed) => change.put(task),
-                Ok(Step::Waits) => waiting.push((task.principal, task.name)),
-                Ok(Step::Nothing) => {}
-                Err(error) => {
-                    let (name, error) = (loggable(&task.name), error.to_string());
-                    tracing::error!(task = %name, error = %loggable(&error), "scheduled task not run yet; it is tried again");
-                }
-            }
+        for (index, zone, due) in self.due_tasks(change.all(), now).await {
+            let Some(mut task) = change.all().get(index).cloned() else {
+                continue;
+            };
+            let step = self.step(&mut task, due).await.unwrap_or_else(|error| {
+                let (name, error) = (loggable(&task.name), error.to_string());
+                tracing::error!(task = %name, error = %loggable(&error), "scheduled task not run yet; it is tried again");
+                Step::Nothing
+            });
+            // The end of its run wakes a task that waits; until then it has no next time.
+            let waits = step == Step::Waits || task.waits();
+            let (next, since) = (None, now);
+            task.armed = waits.then_some(Armed { next, zone, since });
+            change.set(index, task, step == Step::Changed);
         }
-        let committed = change.commit();
-        // The end of its run wakes a task that waits; until then it has no next time.
-        for task in store.all_mut() {
-            let is_it = |(principal, name): &(Principal, String)| task.is_named(principal, name);
-            if task.waits() || waiting.iter().any(is_it) {
-                task.armed = Some(Armed {
-                    next: None,
-                    zone: self.zone_of(&task.principal).await,
-                    since: now,
-                });
-            }
-        }
-        committed
+        change.commit()
     }
 
-    /// Returns the tasks that are due, with what is to be done.
-    async fn due_tasks(&self, tasks: &[ScheduledTask], now: Timestamp) -> Vec<(ScheduledTask, Due)> {
+    /// Returns the places of the tasks that are due, with their zones and what is to be done.
+    async fn due_tasks(&self, tasks: &[ScheduledTask], now: Timestamp) -> Vec<(usize, TimeZone, Due)> {
         let mut zones = Zones::default();
         let mut due = Vec::new();
-        for task in tasks {
+        for (index, task) in tasks.iter().enumerate() {
             let zone = zones.of(&task.principal, self).await;
             let armed = task.armed.as_ref().filter(|armed| armed.holds(&zone, now));
             if armed.is_none_or(|armed| armed.next.is_some_and(|next| next <= now)) {
-                due.push((task.clone(), task.due(now, &zone)));
+                let of_task = task.due(now, &zone);
+                due.push((index, zone, of_task));
             }
         }
         due
@@ -214,17 +213,6 @@ pub(super) enum Step {
     Waits,
     /// The task is not due.
     Nothing,
-}
-
-impl Due {
-    /// Returns the time of the step, `now` if it is due.
-    fn time(&self, now: Timestamp) -> Option<Timestamp> {
-        match self {
-            Self::At(time) => Some(*time),
-            Self::Now(..) | Self::Missed(_) | Self::SetBack(_) => Some(now),
-            Self::Never => None,
-        }
-    }
 }
 
 impl ScheduledTask {

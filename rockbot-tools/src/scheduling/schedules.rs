@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rockbot_core::{Principal, Timestamp, TurnId};
 
-use super::define::Definition;
+use super::define::{Definition, Policies};
 use super::error::ScheduleError;
 use super::policy::{Misfire, Overlap};
 use super::scheduler::{Scheduler, Shared};
@@ -66,10 +66,9 @@ impl Schedules {
                 run_once: false,
                 principal: self.principal.clone(),
                 label: None,
-                misfire: None,
-                overlap: Overlap::default(),
-                jitter: Duration::ZERO,
+                policies: None,
             },
+            policies: Policies::default(),
         }
     }
 
@@ -113,6 +112,7 @@ impl Schedules {
 pub struct NewTask {
     shared: Shared,
     definition: Definition,
+    policies: Policies,
 }
 
 impl NewTask {
@@ -125,20 +125,20 @@ impl NewTask {
     /// Sets the policy for times that passed while the host did not run. Default [`Misfire::OnceLate`] within an hour, or
     /// seven days for a task that runs once.
     pub fn misfire(mut self, misfire: Misfire) -> Self {
-        self.definition.misfire = Some(misfire);
+        self.policies.misfire = Some(misfire);
         self
     }
 
     /// Sets the policy for times at which the run before is not over. Default [`Overlap::Skip`].
     pub fn overlap(mut self, overlap: Overlap) -> Self {
-        self.definition.overlap = overlap;
+        self.policies.overlap = overlap;
         self
     }
 
     /// Sets the range of the delay that spreads tasks of the same time, in whole seconds. The delay of a task follows from
     /// its name. Default none.
     pub fn jitter(mut self, jitter: Duration) -> Self {
-        self.definition.jitter = jitter;
+        self.policies.jitter = jitter;
         self
     }
 }
@@ -150,7 +150,13 @@ impl IntoFuture for NewTask {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let scheduler = self.shared.get().ok_or(ScheduleError::NotStarted)?;
-            scheduler.define(self.definition).await
+            let policies = Some(self.policies);
+            scheduler
+                .define(Definition {
+                    policies,
+                    ..self.definition
+                })
+                .await
         })
     }
 }

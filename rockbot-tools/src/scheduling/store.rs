@@ -170,6 +170,14 @@ impl Change<'_> {
         self.is_changed = true;
     }
 
+    /// Replaces the task at a place by another state of it, which is written if it is a change.
+    pub(super) fn set(&mut self, index: usize, task: ScheduledTask, is_change: bool) {
+        if let Some(place) = self.tasks.get_mut(index) {
+            *place = task;
+            self.is_changed |= is_change;
+        }
+    }
+
     /// Removes a task. Returns `false` if there is none of this name.
     pub(super) fn remove(&mut self, principal: &Principal, name: &str) -> bool {
         let before = self.tasks.len();
@@ -186,6 +194,7 @@ impl Change<'_> {
     /// Returns an error if the file cannot be written. The tasks stay as they were.
     pub(super) fn commit(mut self) -> Result<(), FileError> {
         if !self.is_changed {
+            self.store.tasks = self.tasks;
             return Ok(());
         }
         self.tasks

@@ -174,7 +174,7 @@ impl ScheduledTask {
         }
         let delay = self.delay();
         // The time for which a delayed task is due now.
-        let now = Timestamp::from_millis(now.as_millis().saturating_sub(delay.as_millis() as u64));
+        let now = before(now, delay);
         if let Some(last) = self.last.as_ref().filter(|last| last.state == OccurrenceState::Due) {
             return Due::now(last.due, now);
         }
@@ -191,29 +191,38 @@ impl ScheduledTask {
 
     /// Returns the step about times that have come, of which `first` is the first.
     fn due_now(&self, times: &Times, first: Timestamp, now: Timestamp, zone: &TimeZone) -> Due {
-        let last_until = |until| match self.run_once {
-            true => first,
-            false => times.last_until(first, until, self.created_at, zone),
-        };
-        let last = last_until(now);
-        let default = if self.run_once { LATE_ONCE } else { LATE };
         let within = match self.misfire {
-            None => default,
-            Some(Misfire::OnceLate { within }) => within.max(TOLERANCE),
-            Some(Misfire::Skip) => TOLERANCE,
             Some(Misfire::All { max }) => {
-                let before = |time: Timestamp| last_until(Timestamp::from_millis(time.as_millis().saturating_sub(1)));
-                let earliest = (1..max.clamp(1, MAX_LATE_RUNS)).fold(last, |time, _| match time > first {
-                    true => before(time),
-                    false => first,
-                });
+                let earliest = self.last_times(times, first, now, zone, max.clamp(1, MAX_LATE_RUNS));
                 return Due::now(earliest, now);
             }
+            Some(Misfire::OnceLate { within }) => within.max(TOLERANCE),
+            Some(Misfire::Skip) => TOLERANCE,
+            None if self.run_once => LATE_ONCE,
+            None => LATE,
         };
-        match now.since(last) > within {
-            true => Due::Missed(now),
-            false => Due::now(last, now),
+        let earliest = before(now, within);
+        let recent = match self.run_once || first >= earliest {
+            true => Some(first),
+            false => times.next_after(before(earliest, Duration::from_millis(1)), self.created_at, zone),
+        };
+        match recent.filter(|recent| (earliest..=now).contains(recent)) {
+            None => Due::Missed(now),
+            Some(recent) => Due::now(self.last_times(times, recent, now, zone, 1), now),
         }
+    }
+
+    /// Returns the first of the last `max` times up to `now`, of which `first` is one.
+    fn last_times(&self, times: &Times, first: Timestamp, now: Timestamp, zone: &TimeZone, max: u32) -> Timestamp {
+        let (mut time, mut until) = (first, now);
+        for _ in 0..max {
+            if self.run_once || until < first {
+                break;
+            }
+            time = times.last_until(first, until, self.created_at, zone);
+            until = before(time, Duration::from_millis(1));
+        }
+        time
     }
 
     /// Lets the times after `now` count, which a clock that was ahead has hidden. Those of them that have run are the same
@@ -240,11 +249,26 @@ impl ScheduledTask {
 }
 
 impl Due {
+    /// Returns the time of the step, `now` if it is due; `None` if there is none.
+    pub(super) fn time(&self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::At(time) => Some(*time),
+            Self::Now(..) | Self::Missed(_) | Self::SetBack(_) => Some(now),
+            Self::Never => None,
+        }
+    }
+
     /// Returns the step about a time that runs at the time `now`.
     fn now(due: Timestamp, now: Timestamp) -> Self {
         let late = now.since(due);
         Self::Now(due, (late > TOLERANCE).then_some(late))
     }
+}
+
+/// Returns the time that is earlier by `duration`.
+fn before(time: Timestamp, duration: Duration) -> Timestamp {
+    let duration = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    Timestamp::from_millis(time.as_millis().saturating_sub(duration))
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

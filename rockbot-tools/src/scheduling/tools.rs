@@ -1,7 +1,6 @@
 //! The tools that schedule tasks, list them and cancel them.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use rockbot_core::content::{Content, ContentPart, Provenance};
@@ -16,7 +15,6 @@ use super::cron::instant;
 use super::define::Definition;
 use super::directive;
 use super::error::ScheduleError;
-use super::policy::Overlap;
 use super::scheduler::{Scheduler, Shared, started};
 use super::task::{Due, OccurrenceState, ScheduledTask};
 
@@ -25,9 +23,13 @@ pub(super) fn tools(shared: &Shared) -> [Tool; 6] {
     let group = ToolGroup::new("scheduling", "reminders and tasks at set times")
         .with_guide(include_str!("guides/scheduling.md"));
     let [update, edit] = directive::tools(shared);
+    let of_check = shared.clone();
     let schedule = stateful_tool("schedule_task", shared.clone(), schedule)
         .idempotent()
-        .needs_endorsement();
+        .endorsed_when(move |call, cx| {
+            let shared = of_check.clone();
+            async move { may_schedule(shared, &call.arguments, &cx).await }
+        });
     let list = stateful_tool("list_scheduled_tasks", shared.clone(), list).pure();
     let cancel = stateful_tool("cancel_scheduled_task", shared.clone(), cancel).idempotent();
     let run = stateful_tool("run_scheduled_task", shared.clone(), run).needs_endorsement();
@@ -55,22 +57,33 @@ async fn schedule(shared: ToolState<Shared>, args: ScheduleTask, cx: CallContext
     let scheduler = started(&shared)?;
     let zone = scheduler.zone_of(cx.principal()).await;
     let name = args.name.trim().to_owned();
-    let definition = Definition {
+    let definition = definition(args, &cx);
+    let next = scheduler.define(definition).await.map_err(refused)?;
+    let (next, now) = (shown(next, &zone), shown(scheduler.clock.now(), &zone));
+    Ok(format!(
+        "`{name}` is scheduled; it runs next at {next}. Now it is {now}."
+    ))
+}
+
+fn definition(args: ScheduleTask, cx: &CallContext) -> Definition {
+    Definition {
         name: args.name,
         when: args.cron,
         description: args.description,
         run_once: args.run_once,
         principal: cx.principal().clone(),
         label: Some(cx.label()).filter(Label::is_untrusted),
-        misfire: None,
-        overlap: Overlap::default(),
-        jitter: Duration::ZERO,
+        policies: None,
+    }
+}
+
+/// Returns `false` for a call that is refused anyway, of which no person is asked.
+async fn may_schedule(shared: Shared, arguments: &str, cx: &CallContext) -> bool {
+    let (Ok(args), Some(scheduler)) = (serde_json::from_str(arguments), shared.get()) else {
+        return true;
     };
-    let next = scheduler.define(definition).await.map_err(refused)?;
-    let (next, now) = (shown(next, &zone), shown(scheduler.clock.now(), &zone));
-    Ok(format!(
-        "`{name}` is scheduled; it runs next at {next}. Now it is {now}."
-    ))
+    let prepared = scheduler.prepare(definition(args, cx), scheduler.clock.now()).await;
+    !matches!(prepared, Err(ScheduleError::Invalid(_)))
 }
 
 fn refused(error: ScheduleError) -> ToolError {

@@ -10,7 +10,7 @@ use rockbot_core::config::Config;
 use rockbot_core::files::FileLock;
 use rockbot_core::store::InMemoryConversationMemory;
 use rockbot_core::testing::{ManualClock, ScriptedModel};
-use rockbot_core::turn::{InMemoryTurnJournal, TurnError, TurnQuery, TurnRunner};
+use rockbot_core::turn::{Budget, InMemoryTurnJournal, ResultMode, TurnError, TurnQuery, TurnRunner};
 use rockbot_core::{Clock as _, SystemClock, Timestamp};
 use rockbot_host::settings::HostSettings;
 use rockbot_host::{AgentHost, AnnouncementStream, Stores};
@@ -498,6 +498,38 @@ async fn a_program_schedules_tasks_of_its_own_which_go_on_after_a_restart() {
     let error = schedules(&host).schedule("x", "at noon", "Eat.").await.unwrap_err();
     assert!(matches!(error, ScheduleError::Invalid(_)), "{error:?}");
     assert!(!schedules(&host).cancel("tea").await.unwrap(), "it is Ann's");
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_have_the_budget_and_the_result_mode_of_their_task() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    write(
+        folder.path(),
+        &json!({"budget": {"maxModelCalls": 1}, "resultMode": "verbatimOutput"}),
+    );
+    let model = ScriptedModel::new()
+        .calls("list_scheduled_tasks", json!({}))
+        .says("out of budget")
+        .says("whole");
+    let host = started(&model, &clock, folder.path()).await;
+    let mut stream = host.agent().announcements();
+    pass(&clock, 30 * MINUTE).await;
+    said(&mut stream).await;
+    let first = transcript(&model.requests()[0]).join("\n");
+    assert!(first.contains("word for word and complete"), "{first}");
+    assert!(model.requests()[1].tools.is_empty(), "one last answer, without tools");
+    let whole = schedules(&host)
+        .schedule("check", "0 9 * * *", "Check.")
+        .budget(Budget::default());
+    whole.result_mode(ResultMode::Summarize).await.unwrap();
+    let task = &file(folder.path())[0];
+    assert_eq!(
+        (&task["budget"]["maxModelCalls"], &task["resultMode"]),
+        (&json!(50), &json!("summarize"))
+    );
+    pass(&clock, HOUR).await;
+    assert_eq!(said(&mut stream).await, "whole");
+    model.assert_complete();
 }
 
 #[tokio::test(start_paused = true)]

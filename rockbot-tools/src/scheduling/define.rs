@@ -1,7 +1,5 @@
 //! The definition of a task, by a model or by the program.
 
-use std::time::Duration;
-
 use jiff::tz::TimeZone;
 use rockbot_core::store::StorePath;
 use rockbot_core::trust::Label;
@@ -9,7 +7,7 @@ use rockbot_core::{Principal, Timestamp};
 
 use super::cron::{instant, parse_time};
 use super::error::{MAX_TASKS, ScheduleError};
-use super::policy::{Misfire, Overlap};
+use super::policy::Policies;
 use super::scheduler::Scheduler;
 use super::task::{Due, SESSION, ScheduledTask};
 use super::times::{Times, every};
@@ -34,14 +32,6 @@ pub(super) struct Definition {
     pub(super) policies: Option<Policies>,
 }
 
-/// The policies of a task.
-#[derive(Debug, Default)]
-pub(super) struct Policies {
-    pub(super) misfire: Option<Misfire>,
-    pub(super) overlap: Overlap,
-    pub(super) jitter: Duration,
-}
-
 impl Scheduler {
     /// Schedules a task, and returns the time at which it runs next. A task of the same name is replaced, but for the
     /// instructions that its runs keep and policies that the definition leaves open; one that is defined alike goes on.
@@ -57,7 +47,7 @@ impl Scheduler {
             None => {}
             Some(old) => {
                 if keeps_policies {
-                    (task.misfire, task.overlap, task.jitter_seconds) = (old.misfire, old.overlap, old.jitter_seconds);
+                    task.policies.clone_from(&old.policies);
                 }
                 let goes_on = old.due(now, &zone).time(now).filter(|_| old.is_defined_as(&task));
                 if let Some(next) = goes_on {
@@ -101,7 +91,6 @@ impl Scheduler {
 }
 
 fn task(definition: Definition, cron_expression: String, now: Timestamp) -> ScheduledTask {
-    let policies = definition.policies.unwrap_or_default();
     ScheduledTask {
         name: definition.name.trim().to_owned(),
         cron_expression,
@@ -109,9 +98,7 @@ fn task(definition: Definition, cron_expression: String, now: Timestamp) -> Sche
         created_at: now,
         last_fired_at: None,
         run_once: definition.run_once,
-        misfire: policies.misfire,
-        overlap: policies.overlap,
-        jitter_seconds: u32::try_from(policies.jitter.as_secs()).unwrap_or(u32::MAX),
+        policies: definition.policies.unwrap_or_default(),
         directive: None,
         principal: definition.principal,
         label: definition.label,

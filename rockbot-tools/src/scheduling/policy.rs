@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rockbot_core::turn::{Budget, ResultMode};
 use serde::{Deserialize, Serialize};
 
 /// The policy for times that passed while the host did not run.
@@ -43,6 +44,30 @@ pub enum Overlap {
     QueueOne,
     /// The run before is cancelled, which does not count as a failure.
     CancelRunning,
+}
+
+/// The policies of a task, and the setting of its runs: members of the task in the file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Policies {
+    /// `None` means once late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) misfire: Option<Misfire>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) overlap: Overlap,
+    /// Range of the delay that spreads tasks of the same time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(super) jitter_seconds: u32,
+    /// Limits of each run; `None` means the host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) budget: Option<Budget>,
+    /// Form in which answers report the results of tools; `None` means that of the model's behavior.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) result_mode: Option<ResultMode>,
+}
+
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Whole minutes in the file.

@@ -63,7 +63,7 @@ impl Scheduler {
         let mut change = store.change(now).await?;
         let found = change.find(principal, name).cloned();
         let mut task = found.ok_or_else(|| ScheduleError::NotFound(name.to_owned()))?;
-        if task.overlap != Overlap::CancelRunning && self.running(&task).is_some() {
+        if task.policies.overlap != Overlap::CancelRunning && self.running(&task).is_some() {
             return Err(ScheduleError::Running(task.name));
         }
         self.step(&mut task, Due::Now(now, None)).await?;
@@ -84,14 +84,14 @@ impl Scheduler {
         late: Option<Duration>,
     ) -> Result<Option<Occurrence>, TurnError> {
         if let Some(running) = self.running(task) {
-            let makes_up = late.is_some() && matches!(task.misfire, Some(Misfire::All { .. }));
+            let makes_up = late.is_some() && matches!(task.policies.misfire, Some(Misfire::All { .. }));
             let met = |state| {
                 Ok(Some(Occurrence {
                     turn: Some(running.clone()),
                     ..Occurrence::new(due, state)
                 }))
             };
-            match task.overlap {
+            match task.policies.overlap {
                 _ if makes_up => return Ok(None),
                 Overlap::Skip => return met(OccurrenceState::Skipped),
                 Overlap::QueueOne
@@ -242,6 +242,8 @@ impl Scheduler {
             .with_origin(Origin::Scheduled)
             .with_priority(Priority::Scheduled)
             .with_label(task.label.clone())
+            .with_budget(task.policies.budget)
+            .with_result_mode(task.policies.result_mode)
             // Each run stands for itself: a task of every minute would read all runs before it.
             .with_history(Vec::new())
             .with_namespace(StorePath::new(&task.session()).ok())

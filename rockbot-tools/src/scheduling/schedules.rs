@@ -5,11 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rockbot_core::turn::{Budget, ResultMode};
 use rockbot_core::{Principal, Timestamp, TurnId};
 
-use super::define::{Definition, Policies};
+use super::define::Definition;
 use super::error::ScheduleError;
-use super::policy::{Misfire, Overlap};
+use super::policy::{Misfire, Overlap, Policies};
 use super::scheduler::{Scheduler, Shared};
 use super::times::every;
 
@@ -138,7 +139,19 @@ impl NewTask {
     /// Sets the range of the delay that spreads tasks of the same time, in whole seconds. The delay of a task follows from
     /// its name. Default none.
     pub fn jitter(mut self, jitter: Duration) -> Self {
-        self.policies.jitter = jitter;
+        self.policies.jitter_seconds = u32::try_from(jitter.as_secs()).unwrap_or(u32::MAX);
+        self
+    }
+
+    /// Sets the limits of each run. Default those of the host.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.policies.budget = Some(budget);
+        self
+    }
+
+    /// Sets the form in which answers report the results of tools. Default that of the model's behavior.
+    pub fn result_mode(mut self, result_mode: ResultMode) -> Self {
+        self.policies.result_mode = Some(result_mode);
         self
     }
 }

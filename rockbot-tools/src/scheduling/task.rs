@@ -8,7 +8,7 @@ use rockbot_core::trust::Label;
 use rockbot_core::{Principal, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
-use super::policy::{Misfire, Overlap};
+use super::policy::{Misfire, Policies, is_default};
 use super::times::Times;
 
 /// Beginning of the sessions of tasks, and of their namespaces in working memory.
@@ -42,14 +42,8 @@ pub(super) struct ScheduledTask {
     pub(super) last_fired_at: Option<Timestamp>,
     #[serde(default)]
     pub(super) run_once: bool,
-    /// Policy for times that passed while the host did not run; `None` means once late.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) misfire: Option<Misfire>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(super) overlap: Overlap,
-    /// Range of the delay that spreads tasks of the same time.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(super) jitter_seconds: u32,
+    #[serde(flatten)]
+    pub(super) policies: Policies,
     /// Instructions that the runs of the task keep for the next ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) directive: Option<String>,
@@ -153,11 +147,11 @@ impl ScheduledTask {
 
     /// Returns `true` if the other task is defined alike: by the same caller, with the same policies.
     pub(super) fn is_defined_as(&self, other: &Self) -> bool {
-        let definition = |task: &Self| (task.run_once, task.misfire, task.overlap, task.jitter_seconds);
         self.cron_expression == other.cron_expression
             && self.description == other.description
             && self.label == other.label
-            && definition(self) == definition(other)
+            && self.run_once == other.run_once
+            && self.policies == other.policies
     }
 
     /// Returns the next step about the task at the time `now`.
@@ -191,7 +185,7 @@ impl ScheduledTask {
 
     /// Returns the step about times that have come, of which `first` is the first.
     fn due_now(&self, times: &Times, first: Timestamp, now: Timestamp, zone: &TimeZone) -> Due {
-        let within = match self.misfire {
+        let within = match self.policies.misfire {
             Some(Misfire::All { max }) => {
                 let earliest = self.last_times(times, first, now, zone, max.clamp(1, MAX_LATE_RUNS));
                 return Due::now(earliest, now);
@@ -236,7 +230,7 @@ impl ScheduledTask {
 
     /// Returns the delay of the task: a share of its jitter that follows from its name, so that it is always the same.
     fn delay(&self) -> Duration {
-        if self.jitter_seconds == 0 {
+        if self.policies.jitter_seconds == 0 {
             return Duration::ZERO;
         }
         let digest = Digest::of([&self.name]).short();
@@ -244,7 +238,7 @@ impl ScheduledTask {
             .get(..12)
             .and_then(|digits| u64::from_str_radix(digits, 16).ok())
             .unwrap_or_default();
-        Duration::from_secs(hash % u64::from(self.jitter_seconds))
+        Duration::from_secs(hash % u64::from(self.policies.jitter_seconds))
     }
 }
 
@@ -269,10 +263,6 @@ impl Due {
 fn before(time: Timestamp, duration: Duration) -> Timestamp {
     let duration = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Timestamp::from_millis(time.as_millis().saturating_sub(duration))
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// A time of the file that may be missing.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rockbot::prelude::FromConfig as _;
 use rockbot::tools::scheduling::{Misfire, Overlap, ScheduleError, Schedules, Scheduling};
 use rockbot_core::chat::ChatErrorKind;
 use rockbot_core::config::Config;
@@ -16,7 +17,7 @@ use rockbot_host::settings::HostSettings;
 use rockbot_host::{AgentHost, AnnouncementStream, Stores};
 use serde_json::{Value, json};
 
-use crate::support::{host_of, results, settle, transcript};
+use crate::support::{host_of, kill, results, settle, transcript};
 
 /// Friday 2026-11-27, 07:30 UTC.
 const MORNING: Timestamp = Timestamp::from_millis(1_795_764_600_000);
@@ -683,6 +684,61 @@ async fn of_two_hosts_that_share_the_tasks_one_runs_a_time() {
     let counts = models.each_ref().map(|model| model.requests().len());
     assert_eq!(counts[0] + counts[1], 10, "{counts:?}");
     assert_eq!(last(folder.path()), pair("done", "09:10"));
+}
+
+#[test]
+fn the_settings_of_the_patrol_bring_schedules_with_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let has_schedules = |text: &str| {
+        let config = Config::new().with_text("agent.toml", text).unwrap();
+        let host = AgentHost::configured(&config, folder.path()).unwrap().build().unwrap();
+        host.parts().get::<Schedules>().is_some()
+    };
+    assert!(has_schedules("[HeartbeatPatrol]\nCronExpression = \"0 */6 * * *\""));
+    assert!(!has_schedules(
+        "[HeartbeatPatrol]\nEnabled = false\nCronExpression = \"0 */6 * * *\""
+    ));
+    assert!(has_schedules(
+        "[Scheduling]\nEnabled = true\n[HeartbeatPatrol]\nEnabled = false"
+    ));
+}
+
+/// Schedules tasks until it is killed.
+#[tokio::test]
+#[ignore = "runs as a child process of another test"]
+async fn child() {
+    let (folder, round) = kill::begin();
+    let clock = ManualClock::new(MORNING);
+    let host = sharing(&ScriptedModel::new(), &clock, &folder).await;
+    kill::ready();
+    for index in 0..100 {
+        let name = format!("{round}-{index}");
+        schedules(&host).schedule(&*name, "0 8 * * *", "Check.").await.unwrap();
+        kill::acknowledge(&name);
+    }
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn a_process_that_is_killed_while_it_has_the_lock_loses_no_task_of_its_own_or_of_others() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let host = sharing(&ScriptedModel::new(), &clock, folder.path()).await;
+    let mut expected = Vec::new();
+    for round in 0..8 {
+        expected.extend(kill::kill_within(
+            Duration::from_millis(100),
+            "scheduling::child",
+            folder.path(),
+            round,
+        ));
+        let name = format!("own-{round}");
+        schedules(&host).schedule(&*name, "0 8 * * *", "Check.").await.unwrap();
+        expected.push(name);
+    }
+    let tasks = file(folder.path());
+    let names: Vec<_> = tasks.as_array().unwrap().iter().map(|task| &task["name"]).collect();
+    expected.retain(|name| !names.contains(&&json!(name)));
+    assert_eq!(expected, [""; 0], "lost");
 }
 
 #[tokio::test(start_paused = true)]

@@ -100,7 +100,7 @@ impl TaskStore {
             let before = self.tasks.clone();
             self.read()?;
             tracing::info!(tasks = self.tasks.len(), "scheduled tasks read again");
-            begin_edited(&before, &mut self.tasks);
+            compare(&before, &mut self.tasks);
         }
         let mut tasks = self.tasks.clone();
         let is_changed = begin_new(&mut tasks, now);
@@ -214,16 +214,16 @@ async fn locked(path: &Path) -> Result<FileLock, FileError> {
     }
 }
 
-/// Takes the beginning of tasks whose times were edited by hand: what the new expression names before now is not missed.
-fn begin_edited(before: &[ScheduledTask], tasks: &mut [ScheduledTask]) {
-    let before: HashMap<_, _> = before
-        .iter()
-        .map(|task| ((&task.principal, &*task.name, task.created_at), &*task.cron_expression))
-        .collect();
+/// Takes over what is known of the tasks `before`: the next times of those that are as they were. Tasks whose times were
+/// edited by hand lose their beginning: what the new expression names before now is not missed.
+fn compare(before: &[ScheduledTask], tasks: &mut [ScheduledTask]) {
+    let key = |task: &ScheduledTask| (task.principal.clone(), task.name.clone(), task.created_at);
+    let before: HashMap<_, _> = before.iter().map(|task| (key(task), task)).collect();
     for task in tasks {
-        let old = before.get(&(&task.principal, &*task.name, task.created_at));
-        if old.is_some_and(|old| *old != task.cron_expression) {
-            task.created_at = Timestamp::default();
+        match before.get(&key(task)) {
+            Some(old) if old.cron_expression != task.cron_expression => task.created_at = Timestamp::default(),
+            Some(old) if old.has_next_of(task) => task.armed.clone_from(&old.armed),
+            _ => {}
         }
     }
 }

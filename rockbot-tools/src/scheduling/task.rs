@@ -154,6 +154,14 @@ impl ScheduledTask {
             && self.policies == other.policies
     }
 
+    /// Returns `true` if another state of the task has the same next time.
+    pub(super) fn has_next_of(&self, other: &Self) -> bool {
+        self.run_once == other.run_once
+            && self.policies == other.policies
+            && self.is_paused == other.is_paused
+            && self.last == other.last
+    }
+
     /// Returns the next step about the task at the time `now`.
     pub(super) fn due(&self, now: Timestamp, zone: &TimeZone) -> Due {
         let Some(times) = self.times().filter(|_| !self.is_paused) else {

@@ -45,6 +45,7 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | tools of HTTP interfaces: `RestTools.Endpoints`, `RestTools.OpenApi` | with the feature `rest`, and any setting there |
 /// | text files in the folder `FileTools.BasePath` (`files`) | with the feature `files`, and `FileTools.Enabled` or any other setting there |
 /// | tasks at set times, in a group that the model activates | with the feature `scheduling`, and `Scheduling.Enabled` |
+/// | the heartbeat patrol, a scheduled task | with the feature `scheduling`, and `HeartbeatPatrol.Enabled` or any other setting there |
 /// | subagents, which work in the background, in a group that the model activates | with the feature `subagents`, and `Subagents.Enabled` or any other setting there |
 /// | [`SafeLinks`]: only links that the user named | unless `AgentHost.SafeLinks` is `false` |
 ///
@@ -170,7 +171,9 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     // The switches are known without the features, too.
     let wanted = |name: &str| is_enabled(config, name);
     let (web, rest, files) = (wanted("WebTools")?, wanted("RestTools")?, wanted("FileTools")?);
-    let (subagents, scheduling) = (wanted("Subagents")?, wanted("Scheduling")?);
+    // Both are looked at: a patrol that is off leaves its other settings unread.
+    let (scheduling, patrol) = (wanted("Scheduling")?, wanted("HeartbeatPatrol")?);
+    let (subagents, scheduling) = (wanted("Subagents")?, scheduling || patrol);
     #[cfg(feature = "web")]
     let builder = add_if(web, builder, rockbot_tools::web::WebTools::new);
     #[cfg(feature = "rest")]

@@ -11,7 +11,6 @@ mod bridges;
 mod broker;
 mod bus;
 mod endpoint;
-mod heartbeat;
 mod hooks;
 mod layers;
 mod log_targets;
@@ -23,6 +22,7 @@ mod reviewer;
 mod reviews;
 mod serve_mcp;
 mod service_bus;
+mod sign_of_life;
 mod status;
 mod telemetry;
 mod terminal;
@@ -35,7 +35,6 @@ use std::time::Duration;
 
 use arguments::{Arguments, HELP};
 use endpoint::Endpoint;
-use heartbeat::Heartbeat;
 use otlp::Otlp;
 use profile::Folders;
 use reviews::ReviewHandler;
@@ -46,6 +45,7 @@ use rockbot::layer::{RateLimitLayer, chat_fn, message_fn, tool_fn};
 use rockbot::message::SubscribeOptions;
 use rockbot::prelude::*;
 use rockbot::tool::RemoteTools;
+use sign_of_life::SignOfLife;
 use status::StatusHandler;
 use terminal::Terminal;
 use world::World;
@@ -155,7 +155,7 @@ fn build(
         .loop_policy(hooks::come_to_an_end())
         .history_processor(hooks::short_past())
         .output_validator(hooks::no_secrets())
-        .add(Heartbeat::new(Duration::from_secs(5)))
+        .add(SignOfLife::new(Duration::from_secs(5)))
         // Workers on the bus add their tools while they live; see the example `distributed`.
         .add(RemoteTools::new())
         // Tools that other processes run: their descriptors are put into this folder while the agent runs.
@@ -182,6 +182,7 @@ fn build(
         openapi: arguments.openapi.clone(),
         files: cfg!(feature = "files").then(|| data.join("files")),
         scheduling: cfg!(feature = "scheduling"),
+        patrol: true,
         subagents: cfg!(feature = "subagents"),
     };
     Ok(world.add_to(host, config)?.build()?)

@@ -25,6 +25,8 @@ pub(crate) struct World {
     /// The folder of the agent's files.
     pub(crate) files: Option<PathBuf>,
     pub(crate) scheduling: bool,
+    /// The heartbeat patrol, if there are schedules.
+    pub(crate) patrol: bool,
     pub(crate) subagents: bool,
 }
 
@@ -45,8 +47,9 @@ impl World {
             Some(folder) => with_files(builder, folder)?,
             None => builder,
         };
-        let builder = match self.scheduling && !is_set("Scheduling")? {
-            true => with_scheduling(builder)?,
+        let patrol = is_set("HeartbeatPatrol")?;
+        let builder = match self.scheduling && !patrol && !is_set("Scheduling")? {
+            true => with_scheduling(builder, self.patrol)?,
             false => builder,
         };
         match self.subagents && !is_set("Subagents")? {
@@ -83,12 +86,16 @@ fn with_openapi(_: AgentHostBuilder, _: String) -> Result<AgentHostBuilder, BoxE
 }
 
 #[cfg(feature = "scheduling")]
-fn with_scheduling(builder: AgentHostBuilder) -> Result<AgentHostBuilder, BoxError> {
-    Ok(builder.add(Scheduling::new()))
+fn with_scheduling(builder: AgentHostBuilder, patrol: bool) -> Result<AgentHostBuilder, BoxError> {
+    let scheduling = Scheduling::new();
+    Ok(builder.add(match patrol {
+        true => scheduling.with_heartbeat_patrol("0 */6 * * *"),
+        false => scheduling,
+    }))
 }
 
 #[cfg(not(feature = "scheduling"))]
-fn with_scheduling(_: AgentHostBuilder) -> Result<AgentHostBuilder, BoxError> {
+fn with_scheduling(_: AgentHostBuilder, _: bool) -> Result<AgentHostBuilder, BoxError> {
     Err("scheduled tasks need a build with `--features scheduling`".into())
 }
 

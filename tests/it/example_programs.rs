@@ -19,9 +19,10 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 11] = [
+const EXAMPLES: [(&str, &[&str]); 12] = [
     ("quickstart", &[]),
     ("background_work", &[]),
+    ("reminders", &[]),
     ("chat", &["hello"]),
     ("handlers", &[]),
     ("remote_tools", &[]),
@@ -35,7 +36,11 @@ const EXAMPLES: [(&str, &[&str]); 11] = [
 
 /// Returns the examples that these features build.
 fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-    let is_built = |name: &str| !name.starts_with("mcp_") || cfg!(feature = "mcp-server");
+    let is_built = |name: &str| match name {
+        "mcp_server" | "mcp_bridge" => cfg!(feature = "mcp-server"),
+        "reminders" => cfg!(feature = "scheduling"),
+        _ => true,
+    };
     EXAMPLES.into_iter().filter(move |(name, _)| is_built(name))
 }
 
@@ -114,6 +119,47 @@ async fn work_in_the_background_goes_on_after_a_kill() {
             .count(),
         2
     );
+}
+
+#[cfg(feature = "scheduling")]
+#[tokio::test]
+async fn reminders_come_when_they_are_due() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run("reminders", &[], folder.path()).await;
+    assert_eq!(
+        text(&output.stdout),
+        "> Remind me of the tea in 1 second.\n\
+         I will remind you.\n\
+         [patrol/report] Nothing has happened today.\n\
+         [patrol/tea] Your tea is ready!\n\
+         [patrol/stretch] Time to stretch.\n",
+        "{}",
+        text(&output.stderr)
+    );
+    let tasks = std::fs::read(folder.path().join("data/reminders/scheduled-tasks.json")).unwrap();
+    let tasks: Value = serde_json::from_slice(&tasks).unwrap();
+    assert_eq!(
+        (tasks.as_array().unwrap().len(), &tasks[0]["name"]),
+        (1, &json!("report"))
+    );
+}
+
+/// A task that a person wrote into the file runs while the chat waits for a question, and its answer is shown.
+#[cfg(feature = "scheduling")]
+#[tokio::test]
+async fn the_chat_says_what_its_tasks_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data/chat");
+    std::fs::create_dir_all(&data).unwrap();
+    let task = json!([{"name": "greeting", "cronExpression": "@every 1s", "description": "hello", "runOnce": true}]);
+    std::fs::write(data.join("scheduled-tasks.json"), task.to_string()).unwrap();
+    let mut command = example("chat", &["--schedule"], folder.path());
+    let mut chat = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(chat.stdout.take().unwrap()).lines();
+    let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+    assert!(line.starts_with("[patrol/greeting] "), "{line}");
+    drop(chat.stdin.take());
+    assert!(timeout(PATIENCE, chat.wait()).await.unwrap().unwrap().success());
 }
 
 #[test]
@@ -197,7 +243,7 @@ async fn an_unusable_data_folder_is_one_line_and_no_success() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("data"), "").unwrap();
         let output = run(name, arguments, folder.path()).await;
-        let keeps_data = ["background_work", "chat", "full_agent", "mcp_bridge"].contains(&name);
+        let keeps_data = ["background_work", "chat", "full_agent", "mcp_bridge", "reminders"].contains(&name);
         assert_eq!(output.status.code(), Some(i32::from(keeps_data)), "{name}");
         assert_eq!(output.stdout.is_empty(), keeps_data, "{name}");
         let problem = text(&output.stderr);
@@ -1001,10 +1047,10 @@ async fn the_full_agent_serves_until_it_is_told_to_stop() {
     let alive = ("HTTP/1.1 200 OK".to_owned(), "alive\n".to_owned());
     assert_eq!(service.page("/livez").await, alive);
 
-    let sign = folder.path().join("heartbeat");
+    let sign = folder.path().join("sign_of_life");
     assert!(sign.exists());
     let log = service.stop().await;
-    assert!(!sign.exists(), "the heartbeat was not stopped");
+    assert!(!sign.exists(), "the subsystem was not stopped");
     // What the agent logs about a message stands in the trace of its sender.
     let asked = log.iter().find(|line| line["message"] == "model call").unwrap();
     let traces: Vec<_> = asked["spans"]
@@ -1023,11 +1069,11 @@ async fn the_full_agent_serves_until_it_is_told_to_stop() {
 #[tokio::test]
 async fn the_full_agent_says_why_it_is_not_ready() {
     let folder = tempfile::tempdir().unwrap();
-    let sign: PathBuf = folder.path().join("heartbeat");
+    let sign: PathBuf = folder.path().join("sign_of_life");
     std::fs::create_dir(&sign).unwrap();
     let service = Service::start(folder.path()).await;
     let why = format!(
-        "the host is not ready: `heartbeat`: `{}` cannot be written: Is a directory (os error 21)\n",
+        "the host is not ready: `sign_of_life`: `{}` cannot be written: Is a directory (os error 21)\n",
         sign.display()
     );
     service.until("/readyz", "HTTP/1.1 503 Service Unavailable", &why).await;

@@ -1,9 +1,17 @@
 //! Scheduled tasks: messages that the agent gets at set times, and answers to its user.
 
 mod cron;
+mod define;
+mod directive;
+mod error;
+mod heartbeat;
+mod policy;
+mod run;
 mod scheduler;
+mod schedules;
 mod store;
 mod task;
+mod times;
 mod tools;
 
 use std::sync::Arc;
@@ -12,28 +20,42 @@ use async_trait::async_trait;
 use jiff::tz::TimeZone;
 use rockbot_core::BoxError;
 use rockbot_core::config::Config;
+use rockbot_core::files::DataFolder;
 use rockbot_core::store::RulesStore;
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTask, Subsystem};
 use rockbot_core::turn::TurnRunner;
 use tokio::sync::{Mutex, Notify};
 
-use scheduler::Scheduler;
+pub use error::ScheduleError;
+use heartbeat::HeartbeatPatrol;
+pub use policy::{Misfire, Overlap};
+use scheduler::{Scheduler, Shared};
+pub use schedules::{NewTask, Schedules};
 use store::TaskStore;
-use tools::Shared;
 
-/// Tools by which a model schedules tasks, `schedule_task`, `list_scheduled_tasks` and `cancel_scheduled_task`, and the
-/// scheduler that runs them.
+/// Tools by which a model schedules tasks, `schedule_task`, `list_scheduled_tasks`, `cancel_scheduled_task` and
+/// `run_scheduled_task`, the tasks of the program ([`Schedules`]), and the scheduler that runs them.
 ///
-/// A task has a cron expression of 5 or 6 fields in the user's time zone, or runs once at a plain time. When it is due, its
-/// description is a message to the agent, in the session `patrol/{name}`, and the answer is announced to the user
-/// (`Agent::announcements`). The turn of a time has an id that follows from the task and the time: it runs once, also if
-/// the process ends in between. A time that passes while the host does not run is made up for within an hour (of a task that
-/// runs once: within 7 days), and a time at which the run before is not over is skipped. A task that fails five times in a
-/// row is paused, and the user is told.
+/// A task has a cron expression of 5 or 6 fields in the user's time zone, an interval (`@every 90s`), or runs once at a plain
+/// time. When it is due, its description is a message to the agent, in the session `patrol/{name}`, and the answer is
+/// announced to the user (`Agent::announcements`). The turn of a time has an id that follows from the task and the time: it
+/// runs once, also if the process ends in between. What becomes of times that pass while the host does not run is said by
+/// [`Misfire`], and of times at which the run before is not over by [`Overlap`]. A task that fails five times in a row is
+/// paused, and the user is told.
 ///
-/// The tasks are kept in `scheduled-tasks.json` of the data folder, in the form of the original RockBot, which can be edited
-/// while the host does not run. `AgentHost.TimeZone` is the zone of users who have not set their own. A task that is
-/// scheduled in a conversation with untrusted text needs an endorsement, and its runs are labelled as the conversation was.
+/// The instructions for the runs of a task are the file `{name}.md` of the data folder, for tasks of the principal `local`,
+/// and its directive, which its runs keep with `update_task_directive` and `edit_task_directive`.
+///
+/// The tasks are kept in `scheduled-tasks.json` of the data folder, in the form of the original RockBot. An edit of the file
+/// counts within five seconds; while it cannot be read, the tasks stay as they were. Processes that share the file take
+/// turns by a lock beside it, so that one of them starts the turn of a time. A task that is scheduled in a conversation with
+/// untrusted text needs an endorsement, and its runs are labelled as the conversation was.
+///
+/// | setting | default |
+/// |---|---|
+/// | `AgentHost.TimeZone`: zone of users who have not set their own | that of the machine |
+/// | `HeartbeatPatrol.Enabled`: the task `heartbeat-patrol`, which checks what waits for the user | with any setting there |
+/// | `HeartbeatPatrol.CronExpression`: its times | `*/30 * * * *` |
 ///
 /// ```
 /// use rockbot_core::subsystem::{Declarations, Parts, Subsystem as _};
@@ -44,7 +66,7 @@ use tools::Shared;
 /// let parts = Parts::new(AgentIdentity::new("clerk"), std::sync::Arc::new(SystemClock), None);
 /// let mut declarations = Declarations::new(parts);
 /// Scheduling::new().declare(&mut declarations)?;
-/// assert_eq!(declarations.merge().tools.len(), 3);
+/// assert_eq!(declarations.merge().tools.len(), 6);
 /// # Ok::<(), rockbot_core::BoxError>(())
 /// ```
 #[derive(Debug, Default)]
@@ -53,6 +75,8 @@ pub struct Scheduling {
     store: Option<TaskStore>,
     zone_name: Option<String>,
     zone: Option<TimeZone>,
+    patrol_times: Option<String>,
+    patrol: Option<HeartbeatPatrol>,
     shared: Shared,
 }
 
@@ -74,6 +98,20 @@ impl Scheduling {
         self.zone_name = Some(name.into());
         self
     }
+
+    /// Adds the task `heartbeat-patrol` of the principal `local`, with these times: it checks calendar, email, plans and
+    /// schedules, as the file `heartbeat-patrol.md` of the data folder says. Default: with the section `HeartbeatPatrol`
+    /// alone. A wrong expression is an error of the host's `build`.
+    ///
+    /// ```
+    /// use rockbot_tools::scheduling::Scheduling;
+    ///
+    /// let scheduling = Scheduling::new().with_heartbeat_patrol("0 */6 * * *");
+    /// ```
+    pub fn with_heartbeat_patrol(mut self, cron: impl Into<String>) -> Self {
+        self.patrol_times = Some(cron.into());
+        self
+    }
 }
 
 #[async_trait]
@@ -89,7 +127,10 @@ impl Subsystem for Scheduling {
             Some(name) => Some(TimeZone::get(&name)?),
             None => None,
         };
+        self.patrol = HeartbeatPatrol::read(self.patrol_times.take(), &config)?;
         self.store = Some(TaskStore::open(declarations.parts().data_dir())?);
+        declarations.provide(Arc::new(Schedules::new(self.shared.clone())));
+        declarations.context_source(directive::Briefing);
         let tools = tools::tools(&self.shared);
         let names = tools.iter().map(|tool| tool.registration.name.clone());
         let cost = PartCost::on("scheduling").with_switch("leave out `.add(Scheduling)`");
@@ -107,8 +148,12 @@ impl Subsystem for Scheduling {
             turns: parts
                 .get::<dyn TurnRunner>()
                 .ok_or("the host does not run turns for its parts")?,
+            profile: parts.data_dir().map(DataFolder::unheld),
             changed: Notify::new(),
         });
+        if let Some(patrol) = self.patrol {
+            patrol.apply(&scheduler).await?;
+        }
         // A subsystem starts once.
         let _ = self.shared.set(scheduler.clone());
         let (running, task) = RunningTask::new(|stop| scheduler.run(stop));

@@ -1,30 +1,35 @@
-//! The scheduler: it sleeps until the next task is due, runs it as a turn, and notes what became of it.
+//! The scheduler: it sleeps until the next task is due, and runs what is.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use rockbot_core::context::{Origin, Priority};
-use rockbot_core::files::FileError;
-use rockbot_core::store::{RulesStore, StorePath};
+use rockbot_core::files::{DataFolder, FileError};
+use rockbot_core::store::RulesStore;
 use rockbot_core::support::loggable;
-use rockbot_core::turn::{Announcement, TurnError, TurnRequest, TurnRunner};
-use rockbot_core::{Clock, Principal, Timestamp, TurnId};
+use rockbot_core::tool::ToolError;
+use rockbot_core::turn::TurnRunner;
+use rockbot_core::{Clock, Principal, Timestamp};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::error::ScheduleError;
 use super::store::TaskStore;
-use super::task::{Due, Occurrence, OccurrenceState, ScheduledTask};
-
-/// Name of the program that sends the messages of tasks, which is part of their identity.
-const SOURCE: &str = "rockbot.schedule";
-
-/// Number of runs that fail in a row before a task is paused.
-const MAX_FAILURES: u32 = 5;
+use super::task::{Armed, Due, OccurrenceState, ScheduledTask};
 
 /// Pause before a task is tried again whose turn was not accepted, or whose state was not written.
-const RETRY_PAUSE: Duration = Duration::from_secs(30);
+pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(30);
+
+/// Interval between two looks at the time and length of the file.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Time after which the next times are compared with the zones of their users, who may have changed them.
+const ZONE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Number of tasks whose next times are computed before other work has a turn.
+const PASS: usize = 100;
 
 /// The parts that the scheduler and the tools share.
 #[derive(Debug)]
@@ -35,8 +40,34 @@ pub(super) struct Scheduler {
     pub(super) zone: TimeZone,
     pub(super) rules: Option<Arc<dyn RulesStore>>,
     pub(super) turns: Arc<dyn TurnRunner>,
-    /// Notified when a task was added, replaced or removed.
+    /// The folder with the instructions for tasks, `{name}.md`.
+    pub(super) profile: Option<DataFolder>,
+    /// Notified when a task was added, replaced or removed, and when a run has ended.
     pub(super) changed: Notify,
+}
+
+/// The scheduler of the tools and the program, set when the host starts.
+pub(super) type Shared = Arc<OnceLock<Arc<Scheduler>>>;
+
+/// Returns the scheduler, for a tool.
+pub(super) fn started(shared: &Shared) -> Result<&Arc<Scheduler>, ToolError> {
+    let starting = || ToolError::execution_failed(ScheduleError::NotStarted.to_string());
+    shared.get().ok_or_else(starting)
+}
+
+/// The zones of principals, looked up once in a pass over all tasks.
+#[derive(Debug, Default)]
+struct Zones(HashMap<Principal, TimeZone>);
+
+impl Zones {
+    async fn of(&mut self, principal: &Principal, scheduler: &Scheduler) -> TimeZone {
+        if let Some(zone) = self.0.get(principal) {
+            return zone.clone();
+        }
+        let zone = scheduler.zone_of(principal).await;
+        self.0.insert(principal.clone(), zone.clone());
+        zone
+    }
 }
 
 impl Scheduler {
@@ -50,15 +81,29 @@ impl Scheduler {
         loop {
             let changed = self.changed.notified();
             let next = self.run_due().await;
-            let wait = async {
-                match next {
-                    Some(next) => self.clock.sleep_until(next).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
-                () = wait => {}
+                () = self.come(next) => {}
                 () = changed => {}
+                () = self.edited() => {}
+                () = sleep(ZONE_INTERVAL) => {}
+            }
+        }
+    }
+
+    /// Waits for a time, forever if there is none.
+    async fn come(&self, time: Option<Timestamp>) {
+        match time {
+            Some(time) => self.clock.sleep_until(time).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until the file is edited by a person or another process.
+    async fn edited(&self) {
+        loop {
+            sleep(LOOK_INTERVAL).await;
+            if self.store.lock().await.is_stale() {
+                return;
             }
         }
     }
@@ -77,178 +122,103 @@ impl Scheduler {
     async fn run_due(self: &Arc<Self>) -> Option<Timestamp> {
         let now = self.clock.now();
         let mut store = self.store.lock().await;
-        let mut next: Option<Timestamp> = None;
-        for mut task in store.all().to_vec() {
-            let zone = self.zone_of(&task.principal).await;
-            let mut due = task.due(now, &zone);
-            let mut stepped = Ok(());
-            if matches!(due, Due::Now(..) | Due::Missed(_)) {
-                stepped = self.step(&mut store, &mut task, due).await;
-                due = task.due(now, &zone);
+        let next = self.arm(store.all_mut(), now).await;
+        if !store.is_stale() && next.is_none_or(|next| next > now) {
+            return next;
+        }
+        let retry = now.after(RETRY_PAUSE);
+        if let Err(error) = self.step_all(&mut store, now).await {
+            tracing::error!(error = %loggable(&error.to_string()), "scheduled tasks not run yet; they are tried again");
+            return Some(retry);
+        }
+        match self.arm(store.all_mut(), now).await {
+            // What could not run now does not keep others from their times.
+            Some(next) if next <= now => first_after(store.all(), now).into_iter().chain([retry]).min(),
+            next => next,
+        }
+    }
+
+    /// Computes the next times of tasks where they are not known, and returns the first.
+    async fn arm(&self, tasks: &mut [ScheduledTask], now: Timestamp) -> Option<Timestamp> {
+        let mut zones = Zones::default();
+        let mut first: Option<Timestamp> = None;
+        for (index, task) in tasks.iter_mut().enumerate() {
+            if index % PASS == PASS - 1 {
+                // Others work in between: the first pass over many tasks takes a while.
+                tokio::task::yield_now().await;
             }
-            let again = match stepped {
-                Ok(()) => match due {
-                    Due::At(time) => Some(time),
-                    Due::Never => None,
-                    Due::Now(..) | Due::Missed(_) => Some(now.after(RETRY_PAUSE)),
-                },
-                Err(error) => {
-                    let (name, error) = (loggable(&task.name), loggable(&error));
-                    tracing::error!(task = %name, %error, "scheduled task not run yet; it is tried again");
-                    Some(now.after(RETRY_PAUSE))
-                }
+            let zone = zones.of(&task.principal, self).await;
+            let armed = task.armed.take().filter(|armed| armed.holds(&zone, now));
+            let armed = armed.unwrap_or_else(|| Armed {
+                next: task.due(now, &zone).time(now),
+                zone,
+                since: now,
+            });
+            first = first.into_iter().chain(armed.next).min();
+            task.armed = Some(armed);
+        }
+        first
+    }
+
+    /// Runs the tasks that are due, and notes it in one change. No other process runs them meanwhile; if this one is killed
+    /// before the change is written, the next one starts the same turns.
+    async fn step_all(self: &Arc<Self>, store: &mut TaskStore, now: Timestamp) -> Result<(), FileError> {
+        let mut change = store.change(now).await?;
+        for (index, zone, due) in self.due_tasks(change.all(), now).await {
+            let Some(mut task) = change.all().get(index).cloned() else {
+                continue;
             };
-            next = next.into_iter().chain(again).min();
+            let step = self.step(&mut task, due).await.unwrap_or_else(|error| {
+                let (name, error) = (loggable(&task.name), error.to_string());
+                tracing::error!(task = %name, error = %loggable(&error), "scheduled task not run yet; it is tried again");
+                Step::Nothing
+            });
+            // The end of its run wakes a task that waits; until then it has no next time.
+            let waits = step == Step::Waits || task.waits();
+            let (next, since) = (None, now);
+            task.armed = waits.then_some(Armed { next, zone, since });
+            change.set(index, task, step == Step::Changed);
         }
-        next
+        change.commit()
     }
 
-    async fn step(self: &Arc<Self>, store: &mut TaskStore, task: &mut ScheduledTask, due: Due) -> Result<(), String> {
-        let occurrence = match due {
-            Due::Never | Due::At(_) => return Ok(()),
-            Due::Missed(due) => Occurrence::new(due, OccurrenceState::Missed),
-            Due::Now(due, late) => self.fire(task, due, late).await.map_err(|error| error.to_string())?,
-        };
-        let has_run = occurrence.state == OccurrenceState::Accepted;
-        if has_run {
-            task.last_fired_at = Some(self.clock.now());
-        }
-        let turn = occurrence.turn.clone().filter(|_| has_run);
-        task.last = Some(occurrence);
-        let written = store.put(task.clone()).map_err(|error: FileError| error.to_string());
-        if let Some(turn) = turn {
-            // Also where the state was not written: the same time is the same turn when it is tried again.
-            self.watch(task.principal.clone(), task.name.clone(), turn);
-        }
-        written
-    }
-
-    /// Starts the turn of a time. The id of its message follows from the task and the time, so a second start, as after a
-    /// crash, is the same turn.
-    async fn fire(
-        &self,
-        task: &ScheduledTask,
-        due: Timestamp,
-        late: Option<Duration>,
-    ) -> Result<Occurrence, TurnError> {
-        let last = task
-            .last
-            .as_ref()
-            .filter(|last| last.state == OccurrenceState::Accepted);
-        if let Some(turn) = last.and_then(|last| last.turn.as_ref()) {
-            let query = rockbot_core::turn::TurnQuery::default().with_principal(task.principal.clone());
-            if self.turns.live(&query).iter().any(|live| live.turn == *turn) {
-                return Ok(Occurrence {
-                    turn: Some(turn.clone()),
-                    ..Occurrence::new(due, OccurrenceState::Skipped)
-                });
-            }
-        }
-        let turn = self.turns.start(request(task, due, late)).await?;
-        Ok(Occurrence {
-            turn: Some(turn),
-            ..Occurrence::new(due, OccurrenceState::Accepted)
-        })
-    }
-
-    /// Waits for the ends of the runs that an earlier process had begun.
-    async fn watch_earlier(self: &Arc<Self>) {
-        let tasks = self.store.lock().await.all().to_vec();
-        for task in tasks {
-            let last = task.last.filter(|last| last.state == OccurrenceState::Accepted);
-            if let Some(turn) = last.and_then(|last| last.turn) {
-                self.watch(task.principal, task.name, turn);
+    /// Returns the places of the tasks that are due, with their zones and what is to be done.
+    async fn due_tasks(&self, tasks: &[ScheduledTask], now: Timestamp) -> Vec<(usize, TimeZone, Due)> {
+        let mut zones = Zones::default();
+        let mut due = Vec::new();
+        for (index, task) in tasks.iter().enumerate() {
+            let zone = zones.of(&task.principal, self).await;
+            let armed = task.armed.as_ref().filter(|armed| armed.holds(&zone, now));
+            if armed.is_none_or(|armed| armed.next.is_some_and(|next| next <= now)) {
+                let of_task = task.due(now, &zone);
+                due.push((index, zone, of_task));
             }
         }
-    }
-
-    /// Notes the end of a run, in a task of its own.
-    fn watch(self: &Arc<Self>, principal: Principal, name: String, turn: TurnId) {
-        let scheduler = self.clone();
-        tokio::spawn(async move {
-            let has_answer = loop {
-                match scheduler.turns.outcome(&turn).await {
-                    Ok(outcome) => break outcome.is_answer(),
-                    // Not resumed yet.
-                    Err(TurnError::Interrupted(_)) => sleep(Duration::from_secs(1)).await,
-                    Err(TurnError::Halted) => return,
-                    Err(_) => break false,
-                }
-            };
-            scheduler.ended(&principal, &name, &turn, has_answer).await;
-        });
-    }
-
-    async fn ended(&self, principal: &Principal, name: &str, turn: &TurnId, has_answer: bool) {
-        let mut store = self.store.lock().await;
-        let Some(mut task) = store.find(principal, name).cloned() else {
-            return;
-        };
-        let last = task.last.as_mut().filter(|last| last.turn.as_ref() == Some(turn));
-        if let Some(last) = last.filter(|last| last.state == OccurrenceState::Accepted) {
-            last.state = if has_answer {
-                OccurrenceState::Done
-            } else {
-                OccurrenceState::Failed
-            };
-        }
-        task.failures = if has_answer { 0 } else { task.failures + 1 };
-        let is_over = task.run_once;
-        task.is_paused = !is_over && task.failures >= MAX_FAILURES;
-        let written = match is_over {
-            true => store.remove(principal, name).map(drop),
-            false => store.put(task.clone()),
-        };
-        drop(store);
-        if let Err(error) = written {
-            tracing::error!(task = %loggable(name), error = %loggable(&error.to_string()), "end of a scheduled run not written");
-        }
-        if task.is_paused {
-            self.tell_paused(&task, turn).await;
-        }
-        self.changed.notify_one();
-    }
-
-    async fn tell_paused(&self, task: &ScheduledTask, turn: &TurnId) {
-        let text = format!(
-            "The scheduled task \"{}\" failed {MAX_FAILURES} times in a row, and is paused. Schedule it again to go on.",
-            task.name
-        );
-        let announcement = Announcement::new(task.principal.clone(), session(task), text).with_turn(turn.clone());
-        if let Err(error) = self.turns.announce(&format!("paused-{turn}"), announcement).await {
-            tracing::error!(task = %loggable(&task.name), %error, "user not told that a task is paused");
-        }
+        due
     }
 }
 
-impl Occurrence {
-    fn new(due: Timestamp, state: OccurrenceState) -> Self {
-        Self { due, state, turn: None }
-    }
+/// Returns the first of the computed times after `now`.
+fn first_after(tasks: &[ScheduledTask], now: Timestamp) -> Option<Timestamp> {
+    let times = tasks.iter().filter_map(|task| task.armed.as_ref()?.next);
+    times.filter(|time| *time > now).min()
 }
 
-/// Returns the session of a task's runs, which is the namespace of its notes, too.
-fn session(task: &ScheduledTask) -> String {
-    format!("patrol/{}", task.name)
+/// The effect of a step on a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The task is to be written.
+    Changed,
+    /// The task waits for the end of its run.
+    Waits,
+    /// The task is not due.
+    Nothing,
 }
 
-fn request(task: &ScheduledTask, due: Timestamp, late: Option<Duration>) -> TurnRequest {
-    let mut text = task.description.clone();
-    if let Some(late) = late {
-        let minutes = late.as_secs() / 60;
-        text.push_str(&format!(
-            "\n\n(This run is {minutes} minutes late: the agent was not running when it was due.)"
-        ));
+impl ScheduledTask {
+    /// Returns `true` if a time of the task waits for the end of the run before.
+    fn waits(&self) -> bool {
+        let last = self.last.as_ref();
+        last.is_some_and(|last| last.state == OccurrenceState::Due && last.turn.is_some())
     }
-    let id = format!("{}@{}", task.created_at.as_millis(), due.as_millis());
-    TurnRequest::new(session(task), id, text)
-        .with_principal(task.principal.clone())
-        .with_source(SOURCE)
-        .with_origin(Origin::Scheduled)
-        .with_priority(Priority::Scheduled)
-        .with_label(task.label.clone())
-        // Each run stands for itself: a task of every minute would read all runs before it.
-        .with_history(Vec::new())
-        .with_namespace(StorePath::new(&session(task)).ok())
-        .with_announced(true)
 }

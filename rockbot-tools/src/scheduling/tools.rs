@@ -1,44 +1,40 @@
 //! The tools that schedule tasks, list them and cancel them.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, OnceLock};
 
 use jiff::tz::TimeZone;
-use rockbot_core::store::StorePath;
+use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::support::nearest_names;
 use rockbot_core::tool::{Tool, ToolError, ToolGroup, ToolState, stateful_tool};
 use rockbot_core::trust::Label;
-use rockbot_core::{CallContext, Timestamp};
+use rockbot_core::{CallContext, Principal, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::cron::{CronExpr, parse_time};
-use super::scheduler::Scheduler;
+use super::cron::instant;
+use super::define::Definition;
+use super::directive;
+use super::error::ScheduleError;
+use super::scheduler::{Scheduler, Shared, started};
 use super::task::{Due, OccurrenceState, ScheduledTask};
 
-/// Maximum number of tasks of one principal.
-const MAX_TASKS: usize = 1000;
-
-/// Maximum length of a name, in characters.
-const MAX_NAME: usize = 64;
-
-/// Maximum length of a description, in bytes.
-const MAX_DESCRIPTION: usize = 16 << 10;
-
-/// Set when the host starts.
-pub(super) type Shared = Arc<OnceLock<Arc<Scheduler>>>;
-
-pub(super) fn tools(shared: &Shared) -> [Tool; 3] {
+/// Returns the tools of all turns, and those that the runs of tasks alone have.
+pub(super) fn tools(shared: &Shared) -> [Tool; 6] {
     let group = ToolGroup::new("scheduling", "reminders and tasks at set times")
         .with_guide(include_str!("guides/scheduling.md"));
-    [
-        stateful_tool("schedule_task", shared.clone(), schedule)
-            .idempotent()
-            .needs_endorsement(),
-        stateful_tool("list_scheduled_tasks", shared.clone(), list).pure(),
-        stateful_tool("cancel_scheduled_task", shared.clone(), cancel).idempotent(),
-    ]
-    .map(|tool| tool.source("scheduling").on_demand(&group))
+    let [update, edit] = directive::tools(shared);
+    let of_check = shared.clone();
+    let schedule = stateful_tool("schedule_task", shared.clone(), schedule)
+        .idempotent()
+        .endorsed_when(move |call, cx| {
+            let shared = of_check.clone();
+            async move { may_schedule(shared, &call.arguments, &cx).await }
+        });
+    let list = stateful_tool("list_scheduled_tasks", shared.clone(), list).pure();
+    let cancel = stateful_tool("cancel_scheduled_task", shared.clone(), cancel).idempotent();
+    let run = stateful_tool("run_scheduled_task", shared.clone(), run).needs_endorsement();
+    let [schedule, list, cancel, run] = [schedule, list, cancel, run].map(|tool| tool.on_demand(&group));
+    [schedule, list, cancel, run, update, edit].map(|tool| tool.source("scheduling").own_output())
 }
 
 /// Schedules a task: at each time of `cron` you get `description` as a message, work on it, and the user reads your answer. A
@@ -59,80 +55,41 @@ struct ScheduleTask {
 
 async fn schedule(shared: ToolState<Shared>, args: ScheduleTask, cx: CallContext) -> Result<String, ToolError> {
     let scheduler = started(&shared)?;
-    check(&args)?;
     let zone = scheduler.zone_of(cx.principal()).await;
-    let now = scheduler.clock.now();
-    let task = ScheduledTask {
-        name: args.name.trim().to_owned(),
-        cron_expression: expression(&args, now, &zone)?,
-        description: args.description.trim().to_owned(),
-        created_at: now,
-        last_fired_at: None,
-        run_once: args.run_once,
-        principal: cx.principal().clone(),
-        label: Some(cx.label()).filter(Label::is_untrusted),
-        failures: 0,
-        is_paused: false,
-        last: None,
-    };
-    let Due::At(next) = task.due(now, &zone) else {
-        return Err(ToolError::invalid_arguments(format!(
-            "`{}` is never due again: name a later time",
-            args.cron
-        )));
-    };
-    let mut store = scheduler.store.lock().await;
-    let own = store
-        .all()
-        .iter()
-        .filter(|other| other.principal == task.principal)
-        .count();
-    if own >= MAX_TASKS && store.find(&task.principal, &task.name).is_none() {
-        return Err(ToolError::execution_failed(format!(
-            "{MAX_TASKS} tasks are scheduled already: cancel one of them"
-        )));
-    }
-    let name = task.name.clone();
-    store
-        .put(task)
-        .map_err(|error| ToolError::execution_failed(error.to_string()))?;
-    drop(store);
-    scheduler.changed.notify_one();
-    let (next, now) = (shown(next, &zone), shown(now, &zone));
+    let name = args.name.trim().to_owned();
+    let definition = definition(args, &cx);
+    let next = scheduler.define(definition).await.map_err(refused)?;
+    let (next, now) = (shown(next, &zone), shown(scheduler.clock.now(), &zone));
     Ok(format!(
         "`{name}` is scheduled; it runs next at {next}. Now it is {now}."
     ))
 }
 
-fn check(args: &ScheduleTask) -> Result<(), ToolError> {
-    let name = args.name.trim();
-    let is_name =
-        !name.is_empty() && name.chars().count() <= MAX_NAME && StorePath::new(&format!("patrol/{name}")).is_ok();
-    let problem = if !is_name || name.contains('/') {
-        format!("`name` has 1 to {MAX_NAME} characters and no slash, such as `water-plants`")
-    } else if args.description.trim().is_empty() {
-        "`description` is empty: describe the task".to_owned()
-    } else if args.description.len() > MAX_DESCRIPTION {
-        format!("`description` has at most {MAX_DESCRIPTION} bytes")
-    } else {
-        return Ok(());
-    };
-    Err(ToolError::invalid_arguments(problem))
+fn definition(args: ScheduleTask, cx: &CallContext) -> Definition {
+    Definition {
+        name: args.name,
+        when: args.cron,
+        description: args.description,
+        run_once: args.run_once,
+        principal: cx.principal().clone(),
+        label: Some(cx.label()).filter(Label::is_untrusted),
+        policies: None,
+    }
 }
 
-/// Returns the expression as the file keeps it: a plain time becomes an instant.
-fn expression(args: &ScheduleTask, now: Timestamp, zone: &TimeZone) -> Result<String, ToolError> {
-    let refused = |error: &dyn std::fmt::Display| ToolError::invalid_arguments(error.to_string());
-    match CronExpr::parse(&args.cron) {
-        Ok(cron) => Ok(cron.as_str().to_owned()),
-        Err(_) if args.run_once => {
-            let time = parse_time(&args.cron, now, zone).map_err(|error| refused(&error))?;
-            Ok(instant(time).to_string())
-        }
-        Err(error) => match parse_time(&args.cron, now, zone) {
-            Ok(_) => Err(refused(&"a plain time is for tasks that run once: set `run_once`")),
-            Err(_) => Err(refused(&error)),
-        },
+/// Returns `false` for a call that is refused anyway, of which no person is asked.
+async fn may_schedule(shared: Shared, arguments: &str, cx: &CallContext) -> bool {
+    let (Ok(args), Some(scheduler)) = (serde_json::from_str(arguments), shared.get()) else {
+        return true;
+    };
+    let prepared = scheduler.prepare(definition(args, cx), scheduler.clock.now()).await;
+    !matches!(prepared, Err(ScheduleError::Invalid(_)))
+}
+
+fn refused(error: ScheduleError) -> ToolError {
+    match error {
+        ScheduleError::Invalid(problem) => ToolError::invalid_arguments(problem),
+        error => ToolError::execution_failed(error.to_string()),
     }
 }
 
@@ -140,7 +97,7 @@ fn expression(args: &ScheduleTask, now: Timestamp, zone: &TimeZone) -> Result<St
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ListScheduledTasks {}
 
-async fn list(shared: ToolState<Shared>, _: ListScheduledTasks, cx: CallContext) -> Result<String, ToolError> {
+async fn list(shared: ToolState<Shared>, _: ListScheduledTasks, cx: CallContext) -> Result<Content, ToolError> {
     let scheduler = started(&shared)?;
     let zone = scheduler.zone_of(cx.principal()).await;
     let now = scheduler.clock.now();
@@ -153,10 +110,12 @@ async fn list(shared: ToolState<Shared>, _: ListScheduledTasks, cx: CallContext)
         .collect();
     if own.is_empty() {
         text.push_str("No task is scheduled.");
-        return Ok(text);
+        return Ok(text.into());
     }
     text.push_str("\n| name | when | next | last | task |\n|---|---|---|---|---|\n");
+    let mut label = Label::HOST;
     for task in own {
+        task.label.iter().for_each(|of_task| label.join(of_task));
         let cells = [
             task.name.clone(),
             when(task, &zone),
@@ -167,7 +126,12 @@ async fn list(shared: ToolState<Shared>, _: ListScheduledTasks, cx: CallContext)
         let cells = cells.map(|cell| rockbot_core::support::one_line(&cell).replace('|', "\\|"));
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
-    Ok(text)
+    Ok(match label.is_untrusted() {
+        true => ContentPart::text(text)
+            .with_provenance(Provenance::labelled("scheduling", &label))
+            .into(),
+        false => text.into(),
+    })
 }
 
 fn when(task: &ScheduledTask, zone: &TimeZone) -> String {
@@ -183,7 +147,7 @@ fn next(task: &ScheduledTask, now: Timestamp, zone: &TimeZone) -> String {
         _ if task.is_paused => "paused after failures".to_owned(),
         _ if task.times().is_none() => "never: the expression cannot be read".to_owned(),
         Due::At(time) => shown(time, zone),
-        Due::Now(..) | Due::Missed(_) => "now".to_owned(),
+        Due::Now(..) | Due::Missed(_) | Due::SetBack(_) => "now".to_owned(),
         Due::Never => "never".to_owned(),
     }
 }
@@ -193,6 +157,7 @@ fn last(task: &ScheduledTask, zone: &TimeZone) -> String {
         return "–".to_owned();
     };
     let state = match last.state {
+        OccurrenceState::Due => "waits for the end of the run before",
         OccurrenceState::Accepted => "runs",
         OccurrenceState::Done => "done",
         OccurrenceState::Failed => "failed",
@@ -210,34 +175,42 @@ struct CancelScheduledTask {
 }
 
 async fn cancel(shared: ToolState<Shared>, args: CancelScheduledTask, cx: CallContext) -> Result<String, ToolError> {
-    let scheduler = started(&shared)?;
-    let mut store = scheduler.store.lock().await;
-    let name = args.name.trim();
-    let removed = store.remove(cx.principal(), name);
-    if removed.map_err(|error| ToolError::execution_failed(error.to_string()))? {
-        drop(store);
-        scheduler.changed.notify_one();
-        return Ok(format!("`{name}` is cancelled."));
+    let (scheduler, name) = (started(&shared)?, args.name.trim());
+    match scheduler.cancel(cx.principal(), name).await.map_err(refused)? {
+        true => Ok(format!("`{name}` is cancelled.")),
+        false => Ok(unknown(scheduler, cx.principal(), name).await),
     }
-    let own = store.all().iter().filter(|task| task.principal == *cx.principal());
-    let near = nearest_names(name, own.map(|task| task.name.as_str()), 3);
-    Ok(match &*near {
+}
+
+/// Runs a scheduled task now, beside its times; its answer is told to the user as usual.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct RunScheduledTask {
+    /// The name of the task.
+    name: String,
+}
+
+async fn run(shared: ToolState<Shared>, args: RunScheduledTask, cx: CallContext) -> Result<String, ToolError> {
+    let (scheduler, name) = (started(&shared)?, args.name.trim());
+    match scheduler.run_now(cx.principal(), name).await {
+        Ok(_) => Ok(format!(
+            "`{name}` has begun; the user reads its answer when it is there."
+        )),
+        Err(ScheduleError::NotFound(_)) => Ok(unknown(scheduler, cx.principal(), name).await),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// Returns the answer about a task that does not exist.
+async fn unknown(scheduler: &Scheduler, principal: &Principal, name: &str) -> String {
+    let store = scheduler.store.lock().await;
+    let own = store.all().iter().filter(|task| task.principal == *principal);
+    match &*nearest_names(name, own.map(|task| task.name.as_str()), 3) {
         [] => format!("There is no scheduled task `{name}`."),
         near => format!(
             "There is no scheduled task `{name}`; did you mean `{}`?",
             near.join("`, `")
         ),
-    })
-}
-
-fn started(shared: &Shared) -> Result<&Arc<Scheduler>, ToolError> {
-    let starting = || ToolError::execution_failed("the host is not started yet: call `AgentHost::start`");
-    shared.get().ok_or_else(starting)
-}
-
-fn instant(time: Timestamp) -> jiff::Timestamp {
-    let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX)
+    }
 }
 
 fn shown(time: Timestamp, zone: &TimeZone) -> String {

@@ -47,7 +47,7 @@ pub(crate) enum CronError {
 }
 
 impl CronError {
-    pub(super) fn expression(expression: &str, reason: impl Into<String>) -> Self {
+    pub(crate) fn expression(expression: &str, reason: impl Into<String>) -> Self {
         Self::Expression {
             expression: quote(expression),
             reason: reason.into(),

@@ -128,6 +128,11 @@ fn to_instant(time: Timestamp) -> Option<jiff::Timestamp> {
     jiff::Timestamp::from_millisecond(i64::try_from(time.as_millis()).ok()?).ok()
 }
 
+/// Returns the same instant of jiff, or its last one.
+pub(crate) fn instant(time: Timestamp) -> jiff::Timestamp {
+    to_instant(time).unwrap_or(jiff::Timestamp::MAX)
+}
+
 fn from_instant(instant: jiff::Timestamp) -> Option<Timestamp> {
     u64::try_from(instant.as_millisecond()).ok().map(Timestamp::from_millis)
 }

@@ -15,9 +15,10 @@ use rockbot_core::{Principal, Timestamp};
 use rockbot_host::{AgentHost, AgentHostBuilder, Stores, TurnPolicies};
 use rockbot_memory::{FileLongTermMemory, Memory};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use tower::util::MapRequestLayer;
 
-use crate::support::{Anything, calls as calls_of, host_of, kill, results, settle, transcript};
+use crate::support::{Anything, calls as calls_of, host_of, kill, results, transcript};
 
 /// A host whose agent remembers, and whose model files nothing.
 fn host(model: &ScriptedModel) -> AgentHostBuilder {

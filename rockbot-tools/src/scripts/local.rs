@@ -20,6 +20,12 @@ const BOOTSTRAP: &str = include_str!("bootstrap.py");
 /// Place of the packages inside the sandbox.
 const PACKAGES: &str = "/packages";
 
+/// Arguments of bubblewrap, in its order. The script's first process is the first of its namespace, so that no process of
+/// bubblewrap is in its reach: that has the session keyring of the host.
+const WALLS: &str = "--unshare-user --unshare-all --disable-userns --cap-drop ALL --die-with-parent --new-session --as-pid-1 \
+    --clearenv --hostname sandbox --uid 65534 --gid 65534 --setenv HOME /tmp --setenv LANG C.UTF-8 --ro-bind /usr /usr --proc \
+    /proc --ro-bind /proc/sys /proc/sys --dev /dev";
+
 /// Programs that scripts find, and the interpreter of the sandbox.
 const SANDBOX_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -88,7 +94,7 @@ impl ScriptRunner for LocalRunner {
         // Of a bare script: removed when the run ends.
         let folder = match self.isolation {
             Isolation::Bubblewrap => None,
-            Isolation::Nothing => Some(tempfile::tempdir().map_err(unavailable)?),
+            Isolation::Nothing => Some(tempfile::tempdir().map_err(|error| unavailable(&error))?),
         };
         let command = match &folder {
             None => sandboxed(&python, packages.as_deref()),
@@ -101,7 +107,7 @@ impl ScriptRunner for LocalRunner {
         let command = command.args(self.arguments(&script, inside)).input(input(&script));
         let command = command.max_stdout(MAX_STDOUT).max_stderr(MAX_STDERR);
         let output = command.output_heard(script.timeout, reporter(cx)).await;
-        result(output.map_err(unavailable)?)
+        result(&output.map_err(|error| unavailable(&error))?)
     }
 }
 
@@ -157,29 +163,10 @@ fn bare(python: &Path, packages: Option<&Path>) -> Command {
 /// Returns the command of an interpreter inside a sandbox: without network, with a system that it only reads, and with
 /// temporary files in memory.
 fn sandboxed(python: &Path, packages: Option<&Path>) -> Command {
-    let mut command = Command::new("bwrap");
+    let mut command = Command::new("bwrap").args(WALLS.split(' '));
     if is_root() {
         command = command.user(NOBODY);
     }
-    let nobody = NOBODY.to_string();
-    command = command
-        .args([
-            "--unshare-user",
-            "--unshare-all",
-            "--disable-userns",
-            "--cap-drop",
-            "ALL",
-        ])
-        .args([
-            "--die-with-parent",
-            "--new-session",
-            "--clearenv",
-            "--hostname",
-            "sandbox",
-        ])
-        .args(["--uid", &nobody, "--gid", &nobody])
-        .args(["--setenv", "PATH", SANDBOX_PATH, "--setenv", "HOME", "/tmp"])
-        .args(["--setenv", "LANG", "C.UTF-8", "--ro-bind", "/usr", "/usr"]);
     for folder in ["/bin", "/sbin", "/lib", "/lib32", "/lib64"] {
         command = command.args(system_folder(Path::new(folder)));
     }
@@ -190,20 +177,22 @@ fn sandboxed(python: &Path, packages: Option<&Path>) -> Command {
         command = command.arg("--ro-bind").arg(packages).arg(PACKAGES);
         command = command.args(["--setenv", "PYTHONPATH", PACKAGES]);
     }
-    command
-        .args([
-            "--proc",
-            "/proc",
-            "--ro-bind",
-            "/proc/sys",
-            "/proc/sys",
-            "--dev",
-            "/dev",
-        ])
-        .args(["--size", &MAX_SHARED.to_string(), "--tmpfs", "/dev/shm"])
-        .args(["--size", &MAX_TEMPORARY.to_string(), "--tmpfs", "/tmp"])
-        .args(["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--"])
-        .arg(python)
+    for (folder, size) in [("/dev/shm", MAX_SHARED), ("/tmp", MAX_TEMPORARY)] {
+        command = command.args(["--size", &size.to_string(), "--tmpfs", folder]);
+    }
+    let fixed = [
+        "--setenv",
+        "PATH",
+        SANDBOX_PATH,
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/",
+        "--chdir",
+        "/tmp",
+        "--",
+    ];
+    command.args(fixed).arg(python)
 }
 
 /// Returns the arguments that show a folder of the system in the sandbox, as the link or the folder that it is.
@@ -242,7 +231,7 @@ fn reporter(cx: &CallContext) -> impl FnMut(&[u8]) + Send + use<> {
     }
 }
 
-fn result(output: Output) -> Result<ScriptOutput, ScriptError> {
+fn result(output: &Output) -> Result<ScriptOutput, ScriptError> {
     let is_cut = output.is_truncated && output.stdout.len() >= MAX_STDOUT;
     let mut stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if is_cut {
@@ -267,7 +256,7 @@ fn code(status: std::process::ExitStatus) -> i32 {
     status.code().unwrap_or_else(signal)
 }
 
-fn unavailable(error: io::Error) -> ScriptError {
+fn unavailable(error: &io::Error) -> ScriptError {
     match error.kind() {
         io::ErrorKind::NotFound => ScriptError::Unavailable(
             "the program `bwrap` is not installed: install the package `bubblewrap`".to_owned(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rockbot_core::process::Command;
-use rockbot_core::{Digest, ExposeSecret, Secret};
+use rockbot_core::{BoxError, Digest, ExposeSecret, Secret};
 use tokio::time::{sleep, timeout};
 
 use super::local::find;
@@ -45,16 +45,30 @@ impl PackageCache {
         let mut set: Vec<_> = packages.iter().map(Package::to_string).collect();
         set.sort();
         set.dedup();
-        let cache = self.open().map_err(failed)?;
-        let folder = cache.join(self.key(&set, python));
-        if !folder.is_dir() {
-            let installing = self.install(&cache, &folder, &set, python);
-            let in_time = timeout(INSTALL_LIMIT, installing).await;
-            in_time.map_err(|_| failed(format!("timed out after {} s", INSTALL_LIMIT.as_secs())))??;
-        }
+        let folder = match timeout(INSTALL_LIMIT, self.provide(&set, python)).await {
+            Ok(provided) => provided.map_err(|error| ScriptError::Packages(error.to_string()))?,
+            Err(_) => {
+                let reason = format!("it timed out after {} s", INSTALL_LIMIT.as_secs());
+                return Err(ScriptError::Packages(reason));
+            }
+        };
         // The age of a set counts from its last use. Without it a set is removed too early, and installed again.
         let _ = File::open(&folder).and_then(|used| used.set_modified(SystemTime::now()));
         Ok(Some(folder))
+    }
+
+    async fn provide(&self, set: &[String], python: &Path) -> Result<PathBuf, BoxError> {
+        let cache = self.open()?;
+        let folder = cache.join(self.key(set, python));
+        if !folder.is_dir() {
+            let _lock = lock(&cache).await?;
+            // Another script may have installed it meanwhile.
+            if !folder.is_dir() {
+                sweep(&cache)?;
+                self.install(&folder, set, python).await?;
+            }
+        }
+        Ok(folder)
     }
 
     /// Returns the name of a set: packages for another version of Python are others.
@@ -73,24 +87,19 @@ impl PackageCache {
         Ok(folder)
     }
 
-    async fn install(&self, cache: &Path, folder: &Path, set: &[String], python: &Path) -> Result<(), ScriptError> {
-        let _lock = lock(cache).await.map_err(failed)?;
-        if folder.is_dir() {
-            return Ok(());
-        }
-        sweep(cache).map_err(failed)?;
+    /// Installs a set of packages. The folder is there when it is complete.
+    async fn install(&self, folder: &Path, set: &[String], python: &Path) -> Result<(), BoxError> {
         let partial = folder.with_extension(PARTIAL);
-        DirBuilder::new().mode(0o755).create(&partial).map_err(failed)?;
-        let output = self.installer(python, &partial).args(set).output(INSTALL_LIMIT).await;
-        let output = output.map_err(failed)?;
-        if !output.is_success() {
-            let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(ScriptError::Packages(match words.contains("No module named pip") {
-                true => "neither `uv` nor `pip` is installed: install `uv`".to_owned(),
-                false => words,
-            }));
+        DirBuilder::new().mode(0o755).create(&partial)?;
+        let output = self.installer(python, &partial).args(set).output(INSTALL_LIMIT).await?;
+        if output.is_success() {
+            return Ok(fs::rename(&partial, folder)?);
         }
-        fs::rename(&partial, folder).map_err(failed)
+        let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(match words.contains("No module named pip") {
+            true => "neither `uv` nor `pip` is installed: install `uv`".into(),
+            false => words.into(),
+        })
     }
 
     /// Returns the command that installs packages into a folder, without its last arguments: the packages.
@@ -172,8 +181,4 @@ fn sweep(cache: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn failed(error: impl ToString) -> ScriptError {
-    ScriptError::Packages(error.to_string())
 }

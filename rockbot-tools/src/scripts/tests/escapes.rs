@@ -2,7 +2,9 @@
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::process::Command;
 
+use super::super::local::Isolation;
 use super::{Local, sandbox};
 
 /// Runs `script` after helpers, and asserts that it prints nothing: it prints what it could do.
@@ -140,4 +142,47 @@ tried('names', lambda: socket.getaddrinfo('example.com', 80))
     );
     assert_no_way_out(&sandbox, &script).await;
     drop(server);
+}
+
+/// Adds a key to the session keyring, and becomes the program that the arguments name.
+const WITH_KEY: &str = "
+import ctypes, os, sys
+add_key = {'x86_64': 248, 'aarch64': 217, 'riscv64': 217}[os.uname().machine]
+sys.exit(77) if ctypes.CDLL(None).syscall(add_key, b'user', b'rockbot-secret', b'canary', 6, -3) < 0 else None
+os.environ['ROCKBOT_TEST_HAS_KEY'] = '1'
+os.execv(sys.argv[1], sys.argv[1:])
+";
+
+#[tokio::test]
+async fn no_key_of_the_host_is_read() {
+    if std::env::var_os("ROCKBOT_TEST_HAS_KEY").is_none() {
+        if sandbox().await.is_none() {
+            return;
+        }
+        let name = "scripts::tests::escapes::no_key_of_the_host_is_read";
+        let test = std::env::current_exe().unwrap();
+        let mut with_key = Command::new("/usr/bin/python3");
+        let with_key = with_key
+            .args(["-c", WITH_KEY])
+            .arg(test)
+            .args(["--exact", name])
+            .output();
+        let output = with_key.unwrap();
+        return match output.status.code() {
+            Some(77) => super::skip("this kernel keeps no keys"),
+            _ => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
+        };
+    }
+    let script = "
+buffer = ctypes.create_string_buffer(64)
+keyctl = {'x86_64': 250, 'aarch64': 219, 'riscv64': 219}[os.uname().machine]
+def key(*arguments):
+    return libc.syscall(keyctl, *arguments)
+for ring in (-1, -2, -3, -4, -5):
+    found = key(10, ring, b'user', b'rockbot-secret', 0)
+    found < 0 or key(11, found, buffer, 64) < 0 or print(ring, buffer.value)
+max(0, key(11, -3, buffer, 64)) and print('keys', buffer.raw)
+b'rockbot-secret' in open('/proc/keys', 'rb').read() and print('seen')
+";
+    assert_no_way_out(&Local::new(Isolation::Bubblewrap), script).await;
 }

@@ -128,7 +128,10 @@ async fn a_guarantee_that_is_not_kept_is_found() {
             },
             "a script sees the environment of the host",
         ),
-        (Guarantees { limits: true, ..none }, "a script has no limit of processes"),
+        (
+            Guarantees { limits: true, ..none },
+            "a script has no limit of processes",
+        ),
         (
             Guarantees { cleanup: true, ..none },
             "a process that a script has started goes on",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The guarantees that a runner declares of the scripts that it runs. Default: none.
+/// The guarantees that a runner declares of the scripts that it runs.
 ///
 /// A guarantee that is declared is tried with a script before the tool is offered: see
 /// [`Scripts`](super::Scripts). The guide of the tool and each answer name them.
@@ -15,7 +15,7 @@ use std::fmt;
 /// few.no_network = true;
 /// assert!(few.to_string().starts_with("no network; NOT guaranteed: no files of the host, "));
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Guarantees {
     /// A script reaches no network, no server on the host's machine, and no socket of another process.

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use rockbot_core::process::{Command, Output};
 use super::guarantees::Guarantees;
 use super::packages::PackageCache;
 use super::runner::{Script, ScriptError, ScriptOutput, ScriptRunner};
+use super::system::{find, is_root};
 
 /// Reads limits, script and input, and becomes the script.
 const BOOTSTRAP: &str = include_str!("bootstrap.py");
@@ -53,8 +53,9 @@ const MAX_REPORT: usize = 200;
 /// Minimum time between two progress reports.
 const REPORT_PAUSE: Duration = Duration::from_secs(1);
 
-/// The user `nobody`. The system limits no processes of root, and lets root change its settings even from a sandbox.
-const NOBODY: u32 = 65_534;
+/// The user that scripts of root run as, who owns nothing. The system limits no processes of root, and lets root change its
+/// settings even from a sandbox.
+const UNPRIVILEGED: u32 = 65_534;
 
 /// A runner on this machine.
 #[derive(Debug)]
@@ -165,7 +166,7 @@ fn bare(python: &Path, packages: Option<&Path>) -> Command {
 fn sandboxed(python: &Path, packages: Option<&Path>) -> Command {
     let mut command = Command::new("bwrap").args(WALLS.split(' '));
     if is_root() {
-        command = command.user(NOBODY);
+        command = command.user(UNPRIVILEGED);
     }
     for folder in ["/bin", "/sbin", "/lib", "/lib32", "/lib64"] {
         command = command.args(system_folder(Path::new(folder)));
@@ -202,17 +203,6 @@ fn system_folder(folder: &Path) -> Vec<OsString> {
         Err(_) if folder.is_dir() => vec!["--ro-bind".into(), folder.into(), folder.into()],
         Err(_) => Vec::new(),
     }
-}
-
-/// Returns `true` if this process is root's.
-pub(super) fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
-}
-
-/// Returns the program of this name in the folders of `path`.
-pub(super) fn find(program: &str, path: &OsString) -> Option<PathBuf> {
-    let mut candidates = std::env::split_paths(path).map(|folder| folder.join(program));
-    candidates.find(|candidate| candidate.is_file())
 }
 
 /// Returns a listener to the output that reports the last line of it from time to time.

@@ -6,6 +6,7 @@ mod local;
 mod package;
 mod packages;
 mod runner;
+mod system;
 #[cfg(test)]
 mod tests;
 mod tool;
@@ -45,7 +46,7 @@ const PACKAGES_OF_ROOT: &str = "/var/cache/rockbot/script-packages";
 /// system that it only reads, and with none of the host's variables, files and rights. Its time, the memory, CPU time and
 /// file sizes of each of its processes, and their number are limited, and its output is cut off at 256 KiB; the memory of
 /// all its processes together is not limited. When it ends, in whatever way, nothing of it stays behind. A host that root
-/// runs starts scripts as the user `nobody`.
+/// runs starts scripts as the user 65534, who owns nothing.
 ///
 /// What a sandbox guarantees is tried out while the host is built, by a script that tries to break each of the
 /// [`Guarantees`]. If it succeeds, or if `bwrap` or `python3` is missing or the system refuses namespaces, as in many
@@ -60,7 +61,7 @@ const PACKAGES_OF_ROOT: &str = "/var/cache/rockbot/script-packages";
 /// | `DefaultTimeoutSeconds`: time of a script whose call names none, at most 300 | 30 |
 /// | `MemoryMegabytes`: memory of each process of a script | 512 |
 /// | `PackageIndex`: URL of a package index, or a folder of wheels | the one of `uv` or `pip` |
-/// | `PackageFolder`: folder of installed packages, which the user `nobody` must be able to read if root runs the host | `script-packages` in the data folder; for root `/var/cache/rockbot/script-packages` |
+/// | `PackageFolder`: folder of installed packages, which all users must be able to read if root runs the host | `script-packages` in the data folder; for root `/var/cache/rockbot/script-packages` |
 ///
 /// ```
 /// use rockbot_core::subsystem::{Declarations, Parts, Subsystem as _};
@@ -193,7 +194,7 @@ fn package_folder(set: Option<PathBuf>, parts: &Parts) -> Option<PathBuf> {
     let data = parts.data_dir();
     match set {
         Some(set) => Some(data.map(|data| data.join(&set)).unwrap_or(set)),
-        None if local::is_root() => Some(PACKAGES_OF_ROOT.into()),
+        None if system::is_root() => Some(PACKAGES_OF_ROOT.into()),
         None => data.map(|data| data.join(PACKAGES)),
     }
 }

@@ -10,9 +10,9 @@ use rockbot_core::process::Command;
 use rockbot_core::{BoxError, Digest, ExposeSecret, Secret};
 use tokio::time::{sleep, timeout};
 
-use super::local::find;
 use super::package::Package;
 use super::runner::ScriptError;
+use super::system::find;
 
 /// Time in which the packages of a script are installed.
 pub(super) const INSTALL_LIMIT: Duration = Duration::from_secs(120);

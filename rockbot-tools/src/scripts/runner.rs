@@ -119,3 +119,10 @@ pub enum ScriptError {
     #[error("the packages could not be installed: {0}")]
     Packages(String),
 }
+
+impl ScriptError {
+    /// Returns `true` if the same script may run later: a package index may be out of reach for a while.
+    pub fn retry_helps(&self) -> bool {
+        matches!(self, Self::Packages(_))
+    }
+}

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::guarantees::Guarantees;
 use super::package::Package;
 use super::packages::INSTALL_LIMIT;
-use super::runner::{Script, ScriptError, ScriptOutput, ScriptRunner};
+use super::runner::{Script, ScriptOutput, ScriptRunner};
 
 /// Name of the tool.
 pub(super) const NAME: &str = "execute_python_script";
@@ -87,9 +87,8 @@ async fn execute(
     let Some(ran) = running.await else {
         return Err(ToolError::new(ToolErrorCode::Cancelled, "the script was cancelled"));
     };
-    let output = ran.map_err(|error| match error {
-        ScriptError::Packages(_) | ScriptError::Unavailable(_) => ToolError::execution_failed(error.to_string()),
-    })?;
+    let output =
+        ran.map_err(|error| ToolError::execution_failed(error.to_string()).with_retryable(error.retry_helps()))?;
     match output.exit_code {
         Some(0) => Ok(printed(output, &state.note())),
         code => Err(ToolError::execution_failed(failure(

@@ -32,6 +32,7 @@ pub mod tool_services;
     feature = "rest",
     feature = "files",
     feature = "scheduling",
+    feature = "scripts",
     feature = "subagents"
 ))]
 #[cfg_attr(
@@ -41,6 +42,7 @@ pub mod tool_services;
         feature = "rest",
         feature = "files",
         feature = "scheduling",
+        feature = "scripts",
         feature = "subagents"
     )))
 )]

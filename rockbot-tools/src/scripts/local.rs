@@ -21,7 +21,8 @@ const BOOTSTRAP: &str = include_str!("bootstrap.py");
 const PACKAGES: &str = "/packages";
 
 /// Arguments of bubblewrap, in its order. The script's first process is the first of its namespace, so that no process of
-/// bubblewrap is in its reach: that has the session keyring of the host.
+/// bubblewrap is in its reach: that has the session keyring of the host. `--die-with-parent` means the thread that starts it,
+/// which lives as long as its runtime.
 const WALLS: &str = "--unshare-user --unshare-all --disable-userns --cap-drop ALL --die-with-parent --new-session --as-pid-1 \
     --clearenv --hostname sandbox --uid 65534 --gid 65534 --setenv HOME /tmp --setenv LANG C.UTF-8 --ro-bind /usr /usr --proc \
     /proc --ro-bind /proc/sys /proc/sys --dev /dev";

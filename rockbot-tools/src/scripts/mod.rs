@@ -133,7 +133,7 @@ impl Scripts {
             return Err(format!("`Scripts.DefaultTimeoutSeconds` is between 1 and {MAX_SECONDS}").into());
         }
         if !(64..=1 << 20).contains(&memory) {
-            return Err("`Scripts.MemoryMegabytes` is at least 64".into());
+            return Err("`Scripts.MemoryMegabytes` is between 64 and 1048576".into());
         }
         let runner: Arc<dyn ScriptRunner> = match &self.kind {
             Kind::Given(runner) => Arc::clone(runner),

@@ -23,6 +23,17 @@ const MAX_SETS: usize = 20;
 /// Minimum age of a set that is removed: no script that uses it still runs.
 const MIN_AGE: Duration = Duration::from_secs(600);
 
+/// Variables of the way to an index.
+const NETWORK: [&str; 7] = [
+    "ALL_PROXY",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+];
+
 /// End of the name of a set that is being installed.
 const PARTIAL: &str = "partial";
 
@@ -106,7 +117,7 @@ impl PackageCache {
     fn installer(&self, python: &Path, folder: &Path) -> Command {
         // All users may read what is installed, such as the one that scripts run as.
         let shell = ["-c", "umask 022; exec \"$@\"", "sh"];
-        let mut command = Command::new("sh").args(shell).max_stderr(2_000);
+        let mut command = configured(Command::new("sh").args(shell)).max_stderr(2_000);
         command = match find("uv", &std::env::var_os("PATH").unwrap_or_default()) {
             Some(uv) => command
                 .arg(uv)
@@ -129,23 +140,32 @@ impl PackageCache {
         command.arg(folder).arg("--")
     }
 
-    /// Sets the source of packages, in variables: a URL may have a password.
+    /// Sets the source of packages: a URL by variables, since it may have a password.
     fn with_index(&self, command: Command) -> Command {
         let Some(index) = &self.index else {
             return command;
         };
-        let is_folder = Path::new(index.expose_secret()).is_dir();
-        let variables: &[_] = match is_folder {
-            true => &["PIP_FIND_LINKS", "UV_FIND_LINKS"],
-            false => &["PIP_INDEX_URL", "UV_DEFAULT_INDEX"],
-        };
-        let with_variable = |command: Command, name: &&str| command.env(*name, index.clone());
-        let command = variables.iter().fold(command, with_variable);
-        match is_folder {
-            true => command.env("PIP_NO_INDEX", "1").env("UV_NO_INDEX", "1"),
-            false => command,
+        match Path::new(index.expose_secret()).is_dir() {
+            true => command.args(["--no-index", "--find-links", index.expose_secret()]),
+            false => command
+                .env("PIP_INDEX_URL", index.clone())
+                .env("UV_DEFAULT_INDEX", index.clone()),
         }
     }
+}
+
+/// Passes on the variables by which an installer and its network are configured.
+fn configured(mut command: Command) -> Command {
+    for (name, value) in std::env::vars_os() {
+        let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) else {
+            continue;
+        };
+        let upper = name.to_ascii_uppercase();
+        if ["PIP_", "UV_"].iter().any(|start| upper.starts_with(start)) || NETWORK.contains(&&*upper) {
+            command = command.env(name, value);
+        }
+    }
+    command
 }
 
 /// Waits for the right to change the cache, which processes share.

@@ -101,7 +101,7 @@ fn nothing_else_is_a_package() {
 }
 
 /// A sandbox whose packages come from wheels of this test, with its folders; `None` where there is no installer.
-async fn shop() -> Option<(Local, tempfile::TempDir)> {
+pub(super) async fn shop() -> Option<(Local, tempfile::TempDir)> {
     let mut local = sandbox().await?;
     let python = "/usr/bin/python3";
     let has_pip = Command::new(python).args(["-m", "pip", "--version"]).output();

@@ -1,17 +1,21 @@
 //! The subsystem: the tool is there when its runner was tried out, and the reason is told when it is not.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::config::Config;
 use rockbot_core::subsystem::{Declarations, MergedDeclarations, Parts, Subsystem as _};
+use rockbot_core::tool::ToolInvokeRequest;
 use rockbot_core::{AgentIdentity, CallContext, SystemClock};
+use serde_json::json;
 
 use super::super::guarantees::Guarantees;
 use super::super::local::Isolation;
 use super::super::runner::{Script, ScriptError, ScriptOutput, ScriptRunner};
-use super::super::{Scripts, local};
-use super::{Local, measure, sandbox, skip};
+use super::super::system::is_root;
+use super::super::{PACKAGES_OF_ROOT, Scripts, local, package_folder};
+use super::{Local, context, measure, packages, sandbox, skip};
 
 /// Bare Python that claims to guarantee something.
 #[derive(Debug)]
@@ -58,6 +62,16 @@ fn declared(mut scripts: Scripts, settings: &str) -> Result<MergedDeclarations, 
     let mut declarations = Declarations::new(parts);
     scripts.declare(&mut declarations).map_err(|error| error.to_string())?;
     Ok(declarations.merge())
+}
+
+/// Calls the tool, and returns what it answers, also if that is an error.
+async fn answer(declared: &MergedDeclarations, arguments: serde_json::Value) -> String {
+    let tool = &declared.tools[0];
+    let request = ToolInvokeRequest::new("c1", tool.registration.name.clone(), arguments.to_string());
+    match tool.executor.execute(request, &context()).await {
+        Ok(response) => response.content.text().into_owned(),
+        Err(error) => error.to_string(),
+    }
 }
 
 /// Returns the number of tools, and the line of the part.
@@ -157,10 +171,60 @@ fn wrong_settings_are_errors_of_the_host() {
             "DefaultTimeoutSeconds = 301",
             "`Scripts.DefaultTimeoutSeconds` is between 1 and 300",
         ),
-        ("MemoryMegabytes = 1", "`Scripts.MemoryMegabytes` is at least 64"),
+        (
+            "MemoryMegabytes = 1",
+            "`Scripts.MemoryMegabytes` is between 64 and 1048576",
+        ),
         ("PackageFolder = 1", "`Scripts.PackageFolder`"),
     ] {
         let error = declared(Scripts::with_runner(Missing), &format!("[Scripts]\n{settings}")).unwrap_err();
         assert!(error.contains(words), "{error}");
     }
+}
+
+#[tokio::test]
+async fn settings_reach_the_scripts() {
+    if sandbox().await.is_none() {
+        return;
+    }
+    let settings = "[Scripts]\nMemoryMegabytes = 128\nDefaultTimeoutSeconds = 1";
+    let set = declared(Scripts::new(), settings).unwrap();
+    let memory = json!({"script": "import resource\nprint(resource.getrlimit(resource.RLIMIT_AS)[0] >> 20)"});
+    assert!(answer(&set, memory).await.starts_with("128\n"));
+    let sleep = json!({"script": "import time\ntime.sleep(300)"});
+    let timed_out = answer(&set, sleep.clone()).await;
+    assert!(timed_out.contains("Script timed out after 1 s"), "{timed_out}");
+    // What the program sets takes precedence.
+    let scripts = Scripts::new().with_timeout(Duration::from_millis(1_500));
+    let timed_out = answer(&declared(scripts, settings).unwrap(), sleep).await;
+    assert!(timed_out.contains("Script timed out after 1.5 s"), "{timed_out}");
+}
+
+#[tokio::test]
+async fn packages_come_from_the_index_of_the_settings() {
+    let Some((_, folder)) = packages::shop().await else {
+        return;
+    };
+    let (wheels, cache) = (folder.path().join("wheels"), folder.path().join("kept"));
+    let settings = format!("[Scripts]\nPackageIndex = {wheels:?}\nPackageFolder = {cache:?}");
+    let set = declared(Scripts::new(), &settings).unwrap();
+    let script = json!({"script": "import cats\nprint(cats.sound)", "pip_packages": ["cats==1.0"]});
+    let told = answer(&set, script).await;
+    assert!(told.starts_with("purr\n"), "{told}");
+    assert!(cache.is_dir());
+}
+
+#[test]
+fn packages_stand_in_the_data_folder_unless_root_runs_the_host() {
+    let parts =
+        |data: Option<&str>| Parts::new(AgentIdentity::new("clerk"), Arc::new(SystemClock), data.map(Into::into));
+    let folder = |set: Option<&str>, data| package_folder(set.map(Into::into), &parts(data));
+    assert_eq!(folder(Some("mine"), Some("/data")), Some("/data/mine".into()));
+    assert_eq!(folder(Some("/mine"), Some("/data")), Some("/mine".into()));
+    assert_eq!(folder(Some("mine"), None), Some("mine".into()));
+    let (with, without) = match is_root() {
+        true => (Some(PACKAGES_OF_ROOT.into()), Some(PACKAGES_OF_ROOT.into())),
+        false => (Some("/data/script-packages".into()), None),
+    };
+    assert_eq!((folder(None, Some("/data")), folder(None, None)), (with, without));
 }

@@ -252,6 +252,6 @@ fn unavailable(error: &io::Error) -> ScriptError {
         io::ErrorKind::NotFound => ScriptError::Unavailable(
             "the program `bwrap` is not installed: install the package `bubblewrap`".to_owned(),
         ),
-        _ => ScriptError::Unavailable(error.to_string()),
+        _ => ScriptError::Unavailable(format!("the process cannot be started: {error}")),
     }
 }

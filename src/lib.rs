@@ -32,6 +32,7 @@ pub mod tool_services;
     feature = "rest",
     feature = "files",
     feature = "scheduling",
+    feature = "scripts",
     feature = "subagents",
     feature = "wisps"
 ))]
@@ -42,6 +43,7 @@ pub mod tool_services;
         feature = "rest",
         feature = "files",
         feature = "scheduling",
+        feature = "scripts",
         feature = "subagents",
         feature = "wisps"
     )))

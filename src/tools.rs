@@ -11,6 +11,7 @@
 //! | `rest` | `rest::RestTools` | those that the settings or OpenAPI documents describe |
 //! | `files` | `files::FileTools` | `file_read`, `file_list`, `file_search`, `file_write`, `file_edit`, `file_delete` |
 //! | `scheduling` | `scheduling::Scheduling` | `schedule_task`, `list_scheduled_tasks`, `cancel_scheduled_task`, `run_scheduled_task`; in runs of tasks `update_task_directive`, `edit_task_directive` |
+//! | `scripts` | `scripts::Scripts` | `execute_python_script` |
 //! | `subagents` | `subagents::Subagents` | `spawn_subagent`, `list_subagents`, `cancel_subagent` |
 //! | `wisps` | `wisps::Wisps`, `workers::Workers` | `spawn_wisps`, `spawn_workers` |
 
@@ -29,6 +30,10 @@ pub use rockbot_tools::rest;
 #[cfg_attr(docsrs, doc(cfg(feature = "scheduling")))]
 #[doc(inline)]
 pub use rockbot_tools::scheduling;
+#[cfg(all(feature = "scripts", unix))]
+#[cfg_attr(docsrs, doc(cfg(feature = "scripts")))]
+#[doc(inline)]
+pub use rockbot_tools::scripts;
 #[cfg(feature = "subagents")]
 #[cfg_attr(docsrs, doc(cfg(feature = "subagents")))]
 #[doc(inline)]

@@ -218,6 +218,32 @@ async fn a_process_is_spoken_to_through_its_pipes() {
 }
 
 #[tokio::test]
+async fn output_is_heard_as_far_as_it_is_kept() {
+    let (said, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    let command = Command::new("sh")
+        .args(["-c", "echo one; read line; echo two; echo three"])
+        .max_stdout(9);
+    let output = command.output_heard(LONG, |part| said.send(text(part).to_owned()).unwrap());
+    assert_eq!(output.await.unwrap().stdout, b"one\ntwo\nt");
+    let mut heard = String::new();
+    while let Ok(part) = hears.try_recv() {
+        heard.push_str(&part);
+    }
+    assert_eq!(heard, "one\ntwo\nt");
+}
+
+#[tokio::test]
+async fn a_process_of_root_runs_as_another_user() {
+    let script = "id -u; id -g; id -G";
+    let own = shell(script).output(LONG).await.unwrap();
+    let other = shell(script).user(65_534).output(LONG).await;
+    match text(&own.stdout).starts_with("0\n") {
+        true => assert_eq!(text(&other.unwrap().stdout), "65534\n65534\n65534\n"),
+        false => assert_eq!(other.unwrap_err().kind(), std::io::ErrorKind::PermissionDenied),
+    }
+}
+
+#[tokio::test]
 async fn a_program_that_is_not_there_is_an_error() {
     let missing = Command::new("/no/such/program");
     let error: std::io::Result<Output> = missing.output(LONG).await;

@@ -7,6 +7,7 @@
 //! | `rest` | [`RestTools`](rest::RestTools): tools from HTTP interfaces, described in the settings or by OpenAPI documents |
 //! | `files` | [`FileTools`](files::FileTools): a folder of files for an agent |
 //! | `scheduling` | [`Scheduling`](scheduling::Scheduling): tasks at set times |
+//! | `scripts` | [`Scripts`](scripts::Scripts): Python scripts in a sandbox |
 //! | `subagents` | [`Subagents`](subagents::Subagents): work in the background |
 //! | `wisps` | [`Wisps`](wisps::Wisps): pipelines of steps; [`Workers`](workers::Workers): batches of small tasks |
 //! | `service` | tools that other processes run, by descriptors |
@@ -41,6 +42,9 @@ pub mod rest;
 #[cfg(feature = "scheduling")]
 #[cfg_attr(docsrs, doc(cfg(feature = "scheduling")))]
 pub mod scheduling;
+#[cfg(all(feature = "scripts", unix))]
+#[cfg_attr(docsrs, doc(cfg(feature = "scripts")))]
+pub mod scripts;
 #[cfg(feature = "service")]
 #[cfg_attr(docsrs, doc(cfg(feature = "service")))]
 pub mod service;

@@ -93,6 +93,8 @@ mod rules;
 mod runs;
 #[cfg(feature = "scheduling")]
 mod scheduling;
+#[cfg(all(feature = "scripts", target_os = "linux"))]
+mod scripts;
 mod secrets;
 mod self_evaluation;
 mod semantic_memory;

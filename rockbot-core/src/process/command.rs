@@ -69,6 +69,7 @@ pub struct Command {
     args: Vec<OsString>,
     variables: BTreeMap<OsString, Secret>,
     folder: Option<PathBuf>,
+    user: Option<u32>,
     input: Vec<u8>,
     max_stdout: usize,
     max_stderr: usize,
@@ -103,6 +104,7 @@ impl Command {
             args: Vec::new(),
             variables: BTreeMap::new(),
             folder: None,
+            user: None,
             input: Vec::new(),
             max_stdout: MAX_STDOUT,
             max_stderr: MAX_STDERR,
@@ -134,6 +136,14 @@ impl Command {
     #[must_use]
     pub fn current_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
+        self
+    }
+
+    /// Sets the user that the process runs as, by number, with the group of the same number and no others. Only a process
+    /// of root starts one of another user. Default: the user of this process; on systems other than Unix always.
+    #[must_use]
+    pub fn user(mut self, id: u32) -> Self {
+        self.user = Some(id);
         self
     }
 
@@ -188,6 +198,11 @@ impl Command {
         }
         #[cfg(unix)]
         command.process_group(0);
+        #[cfg(unix)]
+        if let Some(id) = self.user {
+            // The standard library leaves the other groups of root in the same step.
+            command.gid(id).uid(id);
+        }
         Child::new(command.spawn()?, self.max_stderr)
     }
 
@@ -206,6 +221,24 @@ impl Command {
     ///
     /// Panics outside a tokio runtime with I/O and time.
     pub async fn output(&self, limit: Duration) -> io::Result<Output> {
+        self.output_heard(limit, |_| ()).await
+    }
+
+    /// Runs the program as [`output`](Self::output) does, and calls `hear` with each part of the standard output that is
+    /// kept, as soon as it is read.
+    ///
+    /// # Cancellation safety
+    ///
+    /// Dropping the future kills the program with everything that it started.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the program is not found or cannot be started.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime with I/O and time.
+    pub async fn output_heard(&self, limit: Duration, hear: impl FnMut(&[u8]) + Send) -> io::Result<Output> {
         let mut child = self.spawn()?;
         let exit = child.exit().clone();
         let mut kept = Kept::new(self.max_stdout);
@@ -218,7 +251,7 @@ impl Command {
         };
         let reading = async {
             if let Some(stdout) = stdout {
-                kept.read(stdout).await;
+                kept.read(stdout, hear).await;
             }
         };
         let running = async {
@@ -273,12 +306,15 @@ impl Kept {
     }
 
     /// Reads a stream to its end.
-    async fn read(&mut self, mut stream: impl AsyncRead + Unpin) {
+    async fn read(&mut self, mut stream: impl AsyncRead + Unpin, mut hear: impl FnMut(&[u8])) {
         let mut buffer = [0; 8192];
         while let Ok(read @ 1..) = stream.read(&mut buffer).await {
             let fits = read.min(self.max - self.bytes.len());
             self.bytes.extend_from_slice(&buffer[..fits]);
             self.is_cut |= fits < read;
+            if fits > 0 {
+                hear(&buffer[..fits]);
+            }
         }
     }
 }

@@ -136,7 +136,7 @@ fn sets(line: &str, field: &str) -> bool {
 }
 
 /// Errors against which a repetition never helps, each with the reason.
-const NEVER: [(&str, &str); 34] = [
+const NEVER: [(&str, &str); 35] = [
     ("AgentFileError", "the file is wrong"),
     ("ArgumentError", "the call is wrong"),
     ("BuildError", "the program is wrong"),
@@ -157,6 +157,7 @@ const NEVER: [(&str, &str); 34] = [
     ("NotStrict", "the schema has no such form"),
     ("NotAnEmbedding", "the vector is wrong"),
     ("OpenApiError", "the document is wrong"),
+    ("PackageError", "the name is wrong"),
     ("PathError", "the path is wrong"),
     ("PayloadError", "the message is wrong"),
     ("PriceTableError", "the file is wrong"),

@@ -1,0 +1,128 @@
+//! The contract of script runners.
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot_core::CallContext;
+
+use super::guarantees::Guarantees;
+use super::package::Package;
+
+/// A runner of Python scripts, on this machine or elsewhere.
+///
+/// A runner declares what it [guarantees](Guarantees) of every script, also of a hostile one; the subsystem
+/// [`Scripts`](super::Scripts) tries each guarantee that is declared before it offers the tool.
+///
+/// The contract with scripts: the variable `ROCKBOT_INPUT` holds the input, empty if there is none, and the standard input
+/// has it, too. An input that is longer than 64 KiB or has a NUL stands on the standard input alone, and the variable is
+/// missing. The script is `__main__`, and prints its result.
+#[async_trait]
+pub trait ScriptRunner: fmt::Debug + Send + Sync + 'static {
+    /// Returns the name of the runner, for answers and logs.
+    fn name(&self) -> &str;
+
+    /// Returns the guarantees that the runner declares.
+    fn guarantees(&self) -> Guarantees;
+
+    /// Runs a script to its end, or kills it at its time limit. Parts of the output may be reported as
+    /// [progress](CallContext::progress).
+    ///
+    /// # Cancellation safety
+    ///
+    /// Dropping the future kills the script in the same way, as far as [`Guarantees::cleanup`] is declared.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the script could not be run. A script that fails is no error: see [`ScriptOutput`].
+    async fn run(&self, script: Script, cx: &CallContext) -> Result<ScriptOutput, ScriptError>;
+}
+
+/// A script to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Script {
+    /// Source in Python.
+    pub source: String,
+    /// Input of the script. Empty by default.
+    pub input: String,
+    /// Time after which the script is killed, without the time that its packages take. Default 30 seconds.
+    pub timeout: Duration,
+    /// Packages that the script imports.
+    pub packages: Vec<Package>,
+}
+
+impl Script {
+    /// Creates a script without input and packages.
+    pub fn new(source: impl Into<String>) -> Self {
+        Self {
+            source: source.into(),
+            input: String::new(),
+            timeout: Duration::from_secs(30),
+            packages: Vec::new(),
+        }
+    }
+
+    /// Sets the input.
+    #[must_use]
+    pub fn with_input(mut self, input: impl Into<String>) -> Self {
+        self.input = input.into();
+        self
+    }
+
+    /// Sets the time after which the script is killed.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets the packages that the script imports.
+    #[must_use]
+    pub fn with_packages(mut self, packages: impl IntoIterator<Item = Package>) -> Self {
+        self.packages = packages.into_iter().collect();
+        self
+    }
+}
+
+/// The output of a script that ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScriptOutput {
+    /// First part of the standard output, with a note if the rest was cut off. Bytes that are not UTF-8 are replaced.
+    pub stdout: String,
+    /// Last part of the standard error.
+    pub stderr: String,
+    /// Exit code, 128 + n after signal n; `None` if the script was killed at its time limit.
+    pub exit_code: Option<i32>,
+}
+
+impl ScriptOutput {
+    /// Creates the output of a script that ended by itself.
+    pub fn new(exit_code: i32, stdout: impl Into<String>, stderr: impl Into<String>) -> Self {
+        Self {
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            exit_code: Some(exit_code),
+        }
+    }
+}
+
+/// An error for a script that could not be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScriptError {
+    /// The runner does not work here.
+    #[error("scripts cannot run here: {0}")]
+    Unavailable(String),
+    /// The packages of the script could not be installed.
+    #[error("the packages could not be installed: {0}")]
+    Packages(String),
+}
+
+impl ScriptError {
+    /// Returns `true` if the same script may run later: a package index may be out of reach for a while.
+    pub fn retry_helps(&self) -> bool {
+        matches!(self, Self::Packages(_))
+    }
+}

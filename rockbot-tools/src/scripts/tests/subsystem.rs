@@ -1,0 +1,230 @@
+//! The subsystem: the tool is there when its runner was tried out, and the reason is told when it is not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot_core::config::Config;
+use rockbot_core::subsystem::{Declarations, MergedDeclarations, Parts, Subsystem as _};
+use rockbot_core::tool::ToolInvokeRequest;
+use rockbot_core::{AgentIdentity, CallContext, SystemClock};
+use serde_json::json;
+
+use super::super::guarantees::Guarantees;
+use super::super::local::Isolation;
+use super::super::runner::{Script, ScriptError, ScriptOutput, ScriptRunner};
+use super::super::system::is_root;
+use super::super::{PACKAGES_OF_ROOT, Scripts, local, package_folder};
+use super::{Local, context, measure, packages, sandbox, skip};
+
+/// Bare Python that claims to guarantee something.
+#[derive(Debug)]
+struct Liar(local::LocalRunner, Guarantees);
+
+#[async_trait]
+impl ScriptRunner for Liar {
+    fn name(&self) -> &str {
+        "liar"
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        self.1
+    }
+
+    async fn run(&self, script: Script, cx: &CallContext) -> Result<ScriptOutput, ScriptError> {
+        self.0.run(script, cx).await
+    }
+}
+
+/// A runner of a machine without `bwrap`.
+#[derive(Debug)]
+struct Missing;
+
+#[async_trait]
+impl ScriptRunner for Missing {
+    fn name(&self) -> &str {
+        "missing"
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        Guarantees::ALL
+    }
+
+    async fn run(&self, _: Script, _: &CallContext) -> Result<ScriptOutput, ScriptError> {
+        Err(ScriptError::Unavailable("it is not installed".to_owned()))
+    }
+}
+
+fn declared(mut scripts: Scripts, settings: &str) -> Result<MergedDeclarations, String> {
+    let config = Config::new().with_text("agent.toml", settings).unwrap();
+    let mut parts = Parts::new(AgentIdentity::new("clerk"), Arc::new(SystemClock), None);
+    parts.provide(Arc::new(config));
+    let mut declarations = Declarations::new(parts);
+    scripts.declare(&mut declarations).map_err(|error| error.to_string())?;
+    Ok(declarations.merge())
+}
+
+/// Calls the tool, and returns what it answers, also if that is an error.
+async fn answer(declared: &MergedDeclarations, arguments: serde_json::Value) -> String {
+    let tool = &declared.tools[0];
+    let request = ToolInvokeRequest::new("c1", tool.registration.name.clone(), arguments.to_string());
+    match tool.executor.execute(request, &context()).await {
+        Ok(response) => response.content.text().into_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Returns the number of tools, and the line of the part.
+fn offered(scripts: Scripts) -> (usize, String) {
+    let declared = declared(scripts, "").unwrap();
+    (declared.tools.len(), declared.costs[0].1.to_string())
+}
+
+#[tokio::test]
+async fn what_was_tried_out_is_listed() {
+    if sandbox().await.is_none() {
+        return;
+    }
+    // Inside of a runtime, as in a program.
+    let (tools, part) = offered(Scripts::new());
+    let expected = "scripts (bubblewrap: no network, no files of the host, no credentials of the host, limited resources, no \
+        process left behind): no tokens in a request; no model calls of its own";
+    assert_eq!((tools, part.as_str()), (1, expected));
+}
+
+#[test]
+fn a_runner_that_is_not_there_is_no_error_of_the_host() {
+    let (tools, part) = offered(Scripts::with_runner(Missing));
+    assert_eq!(
+        (tools, part.as_str()),
+        (
+            0,
+            "scripts (unavailable: scripts cannot run here: it is not installed): off"
+        )
+    );
+}
+
+#[tokio::test]
+async fn bare_python_is_offered_as_what_it_is() {
+    if let Err(reason) = measure(&Local::new(Isolation::Nothing).runner).await {
+        return skip(&reason);
+    }
+    let (tools, part) = offered(Scripts::unsafe_local());
+    assert_eq!(tools, 1);
+    assert!(
+        part.starts_with("scripts (unsafe-local: NOT guaranteed: no network, no files of the host, "),
+        "{part}"
+    );
+}
+
+#[tokio::test]
+async fn a_guarantee_that_is_not_kept_is_found() {
+    if let Err(reason) = measure(&Local::new(Isolation::Nothing).runner).await {
+        return skip(&reason);
+    }
+    let none = Guarantees::NONE;
+    for (guarantees, reason) in [
+        (
+            Guarantees {
+                no_network: true,
+                ..none
+            },
+            "a script reaches a server of the host",
+        ),
+        (
+            Guarantees { no_files: true, ..none },
+            "a script reads a file of the host",
+        ),
+        (
+            Guarantees {
+                no_credentials: true,
+                ..none
+            },
+            "a script sees the environment of the host",
+        ),
+        (
+            Guarantees { limits: true, ..none },
+            "a script has no limit of processes",
+        ),
+        (
+            Guarantees { cleanup: true, ..none },
+            "a process that a script has started goes on",
+        ),
+    ] {
+        let (tools, part) = offered(Scripts::with_runner(Liar(
+            Local::new(Isolation::Nothing).runner,
+            guarantees,
+        )));
+        assert_eq!(tools, 0, "{part}");
+        assert!(part.contains(reason), "{part}");
+    }
+}
+
+#[test]
+fn wrong_settings_are_errors_of_the_host() {
+    for (settings, words) in [
+        (
+            "DefaultTimeoutSeconds = 0",
+            "`Scripts.DefaultTimeoutSeconds` is between 1 and 300",
+        ),
+        (
+            "DefaultTimeoutSeconds = 301",
+            "`Scripts.DefaultTimeoutSeconds` is between 1 and 300",
+        ),
+        (
+            "MemoryMegabytes = 1",
+            "`Scripts.MemoryMegabytes` is between 64 and 1048576",
+        ),
+        ("PackageFolder = 1", "`Scripts.PackageFolder`"),
+    ] {
+        let error = declared(Scripts::with_runner(Missing), &format!("[Scripts]\n{settings}")).unwrap_err();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn settings_reach_the_scripts() {
+    if sandbox().await.is_none() {
+        return;
+    }
+    let settings = "[Scripts]\nMemoryMegabytes = 128\nDefaultTimeoutSeconds = 1";
+    let set = declared(Scripts::new(), settings).unwrap();
+    let memory = json!({"script": "import resource\nprint(resource.getrlimit(resource.RLIMIT_AS)[0] >> 20)"});
+    assert!(answer(&set, memory).await.starts_with("128\n"));
+    let sleep = json!({"script": "import time\ntime.sleep(300)"});
+    let timed_out = answer(&set, sleep.clone()).await;
+    assert!(timed_out.contains("Script timed out after 1 s"), "{timed_out}");
+    // What the program sets takes precedence.
+    let scripts = Scripts::new().with_timeout(Duration::from_millis(1_500));
+    let timed_out = answer(&declared(scripts, settings).unwrap(), sleep).await;
+    assert!(timed_out.contains("Script timed out after 1.5 s"), "{timed_out}");
+}
+
+#[tokio::test]
+async fn packages_come_from_the_index_of_the_settings() {
+    let Some((_, folder)) = packages::shop().await else {
+        return;
+    };
+    let (wheels, cache) = (folder.path().join("wheels"), folder.path().join("kept"));
+    let settings = format!("[Scripts]\nPackageIndex = {wheels:?}\nPackageFolder = {cache:?}");
+    let set = declared(Scripts::new(), &settings).unwrap();
+    let script = json!({"script": "import cats\nprint(cats.sound)", "pip_packages": ["cats==1.0"]});
+    let told = answer(&set, script).await;
+    assert!(told.starts_with("purr\n"), "{told}");
+    assert!(cache.is_dir());
+}
+
+#[test]
+fn packages_stand_in_the_data_folder_unless_root_runs_the_host() {
+    let parts =
+        |data: Option<&str>| Parts::new(AgentIdentity::new("clerk"), Arc::new(SystemClock), data.map(Into::into));
+    let folder = |set: Option<&str>, data| package_folder(set.map(Into::into), &parts(data));
+    assert_eq!(folder(Some("mine"), Some("/data")), Some("/data/mine".into()));
+    assert_eq!(folder(Some("/mine"), Some("/data")), Some("/mine".into()));
+    assert_eq!(folder(Some("mine"), None), Some("mine".into()));
+    let (with, without) = match is_root() {
+        true => (Some(PACKAGES_OF_ROOT.into()), Some(PACKAGES_OF_ROOT.into())),
+        false => (Some("/data/script-packages".into()), None),
+    };
+    assert_eq!((folder(None, Some("/data")), folder(None, None)), (with, without));
+}

@@ -1,0 +1,158 @@
+//! The tool that runs a script.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot_core::CallContext;
+use rockbot_core::content::{Content, ContentPart, Provenance};
+use rockbot_core::tool::{Tool, ToolError, ToolErrorCode, ToolGroup, ToolState, stateful_tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::guarantees::Guarantees;
+use super::package::Package;
+use super::packages::INSTALL_LIMIT;
+use super::runner::{Script, ScriptOutput, ScriptRunner};
+
+/// Name of the tool.
+pub(super) const NAME: &str = "execute_python_script";
+
+/// Maximum time of a script, in seconds.
+pub(super) const MAX_SECONDS: u64 = 300;
+
+/// Maximum number of packages of a script.
+const MAX_PACKAGES: usize = 20;
+
+/// Maximum number of scripts that run at once.
+const MAX_CONCURRENT: u32 = 4;
+
+/// The state of the tool.
+#[derive(Debug)]
+pub(super) struct ScriptState {
+    pub(super) runner: Arc<dyn ScriptRunner>,
+    pub(super) guarantees: Guarantees,
+    pub(super) timeout: Duration,
+}
+
+/// Runs a Python script and returns what it prints.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ExecutePythonScript {
+    /// Source in Python 3. It prints its result, best as JSON.
+    script: String,
+    /// Text for the script: in the variable ROCKBOT_INPUT, and on the standard input.
+    #[serde(default)]
+    input_data: Option<String>,
+    /// Time limit in seconds, 30 by default.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = MAX_SECONDS))]
+    timeout_seconds: Option<u64>,
+    /// Packages that the script imports: names such as `numpy`, or `name==version`.
+    #[serde(default)]
+    pip_packages: Option<Vec<String>>,
+}
+
+impl ScriptState {
+    /// Returns the tool. What a runner does not wall off is a deed of the model: it never runs twice, and a model that has
+    /// read untrusted text asks first.
+    pub(super) fn into_tool(self) -> Tool {
+        let guarantees = self.guarantees;
+        let walls = format!("\nScripts run with `{}`: {guarantees}.\n", self.runner.name());
+        let group = ToolGroup::new("scripts", "run Python scripts: calculate, parse and convert data")
+            .with_guide(include_str!("guides/scripts.md").to_owned() + &walls);
+        let tool = stateful_tool(NAME, self, execute)
+            .source("scripts")
+            .time_limit(Duration::from_secs(MAX_SECONDS + 10) + INSTALL_LIMIT)
+            .max_concurrency(MAX_CONCURRENT)
+            .on_demand(&group);
+        match guarantees.no_network && guarantees.no_files && guarantees.no_credentials {
+            true => tool.pure(),
+            false => tool.needs_endorsement(),
+        }
+    }
+
+    /// Returns the line at the end of each answer.
+    fn note(&self) -> String {
+        format!("[{}: {}]", self.runner.name(), self.guarantees)
+    }
+}
+
+async fn execute(
+    state: ToolState<ScriptState>,
+    args: ExecutePythonScript,
+    cx: CallContext,
+) -> Result<Content, ToolError> {
+    let script = script(args, state.timeout)?;
+    let timeout = script.timeout;
+    let running = cx.cancellation().run_until_cancelled(state.runner.run(script, &cx));
+    let Some(ran) = running.await else {
+        return Err(ToolError::new(ToolErrorCode::Cancelled, "the script was cancelled"));
+    };
+    let output =
+        ran.map_err(|error| ToolError::execution_failed(error.to_string()).with_retryable(error.retry_helps()))?;
+    match output.exit_code {
+        Some(0) => Ok(printed(output, &state.note())),
+        code => Err(ToolError::execution_failed(failure(
+            code,
+            &output,
+            timeout,
+            &state.note(),
+        ))),
+    }
+}
+
+/// Checks the arguments.
+fn script(args: ExecutePythonScript, timeout: Duration) -> Result<Script, ToolError> {
+    let names = args.pip_packages.unwrap_or_default();
+    let seconds = args.timeout_seconds.map(|seconds| seconds.clamp(1, MAX_SECONDS));
+    if args.script.trim().is_empty() {
+        return Err(ToolError::invalid_arguments("`script` is empty: write the source"));
+    }
+    if names.len() > MAX_PACKAGES {
+        let problem = format!("`pip_packages` has at most {MAX_PACKAGES} names");
+        return Err(ToolError::invalid_arguments(problem));
+    }
+    let packages: Result<Vec<Package>, _> = names.iter().map(|name| name.parse()).collect();
+    let packages = packages.map_err(|error| ToolError::invalid_arguments(format!("in `pip_packages`: {error}")))?;
+    let script = Script::new(args.script).with_input(args.input_data.unwrap_or_default());
+    let script = script.with_timeout(seconds.map_or(timeout, Duration::from_secs));
+    Ok(script.with_packages(packages))
+}
+
+/// Returns the answer of a script that succeeded: its output, and the note in a part of its own.
+fn printed(output: ScriptOutput, note: &str) -> Content {
+    let stdout = match output.stdout.is_empty() {
+        true => "(no output)".to_owned(),
+        false => output.stdout,
+    };
+    let end = if stdout.ends_with('\n') { "" } else { "\n" };
+    let mut content = Content::from(stdout);
+    content.push(ContentPart::text(format!("{end}{note}")).with_provenance(Provenance::OWN_TOOL));
+    content
+}
+
+fn failure(code: Option<i32>, output: &ScriptOutput, timeout: Duration, note: &str) -> String {
+    let mut text = match code {
+        Some(code) => format!("Script failed (exit {code}{}):", meaning(code)),
+        None => format!("Script timed out after {} s:", timeout.as_secs_f64()),
+    };
+    for (name, words) in [
+        ("", output.stderr.trim_end()),
+        ("standard output:\n", output.stdout.trim_end()),
+    ] {
+        if !words.is_empty() {
+            text.push_str(&format!("\n{name}{words}"));
+        }
+    }
+    text.push_str(&format!("\n{note}"));
+    text
+}
+
+/// Returns what an exit code says beyond its number.
+fn meaning(code: i32) -> &'static str {
+    match code {
+        137 => ", killed",
+        139 => ", it crashed",
+        152 => ", over its limit of CPU time",
+        _ => "",
+    }
+}

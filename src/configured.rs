@@ -9,7 +9,9 @@ use rockbot_core::config::{Config, ConfigError};
     feature = "rest",
     feature = "files",
     feature = "scheduling",
+    feature = "scripts",
     feature = "subagents",
+    feature = "wisps",
     feature = "mcp-server"
 ))]
 use rockbot_core::subsystem::Subsystem;
@@ -47,6 +49,9 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | tasks at set times, in a group that the model activates | with the feature `scheduling`, and `Scheduling.Enabled` |
 /// | the heartbeat patrol, a scheduled task | with the feature `scheduling`, and `HeartbeatPatrol.Enabled` or any other setting there |
 /// | subagents, which work in the background, in a group that the model activates | with the feature `subagents`, and `Subagents.Enabled` or any other setting there |
+/// | Python scripts in a sandbox, in a group that the model activates | with the feature `scripts`, and `Scripts.Enabled` or any other setting there |
+/// | wisps: pipelines of steps in one call, in a group that the model activates | with the feature `wisps`, and `Wisps.Enabled` or any other setting there |
+/// | workers: batches of small tasks on the low tier, in a group that the model activates | with the feature `wisps`, and `Workers.Enabled` or any other setting there |
 /// | [`SafeLinks`]: only links that the user named | unless `AgentHost.SafeLinks` is `false` |
 ///
 /// The builder takes more: tools, a bus, layers, subsystems. What it is given later takes precedence.
@@ -174,6 +179,7 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     // Both are looked at: a patrol that is off leaves its other settings unread.
     let (scheduling, patrol) = (wanted("Scheduling")?, wanted("HeartbeatPatrol")?);
     let (subagents, scheduling) = (wanted("Subagents")?, scheduling || patrol);
+    let (scripts, wisps, workers) = (wanted("Scripts")?, wanted("Wisps")?, wanted("Workers")?);
     #[cfg(feature = "web")]
     let builder = add_if(web, builder, rockbot_tools::web::WebTools::new);
     #[cfg(feature = "rest")]
@@ -182,24 +188,42 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     let builder = add_if(files, builder, rockbot_tools::files::FileTools::from_settings);
     #[cfg(feature = "subagents")]
     let builder = add_if(subagents, builder, rockbot_tools::subagents::Subagents::new);
+    #[cfg(feature = "scripts")]
+    let builder = add_if(scripts, builder, rockbot_tools::scripts::Scripts::new);
+    #[cfg(feature = "wisps")]
+    let builder = add_if(wisps, builder, rockbot_tools::wisps::Wisps::new);
+    #[cfg(feature = "wisps")]
+    let builder = add_if(workers, builder, rockbot_tools::workers::Workers::new);
     #[cfg(feature = "scheduling")]
     let builder = add_if(scheduling, builder, rockbot_tools::scheduling::Scheduling::new);
     let serves = wanted("McpServer")?;
     #[cfg(feature = "mcp-server")]
     let builder = add_if(serves, builder, rockbot_mcp::McpToolServer::new);
-    for (name, is_wanted, is_built) in [
-        ("McpServer", serves, cfg!(feature = "mcp-server")),
-        ("WebTools", web, cfg!(feature = "web")),
-        ("RestTools", rest, cfg!(feature = "rest")),
-        ("FileTools", files, cfg!(feature = "files")),
-        ("Scheduling", scheduling, cfg!(feature = "scheduling")),
-        ("Subagents", subagents, cfg!(feature = "subagents")),
-    ] {
-        if is_wanted && !is_built {
-            return Err(format!("`{name}` is set, and it is not built in: turn the feature of its name on").into());
-        }
-    }
+    built_in(&[
+        ("McpServer", "mcp-server", serves, cfg!(feature = "mcp-server")),
+        ("WebTools", "web", web, cfg!(feature = "web")),
+        ("RestTools", "rest", rest, cfg!(feature = "rest")),
+        ("FileTools", "files", files, cfg!(feature = "files")),
+        ("Scheduling", "scheduling", scheduling, cfg!(feature = "scheduling")),
+        ("Scripts", "scripts", scripts, cfg!(feature = "scripts")),
+        ("Subagents", "subagents", subagents, cfg!(feature = "subagents")),
+        ("Wisps", "wisps", wisps, cfg!(feature = "wisps")),
+        ("Workers", "wisps", workers, cfg!(feature = "wisps")),
+    ])?;
     Ok(builder)
+}
+
+/// Checks that each family of tools that is wanted is built in: its section, its feature, whether it is wanted and built in.
+fn built_in(families: &[(&str, &str, bool, bool)]) -> Result<(), BoxError> {
+    let mut missing = families
+        .iter()
+        .filter(|(.., is_wanted, is_built)| *is_wanted && !is_built);
+    match missing.next() {
+        Some((name, feature, ..)) => {
+            Err(format!("`{name}` is set, and it is not built in: turn the feature `{feature}` on").into())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Adds a part if it is wanted.
@@ -208,7 +232,9 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     feature = "rest",
     feature = "files",
     feature = "scheduling",
+    feature = "scripts",
     feature = "subagents",
+    feature = "wisps",
     feature = "mcp-server"
 ))]
 fn add_if<S: Subsystem>(is_wanted: bool, builder: AgentHostBuilder, part: impl FnOnce() -> S) -> AgentHostBuilder {

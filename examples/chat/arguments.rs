@@ -39,6 +39,8 @@ Options:
     --files FOLDER   let the agent read and write text files in this folder; needs the feature files
     --schedule       run tasks at set times while the chat runs, which the agent schedules; needs the feature scheduling
     --subagents      let the agent give work to subagents, which work in the background; needs the feature subagents
+    --wisps          let the agent run pipelines of steps and batches of small tasks in one call; needs the feature wisps
+    --scripts        let the agent run Python scripts in a sandbox; needs the feature scripts
     --image FILE     show this image, or another file, with the first question; can be given several times. Those of
                      answers are saved in the folder images of the data folder
     --import FILE    begin a new session with the conversation in this file
@@ -88,6 +90,8 @@ pub(crate) struct Arguments {
     pub(crate) serve_mcp: Option<String>,
     pub(crate) tool_services: Option<PathBuf>,
     pub(crate) world: World,
+    /// The sections of further families of tools, which the settings turn on.
+    pub(crate) families: Vec<&'static str>,
     pub(crate) images: Vec<PathBuf>,
     pub(crate) import: Option<PathBuf>,
     pub(crate) export: Option<PathBuf>,
@@ -121,6 +125,7 @@ impl Arguments {
             serve_mcp: None,
             tool_services: None,
             world: World::default(),
+            families: Vec::new(),
             images: Vec::new(),
             import: None,
             export: None,
@@ -155,6 +160,8 @@ impl Arguments {
                 "--files" => arguments.world.files = Some(value()?.into()),
                 "--schedule" => arguments.world.scheduling = true,
                 "--subagents" => arguments.world.subagents = true,
+                "--wisps" => arguments.families.extend(["Wisps", "Workers"]),
+                "--scripts" => arguments.families.push("Scripts"),
                 "--image" => arguments.images.push(value()?.into()),
                 "--import" => arguments.import = Some(value()?.into()),
                 "--export" => arguments.export = Some(value()?.into()),

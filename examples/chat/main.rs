@@ -161,9 +161,20 @@ async fn shut_down(host: &AgentHost) {
 /// Reads the settings: the file's, then the environment's, and what the options turn on.
 fn settings(arguments: &Arguments) -> Result<Config, BoxError> {
     let config = Config::load(arguments.config.as_deref())?;
+    let config = families(config, &arguments.families)?;
     let config = mcp::configured(config, arguments.mcp.as_deref())?;
     let config = bridges::configured(config, arguments.mcp_bus.is_some())?;
     serve_mcp::configured(config, arguments.serve_mcp.as_deref())
+}
+
+/// Turns families of tools on, unless the settings say something of them.
+fn families(mut config: Config, wanted: &[&str]) -> Result<Config, BoxError> {
+    for name in wanted {
+        if !config.section(name)?.is_set() {
+            config = config.with_text("options.toml", &format!("[{name}]\nEnabled = true\n"))?;
+        }
+    }
+    Ok(config)
 }
 
 /// Returns the folder for images and files of answers.

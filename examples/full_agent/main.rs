@@ -190,7 +190,16 @@ fn build(
 
 /// Reads the settings: those of the example, then the file's, then the environment's.
 fn settings(arguments: &Arguments) -> Result<Config, BoxError> {
-    let config = Config::new().with_text("agent.toml", SETTINGS)?;
+    let mut config = Config::new().with_text("agent.toml", SETTINGS)?;
+    // What this build has; a file of settings turns it off again.
+    let families = [
+        ("Wisps", cfg!(feature = "wisps")),
+        ("Workers", cfg!(feature = "wisps")),
+        ("Scripts", cfg!(feature = "scripts")),
+    ];
+    for (name, _) in families.into_iter().filter(|(_, is_built)| *is_built) {
+        config = config.with_text("families.toml", &format!("[{name}]\nEnabled = true\n"))?;
+    }
     let config = match &arguments.config {
         Some(file) => config.with_file(file)?,
         None => config,

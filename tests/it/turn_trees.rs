@@ -27,7 +27,7 @@ use crate::support::{Notes, noting_tool, results};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Node {
     does: Does,
-    below: Vec<Node>,
+    below: Vec<Self>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use rockbot_core::config::Config;
 use rockbot_core::store::WorkingMemory;
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{Tool, ToolError, tool};
-use rockbot_core::turn::{Budget, TurnQuery, TurnRunner};
+use rockbot_core::turn::{Budget, TurnProgress, TurnQuery, TurnRunner};
 use rockbot_host::{AgentHost, AgentHostBuilder};
 use rockbot_memory::Memory;
 use serde_json::{Value, json};
@@ -390,13 +390,24 @@ async fn the_same_definition_is_refused_when_it_runs_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_a_person_must_approve_is_told() {
+async fn a_step_that_a_person_must_approve_waits_for_the_user_of_the_turn_at_the_top() {
     let above = spawner(wisp("Pay.", json!([{"id": "a", "tool": "pay", "params": {"n": 1}}])));
     let (pay, paid) = paying_tool();
     let host = started(host(&above, &ScriptedModel::new()).tool(pay.needs_approval())).await;
-    let _ = host.agent().ask("main", "Begin.").await;
+    let mut asking = host.agent().stream("main", "Begin.");
+    let request = loop {
+        match asking.next().await.unwrap().unwrap() {
+            TurnProgress::ApprovalNeeded(request) => break request,
+            TurnProgress::Final(outcome) => panic!("it was not asked: {outcome:?}"),
+            _ => {}
+        }
+    };
+    assert_eq!((request.tool.as_str(), request.asked_by.len()), ("pay", 1));
     assert!(paid.all().is_empty());
-    assert!(told(&above).contains("a person must approve `pay`"), "{}", told(&above));
+    host.agent().decide(request.approve()).await.unwrap();
+    while asking.next().await.is_some() {}
+    assert_eq!(paid.all().len(), 1);
+    assert!(told(&above).contains("1 wisp(s) completed, all succeeded."), "{}", told(&above));
 }
 
 #[test]
@@ -405,7 +416,7 @@ fn settings_are_read_and_wrong_ones_are_refused() {
         let config = Config::new().with_text("agent.toml", text).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let host = AgentHost::configured(&config, folder.path()).unwrap();
-        let host = host.chat(ScriptedModel::new()).add(Wisps::new()).build();
+        let host = host.chat(ScriptedModel::new()).build();
         host.map(drop).map_err(|error| error.to_string())
     };
     assert_eq!(build("[Wisps]\nMaxConcurrentWisps = 5"), Ok(()));

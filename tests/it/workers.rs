@@ -219,7 +219,7 @@ fn settings_are_read_and_wrong_ones_are_refused() {
         let config = Config::new().with_text("agent.toml", text).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let host = AgentHost::configured(&config, folder.path()).unwrap();
-        let host = host.chat(ScriptedModel::new()).add(Workers::new()).build();
+        let host = host.chat(ScriptedModel::new()).build();
         host.map(drop).map_err(|error| error.to_string())
     };
     assert_eq!(build("[Workers]\nMaxConcurrentWorkers = 5"), Ok(()));

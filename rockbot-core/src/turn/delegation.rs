@@ -296,8 +296,11 @@ mod tests {
     fn after(model_calls: u32, tokens: u64) -> TurnOutcome {
         let mut outcome = TurnOutcome::new("turn".into(), TurnStatus::Answered, "Done.");
         outcome.model_calls = model_calls;
-        let mut spent = Spent::default();
-        spent.usage = Usage::new(tokens, 0);
+        let usage = Usage::new(tokens, 0);
+        let spent = Spent {
+            usage,
+            ..Spent::default()
+        };
         outcome.tiers.insert(ModelTier::Low, spent);
         outcome
     }

@@ -42,7 +42,8 @@ pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
     async fn start(&self, request: TurnRequest) -> Result<TurnId, TurnError>;
 
     /// Runs a turn and returns its outcome. Dropping the future cancels the turn, unless another caller waits for it. A
-    /// turn that ends without an answer is an outcome, not an error.
+    /// turn that ends without an answer is an outcome, not an error. If the turn needs approvals and its parent is a turn of
+    /// this host, the user of the turn at the top is asked, and this waits for the decisions.
     ///
     /// # Errors
     ///

@@ -428,19 +428,10 @@ impl SharedAgent {
             .turns
             .call(TurnCall::new(message.clone(), self.progress(cx)))
             .await?;
-        let TurnStatus::Parked(requests) = &ended.status else {
-            return Ok(ended);
-        };
-        match self.turns.engine().find(&ended.turn).filter(|_| self.is_of_caller(cx)) {
-            // Boxed: few calls wait for a person.
-            Some(below) => Box::pin(self.turns.engine().outcome_below(&below, requests.clone())).await,
-            None => Ok(ended),
-        }
-    }
-
-    /// Reports whether the calling turn runs in the host of this agent.
-    fn is_of_caller(&self, cx: &CallContext) -> bool {
-        cx.turn().is_some_and(|turn| self.turns.engine().find(turn).is_some())
+        self.turns
+            .engine()
+            .after_approvals(ended, message.parent.as_ref())
+            .await
     }
 
     /// Returns the sink that reports the steps of a call's turn as progress of the call.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rockbot_core::ToolName;
-use rockbot_core::turn::{ApprovalRequest, TurnOutcome, TurnProgress, TurnStatus};
+use rockbot_core::turn::{ApprovalRequest, TurnOutcome, TurnParent, TurnProgress, TurnStatus};
+use rockbot_core::{ToolName, TurnId};
 
 use super::{TurnEngine, TurnError};
 use crate::live::{LiveTurn, TurnState};
@@ -11,20 +11,63 @@ use crate::live::{LiveTurn, TurnState};
 /// Maximum number of turns from a parked one up to the top.
 const MAX_DEPTH: usize = 64;
 
+/// A guard that cancels a turn, which waits for a person, once its caller no longer waits for it.
+struct CancelOnDrop<'a>(&'a Arc<TurnEngine>, Option<TurnId>);
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(turn) = self.1.take() {
+            let engine = self.0.clone();
+            self.0.spawn(async move {
+                // Fails when the turn has ended meanwhile.
+                let _ = engine.cancel(&turn).await;
+            });
+        }
+    }
+}
+
 impl TurnEngine {
-    /// Waits for the end of a turn that another turn of this host called, and asks for the approvals that it needs.
-    pub(crate) async fn outcome_below(
-        &self,
+    /// Returns the end of a turn that `parent` called: `ended`, unless the turn waits for a person and `parent` is a turn of
+    /// this host. Then the user of the turn at the top is asked.
+    pub(crate) async fn after_approvals(
+        self: &Arc<Self>,
+        ended: TurnOutcome,
+        parent: Option<&TurnParent>,
+    ) -> Result<TurnOutcome, TurnError> {
+        let TurnStatus::Parked(requests) = &ended.status else {
+            return Ok(ended);
+        };
+        let is_of_caller = parent.is_some_and(|parent| self.find(&parent.turn).is_some());
+        match self.find(&ended.turn).filter(|_| is_of_caller) {
+            // Boxed: few calls wait for a person.
+            Some(below) => Box::pin(self.outcome_below(&below, requests.clone())).await,
+            None => Ok(ended),
+        }
+    }
+
+    async fn outcome_below(
+        self: &Arc<Self>,
         below: &Arc<LiveTurn>,
         mut requests: Vec<ApprovalRequest>,
     ) -> Result<TurnOutcome, TurnError> {
+        let mut called_off = CancelOnDrop(self, Some(below.id().clone()));
+        let ended = self.decided(below, &mut requests).await;
+        called_off.1 = None;
+        ended
+    }
+
+    async fn decided(
+        &self,
+        below: &Arc<LiveTurn>,
+        requests: &mut Vec<ApprovalRequest>,
+    ) -> Result<TurnOutcome, TurnError> {
         loop {
-            self.ask_above(below, requests).await;
+            self.ask_above(below, requests.clone()).await;
             below.unparked().await;
             match below.settled().await {
                 TurnState::Ended(outcome) => return Self::end_of(below, &outcome),
                 TurnState::Parked(outcome) => match &outcome.status {
-                    TurnStatus::Parked(further) => requests = further.clone(),
+                    TurnStatus::Parked(further) => requests.clone_from(further),
                     _ => return Self::end_of(below, &outcome),
                 },
                 TurnState::Working | TurnState::Halted => return Err(TurnError::Halted),

@@ -39,10 +39,11 @@ impl TurnRunner for HostTurns {
     }
 
     async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, TurnError> {
-        let turns = TurnService::new(self.engine()?);
-        turns
+        let (engine, parent) = (self.engine()?, request.parent.clone());
+        let ended = TurnService::new(engine.clone())
             .call(TurnCall::new(request, ProgressSink::none()).with_feed(TurnFeed::new()))
-            .await
+            .await?;
+        engine.after_approvals(ended, parent.as_ref()).await
     }
 
     async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError> {

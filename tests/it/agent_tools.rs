@@ -12,7 +12,7 @@ use rockbot_core::turn::{Budget, BudgetLimit, TurnProgress, TurnRequest, TurnSta
 use rockbot_host::turn::TraceEvent;
 use rockbot_host::{AgentHost, AgentTool};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::support::{Anything, Notes, collect, ending, host_of, noting_tool, results, settle, transcript};
 
@@ -440,6 +440,28 @@ async fn what_one_call_leaves_of_the_budget_another_one_uses() {
     let outcome = host.agent().ask("s", "go").budget(budget).await.unwrap();
     // Each has three calls and its last answer, which may exceed the limit.
     assert_eq!(outcome.model_calls, 1 + 10 * 4 + 1);
+}
+
+/// The cost of a turn that ends early is known, and no other call that can be given up is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_stopped_waits_for_the_turns_below_alone() {
+    let below = ScriptedModel::new().calls("look", json!({})).hangs();
+    let sub = host_of(&below).tool(noting_tool("look").0).build().unwrap();
+    let (slow, mut calls) = mock_tool("slow");
+    let model = ScriptedModel::new()
+        .calls_all([("helper", json!({"task": "one"})), ("slow", json!({}))])
+        .says("late");
+    let host = host_of(&model).tool(helper(&sub).into_tool().pure()).tool(slow.pure());
+    let host = host.build().unwrap();
+    let turn = host.agent().ask("s", "go").start().await.unwrap();
+    let never_answered = calls.next_call().await;
+    settle().await;
+    let began = Instant::now();
+    host.agent().cancel(turn.id()).await.unwrap();
+    let outcome = host.agent().outcome(turn.id()).await.unwrap();
+    assert_eq!((outcome.status, outcome.model_calls), (TurnStatus::Cancelled, 3));
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    drop(never_answered);
 }
 
 #[tokio::test]

@@ -47,12 +47,18 @@ impl Node {
         }
     }
 
+    /// Reports whether the time of this agent is used up: it hangs, or waits for one that does.
+    fn is_late(&self) -> bool {
+        let hangs = self.does == Does::Hangs;
+        hangs || self.does != Does::Fails && self.below.iter().any(Self::is_late)
+    }
+
     /// Returns the answer of this agent, which tells of one result of each agent below it.
     fn answer(&self) -> String {
         let told = self.below.iter().map(|node| match node.does {
             Does::Fails => "failed".to_owned(),
-            Does::Hangs => "late".to_owned(),
-            Does::Answers | Does::Pays => node.answer(),
+            _ if node.is_late() => "late".to_owned(),
+            _ => node.answer(),
         });
         format!("[{}]", told.collect::<Vec<_>>().join(" "))
     }
@@ -94,11 +100,13 @@ impl ChatClient for TreeModel {
 }
 
 fn calls_of(node: &Node) -> Vec<ToolCall> {
-    let task = |node: &Node| json!({"task": serde_json::to_string(node).unwrap()}).to_string();
-    let below = node.below.iter().enumerate();
-    below
-        .map(|(n, node)| ToolCall::new(format!("below_{n}"), "helper", task(node)))
-        .collect()
+    // With the number, no two calls of an agent are equal.
+    let task = |n: usize, node: &Node| json!({"n": n, "does": node.does, "below": node.below}).to_string();
+    let call = |(n, node): (usize, &Node)| {
+        let arguments = json!({"task": task(n, node)}).to_string();
+        ToolCall::new(format!("below_{n}"), "helper", arguments)
+    };
+    node.below.iter().enumerate().map(call).collect()
 }
 
 /// Returns what an agent tells of a result.
@@ -131,8 +139,10 @@ impl World {
             None => host,
         };
         let host = host.build().unwrap();
-        let helper = host.agent().as_tool("helper", "Does a part of the work.").into_tool();
-        host.add_tool(helper.pure()).unwrap();
+        let helper = host.agent().as_tool("helper", "Does a part of the work.");
+        // The agents below end before the one at the top, whose time is an hour.
+        let helper = helper.with_budget(Budget::default().with_max_model_calls(u32::MAX));
+        host.add_tool(helper.into_tool().pure()).unwrap();
         Self { host, model, paid }
     }
 
@@ -140,6 +150,7 @@ impl World {
     async fn run(&self, tree: &Node, budget: Budget) -> TurnOutcome {
         let task = serde_json::to_string(tree).unwrap();
         let approving = tokio::spawn(approve_all(self.host.agent().clone()));
+        let budget = budget.with_max_wall_clock(Duration::from_secs(60 * 60));
         let request = TurnRequest::new("s", "m", task).with_budget(budget);
         let turn = self.host.agent().run(request).await.unwrap().turn;
         let outcome = self.host.agent().outcome(&turn).await.unwrap();
@@ -149,6 +160,8 @@ impl World {
     }
 
     async fn check_nothing_is_left(&self) {
+        // What an earlier process left is cancelled in tasks of its own.
+        sleep(Duration::from_secs(5)).await;
         let turns = self.host.parts().get::<dyn TurnRunner>().unwrap();
         assert_eq!(turns.live(&TurnQuery::default()), []);
         assert!(turns.is_idle());

@@ -407,7 +407,11 @@ async fn a_step_that_a_person_must_approve_waits_for_the_user_of_the_turn_at_the
     host.agent().decide(request.approve()).await.unwrap();
     while asking.next().await.is_some() {}
     assert_eq!(paid.all().len(), 1);
-    assert!(told(&above).contains("1 wisp(s) completed, all succeeded."), "{}", told(&above));
+    assert!(
+        told(&above).contains("1 wisp(s) completed, all succeeded."),
+        "{}",
+        told(&above)
+    );
 }
 
 #[test]

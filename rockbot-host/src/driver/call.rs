@@ -28,9 +28,12 @@ impl Drive<'_> {
         self.relabel();
         self.start(&calls).await?;
         // A mutating call that runs is awaited, because its effect must be known; one that still waits for a permit
-        // must not begin after the turn has ended. So it gets a token of its own, which stops its waiting alone.
-        let is_mutating = calls.iter().any(|call| call.facts.effect == Effect::Mutating);
-        let begin = is_mutating.then(|| self.live.cancellation().child_token());
+        // must not begin after the turn has ended. So it gets a token of its own, which stops its waiting alone. A call
+        // that runs a turn gets one, too: it ends that turn, whose cost must be known.
+        let begin = calls
+            .iter()
+            .any(is_awaited)
+            .then(|| self.live.cancellation().child_token());
         // Writing the start took its time, and the token knows of a cancellation only.
         if let Some(begin) = begin.as_ref().filter(|_| Instant::now() >= self.deadline) {
             begin.cancel();
@@ -71,6 +74,10 @@ impl Drive<'_> {
         let (live, deadline) = (self.live, self.deadline);
         let mut is_stopped = false;
         loop {
+            // Cancel point: without a call that is awaited, dropping `running` drops the calls.
+            if is_stopped && !self.awaits_any(calls) {
+                return self.abandon(calls).await;
+            }
             let stop = tokio::select! {
                 // In order: a result that is there counts, even when the turn is being stopped.
                 biased;
@@ -90,11 +97,14 @@ impl Drive<'_> {
             }
             self.feed(stop);
             self.flush().await?;
-            // Cancel point: without a mutating call, dropping `running` drops the calls.
-            if begin.is_none() {
-                return self.abandon(calls).await;
-            }
         }
+    }
+
+    /// Reports whether a call runs whose end a turn awaits even when it is stopped.
+    fn awaits_any(&self, calls: &[CallState]) -> bool {
+        let is_of_group = |state: &CallState| calls.iter().any(|call| call.call.id == state.call.id);
+        let mut open = self.turn.calls().iter().filter(|state| !state.is_finished());
+        open.any(|state| is_awaited(state) && is_of_group(state))
     }
 
     async fn start(&mut self, calls: &[CallState]) -> Result<(), JournalError> {
@@ -208,7 +218,7 @@ impl Drive<'_> {
     /// Returns the context of one call: the turn's, and besides
     ///
     /// - for a turn with a listener, the reporter that names this call;
-    /// - for a mutating call, the token `begin` instead of the turn's: once it runs, only its own time limit holds;
+    /// - for a call that is awaited, the token `begin` instead of the turn's: once it runs, only its own time limit holds;
     /// - for a call about the turn's task list, that list;
     /// - for a call that runs a turn of another agent, the account of that turn;
     /// - for a call that a person approved, its grant.
@@ -231,4 +241,9 @@ impl Drive<'_> {
             None => cx,
         }
     }
+}
+
+/// Reports whether a turn that is stopped awaits the end of a call: its effect or its cost must be known.
+fn is_awaited(call: &CallState) -> bool {
+    call.facts.effect == Effect::Mutating || call.facts.runs_turn
 }

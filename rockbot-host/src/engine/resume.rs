@@ -8,7 +8,7 @@ use std::time::Duration;
 use rockbot_core::TurnId;
 use rockbot_core::support::loggable;
 use rockbot_core::tool::ToolGroup;
-use rockbot_core::turn::{BusyPolicy, Delegation, RunQuery, StoredRun, TurnRequest};
+use rockbot_core::turn::{BusyPolicy, Delegation, RunQuery, RunState, StoredRun, TurnRequest};
 
 use tokio::time::timeout;
 
@@ -22,7 +22,7 @@ use crate::conversation::ConversationOutbox;
 use crate::driver::DriveStart;
 use crate::live::{Admission, LiveTurn};
 use crate::turn::policy::uncertain;
-use crate::turn::{Turn, TurnEvent};
+use crate::turn::{CancelReason, Turn, TurnEvent};
 
 /// Pause before turns are resumed whose failure the journal did not take. A full disk is rarely full for less.
 const RESUME_PAUSE: Duration = Duration::from_secs(15);
@@ -123,6 +123,9 @@ impl TurnEngine {
         }
         let live = live_again(&turn, asked);
         self.call_off_again(&live);
+        if self.is_orphan(live.request()).await {
+            live.cancel(CancelReason::Caller);
+        }
         live.set_permit(Some(self.sessions.count(live.request())));
         self.register(&live);
         let replayed = turn.clone();
@@ -143,6 +146,16 @@ impl TurnEngine {
         Ok(Some((live, replayed)))
     }
 
+    /// Returns `true` if no call waits for the result of the turn: the turn whose call began it has ended since.
+    async fn is_orphan(&self, request: &TurnRequest) -> bool {
+        let Some(parent) = request.parent.as_ref().filter(|_| request.is_forgotten) else {
+            return false;
+        };
+        // A parent that is unknown here is one of another host, which may ask again.
+        let parent = self.journal.read(&parent.turn).await.ok().flatten();
+        parent.is_some_and(|run| matches!(run.state, RunState::Finished(_)))
+    }
+
     async fn run_resumed(
         self: Arc<Self>,
         live: Arc<LiveTurn>,
@@ -159,7 +172,23 @@ impl TurnEngine {
         };
         // From here on the guard of `run_in_session` does the same.
         halt_on_drop.disarm();
+        let id = live.id().clone();
         self.run_in_session(live, claim, turn, admission, start).await;
+        self.cancel_calls_of(&id);
+    }
+
+    /// Cancels the turns that calls of a resumed turn ran, and that it did not ask for again, if it has ended.
+    fn cancel_calls_of(&self, ended: &TurnId) {
+        if self.find(ended).is_some() {
+            return;
+        }
+        let is_left = |request: &TurnRequest| {
+            let parent = request.parent.as_ref().filter(|_| request.is_forgotten);
+            parent.is_some_and(|parent| parent.turn == *ended)
+        };
+        for live in self.live.all().into_iter().filter(|live| is_left(live.request())) {
+            live.cancel(CancelReason::Caller);
+        }
     }
 
     /// Claims a turn and replays its journal. A turn whose journal cannot be replayed is ended with a failure reply.

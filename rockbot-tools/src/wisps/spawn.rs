@@ -148,6 +148,7 @@ fn request(assignment: &Assignment, known: &KnownTools, cx: &CallContext) -> Res
     let session = format!("{NAMESPACE}/{}", assignment.id);
     Ok(TurnRequest::new(session, "run", assignment.message())
         .with_agent(AGENT)
+        .with_forgotten(true)
         .with_budget(budget)
         .with_tools(known.filter.clone())
         .with_namespace(namespace))

@@ -176,6 +176,7 @@ impl Definition {
         TurnRequest::new(format!("{NAMESPACE}/{id}"), "task", task)
             .with_tier(ModelTier::Low)
             .with_budget(budget)
+            .with_forgotten(true)
             .with_instructions(DIRECTIVE)
             .with_tools(self.tools(&*parts.registry, cx))
             .with_namespace(namespace)

@@ -98,6 +98,10 @@ use crate::turn::PolicySnapshot;
 /// | `SubscribeTo(topic)` | [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with) |
 /// | `UseMiddleware<T>()` | [`layer`](Self::layer); logging, tracing, metrics and error handling are always present |
 /// | `AddToolHandler()` | [`serve_tools`](Self::serve_tools), [`guide`](Self::guide); the agent's own calls need nothing |
+/// | `AddSubagents()` | `.add(Subagents::new())` |
+/// | `AddWisps(opts)` | `.add(Wisps::new())`; `.add(Workers::new())` runs batches of small tasks |
+/// | `AddSchedulingTools()` | `.add(Scheduling::new())` |
+/// | `AddLocalScriptRunner()` | `.add(Scripts::new())`: in a sandbox; without one by `Scripts::unsafe_local()` |
 /// | a store of your own | [`stores`](Self::stores), and the setters of `Memory` |
 /// | any other `With…`, `Add…` | [`add`](Self::add) with a [`Subsystem`] |
 #[must_use]

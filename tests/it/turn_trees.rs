@@ -228,7 +228,8 @@ fn each_agent_of_a_tree_has_exactly_one_result() {
             let outcome = world.run(&tree, budget).await;
             assert_eq!(outcome.text, tree.answer(), "{}", serde_json::to_string(&tree).unwrap());
             assert_eq!(world.paid.all().len(), tree.payments());
-            assert_eq!(outcome.model_calls, world.model.asked.load(Ordering::SeqCst));
+            // A question that was decided on counts, also when the time was up before it was asked.
+            assert!(outcome.model_calls >= world.model.asked.load(Ordering::SeqCst));
         });
     });
 }

@@ -182,7 +182,8 @@ impl ChatClient for Adds {
         let seen = results(&call.request);
         Ok(match seen.len() {
             n @ 0..2 => ChatResponse::calls([ToolCall::new(format!("step_{n}"), "look", r#"{"n": 7}"#)]),
-            _ => ChatResponse::text(seen.join(", ")),
+            // It asked a model for this one.
+            _ => ChatResponse::text(seen.join(", ")).with_cost(MicroUsd(4)),
         })
     }
 
@@ -192,7 +193,7 @@ impl ChatClient for Adds {
 }
 
 #[tokio::test]
-async fn a_program_uses_tools_as_a_model_does_and_costs_nothing() {
+async fn a_program_uses_tools_as_a_model_does_and_costs_what_it_states() {
     let long = "x".repeat(200_000);
     let look = tool("look", move |_: Anything| {
         let long = long.clone();
@@ -220,7 +221,7 @@ async fn a_program_uses_tools_as_a_model_does_and_costs_nothing() {
     );
     assert_eq!(
         (outcome.model_calls, outcome.spent().cost, outcome.calls.len()),
-        (0, MicroUsd(0), 2)
+        (0, MicroUsd(4), 2)
     );
     assert_eq!(
         host.agent().sessions().await.unwrap(),

@@ -81,8 +81,8 @@ impl AgentSpec {
     /// Sets a client that is a program and not a model: an interpreter whose answers are calls that it has decided on.
     ///
     /// A turn of such an agent has the journal, the guard, the approvals and the limits of any turn. Its requests hold
-    /// the message, the calls and their whole results alone, no policy of the loop changes or repeats an answer, and its
-    /// answers are free of charge.
+    /// the message, the calls and their whole results alone, no policy of the loop changes or repeats an answer, and an
+    /// answer costs what the program states, else nothing.
     pub fn program(mut self, program: impl ChatClient) -> Self {
         self.is_program = true;
         self.chat(program)

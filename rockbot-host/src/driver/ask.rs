@@ -283,7 +283,8 @@ impl Drive<'_> {
     /// Sets the cost of the answer, where it is known, and enters it in the ledger.
     fn account(&self, response: &mut ChatResponse, tier: ModelTier) {
         if self.agent.is_program {
-            response.cost = Some(MicroUsd(0));
+            // Models that it asked are in the ledger already.
+            response.cost = response.cost.or(Some(MicroUsd(0)));
             return;
         }
         let tier = response.tier.unwrap_or(tier);

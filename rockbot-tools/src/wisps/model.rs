@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatError, ChatErrorKind, ChatRequest, ChatResponse, ModelInfo, ModelTier, Role, ToolCall,
-    Usage,
+    ChatCall, ChatClient, ChatError, ChatErrorKind, ChatRequest, ChatResponse, MicroUsd, ModelInfo, ModelTier, Role,
+    ToolCall, Usage,
 };
 use rockbot_core::tool::{Effect, ToolFilter};
 use rockbot_core::{CallContext, CallId};
@@ -36,8 +36,10 @@ struct Run<'a> {
     cx: &'a CallContext,
     /// Id of the wisp.
     id: &'a str,
-    /// Tokens of the models that were asked for this answer. Their cost is in the host's ledger.
+    /// Tokens of the models that were asked for this answer.
     spent: Usage,
+    /// Price of these tokens, as far as it is known, which is in the host's ledger already.
+    cost: MicroUsd,
 }
 
 #[async_trait]
@@ -59,6 +61,7 @@ impl ChatClient for WispModel {
             cx: &call.cx,
             id: &assignment.id,
             spent: Usage::default(),
+            cost: MicroUsd(0),
         };
         // A turn has no tools any more when its budget is used up.
         let is_over = progress.current().is_none() && !progress.has_failed();
@@ -70,7 +73,7 @@ impl ChatClient for WispModel {
             let is_first = !messages.iter().any(|message| message.role == Role::Assistant);
             run.answer(&mut progress, is_first).await?
         };
-        Ok(answer.with_usage(run.spent))
+        Ok(answer.with_usage(run.spent).with_cost(run.cost))
     }
 
     fn describe(&self, _: ModelTier) -> ModelInfo {
@@ -217,6 +220,7 @@ impl Run<'_> {
         let call = ChatCall::new(request, self.cx.clone()).with_supervision(true);
         let answer = self.parts.chat.chat(call).await?;
         self.spent += answer.usage.unwrap_or_default();
+        self.cost += answer.cost.unwrap_or_default();
         Ok(answer)
     }
 }

@@ -293,7 +293,7 @@ impl AgentHostBuilder {
     }
 
     /// Adds an agent beside the host's own, with instructions, a model and tools of its own. It shares the host's journal,
-    /// stores, bus, ledger and lifecycle. [`AgentHost::agent_called`] returns its handle.
+    /// stores, bus, ledger and lifecycle. [`AgentHost::agent_called`](crate::AgentHost::agent_called) returns its handle.
     ///
     /// ```
     /// use rockbot_core::testing::ScriptedModel;

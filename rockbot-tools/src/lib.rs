@@ -17,6 +17,8 @@
 //! labelled as untrusted, with its source.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(any(feature = "subagents", feature = "wisps"))]
+mod below;
 #[cfg(feature = "egress")]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "web", feature = "rest"))))]
 #[cfg_attr(

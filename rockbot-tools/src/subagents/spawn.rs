@@ -1,22 +1,25 @@
 //! The tool that spawns a subagent.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::content::Content;
 use rockbot_core::store::StorePath;
 use rockbot_core::support::one_line;
-use rockbot_core::tool::{ToolError, ToolFilter, ToolSelector, ToolState};
+use rockbot_core::tool::{ToolError, ToolState};
 use rockbot_core::turn::{Budget, BusyPolicy, Recipient, TurnRequest};
-use rockbot_core::{CallContext, Digest, MessageId, TurnId};
+use rockbot_core::{CallContext, MessageId, TurnId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::inputs::{self, Input};
 use super::{GROUP, NAMESPACE, SESSION, SubagentState, id_of, minutes_long, name_of};
+use crate::below::{short_id, tools_without};
 
 /// Maximum depth of turns that spawn: a result may lead to one more subagent, but not for ever.
 const MAX_DEPTH: u32 = 3;
+
+/// Groups of tools that a subagent does not have: those that begin further work.
+const NOT_BELOW: [&str; 3] = [GROUP, "scheduling", "a2a"];
 
 /// Maximum time of a subagent, in minutes.
 const MAX_MINUTES: u32 = 24 * 60;
@@ -117,11 +120,7 @@ fn check(args: &SpawnSubagent, cx: &CallContext) -> Result<(), ToolError> {
 
 /// Returns the id of a subagent. It follows from the turn and the task, so a call that is repeated is the same subagent.
 fn id(turn: &TurnId, description: &str) -> String {
-    Digest::of([turn.as_str(), description])
-        .short()
-        .chars()
-        .take(8)
-        .collect()
+    short_id(&[turn.as_str(), description])
 }
 
 /// Returns the name of a subagent, for the user.
@@ -153,7 +152,7 @@ fn request(
         .with_caller(cx)
         .with_budget(budget(timeout, args.max_iterations))
         .with_instructions(DIRECTIVE.to_owned())
-        .with_tools(tools(cx))
+        .with_tools(tools_without(&NOT_BELOW, cx))
         .with_namespace(namespace)
         .with_recipient(recipient);
     Ok(request)
@@ -164,17 +163,6 @@ fn budget(timeout: Duration, max_iterations: Option<u32>) -> Budget {
     match max_iterations {
         Some(max) => budget.with_max_model_calls(max),
         None => budget,
-    }
-}
-
-/// Returns the tools of a subagent: those of its spawner, without the tools that begin further work.
-fn tools(cx: &CallContext) -> ToolFilter {
-    let groups = [GROUP, "scheduling", "a2a"].map(ToolSelector::group);
-    let names = ["mcp_register_server", "mcp_unregister_server"].map(ToolSelector::from);
-    let filter = ToolFilter::all().without(groups.into_iter().chain(names));
-    match cx.extension::<Arc<ToolFilter>>() {
-        Some(inherited) => filter.and(inherited),
-        None => filter,
     }
 }
 

@@ -4,13 +4,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rockbot_core::CallContext;
 use rockbot_core::content::Provenance;
 use rockbot_core::store::{StorePath, WorkingMemory, WorkingNote};
 use rockbot_core::tool::{
     Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
 use rockbot_core::turn::{Budget, TurnRequest};
-use rockbot_core::{CallContext, Digest};
 
 use super::assignment::Assignment;
 use super::breaker::{Breaker, REFUSED};
@@ -19,6 +19,7 @@ use super::failure::Category;
 use super::gateway::KnownTools;
 use super::report::Report;
 use super::{AGENT, HostParts, NAMESPACE, memory, raw, schema, summary};
+use crate::below::short_id;
 use crate::workers::batch::{self, BatchRunner, Ended};
 
 /// Maximum time of a wisp.
@@ -165,9 +166,4 @@ async fn save(memory: Option<&dyn WorkingMemory>, batch: &str, reports: &[(Assig
     if let Err(error) = memory.put(cx.principal(), vec![note]).await {
         tracing::warn!(batch, %error, "summary of a batch not saved");
     }
-}
-
-/// Returns an id of eight characters that follows from these names.
-fn short_id(names: &[&str]) -> String {
-    Digest::of(names).short().chars().take(8).collect()
 }

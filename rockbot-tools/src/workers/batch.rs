@@ -5,10 +5,12 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use rockbot_core::CallContext;
 use rockbot_core::content::{Content, ContentPart, Provenance};
-use rockbot_core::tool::{ToolError, ToolErrorCode, ToolFilter, ToolSelector};
+use rockbot_core::tool::{ToolError, ToolErrorCode, ToolFilter};
 use rockbot_core::trust::Label;
 use rockbot_core::turn::{BudgetLimit, Delegation, TurnOutcome, TurnRequest, TurnRunner, TurnStatus};
 use tokio::sync::Semaphore;
+
+use crate::below::tools_without;
 
 /// Maximum number of turns above a turn that runs a batch.
 const MAX_DEPTH: u32 = 3;
@@ -113,13 +115,7 @@ impl From<TurnOutcome> for Ended {
 
 /// Returns the tools of a batch's turns: those of the turn that runs the batch, without the tools that begin further work.
 pub(crate) fn tools_below(cx: &CallContext) -> ToolFilter {
-    let names = ["mcp_register_server", "mcp_unregister_server"].map(ToolSelector::from);
-    let groups = NOT_BELOW.map(ToolSelector::group);
-    let filter = ToolFilter::all().without(groups.into_iter().chain(names));
-    match cx.extension::<Arc<ToolFilter>>() {
-        Some(inherited) => filter.and(inherited),
-        None => filter,
-    }
+    tools_without(&NOT_BELOW, cx)
 }
 
 /// Checks that the call may run turns below its own.

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rockbot_core::CallContext;
 use rockbot_core::chat::ModelTier;
 use rockbot_core::store::{PathError, StorePath};
 use rockbot_core::tool::{
@@ -11,12 +12,12 @@ use rockbot_core::tool::{
     ToolRegistry, ToolSelector,
 };
 use rockbot_core::turn::{Budget, TurnRequest};
-use rockbot_core::{CallContext, Digest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::receipt::{self, Worker};
 use super::{HostParts, NAMESPACE, batch};
+use crate::below::short_id;
 
 /// Maximum number of workers of one call.
 const MAX_WORKERS: usize = 20;
@@ -134,8 +135,7 @@ fn prepare(
         let refused = |problem: String| ToolError::invalid_arguments(format!("worker {}: {problem}", at + 1));
         definition.check().map_err(refused)?;
         // It follows from the call, so a call that is repeated is the same workers.
-        let id = Digest::of([scope, call.tool_call_id.as_str(), &at.to_string()]).short();
-        let id: String = id.chars().take(8).collect();
+        let id = short_id(&[scope, call.tool_call_id.as_str(), &at.to_string()]);
         let illegal = |error: PathError| refused(error.to_string());
         let namespace = StorePath::new(&format!("{NAMESPACE}/{id}")).map_err(illegal)?;
         let name = definition.result_key.as_deref().unwrap_or("result");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rockbot_core::TurnId;
 use rockbot_core::support::loggable;
 use rockbot_core::tool::ToolGroup;
-use rockbot_core::turn::{BusyPolicy, Delegation, RunQuery, RunState, StoredRun, TurnRequest};
+use rockbot_core::turn::{BusyPolicy, Delegation, RunQuery, RunState, StoredRun, TurnParent, TurnRequest};
 
 use tokio::time::timeout;
 
@@ -148,7 +148,7 @@ impl TurnEngine {
 
     /// Returns `true` if no call waits for the result of the turn: the turn whose call began it has ended since.
     async fn is_orphan(&self, request: &TurnRequest) -> bool {
-        let Some(parent) = request.parent.as_ref().filter(|_| request.is_forgotten) else {
+        let Some(parent) = awaited_by(request) else {
             return false;
         };
         // A parent that is unknown here is one of another host, which may ask again.
@@ -182,10 +182,7 @@ impl TurnEngine {
         if self.find(ended).is_some() {
             return;
         }
-        let is_left = |request: &TurnRequest| {
-            let parent = request.parent.as_ref().filter(|_| request.is_forgotten);
-            parent.is_some_and(|parent| parent.turn == *ended)
-        };
+        let is_left = |request: &TurnRequest| awaited_by(request).is_some_and(|parent| parent.turn == *ended);
         for live in self.live.all().into_iter().filter(|live| is_left(live.request())) {
             live.cancel(CancelReason::Caller);
         }
@@ -285,4 +282,9 @@ impl TurnEngine {
         self.spawn(async move { engine.join(&live, claim, turn, &running).await });
         Ok(())
     }
+}
+
+/// Returns the turn whose call awaits the turn of a request, if that is one of a call: it has its session for itself.
+fn awaited_by(request: &TurnRequest) -> Option<&TurnParent> {
+    request.parent.as_ref().filter(|_| request.is_forgotten)
 }

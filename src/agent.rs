@@ -22,6 +22,8 @@
 //! # #[cfg(not(feature = "testing"))]
 //! # fn main() {}
 //! ```
+//!
+#![doc = include_str!("../docs/agent.md")]
 
 #[cfg(all(feature = "llm", feature = "memory"))]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "llm", feature = "memory"))))]

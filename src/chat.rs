@@ -26,6 +26,8 @@
 //! # let _: (ChatTiers, ModelTier) = (tiers, ModelTier::High);
 //! # }
 //! ```
+//!
+#![doc = include_str!("../docs/models.md")]
 
 #[doc(inline)]
 pub use rockbot_core::chat::*;

@@ -12,6 +12,8 @@
 //! assert_eq!(config.section("Billing")?.get::<u32>("MaxInvoices")?, Some(5));
 //! # Ok::<(), rockbot::config::ConfigError>(())
 //! ```
+//!
+#![doc = include_str!("../docs/configuration.md")]
 
 #[doc(inline)]
 pub use rockbot_core::config::*;

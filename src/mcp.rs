@@ -25,6 +25,8 @@
 //!     builder.add(McpToolServer::new().stdio().tools(["add_note", "search_*"]))
 //! }
 //! ```
+//!
+#![doc = include_str!("../docs/mcp.md")]
 
 #[doc(inline)]
 pub use rockbot_mcp::*;

@@ -13,6 +13,8 @@
 //!     builder.data_dir("data").add(Memory::default()).add(FeedbackSignals::new())
 //! }
 //! ```
+//!
+#![doc = include_str!("../docs/memory.md")]
 
 #[doc(inline)]
 pub use rockbot_core::recall::*;

@@ -17,6 +17,8 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+#![doc = include_str!("../docs/testing.md")]
 
 #[doc(inline)]
 pub use rockbot_core::testing::*;

@@ -32,6 +32,8 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+#![doc = include_str!("../docs/tool_services.md")]
 
 #[doc(inline)]
 pub use rockbot_tools::service::*;

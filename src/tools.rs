@@ -14,6 +14,9 @@
 //! | `scripts` | `scripts::Scripts` | `execute_python_script` |
 //! | `subagents` | `subagents::Subagents` | `spawn_subagent`, `list_subagents`, `cancel_subagent` |
 //! | `wisps` | `wisps::Wisps`, `workers::Workers` | `spawn_wisps`, `spawn_workers` |
+//!
+#![doc = include_str!("../docs/world.md")]
+#![cfg_attr(feature = "scheduling", doc = include_str!("../docs/schedules.md"))]
 
 #[cfg(any(feature = "web", feature = "rest"))]
 #[doc(inline)]

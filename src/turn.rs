@@ -16,6 +16,8 @@
 //! let request = TurnRequest::new("a session", "message 1", "What is new?").with_budget(budget);
 //! assert_eq!(request.budget.unwrap().max_model_calls, 5);
 //! ```
+//!
+#![doc = include_str!("../docs/background.md")]
 
 #[doc(inline)]
 pub use rockbot_core::turn::*;

@@ -1,4 +1,9 @@
 //! The reasons for which work waits, for the people who wait for it.
+//!
+//! Waits are reported through the call's context (`ProgressReporter::waiting`), which every layer
+//! and client has: the gateway knows of a wait and nothing of turns. The host dates the end of
+//! the wait by its clock, since reports cross the bus (`TurnProgress::Waiting`). Waits under a
+//! second are not reported.
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
 //! The connected servers of a host, and the tools that it has of them.
+//!
+//! Tools of servers stand in the order of the configuration (`ToolRegistry::arrange`), not in
+//! that of connecting: the text for models is the same after each start, and so is the provider's
+//! prompt cache.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,7 @@
 //! The reload of a changed file of servers, by difference: servers that stay the same stay connected.
+//!
+//! A file of servers is read every two seconds, not watched: notifications are lost on network
+//! volumes. It counts once it is the same at two looks, so that no half-written file is read.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};

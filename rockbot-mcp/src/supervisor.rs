@@ -1,5 +1,17 @@
 //! The task that keeps a server connected: it connects, lists the tools, waits for a change or a loss, and connects again
 //! after a back-off.
+//!
+//! MCP servers. Each has a task of its own (`supervisor.rs`), so no server delays the start or
+//! another server. A server's tools are replaced in the registry as a whole, by an owner of their
+//! own, when the list changes; they stay while the server is connected again, and a call waits
+//! for it up to 20 seconds. What a server sends is bounded: 8 MiB a message, 64 pages and 1 000
+//! tools a list, 64 KiB a schema, 2 000 bytes a description, 50 notifications a second; announced
+//! changes are one signal. A tool, a page of the list or a part of an answer that cannot be used
+//! is left out by name (`McpServerStatus::left_out`), and the rest stays; a failed page is asked
+//! for again. An answer over 8 MiB ends its call at once. A process that was idle for a minute,
+//! or did not answer a call, is pinged, and started again if it is silent. A process has an
+//! environment of its own and a process group, which is killed as a whole, also when the host is
+//! dropped; of its standard error the last 16 KiB are kept for error texts.
 
 use std::collections::HashSet;
 use std::sync::Arc;

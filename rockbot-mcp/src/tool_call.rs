@@ -1,4 +1,10 @@
 //! The calls of a server's tools.
+//!
+//! A call that was not sent is an ordinary failure, made once more over a new connection whatever
+//! its effect, and may be retried: only what was handed to a transport has an unknown outcome. A
+//! lost call says why: the end of the process with its last words, the lease of the bridge, a
+//! ping. It is no time-out, so it does not count among the two rounds after which a turn ends
+//! because its services do not respond.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -1,4 +1,7 @@
 //! Dead letters as all brokers record them.
+//!
+//! A dead letter is published by the bus, not rejected to the broker: the broker would copy it to
+//! the dead-letter queues of all subscriptions with that topic, and could not record the error.
 
 use rockbot_core::MessageId;
 use rockbot_core::messaging::DeadLetterReason;

@@ -3,6 +3,9 @@
 //! The client mends lost connections too, but gives up after some tries, and what waits for a connection that it gave
 //! up may wait for ever. So each operation here has a time limit, and after a lost connection or a missed limit the
 //! whole client is replaced: what belongs to a [`Session`] is dropped with it.
+//!
+//! A lost connection to Pulsar replaces the whole client: what waits for a connection that the
+//! client gave up may wait for ever.
 
 use std::sync::Arc;
 use std::time::Duration;

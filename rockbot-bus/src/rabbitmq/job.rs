@@ -1,4 +1,7 @@
 //! A delivered message until it is settled.
+//!
+//! An acknowledgement is handed to the client and not waited for: closing the channel comes after
+//! it, and a lost one means a redelivery that the consumer knows.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

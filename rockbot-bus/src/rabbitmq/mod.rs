@@ -51,6 +51,10 @@
 //!
 //! The client crate logs returned messages with their content, at level WARN under the target
 //! `lapin::returned_messages`: set that target to ERROR where the content of messages must not be logged.
+//!
+//! A process of the original can share a RabbitMQ broker: names, arguments, properties and `rb-`
+//! headers are its own, and what it cannot express travels in headers and queues that it does not
+//! see.
 
 mod channels;
 mod connection;

@@ -11,6 +11,9 @@
 //! | `EXCHANGE-ephemeral.dlq` | queue | the dead letters of ephemeral subscriptions, the latest 1000 |
 //!
 //! The last four are not the original's, which does not see them.
+//!
+//! Retries wait in queues of the broker, one for each power of two of milliseconds, for all
+//! subscriptions together: at most 26, however many subscriptions and policies there are.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -1,4 +1,7 @@
 //! The chat client: the trait that asks a model, its call, and the sink of streamed pieces.
+//!
+//! A client describes its model in one required method (`ChatClient::describe`), so that no
+//! wrapper can forget to forward it.
 
 use std::fmt;
 use std::sync::Arc;

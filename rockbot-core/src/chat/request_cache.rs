@@ -1,4 +1,11 @@
 //! [`RequestCache`]: what a chat client remembers from one request of a turn to the next.
+//!
+//! Requests. The calls of a drive share a `RequestCache`, which ends with it. The client for
+//! OpenAI-compatible servers keeps the written body of the last request in it, up to 1 MiB, with
+//! the positions behind which no later message changes anything, and copies it up to the last
+//! message that both requests share. Equal pointers mean equal messages, because the cache holds
+//! them too. Out-of-band questions have no part in it; another client of the same turn finds
+//! marks or a dialect of others, and writes its request anew.
 
 use std::any::Any;
 use std::fmt;

@@ -1,4 +1,7 @@
 //! A section of settings, for the subsystem that reads it.
+//!
+//! A list of sections in the settings is a section of positions, as in .NET:
+//! `RestTools__Endpoints__0__Name` changes one item.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

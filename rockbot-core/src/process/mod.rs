@@ -13,6 +13,9 @@
 //! * A process that does not end when it is told to is killed.
 //!
 //! None of this isolates a program that is hostile: it has the rights of this process on the machine.
+//!
+//! A child process is ours, not the client library's: that one kills the direct child alone, and
+//! inherits environment and standard error.
 
 mod child;
 mod command;

@@ -1,4 +1,8 @@
 //! The terms of a query, resolved in an index.
+//!
+//! Queries lose their function words, texts keep them: `What is my cat called?` is searched by
+//! `cat` and `called`, while `Who am I?` still finds something, and so do the names `Will` and
+//! `US`.
 
 use super::Analyzer;
 use super::postings::{Postings, Vocabulary};

@@ -1,4 +1,8 @@
 //! The scoring function: Okapi BM25 with an inverse document frequency that is always positive.
+//!
+//! A word pair scores where both words are adjacent in the text, as the analyzer reads it. The
+//! original counts a pair as a substring of the raw text: it misses "state of art" and finds "art
+//! work" in "smart workers". `Bm25Ranker::seed` does so, too.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,7 @@
 //! Conversations by pages and dates, for programs that show them.
+//!
+//! A page of a conversation begins with a turn, and the turn's id is the cursor: an append
+//! changes no earlier page, and a question and its answer are never apart.
 
 use std::borrow::Borrow;
 

@@ -1,4 +1,7 @@
 //! Long-term memory: facts that outlive their conversation.
+//!
+//! Archive, restore and edit are one compare-and-replace (`LongTermMemory::replace`): no store
+//! has to know why an entry changes.
 
 use std::collections::BTreeMap;
 use std::fmt;

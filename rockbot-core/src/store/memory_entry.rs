@@ -1,4 +1,7 @@
 //! Entries of long-term memory, and the rules by which two of them are the same fact.
+//!
+//! The same fact is the same words, not similar ones: `born in 1980` and `born in 1981` are
+//! nearly the same words. A less trusted text reinforces nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! The declarations of subsystems: what they provide, require and handle.
+//!
+//! A subsystem provides its parts while it declares (`Declarations::provide`), and takes those of
+//! others when it starts (`Parts`): all slots are filled before anything runs.
 
 use std::any::{TypeId, type_name};
 use std::fmt;

@@ -1,4 +1,10 @@
 //! Racing a future against a rare stop signal, such as a cancellation or a deadline.
+//!
+//! A cancellation is polled only when it fires (`support::run_until_stopped`): polling a
+//! cancellation and a deadline with each poll of a model call cost more than small deltas of a
+//! streamed answer. The driver races a call with its end, and says so
+//! (`ChatCall::is_supervised`), so that gateway and client need not do it once more; layers of
+//! the program get the call without that promise, since they may detach it.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

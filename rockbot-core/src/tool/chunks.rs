@@ -1,4 +1,8 @@
 //! The form in which a host keeps a long result, where its tool knows better than the host.
+//!
+//! A tool says how its long results are kept (`ResultChunks`): a page has chunks of 4 000
+//! characters under its URL, through the host's own chunker. A chunker of the tool's own would
+//! need the working memory, and know neither labels nor limits of models.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,7 @@
 //! The guides of a host, and the tools with which a model reads them.
+//!
+//! A tool of a subsystem reads guides (`ToolHints::reads_guides`): skills and guides are one
+//! thing for the model.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

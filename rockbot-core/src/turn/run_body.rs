@@ -1,4 +1,8 @@
 //! The bodies of what a journal keeps: JSON that is written where it is needed.
+//!
+//! Records are values until a journal writes them (`RunBody`): the journal in memory never makes
+//! JSON, the one on disk writes it straight into the buffer of its append. What is read back is
+//! parsed from JSON in both, so that a resume sees the same whatever the journal.
 
 use std::fmt;
 use std::sync::Arc;

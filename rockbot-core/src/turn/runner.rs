@@ -1,4 +1,17 @@
 //! The contract by which the parts of a host run turns.
+//!
+//! Runs. `TurnRunner` (`rockbot-core/src/turn/runner.rs`) is the contract by which a part of a
+//! host runs turns: it starts, awaits, follows, lists and cancels them by id. The host provides
+//! it (`engine/runner.rs`), a subsystem finds it by `Parts::get`, and the part depends on
+//! `rockbot-core` alone. A turn's setting is in its request, and so in the journal: the filter of
+//! its tools (`ToolFilter`, by name, source and group), its namespace of working memory, its
+//! result mode. The driver puts filter and namespace into the contexts of calls, so tools and a
+//! called agent of the same host see them. A filter is a table of its own over the same guarded
+//! tools (`tool/guard/filtered.rs`); a withheld tool is an unknown one. The reports of a turn are
+//! kept in a `TurnFeed` (4 MiB), which any number of readers read from any position; a turn that
+//! a caller streams or starts has one, and so has a resumed turn, whose feed begins with the
+//! calls of the earlier process. A stream that is dropped leaves its turn alone, unless
+//! `cancel_on_drop` asked for that; the future of a call that is dropped cancels.
 
 use std::fmt;
 use std::sync::Arc;

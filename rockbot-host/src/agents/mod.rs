@@ -1,4 +1,14 @@
 //! The agents of a host: its own, and those beside it. They share everything but the parts that are here.
+//!
+//! Agents of a host (`agents/`). A host has agents beside its own; a request names one, and all
+//! agents share the engine. Each has a chat client (through the host's layers), instructions, a
+//! filter of tools, a budget and a namespace; a request is completed by its agent when it is
+//! accepted, so the journal has all of it. An agent may be a *program* (`AgentSpec::program`): a
+//! `ChatClient` that decides by itself, such as the interpreter of wisps. Its turn has journal,
+//! guard, approvals and limits of any turn; context, policies of the loop and cost are a model's
+//! alone. Several hosts share a journal by `Stores::with_shared_journal`: the name of the agent
+//! stands before the id and in the key of each run, and a request to cancel reaches the process
+//! that holds the run with its next append.
 
 mod context_windows;
 

@@ -39,7 +39,7 @@ pub struct ModelBehavior {
     /// `PreToolLoopPrompt`: the text at the end of each request in which the model may call tools.
     pub pre_tool_loop_prompt: Option<Arc<str>>,
     /// `UseTextBasedToolCalling`: whether the model calls tools in plain text, because it has no native calls or is
-    /// bad at them. Small models that were measured solve more tasks so (`BENCHMARKS.md`), and do better without
+    /// bad at them. Small models that were measured solve more tasks so (`benches/README.md`), and do better without
     /// nudges. Default `false`.
     pub text_based_tool_calling: bool,
     /// `NudgeOnHallucinatedToolCalls`: [`Nudges::on_hallucinated_calls`](crate::turn::Nudges::on_hallucinated_calls).

@@ -16,6 +16,15 @@
 //!   position, like `imported-0`.
 //! * **Damage**: a document that cannot be parsed is quarantined as `{session}.json.damaged`, with a warning. Unreadable
 //!   lines of a log are skipped, and the log is copied to quarantine before it is shortened.
+//!
+//! Conversations on disk. `{session}.json` is an array of messages, `{session}.jsonl` its log,
+//! one line per append. After 4 MiB of growth, and at flush, the log is compacted into its
+//! document: a marker with the new document's digest is appended, the document replaced, the log
+//! shortened; after a crash the digest tells which lines the document has. Sessions of other
+//! principals are in `@{principal}/`. The original's documents open as they are, are never
+//! changed, and are removed when their session is cleared. A damaged document is quarantined as
+//! `….damaged`, unreadable lines are skipped, and both are counted. Open sessions are in an LRU
+//! cache.
 
 mod compaction;
 mod compaction_thread;

@@ -4,6 +4,13 @@
 //! not take become a run of the journal (a transactional outbox). They are written before their conversation is next
 //! read or appended to, in the order of the turns, and when the host resumes its turns. Appending is idempotent by turn,
 //! so a crash between the write and the end of the run repeats nothing.
+//!
+//! What was told is in the conversation. Entries that the conversation memory does not take
+//! become a run of the journal (a transactional outbox, `conversation/outbox.rs`). They are
+//! written before their conversation is next read or appended to, every 15 seconds, and at the
+//! next start, in the order of the turns, and are shown meanwhile. Of at most 1 024 turns they
+//! wait; while any do, the host is not ready. If the journal does not take them either, the turn
+//! stays unfinished and ends once more.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,7 @@
 //! The step that runs a group of tool calls.
+//!
+//! `started` records of a group and the decision before it share one write, and so do results
+//! that are ready together: the same records, half the writes.
 
 use futures_util::future::poll_immediate;
 use futures_util::stream::FuturesUnordered;

@@ -2,6 +2,10 @@
 //!
 //! All sources are asked at once, each under a time limit. Their items are ranked, shown to the model as far as the
 //! budget allows, and recorded with the reason for each, shown or not.
+//!
+//! Within a turn the sources are queried again before something more is done, with the task, the
+//! answer so far and the message. Content that the conversation shows is left out, and the
+//! journal records the reasons (`TurnEvent::Gathered`).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! The briefing: messages of the host about the time and the working method, before the user's message.
+//!
+//! The briefing (time, working method) is opt-in: a program that embeds an agent decides what the
+//! model is told. Hosts with settings tell the date and time.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! The context of a turn: what the model is shown at its start.
+//!
+//! The context of a turn is recorded when its session is free, not at acceptance: only then is
+//! the conversation before it complete.
 
 use rockbot_core::chat::{ChatMessage, ContextReason, OutputMode, OutputSchema, Provenance, Role};
 use rockbot_core::context::Origin;

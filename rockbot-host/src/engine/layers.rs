@@ -12,6 +12,21 @@
 //! A layer does not drive the turn: its `next` asks the turn's task to, and waits. So a layer may be dropped at any
 //! await, as tower's time-out does it, and no call that runs and no record is lost: the task notices, cancels the turn,
 //! and drives it to its end.
+//!
+//! Turn layers wrap the work in that task: the layers get the request and return the outcome, and
+//! the task drives the turn when they call their inner service. What they return goes through the
+//! end above: conversation, reply, journal. After the turn's end they have two minutes; then, or
+//! when they fail or panic, the turn ends with a failure that says so, and its answer is
+//! withheld. A turn that is cancelled, or whose host stops, before they call on does not wait for
+//! them.
+//!
+//! Turn layers do not drive the turn, they ask its task to (`engine/layers.rs`): a layer may be
+//! dropped at any await, and a drive may not. The innermost service finds the task by the id of
+//! the turn, because a layer may pass on a call of its own making.
+//!
+//! What layers make of the request is recorded in `Started`, in one record with the context that
+//! follows from it: a resumed turn goes on with it, and its layers cannot apply the same change
+//! twice.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -7,6 +7,16 @@
 //!
 //! A redelivered message whose turn has ended gets its reply again, also before the journal has the end, since the first
 //! one may have been lost; one whose turn runs gets none of its own.
+//!
+//! The final reply is sent by the task that runs the turn, between two records. The first, the
+//! acceptance, lets the bus acknowledge the message: before it a crash redelivers, after it the
+//! journal has the message. The second, the end, is written after the reply is published: a crash
+//! in between sends again under the same message id; the other order would lose the reply. The
+//! reply follows the progress reports, for which it waits five seconds at most. A redelivered
+//! message whose turn has ended gets its reply again. Its receiver has no store of the host's
+//! media, so a reply carries the bytes of images and files, up to 512 KiB together
+//! (`MaxReplyMediaBytes`); a larger one, and any that the bus refuses, is a reference with its
+//! media type and size, and one that is gone is described in words.
 
 use std::fmt;
 use std::sync::Arc;

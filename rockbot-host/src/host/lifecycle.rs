@@ -1,4 +1,17 @@
 //! Start and stop of a host: subsystems in the order of their stages, subscriptions last, and in reverse.
+//!
+//! A host's life. Building has two phases: every `Subsystem` declares what it provides, requires
+//! and handles; then all missing parts and conflicts are reported at once. The settings are among
+//! the parts: a subsystem reads its own sections while it declares, and options set in code win.
+//! Once all have declared, a setting that none has read is an error (`settings_check`): a name
+//! that no part knows, in a file or a variable with the prefix, and in an agent that is built
+//! from its configuration alone also a section whose part is missing. `start` starts subsystems
+//! by stage, resumes turns, and subscribes last. `shutdown` goes in reverse: subscriptions,
+//! turns, subsystems, the bus (unless it is shared), all within one deadline. Of the turns, no
+//! new one begins (`closing`), the running ones go on to their ends, and those that do not end in
+//! time stop at a journal point (`halt`).
+//!
+//! The bus is closed with the host, unless it is shared (`shared_bus`).
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,18 @@
 //! The bound of what a host has accepted and not finished: by number and bytes, of a session, of a principal and of the whole
 //! host.
+//!
+//! The backlog (`live/backlog.rs`) is what a host has accepted and not answered. A caller beyond
+//! its bounds gets `TurnError::Busy`; a message of the bus stays unacknowledged while it waits
+//! for room, for half the handler's time limit in each of its four deliveries, and is refused in
+//! words after the last. Of messages for full sessions and principals at most eight wait, half of
+//! the workers: one more goes back to the bus at once, so that a busy session does not keep
+//! others waiting. Parked turns do not count, and turns that resume count without being refused.
+//!
+//! | bound (`AgentHost`, `BacklogLimits`) | default |
+//! |---|---|
+//! | `MaxMessages`, `MaxMessageBytes`: unanswered messages of a host | 4 096, 64 MiB |
+//! | `MaxPrincipalMessages`, `MaxPrincipalMessageBytes`: unanswered messages of one principal | 2 048, 32 MiB |
+//! | `MaxSessionMessages`, `MaxSessionMessageBytes`: messages that wait in a session, or to join its running turn | 128, 8 MiB |
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

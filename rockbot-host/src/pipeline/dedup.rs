@@ -1,4 +1,7 @@
 //! A deduplicating window over message ids: a bus delivers at least once, a handler runs once.
+//!
+//! Messages are handled once within a dedup window: a bus delivers at least once, and a handler
+//! should not have to know.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};

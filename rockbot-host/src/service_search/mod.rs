@@ -2,6 +2,11 @@
 //!
 //! `index` gathers the services of all sources and ranks them; `sources` has those of the host itself. `tool` is the model's
 //! tool, `hints` the context source, `summaries` the background work that describes services in a sentence.
+//!
+//! The service search has no index of its own to keep up: each search asks all sources, which
+//! answer from memory, and the index is built anew when the hash of the services differs.
+//! `relevance` is the part of the query's terms that a service has, since a BM25 score says
+//! nothing by itself.
 
 mod hints;
 mod index;

@@ -74,7 +74,7 @@ pub struct AgentHostSettings {
     /// the system.
     pub time_zone: Option<String>,
     /// `WorkingMethod`: whether the model is told how many rounds of calls it has, and to plan them. Default `false`:
-    /// it did not pay for all models, see `BENCHMARKS.md`.
+    /// it did not pay for all models, see `benches/README.md`.
     pub working_method: bool,
     /// `MaxMessages`, `MaxMessageBytes`, `MaxPrincipalMessages`, `MaxPrincipalMessageBytes`, `MaxSessionMessages`,
     /// `MaxSessionMessageBytes`: bounds of the messages that are accepted and not answered. Default 4 096 messages and 64 MiB

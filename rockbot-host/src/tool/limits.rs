@@ -1,4 +1,7 @@
 //! The limits of tool calls.
+//!
+//! Results have no maximum length by default: 8 000 characters would leave nothing for the chunks
+//! of 64 000.
 
 use std::time::Duration;
 

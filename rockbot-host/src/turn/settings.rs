@@ -101,7 +101,7 @@ impl Default for PolicySnapshot {
 /// The weaknesses of models that are answered with a nudge: a note to the model, which answers once more.
 ///
 /// Each kind of nudge is given at most once in a turn, and costs one call to the model unless its field states
-/// otherwise. Those are off that did not pay when they were measured (56 tasks, two small models, see `BENCHMARKS.md`):
+/// otherwise. Those are off that did not pay when they were measured (56 tasks, two small models, see `benches/README.md`):
 ///
 /// | model | nudges | solved | calls for each solved task | tokens for each solved task |
 /// |---|---|---|---|---|
@@ -210,7 +210,7 @@ impl Nudges {
 ///
 /// The judge is asked out-of-band, on the lowest tier, with temperature 0. It reads the user's words, the calls and the
 /// answer. Only turns that a user's message began are judged: the answer to a schedule or to another turn is its result.
-/// It is off by default: it did not pay where it was measured (56 tasks, 0.5B model, see `BENCHMARKS.md`).
+/// It is off by default: it did not pay where it was measured (56 tasks, 0.5B model, see `benches/README.md`).
 ///
 /// | judge | solved | calls for each solved task | tokens for each solved task | judge's calls |
 /// |---|---|---|---|---|

@@ -2,6 +2,8 @@
 //!
 //! [`queue`](super::queue) decides the order; here are the lock, the wake-ups and the guards. A permit is held for one
 //! attempt only, so a call that waits for a retry further out blocks no other call.
+//!
+//! A permit is held for one attempt: a call in back-off does not block others.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -1,4 +1,8 @@
 //! The model that needs no network, no key and no weights, because it is none: it matches words to tools.
+//!
+//! A service answers by the offline model only if it is named (`LLM.Provider = "offline"`): a
+//! missing key would otherwise go unnoticed. The service is the program that serves users
+//! (`full_agent`); a program that a person tries out starts without a setting.
 
 mod arguments;
 mod choose;

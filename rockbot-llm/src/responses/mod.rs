@@ -4,6 +4,10 @@
 //! body, with the items that [`input`] makes of the conversation. [`response`] folds the answer, which it reads with
 //! [`wire`]. [`kept`] keeps encrypted reasoning and the ids of its items, so that they can be sent back unchanged, and
 //! [`dialect`] ties all of it to the transport.
+//!
+//! The Responses API stores nothing: each request carries the whole conversation, as in the other
+//! dialects, so that a turn can resume and change its model. Reasoning comes back encrypted and
+//! is sent again with the ids of what followed it.
 
 mod chat;
 mod dialect;

@@ -1,4 +1,10 @@
 //! The bridges that an agent knows, with their leases and servers: a state that a clock and messages change, without I/O.
+//!
+//! A server on the bus belongs to the bridge that announced it first, while its lease lives:
+//! another program that names it takes over no call. An announcement counts only under the topic
+//! of its own bridge, since brokers grant rights to publish by topic. Bridges take the places for
+//! servers in turn, so one with many leaves a share to the others, and 32 places are the agent's
+//! own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

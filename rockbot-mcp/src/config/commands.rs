@@ -1,6 +1,9 @@
 //! The programs that may be started as servers: lists of whole commands, with every argument.
 //!
 //! A list of program names would be none: `npx` and `python` run whatever their arguments say.
+//!
+//! Allow and deny lists of programs compare whole commands: `npx` and `python` run what their
+//! arguments say.
 
 use crate::server::{Endpoint, McpServer};
 

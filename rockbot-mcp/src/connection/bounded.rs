@@ -3,6 +3,9 @@
 //! The client library starts a task for each notification and request that it receives. Here a flood ends before that:
 //! what announces a change is merged into one signal, log messages are left out, and whatever else comes faster than the
 //! limit is dropped.
+//!
+//! The notifications of a server are bounded in the transport: the client library starts a task
+//! for each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

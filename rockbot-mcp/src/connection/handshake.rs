@@ -4,6 +4,12 @@
 //! library waits ten seconds for the answer to its first question, and takes a later one for the answer to the next. So
 //! the questions are asked here, each by an id of its own, and both of them wait for their answers as long as there is
 //! time. Then the library makes its own handshake over a [`Greeted`] transport, which answers it with what the server said.
+//!
+//! The handshake is ours, and patient (`connection/handshake.rs`): a server may need a minute
+//! until its first answer. The client library would give up its first question after ten seconds
+//! and take the late answer for one to the next. So both questions have ids of their own, wait
+//! for their answers in one process, and the library then gets the answer that counts. A version
+//! of the protocol that is no known one is refused.
 
 use std::time::Duration;
 

@@ -1,4 +1,9 @@
 //! Servers over HTTP: streamable HTTP of today, and where a server does not know it, the transport of 2024.
+//!
+//! Headers with keys reach their server alone: no redirect is followed, no proxy of the
+//! environment is used, and an event stream may name no address at another origin for requests. A
+//! lost session is made anew by the supervisor, never by the transport, which would send a call
+//! twice.
 
 use std::time::Duration;
 

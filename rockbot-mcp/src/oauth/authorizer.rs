@@ -1,4 +1,8 @@
 //! The authorization of a connection: kept tokens first, then the program's own account or the user.
+//!
+//! A call that a server refuses with a challenge has had no effect, so it is repeated once,
+//! whatever its effect, when the user has granted the scopes that the challenge names beside
+//! those granted before. A server asks so three times at most, and a refusal leaves it connected.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,4 +1,10 @@
 //! The HTTP client of authorizations: it goes where servers and their metadata say, so the egress policy applies.
+//!
+//! Addresses in a server's OAuth metadata are dialled under the egress policy, which allows the
+//! server's own origin only if the operator wrote an IP address or `localhost`, since any other
+//! name may be made to lead inside, and `Egress.AllowedHosts`; no redirect is followed by the
+//! HTTP client. A page is shown to the user only if it is `http` or `https`. A declined
+//! authorization is not asked for at each attempt.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

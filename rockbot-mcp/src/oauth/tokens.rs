@@ -1,4 +1,8 @@
 //! The tokens of one server in the host's store, as the client library reads and writes them.
+//!
+//! Tokens and secrets are bound to the authorization server that granted them: tokens are kept
+//! under a digest of name, address and client, and used only while the server's metadata has the
+//! same issuer, found at the issuer's own origin; a secret is configured with its issuer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

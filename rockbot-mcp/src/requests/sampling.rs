@@ -1,4 +1,8 @@
 //! Sampling: a server asks the host's model while one of its tools runs.
+//!
+//! A server that asks for a model gets the host's model and nothing else: its texts are
+//! untrusted, there are no tools and nothing of a conversation, whatever context it asks for; the
+//! tier is the operator's. Calls go through the chat layers and into the ledger.
 // The protocol of 2026 deprecates sampling; servers of both eras use it.
 #![expect(deprecated, reason = "the types of sampling are deprecated with it")]
 

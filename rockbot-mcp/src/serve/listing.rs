@@ -1,4 +1,7 @@
 //! The list of tools, as clients see it.
+//!
+//! A page of the served tools goes on behind a name, not at a number: a change of the tools
+//! between two pages skips none.
 
 use std::sync::Arc;
 

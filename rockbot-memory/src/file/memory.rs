@@ -1,4 +1,7 @@
 //! [`FileMemory`]: all stores of a data folder.
+//!
+//! Each store holds its own lock, and `FileMemory` one on the data folder: stores may lie
+//! elsewhere, and be opened alone.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! The background task that embeds entries.
+//!
+//! The content of a memory is embedded, not its category and tags: they are found as words, and
+//! filing an entry needs no new vector.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,8 @@
 //! The body of a response, bounded before and after decompression.
+//!
+//! gzip is decompressed by the client's own code (`egress/body.rs`): the decoders of `reqwest`
+//! have no limit, and their features would change the requests to models, too, since features are
+//! shared by all crates.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,9 @@
 //! The policy of outgoing requests: which URLs, which addresses, and the limits.
+//!
+//! The operator's own URLs need no exception: the host of an endpoint, of an OpenAPI document's
+//! URL and of SearXNG was named by the operator. Redirects from there are checked as usual. A
+//! server that an OpenAPI document alone names, on another origin than its URL, is on the
+//! internet and gets no credentials: the operator sets `Server` for both.
 
 use std::fmt;
 use std::net::IpAddr;

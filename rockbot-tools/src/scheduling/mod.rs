@@ -1,4 +1,20 @@
 //! Scheduled tasks: messages that the agent gets at set times, and answers to its user.
+//!
+//! Schedules (`rockbot-tools/src/scheduling`). One task of the host sleeps until the next due
+//! time by the wall clock (`Clock::sleep_until`). A due time is a turn whose message id follows
+//! from the task's creation and that time, so a second start is the same turn, whatever was
+//! written (`run.rs`). The state of the last time (due, accepted, done, failed, missed, skipped)
+//! is in `scheduled-tasks.json`, in the original's form; next times are computed, never stored,
+//! and cached with the zone that they were computed for. Times that passed are found by bisection
+//! (`times.rs`). A change of the file holds the lock `scheduled-tasks.lock`, from the latest
+//! contents to the write, with the start of turns in between (`store.rs`): of two processes one
+//! starts the turn of a time. If it is killed before the write, the lock is free and the next
+//! process starts the same turn: over one journal it runs once, over two at least once. Overlap
+//! is judged by the runs of the own process. An edit by hand is noticed by time and length of the
+//! file; a task whose expression was edited begins anew, so what the new expression names before
+//! the edit is not missed. `cron/` computes civil times with the `cron` crate, in a pretended
+//! UTC, and jiff maps them to instants of the user's zone: neither chrono nor the crate's zone
+//! rules leave that folder.
 
 mod cron;
 mod define;

@@ -1,4 +1,11 @@
 //! Subagents: pieces of work that a model gives to itself, each as a turn in the background.
+//!
+//! Subagents (`rockbot-tools/src/subagents`) are four tools on that contract, which depend on the
+//! core alone. A subagent is a started turn with the session `subagent-ID`, the namespace
+//! `subagent/ID`, the spawner's tools less those that begin further work, and the spawner's
+//! session as its recipient; the list of subagents is the list of live turns, so it is the same
+//! after a restart. `report_progress` is shown to subagents alone, by a context item that
+//! activates its group.
 
 mod briefing;
 mod inputs;

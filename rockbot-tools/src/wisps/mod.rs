@@ -1,4 +1,12 @@
 //! Wisps: static lists of steps that run as journalled turns, without a model but where a step asks one.
+//!
+//! Wisps and workers (`rockbot-tools/src/{wisps,workers}`). A wisp is a turn of the agent `wisp`,
+//! whose chat client is an interpreter: it reads the definition and the results so far, and
+//! answers with the next calls. So a step is journalled, guarded, approved and limited as any
+//! call, a killed batch goes on, and a step that has ended never runs again. An answer of the low
+//! tier is kept by a call of the agent's own tool, so that the conversation has all that a resume
+//! needs. Workers are leaf turns on the low tier. Both share the budget of the call by
+//! `Delegation`.
 
 mod assignment;
 mod breaker;

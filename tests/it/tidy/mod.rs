@@ -256,6 +256,22 @@ fn every_example_is_listed() {
 }
 
 #[test]
+fn documents_stay_short() {
+    for (document, most) in [
+        ("README.md", 1_000),
+        ("ARCHITECTURE.md", 3_000),
+        ("BENCHMARKS.md", 1_000),
+    ] {
+        let text = std::fs::read_to_string(root().join(document)).expect(document);
+        let words = text.split_whitespace().count();
+        assert!(
+            words <= most,
+            "{document} has {words} words; details belong to a page of docs/ or a module header"
+        );
+    }
+}
+
+#[test]
 fn the_readme_has_exactly_two_commands() {
     let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md");
     let commands: Vec<_> = readme

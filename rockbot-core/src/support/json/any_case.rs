@@ -3,6 +3,10 @@
 //! A deserializer around another one that renames the members of structs, and nothing else: a
 //! member that is named exactly costs one look through the names of the struct. Maps and JSON
 //! values keep their keys.
+//!
+//! Members of messages are read in any case (`support/json/any_case.rs`), as .NET programs write
+//! and read them: by a deserializer that knows the fields of each struct. Keys of maps and JSON
+//! values stay as they are, and one member in two cases is an error.
 
 use std::fmt;
 

@@ -1,4 +1,8 @@
 //! The serializer: texts and structure are written here, numbers by `serde_json`.
+//!
+//! The journal's JSON has a serializer of its own (`support::json`), with the bytes of
+//! `serde_json`'s: that one looks for characters to escape byte by byte, which was the largest
+//! single part of a turn's instructions. Tests compare both.
 
 use serde::ser::{
     Error as _, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,

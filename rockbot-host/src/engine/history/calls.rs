@@ -1,4 +1,7 @@
 //! The calls of a turn as its conversation keeps them: bounded, each with its result.
+//!
+//! Conversations keep calls without the model's words beside them: these did not pass the answer
+//! filter, and what is kept leaves the host by an export.
 
 use std::borrow::Cow;
 use std::sync::Arc;

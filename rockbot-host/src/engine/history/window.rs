@@ -1,4 +1,7 @@
 //! The beginning of the conversation that a request shows.
+//!
+//! A conversation above its limit is cut to three quarters of it, not to nine tenths: each cut
+//! invalidates the provider's cache.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

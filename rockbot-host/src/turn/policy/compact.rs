@@ -4,6 +4,11 @@
 //! middle, those of earlier steps first; then exchanges from before the turn are removed, then the turn's first steps;
 //! results of reading tools are shortened last, since the model has just asked for them. Instructions, the request and
 //! the newest step always stay.
+//!
+//! Compaction is a plan (`policy/compact.rs`) that the journal keeps: results lose their middle,
+//! those of earlier steps first, then exchanges before the turn are dropped, then the turn's
+//! first steps. Originals are stored before the conversation changes, and only those that were
+//! stored get a key in the registry, the last message of each request.
 
 use rockbot_core::CallId;
 

@@ -1,4 +1,9 @@
 //! The facts on which the policies after an answer decide.
+//!
+//! The machine receives facts about calls with the model's answer (effect, approval, delegation,
+//! whole results), and the journal keeps them: a resume decides on what was known then, even if
+//! the tool has changed. Only the approval gate asks the tool again, because it must hold for the
+//! tool that runs.
 
 use std::sync::Arc;
 

@@ -8,6 +8,9 @@
 //! expired entries, and the log is cut. A line states the value of a key, not a difference, so replaying it twice
 //! is idempotent and a crash between the two steps is harmless. External edits of these files are seen when the
 //! memory is opened.
+//!
+//! One log for all groups of working memory, so that what is stored together is kept together
+//! across groups.
 
 mod compaction;
 mod format;

@@ -3,6 +3,12 @@
 //! A [`ServiceClient`] is made for a pair of queues when a tool of that pair is first called (`lazily`), and subscribes to
 //! the replies before it sends its first request. All clients of a reply queue see all replies; those with a foreign `id`
 //! are dropped. `pending` collects the parts of a result.
+//!
+//! A reply without `end_of_stream` is final, only an explicit `false` means more: TrustGraph's
+//! agent reads one message, ours all.
+//!
+//! Parts of a reply are collected where they arrive, not in the waiting call: a call that is not
+//! polled delays no other reply, and buffers no more than its result.
 
 mod pending;
 

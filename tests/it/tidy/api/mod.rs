@@ -38,7 +38,7 @@ fn the_public_api_is_the_listed_one() {
     assert!(
         changed.is_empty(),
         "the public API has changed. If you mean it, run `{UPDATE}=1 cargo test --all-features --test it public_api`, \
-         and note a breaking change in CHANGELOG.md:\n{changed}"
+         and say why in the commit:\n{changed}"
     );
 }
 

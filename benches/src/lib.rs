@@ -10,6 +10,7 @@ pub mod function_suite;
 pub mod load;
 pub mod mcp;
 pub mod mock;
+pub mod nested;
 pub mod ours;
 pub mod planted;
 pub mod search;

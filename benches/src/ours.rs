@@ -53,20 +53,32 @@ pub struct Extras {
 /// Creates a host that asks the server at `base`, has `tools` tools, and keeps its journal below `data`, or in memory
 /// when `IN_MEMORY` is set in the environment.
 pub fn host(base: &str, tools: usize, data: &Path, extras: Extras) -> AgentHost {
-    let chat = OpenAiChat::builder(base, "mock-1")
+    let builder = builder(tools, data, extras);
+    let builder = if extras.gateway {
+        builder.chat(gateway(client(base)))
+    } else {
+        builder.chat(client(base))
+    };
+    builder.build().expect("the host is complete")
+}
+
+/// Creates the client of the model server at `base`.
+pub fn client(base: &str) -> OpenAiChat {
+    OpenAiChat::builder(base, "mock-1")
         .api_key(Secret::from("test"))
         .build()
-        .expect("the endpoint is a URL");
+        .expect("the endpoint is a URL")
+}
+
+/// Creates the builder of a host without a model.
+pub fn builder(tools: usize, data: &Path, extras: Extras) -> AgentHostBuilder {
     let mut builder = AgentHost::builder("bench");
-    builder = match extras.whole {
-        true => whole::add(builder, data),
-        false => builder
+    builder = if extras.whole {
+        whole::add(builder, data)
+    } else {
+        builder
             .instructions(instructions())
-            .stores(Stores::new().with_conversation_memory(NoMemory)),
-    };
-    builder = match extras.gateway {
-        true => builder.chat(gateway(chat)),
-        false => builder.chat(chat),
+            .stores(Stores::new().with_conversation_memory(NoMemory))
     };
     if extras.policies {
         builder = with_policies(builder);
@@ -83,10 +95,7 @@ pub fn host(base: &str, tools: usize, data: &Path, extras: Extras) -> AgentHost 
             .pure()
             .description(description(index))
     });
-    tools
-        .fold(builder, |builder, tool| builder.tool(tool))
-        .build()
-        .expect("the host is complete")
+    tools.fold(builder, |builder, tool| builder.tool(tool))
 }
 
 fn gateway(chat: OpenAiChat) -> ModelGateway {

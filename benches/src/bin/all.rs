@@ -117,6 +117,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             );
         }
     }
+    if is_wanted("W1h") && by_instructions {
+        nested(&base)?;
+    }
     if is_wanted("W1d") {
         memory(&base)?;
     }
@@ -220,6 +223,20 @@ fn dispatches<'a>() -> Vec<Ratio<'a>> {
         must: "2.1",
     };
     vec![row("tool call, 1 tool", "1"), row("tool call, 4 096 tools", "4096")]
+}
+
+/// Counts the instructions of a conversation that an agent holds below a call of another agent, over the same
+/// conversation without a caller.
+fn nested(base: &str) -> Result<(), Box<dyn Error>> {
+    let cost = |flags: &[&'static str]| turn(flags, base, TURNS, "8", false).per_unit(100, 400);
+    let plain = cost(&[])?;
+    let below = cost(&["--below"])? - cost(&["--beside"])? + plain;
+    let [plain, below] = [plain, below].map(|instructions| instructions / 3e3);
+    println!(
+        "| W1h | turn below a call, over W1a | {plain:.2} | {below:.2} | **{:.3}** | 1.2 |",
+        below / plain
+    );
+    Ok(())
 }
 
 /// Measures the peak memory of the agent loop and of its floor at 256 conversations, three times in turn, and prints the

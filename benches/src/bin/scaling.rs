@@ -1,7 +1,7 @@
 //! Measures how the cost of a turn, of a start and of what is kept grows with what a host has.
 //!
-//! Usage: `scaling [LAW]...`, where a law is `conversation`, `sessions`, `tools`, `memories`, `journal` or `flight`; all
-//! without a name. The model answers at once and costs nothing. Prints one row for each size: CPU time of a turn in
+//! Usage: `scaling [LAW]...`, where a law is `conversation`, `sessions`, `tools`, `memories`, `journal`, `flight` or
+//! `parked`; all without a name. The model answers at once and costs nothing. Prints one row for each size: CPU time of a turn in
 //! microseconds, the least of five blocks; time of the start in milliseconds; resident bytes for each unit.
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use rockbot_benches::talk::Talk;
 use rockbot_benches::{Args, description, process_usage, whole, work};
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier, Role};
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier, Role, ToolCall};
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
 use rockbot_core::tool::tool;
 use rockbot_core::{BoxError, Clock as _, Principal, SessionId, SystemClock};
@@ -64,6 +64,9 @@ async fn main() -> Result<(), BoxError> {
         }
         if is_wanted("flight") && size < 10_000 {
             flight(size).await?;
+        }
+        if is_wanted("parked") {
+            parked(size).await?;
         }
     }
     Ok(())
@@ -191,6 +194,46 @@ async fn flight(size: usize) -> Result<(), BoxError> {
     for turn in turns {
         turn.await??;
     }
+    Ok(())
+}
+
+/// A model that calls the tool `send`.
+#[derive(Debug)]
+struct Sending;
+
+#[async_trait]
+impl ChatClient for Sending {
+    async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
+        Ok(ChatResponse::calls([ToolCall::new(
+            "call_1",
+            "send",
+            r#"{"a": 1, "b": "x"}"#,
+        )]))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
+    }
+}
+
+/// `size` turns that began on their own and wait for the approval of a call.
+async fn parked(size: usize) -> Result<(), BoxError> {
+    let data = tempfile::tempdir()?;
+    let send = tool("send", |args: Args| async move { work(&args) }).needs_approval();
+    let host = AgentHost::builder("scaling")
+        .chat(Sending)
+        .tool(send)
+        .data_dir(data.path())
+        .build()?;
+    host.start().await?;
+    let before = resident();
+    for turn in 0..size {
+        let turn = host.agent().ask(format!("s{turn}"), MESSAGE).start().await?;
+        let outcome = turn.outcome().await?;
+        assert!(!outcome.is_final(), "the turn waits: {outcome:?}");
+    }
+    let kept = (resident() - before) / size as f64;
+    println!("| turns that wait for an approval | {size} | | | {kept:.0} |");
     Ok(())
 }
 

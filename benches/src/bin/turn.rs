@@ -1,8 +1,10 @@
 //! Measures the agent loop, for a harness that compares frameworks.
 //!
-//! Usage: `turn [--floor | --policies | --gateway | --host] BASE_URL CONCURRENCY CONVERSATIONS TOOLS STREAM`. Prints one
-//! JSON line. `--floor` is the loop by hand, which does nothing else. `TURNS` in the environment sets the number of tool turns in a conversation (default 2). The conversations
-//! of `--host` begin with three answers: a server that counts answers must be started with three tool turns more.
+//! Usage: `turn [--floor | --policies | --gateway | --host | --below | --beside] BASE_URL CONCURRENCY CONVERSATIONS TOOLS
+//! STREAM`. Prints one JSON line. `--floor` is the loop by hand, which does nothing else. `TURNS` in the environment
+//! sets the number of tool turns in a conversation (default 2). The conversations of `--host` begin with three
+//! answers: a server that counts answers must be started with three tool turns more. `--below` runs each conversation
+//! below a call of another agent, `--beside` after such a call.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use std::time::Instant;
 
 use rockbot_benches::floor::Floor;
 use rockbot_benches::ours::{Extras, TOOL_RUNS, answer, host};
-use rockbot_benches::{USER, load, process_usage, whole};
+use rockbot_benches::{USER, load, nested, process_usage, whole};
 use tokio::task::LocalSet;
 
 fn argument<T: std::str::FromStr>(index: usize, default: T) -> T {
@@ -74,9 +76,12 @@ async fn main() {
         turns: turns.unwrap_or(2) + 1,
         stream: argument(5, 0) == 1,
     };
-    match has("--floor") {
-        true => by_hand(&base, work).await,
-        false => by_framework(&base, work).await,
+    if has("--floor") {
+        by_hand(&base, work).await;
+    } else if has("--below") || has("--beside") {
+        by_two_agents(&base, work, has("--below")).await;
+    } else {
+        by_framework(&base, work).await;
     }
 }
 
@@ -87,6 +92,18 @@ async fn by_hand(base: &str, work: Work) {
         async move { floor.conversation().await }
     };
     LocalSet::new().run_until(measure("floor", work, conversation)).await;
+}
+
+async fn by_two_agents(base: &str, work: Work, is_below: bool) {
+    let data = tempfile::tempdir().expect("a temporary folder");
+    let host = Arc::new(nested::host(base, work.tools, data.path(), is_below));
+    host.start().await.expect("the host starts");
+    let conversation = move |round: &'static str, index: usize| {
+        let host = host.clone();
+        async move { nested::answer(&host, session(round, index), is_below).await }
+    };
+    let name = if is_below { "rockbot below" } else { "rockbot beside" };
+    LocalSet::new().run_until(measure(name, work, conversation)).await;
 }
 
 async fn by_framework(base: &str, work: Work) {

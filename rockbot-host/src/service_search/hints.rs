@@ -15,9 +15,6 @@ const OF_MESSAGE: usize = 2;
 /// Maximum number of services for a further task.
 const OF_TASK: usize = 3;
 
-/// The relevance from which a service is worth its line.
-const LEAST: f64 = 0.5;
-
 /// Number of tokens of the hints of a message, estimated.
 pub(super) const MAX_TOKENS: u64 = 100;
 
@@ -25,7 +22,7 @@ const HEADING: &str = "Potentially relevant services for this request (call sear
 
 /// A context source of services.
 ///
-/// A service is shown only if it has half of the message's terms. A model sees the tools that are always shown anyway, and
+/// A service is shown only if the message's rare terms fit ([`RareTerms`](super::index::RareTerms)). A model sees the tools that are always shown anyway, and
 /// guides and skills have a list of their own: only agents, servers and tools on demand are worth a line.
 #[derive(Debug)]
 pub(super) struct ServiceHints {
@@ -59,9 +56,7 @@ impl ContextSource for ServiceHints {
         };
         // More than are shown: some of the best may be seen already.
         let found = index.search(&query.principal, topic, limit * 4).await;
-        let worth = found
-            .iter()
-            .filter(|found| found.relevance >= LEAST && is_unseen(found));
+        let worth = found.iter().filter(|found| found.rare.fit() && is_unseen(found));
         Ok(worth.take(limit).map(item).collect())
     }
 }

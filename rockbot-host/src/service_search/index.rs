@@ -9,6 +9,7 @@ use rockbot_core::Principal;
 use rockbot_core::search::{Analyzer as _, Bm25Index, UnicodeAnalyzer};
 use rockbot_core::service::{KnownService, ServiceSource};
 
+use super::everyday::is_everyday;
 use super::summaries::Summaries;
 
 /// Maximum length of a service's text that is searched, in bytes.
@@ -46,6 +47,32 @@ pub(super) struct Found {
     pub(super) score: f64,
     /// The part of the query's terms that the service has, from 0 to 1: how well it fits, whatever else there is.
     pub(super) relevance: f64,
+    /// The fit of the query's rare terms.
+    pub(super) rare: RareTerms,
+}
+
+/// The fit of a query's rare terms, which are its terms without everyday words.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct RareTerms {
+    /// The number of rare terms that the service has.
+    found: usize,
+    /// The number of rare terms of the query.
+    all: usize,
+    /// `true` if the names of the service have a rare term.
+    is_named: bool,
+}
+
+impl RareTerms {
+    /// Returns `true` if the query is about the service: its names have a rare term and its description a quarter of
+    /// them, or its description has two and half of them.
+    pub(super) fn fit(self) -> bool {
+        let least = if self.is_named {
+            self.all.div_ceil(4)
+        } else {
+            self.all.div_ceil(2).max(2)
+        };
+        self.found >= least
+    }
 }
 
 impl ServiceIndex {
@@ -68,7 +95,8 @@ impl ServiceIndex {
             Found {
                 service: service.clone(),
                 score: hit.score / best,
-                relevance: part_of(&terms, text),
+                relevance: found_in(&terms, text).len() as f64 / terms.len().max(1) as f64,
+                rare: rare_terms(&terms, service, text),
             }
         });
         found.collect()
@@ -136,13 +164,28 @@ fn terms_of(query: &str) -> HashSet<String> {
     terms
 }
 
-/// Returns the part of the terms that a text has.
-fn part_of(terms: &HashSet<String>, text: &str) -> f64 {
+/// Returns the terms that a text has.
+fn found_in<'a>(terms: &'a HashSet<String>, text: &str) -> HashSet<&'a str> {
     let mut found = HashSet::new();
     UnicodeAnalyzer.words(text, &mut |word, _| {
         if let Some(term) = terms.get(word) {
             found.insert(term.as_str());
         }
     });
-    found.len() as f64 / terms.len().max(1) as f64
+    found
+}
+
+fn rare_terms(terms: &HashSet<String>, service: &KnownService, text: &str) -> RareTerms {
+    let is_rare = |term: &&str| !is_everyday(term);
+    RareTerms {
+        found: found_in(terms, text).into_iter().filter(is_rare).count(),
+        all: terms.iter().map(String::as_str).filter(is_rare).count(),
+        is_named: found_in(terms, &names(service)).into_iter().any(|term| is_rare(&term)),
+    }
+}
+
+/// Returns the name of a service and the names of its items, with their parts as words.
+fn names(service: &KnownService) -> String {
+    let items = service.items.join(" ");
+    format!("{} {items}", service.id).replace(['_', '-', '.'], " ")
 }

@@ -1,13 +1,16 @@
 //! The search over everything that a model can hand work to: [`ServiceSearch`].
 //!
 //! `index` gathers the services of all sources and ranks them; `sources` has those of the host itself. `tool` is the model's
-//! tool, `hints` the context source, `summaries` the background work that describes services in a sentence.
+//! tool, `hints` the context source (with `everyday`, the words that say nothing of a topic), `summaries` the background work that describes services in a sentence.
 //!
 //! The service search has no index of its own to keep up: each search asks all sources, which
 //! answer from memory, and the index is built anew when the hash of the services differs.
 //! `relevance` is the part of the query's terms that a service has, since a BM25 score says
 //! nothing by itself.
 
+mod everyday;
+#[cfg(test)]
+mod hint_tests;
 mod hints;
 mod index;
 mod sources;

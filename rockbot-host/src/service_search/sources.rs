@@ -107,7 +107,7 @@ impl ServiceSource for Skills {
 }
 
 #[derive(Debug)]
-struct Agents(Arc<dyn AgentDirectory>);
+pub(super) struct Agents(pub(super) Arc<dyn AgentDirectory>);
 
 #[async_trait]
 impl ServiceSource for Agents {

@@ -109,7 +109,8 @@ pub enum LlmConfigError {
 }
 
 impl LlmConfigError {
-    /// Returns the error of unknown providers, and of the tier Balanced, together: at least one of them is wrong.
+    /// Returns the errors of unknown providers and the error of the tier Balanced together; there is
+    /// at least one.
     pub(crate) fn unknown_providers(unknown: Vec<Self>, balanced: Option<Self>) -> Self {
         // An unknown provider of Balanced is among the others already.
         let other = balanced.filter(|error| unknown.is_empty() || !matches!(error, Self::UnknownProvider { .. }));

@@ -1,10 +1,11 @@
 //! Arranges the messages of a request as the Messages API wants them.
 //!
-//! The API refuses what other providers accept: roles must alternate, the user's must be the first and, for newer
-//! models, the last, the results of tool calls must stand first in the message behind the calls, each call needs a
-//! result and each result its call, and no text may be blank. A conversation that was shortened or began with another
-//! provider breaks these rules, so they are restored here; otherwise one refused request would make every later one of
-//! the conversation fail.
+//! The API refuses requests that other providers accept: roles must alternate, the user's must be
+//! the first and, for newer models, the last, the results of tool calls must stand first in the
+//! message behind the calls, each call needs a result and each result its call, and no text may
+//! be blank. A conversation that was shortened or began with another provider breaks these rules,
+//! so they are restored here; otherwise one refused request would make every later request of the
+//! conversation fail.
 
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ pub(super) enum BlockContent<'a> {
     Part(PartForm<'a>),
     /// A result whose call is not in the conversation any more, as text.
     Orphan(&'a ChatMessage),
-    /// A word of this client, where the API wants one of the user.
+    /// A text of this client, where the API wants a text of the user.
     Note(&'static str),
     /// A thinking block, as the API wrote it.
     Thinking(&'a RawValue),

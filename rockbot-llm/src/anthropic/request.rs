@@ -23,9 +23,10 @@ use crate::http::{
 pub(super) struct RequestOptions {
     /// Maximum number of tokens of an answer, if the request sets none.
     pub(super) max_tokens: u32,
-    /// Number of tokens that the model may think for, beside those of the answer; `None` if it does not think.
+    /// Number of tokens that the model may think for, in addition to the tokens of the answer; `None`
+    /// if it does not think.
     pub(super) thinking_budget: Option<u32>,
-    /// `true` if the server is asked to cache what the next request begins with.
+    /// `true` if the server is asked to cache the beginning of the request.
     pub(super) is_cached: bool,
     /// `true` if the version of the API accepts a temperature.
     pub(super) has_temperature: bool,
@@ -252,7 +253,8 @@ fn push_text_block<'a>(body: &mut Vec<u8>, parts: impl IntoIterator<Item = &'a s
     push_text(body, parts);
 }
 
-/// Appends the words of a message behind `intro`: an answer cannot have images, so those of another model are described.
+/// Appends the words of a message behind `intro`. An answer cannot have images, so the images of
+/// another model are described in words.
 fn push_words(body: &mut Vec<u8>, intro: &[&str], message: &ChatMessage) {
     let described = message.content.has_media().then(|| message.content.words());
     match described {

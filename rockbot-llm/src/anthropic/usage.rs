@@ -4,7 +4,8 @@ use rockbot_core::chat::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The counts so far. A stream reports them twice: those of the request at its beginning, all of them at its end.
+/// The counts so far. A stream reports counts twice: the request's at its beginning, all of them
+/// at its end.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(super) struct TokenCounts {

@@ -10,9 +10,10 @@ use tokio::time::Instant;
 
 /// The settings of a circuit breaker: when it opens, and for how long.
 ///
-/// While it is closed, calls go to the model. It opens after `failure_threshold` failures in a row, and rejects
-/// calls for `open_for`. Then it is half-open: one call, the probe, goes to the model, and the others are still
-/// rejected. A probe that succeeds closes the breaker, one that fails opens it again.
+/// While it is closed, calls go to the model. It opens after `failure_threshold` failures in a
+/// row, and rejects calls for `open_for`. Then it is half-open: one call, the probe, goes to the
+/// model, and the others are still rejected. If the probe succeeds, the breaker closes; if it
+/// fails, the breaker opens again.
 ///
 /// ```
 /// use std::time::Duration;

@@ -89,7 +89,7 @@ pub struct ModelGateway(Arc<Inner>);
 
 struct Inner {
     stack: Arc<dyn ChatClient>,
-    /// Calls in flight, those that wait for a permit or a retry included.
+    /// Calls in flight, including calls that wait for a permit or a retry.
     calls: InFlight,
 }
 
@@ -122,7 +122,8 @@ impl ModelGateway {
 
 #[async_trait]
 impl ChatClient for ModelGateway {
-    /// Returns what the first model's client knows, and busy while a call of this gateway is in flight.
+    /// Returns the description of the first model, with `busy` set while a call of this gateway is in
+    /// flight.
     fn describe(&self, tier: ModelTier) -> ModelInfo {
         let info = self.0.stack.describe(tier);
         let is_busy = info.is_busy || !self.is_idle();

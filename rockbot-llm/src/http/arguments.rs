@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-/// Returns arguments that are JSON: servers that parse those of earlier calls fail on malformed text, so it is quoted.
+/// Returns arguments that are JSON, malformed text as a JSON string: some servers parse the
+/// arguments of earlier calls and fail on malformed ones.
 pub(crate) fn sendable_arguments(arguments: &str) -> Cow<'_, str> {
     match serde_json::from_str::<IgnoredAny>(arguments) {
         Ok(_) => Cow::Borrowed(arguments),

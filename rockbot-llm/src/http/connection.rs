@@ -59,7 +59,8 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 const MAX_CALL: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Connection {
-    /// Returns the settings of the model for `request`: its own, with those of this client where it sets none.
+    /// Returns the settings of the model for `request`: the request's own settings, and this client's
+    /// where the request sets none.
     ///
     /// # Errors
     ///
@@ -86,7 +87,8 @@ impl Connection {
         url
     }
 
-    /// Sends `request` with this connection's headers, over which those of the request win, and returns the response whatever its status.
+    /// Sends `request` with this connection's headers and returns the response whatever its status. A
+    /// header of the request overrides the connection's.
     // No `async fn`: its future would have room for the request, and be moved with it.
     pub(crate) fn send(&self, mut request: Request) -> impl Future<Output = Result<Response, ChatError>> {
         let own = std::mem::replace(request.headers_mut(), self.headers.clone());

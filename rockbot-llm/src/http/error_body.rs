@@ -69,7 +69,7 @@ fn words(body: &Value, error: &Value) -> String {
         },
         (None, detail) => detail.to_string(),
     };
-    // OpenRouter says what the provider behind it said.
+    // OpenRouter passes on the error of the provider behind it.
     if let Some(raw) = error["metadata"]["raw"].as_str() {
         text = format!("{text}: {raw}");
     }

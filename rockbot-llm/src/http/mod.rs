@@ -16,14 +16,14 @@
 //! * [`calls`]: tool calls from the pieces of a stream
 //! * [`tool_name`], [`arguments`], [`rounds`], [`stand_in`]: parts of a conversation, as every provider accepts them
 //! * [`strict_tools`]: calls in strict mode, without what only that mode demands
-//! * [`notes`]: marks around what the host adds in the user's role
+//! * [`notes`]: marks around the texts that the host adds in the user's role
 //! * [`reasoning_form`]: the dialect that kept reasoning belongs to
 //! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording
 //! * [`refused_form`]: what to do about refusals by chat templates
 //! * [`refused_part`]: images and schemas that a server does not take, and the words in their place
 //! * [`report`]: error messages that name the server and the setting, and never a key
 //! * [`probe`]: asks a server which models it lists
-//! * [`media`]: the form in which a model gets an image or a file
+//! * [`media`]: images and files in the form that a model gets
 //! * [`wire_text`]: JSON strings, read with patience
 
 mod answer;

@@ -23,8 +23,8 @@ const MAX_LIST_BYTES: usize = 8 << 20;
 pub enum ServerCheck {
     /// The server answers, and it has the model.
     Ready,
-    /// The server answers, and its list of models lacks the one that is set. Some servers answer for models that they
-    /// do not list.
+    /// The server answers, and its list of models lacks the configured model. Some servers answer for
+    /// models that they do not list.
     ModelNotListed {
         /// The model that is set.
         model: String,

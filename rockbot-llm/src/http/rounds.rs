@@ -1,8 +1,9 @@
 //! Calls and their results, in the order that every provider accepts.
 //!
-//! Servers refuse a call without its result, a result without its call, and anything between the results of one answer.
-//! A conversation that was shortened, joined by a user, or edited by a program may break these rules, and then one
-//! refused request would make every later one of the conversation fail.
+//! Servers refuse a call without its result, a result without its call, and anything between the
+//! results of one answer. A conversation that was shortened, joined by a user, or edited by a
+//! program may break these rules, and then one refused request would make every later request of
+//! the conversation fail.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -25,7 +25,8 @@ pub struct PermitLimits {
     pub max_waiting: usize,
     /// Maximum time that a call waits. Default 5 minutes.
     pub max_wait: Duration,
-    /// Time that a call must have waited longer to go before one of the next higher priority. Default 30 seconds.
+    /// Extra time that a call must have waited to go before a call of the next higher priority.
+    /// Default 30 seconds.
     pub head_start: Duration,
 }
 
@@ -94,8 +95,8 @@ impl PermitLimits {
         self
     }
 
-    /// Sets the time that a call must have waited longer to go before one of the next higher priority. Default 30
-    /// seconds.
+    /// Sets the extra time that a call must have waited to go before a call of the next higher
+    /// priority. Default 30 seconds.
     #[must_use]
     pub fn with_head_start(mut self, head_start: Duration) -> Self {
         self.head_start = head_start;

@@ -143,8 +143,8 @@ impl ChatTiers {
         own.map(|client| &**client)
     }
 
-    /// Asks the model of Low or High, and once the one of Balanced if that one fails in a way that another may not. When
-    /// both fail, the error is that of the first.
+    /// Asks the model of Low or High. If it fails with an error that another model may not have,
+    /// Balanced's model is asked once. When both fail, the error is the first model's.
     async fn chat_or_balanced(
         &self,
         own: &dyn ChatClient,

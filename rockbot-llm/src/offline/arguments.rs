@@ -1,4 +1,4 @@
-//! Arguments found in a question, by what the schema says of them.
+//! Arguments found in a question, according to the schema.
 
 use rockbot_core::tool::ToolRegistration;
 use serde_json::{Map, Number, Value};
@@ -17,8 +17,9 @@ pub(super) enum Evidence {
 /// Names of optional arguments that a quoted text is for, when several arguments are texts.
 const QUERIES: [&str; 6] = ["query", "search", "text", "words", "question", "content"];
 
-/// Takes the arguments of `tool` from `question`, as JSON text: the required ones, and the optional ones that the question has
-/// words for. Returns the name of the first required one that is missing as the error.
+/// Takes the arguments of `tool` from `question`, as JSON text: the required arguments, and the
+/// optional ones that the question has words for. Returns the name of the first missing required
+/// argument as the error.
 pub(super) fn fill(question: &str, tool: &ToolRegistration) -> Result<(String, Evidence), String> {
     let required = tool.parameters_schema["required"].as_array();
     let mut source = Source::new(question, tool);

@@ -11,8 +11,8 @@ use crate::http::{Question, expected_size, invalid_body, push_extra, stated_temp
 /// Writes the body that asks a question. Unset members are left out. Its scope is for the marks in messages; see
 /// [`MessageForm`].
 ///
-/// Most of a body are messages that were sent before, and the tools: so they are written by hand, and copied in long runs. Those
-/// that the turn's last request had, too, are copied from it.
+/// Most of a body are messages that were sent before, and the tools. So they are written by hand,
+/// and copied in long runs. Messages that the turn's last request had, too, are copied from it.
 pub(super) fn body(question: Question<'_>) -> Result<Bytes, ChatError> {
     let members = members(&question);
     let Question {

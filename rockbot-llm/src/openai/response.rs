@@ -208,7 +208,7 @@ fn with_piece(call: &WireCall<'_>, push: impl FnOnce(CallPiece<'_>) -> Result<()
 
 fn finish_reason(reason: &str) -> FinishReason {
     match reason {
-        // Besides OpenAI's words, those of servers that resemble it.
+        // Besides OpenAI's words, words of servers that resemble it.
         "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => FinishReason::Stop,
         "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
         "length" | "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,

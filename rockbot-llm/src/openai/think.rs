@@ -35,7 +35,7 @@ pub(super) enum Piece<'a> {
 }
 
 impl ThinkSplitter {
-    /// Takes the next piece; `emit` gets what is certain by now.
+    /// Takes the next piece; `emit` gets the pieces that are certain by now.
     pub(super) fn push(&mut self, text: &str, emit: &mut impl FnMut(Piece<'_>)) {
         if self.stage == Stage::Answer {
             return emit_text(Piece::Answer(text), emit);

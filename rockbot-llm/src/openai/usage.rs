@@ -54,7 +54,7 @@ impl WireUsage {
         let details = self.cost_details.as_ref().filter(|_| self.is_byok == Some(true));
         let upstream = details.and_then(|details| details.upstream_inference_cost);
         let dollars = dollars + upstream.unwrap_or(0.0);
-        // A price in binary digits may be a little above the one that was meant.
+        // A price in binary digits may be a little above the intended price.
         (0.0..1e12)
             .contains(&dollars)
             .then(|| MicroUsd((dollars * 1e6 - 1e-3).ceil() as u64))

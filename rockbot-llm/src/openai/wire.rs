@@ -130,7 +130,7 @@ impl<'a> WireFunction<'a> {
     }
 }
 
-/// Tokens, by the names that OpenAI gave them, and by those of others.
+/// Tokens, by the names that OpenAI and other servers gave them.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct WireUsage {

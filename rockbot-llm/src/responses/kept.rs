@@ -45,7 +45,8 @@ pub(super) struct KeptItems {
 }
 
 impl KeptItems {
-    /// Adds a whole item of reasoning. One that the API would not find again is left out: the server stores nothing.
+    /// Adds a whole item of reasoning. An item that the API would not find again is left out: the
+    /// server stores nothing.
     pub(super) fn push_reasoning(&mut self, raw: &RawValue) {
         let Ok(KeptItem::Reasoning {
             id,

@@ -47,7 +47,7 @@ impl Passage {
         self.is_between = !self.text.is_empty();
     }
 
-    /// Appends `piece`, and sends what is new.
+    /// Appends `piece`, and sends the added text.
     fn push(&mut self, piece: &str, send: impl Fn(&str)) {
         if piece.is_empty() {
             return;

@@ -14,8 +14,9 @@ use tokio::time::{Instant, sleep};
 
 /// The policy of retries: how many attempts a call gets, and how long it waits between them.
 ///
-/// The wait before a further attempt is what the server asks for, up to `max_retry_after`; else exponential
-/// back-off with full jitter, which spreads the load of many clients that failed together.
+/// The wait before a further attempt is the time that the server asks for, up to
+/// `max_retry_after`. If the server asks for none, the wait is exponential back-off with full
+/// jitter, which spreads the load of many clients that failed together.
 ///
 /// ```
 /// use std::time::Duration;

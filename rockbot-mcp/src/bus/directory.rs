@@ -32,14 +32,16 @@ pub(super) const MAX_LEASE: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     bridges: BTreeMap<String, KnownBridge>,
-    /// Number of servers that were announced, by which the first one of a name is told.
+    /// Number of servers announced so far. It numbers the announcements, so that the first one of a
+    /// name is known.
     announced: u64,
 }
 
 #[derive(Debug, Default)]
 struct KnownBridge {
     instances: BTreeMap<String, KnownInstance>,
-    /// The process whose announcement counts: of a rolling update, the one that began last.
+    /// The process whose announcement counts. During a rolling update it is the process that began
+    /// last.
     offering: String,
     servers: BTreeMap<String, KnownServer>,
 }
@@ -58,7 +60,7 @@ struct KnownServer {
     place: u64,
 }
 
-/// A server, and the bridge to which it belongs.
+/// A server, and the bridge that owns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OwnedServer {
     pub(super) bridge: String,
@@ -167,7 +169,7 @@ impl Directory {
             self.bridges.remove(&leaving.name);
             return Change::Servers;
         }
-        // The remaining processes may have other servers than the one whose announcement counted.
+        // The remaining processes may have other servers than the process whose announcement counted.
         match was_known && bridge.offering == leaving.instance {
             true => Change::Ask,
             false => Change::None,
@@ -194,10 +196,12 @@ impl Directory {
         instances.map(|instance| instance.expires).min()
     }
 
-    /// Returns the servers that have one of so many places, by their keys. One that several bridges have belongs to the one that
-    /// announced it first, as long as that bridge lives and has it; `is_own` tells those that no bridge can have.
+    /// Returns at most `places` servers by their keys. The first bridge to announce a server owns it
+    /// as long as the bridge lives and has the server. Servers whose key `is_own` accepts are left
+    /// out.
     ///
-    /// Bridges take places in turn, so that one with many servers leaves room for those of all others.
+    /// Bridges take places in turn, so that a bridge with many servers leaves room for the servers of
+    /// all others.
     pub(super) fn servers(&self, places: usize, is_own: impl Fn(&str) -> bool) -> BTreeMap<String, OwnedServer> {
         let mut of_bridges: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for (key, (place, server)) in self.owned().into_iter().filter(|(key, _)| !is_own(key)) {

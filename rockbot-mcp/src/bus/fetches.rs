@@ -84,8 +84,8 @@ impl Fetches {
         self.0.retain(|key, fetch| fetch.asking.is_some() || is_wanted(key));
     }
 
-    /// Returns the server that is asked for next, if one is due: the one that has waited longest, of a bridge that is not being
-    /// asked.
+    /// Returns the server to ask next, if a server is due: among the servers of bridges that are not
+    /// being asked, the server that has waited longest.
     pub(super) fn begin(&mut self, now: Instant) -> Option<String> {
         let running = self.asked();
         if running.len() >= MAX_RUNNING {

@@ -17,7 +17,7 @@ pub(super) struct ProxyOptions {
 }
 
 impl ProxyOptions {
-    /// Adds what the section `McpProxy` of the configuration states.
+    /// Adds the settings of the section `McpProxy` of the configuration.
     pub(super) fn read(&mut self, config: &Config) -> Result<(), BoxError> {
         let section = config.section("McpProxy")?;
         self.only.extend(section.get_or::<Vec<String>>("Bridges", Vec::new())?);
@@ -37,7 +37,7 @@ impl ProxyOptions {
     }
 }
 
-/// Returns a server of a bridge in the form in which options name it.
+/// Returns a bridge's server in the form that options use for its name.
 pub(super) fn pair(bridge: &str, server: &str) -> (String, String) {
     (bridge.to_owned(), server.to_lowercase())
 }

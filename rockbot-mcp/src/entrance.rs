@@ -38,7 +38,7 @@ pub(crate) fn instructions(text: &str) -> Arc<str> {
     defused(text).into()
 }
 
-/// Returns a schema as models may read it. Calls are checked against the one that was sent.
+/// Returns a schema as models may read it. Calls are checked against the schema that was sent.
 pub(crate) fn schema(schema: &Value) -> Value {
     defused_json(schema)
 }

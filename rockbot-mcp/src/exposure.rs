@@ -22,8 +22,9 @@ pub enum McpExposure {
     /// All tools are shown on demand.
     Lazy,
     /// The tools of small servers are shown, as far as whole servers fit the budget
-    /// [`McpTools::max_shown_tokens`](crate::McpTools::max_shown_tokens) in the order of the configuration, and those of
-    /// the three servers that were called last, up to the maximum number. The others are shown on demand.
+    /// [`McpTools::max_shown_tokens`](crate::McpTools::max_shown_tokens) in the order of the
+    /// configuration, and the tools of the three servers that were called last, up to the maximum
+    /// number. The others are shown on demand.
     #[default]
     Pinned,
 }

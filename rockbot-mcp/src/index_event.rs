@@ -15,7 +15,7 @@ use crate::runtime::Runtime;
 use crate::server::McpServer;
 use crate::service::{Link, Service, ServiceState};
 
-/// Time in which changes are merged into one event.
+/// Time for merging changes into one event.
 const MERGE: Duration = Duration::from_millis(100);
 
 /// Number of events that a receiver may be behind.
@@ -74,7 +74,8 @@ pub struct McpServerSummary {
     /// Names of its tools, as the server has them.
     #[serde(default)]
     pub tool_names: Vec<String>,
-    /// Digest of all definitions of the tools, by which an agent learns that those it has are stale.
+    /// Digest of all definitions of the tools; it tells an agent that the definitions it has are
+    /// stale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
 }
@@ -119,7 +120,8 @@ pub(crate) async fn announce(
     }
 }
 
-/// Returns the index as it is now: of all servers, or only of those that this host itself is connected to.
+/// Returns the index as it is now: of all servers, or only of the servers that this host itself
+/// is connected to.
 pub(crate) fn summaries(bridge: &Bridge, only_own: bool) -> Index {
     let is_listed = |service: &Arc<Service>| !only_own || service.bridged().is_none();
     let services = bridge.all().into_iter().filter(is_listed);

@@ -1,9 +1,10 @@
 //! Tools of servers of the [Model Context Protocol](https://modelcontextprotocol.io) for agents of the rockbot
 //! framework.
 //!
-//! [`McpTools`] is the subsystem: it connects to each [`McpServer`] of a configuration, in parallel and without delaying
-//! the host's start, and registers the server's tools as tools of the agent, with their own schemas. [`McpServers`] is
-//! the part by which the program sees and changes the connected servers while the host runs.
+//! [`McpTools`] is the subsystem: it connects to each [`McpServer`] of a configuration, in
+//! parallel and without delaying the host's start, and registers the server's tools as tools of
+//! the agent, with their own schemas. With [`McpServers`] the program sees and changes the
+//! connected servers while the host runs.
 //!
 //! ```
 //! use rockbot_core::subsystem::Subsystem as _;

@@ -5,7 +5,7 @@
 use rockbot_core::support::nearest_names;
 use serde_json::{Map, Value};
 
-/// The members of a server that is started, and of one that is reached by its URL.
+/// The members of a server that is started, and of a server that is reached by its URL.
 const OF_PROCESS: [&str; 4] = ["command", "args", "env", "cwd"];
 const OF_URL: [&str; 5] = ["url", "serverUrl", "httpUrl", "headers", "oauth"];
 

@@ -108,7 +108,7 @@ impl ServerList {
     }
 }
 
-/// Reads the servers of a file, whose variables are those of this process.
+/// Reads the servers of a file. Variables in it come from this process.
 pub(crate) fn read(path: &Path) -> Result<ServerList, McpConfigError> {
     let unreadable = |cause| McpConfigError::Unreadable {
         path: path.to_owned(),

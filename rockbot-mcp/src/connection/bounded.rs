@@ -1,4 +1,4 @@
-//! A transport around another one that bounds what a server can make this process do.
+//! A transport that wraps another transport and bounds a server's demands on this process.
 //!
 //! The client library starts a task for each notification and request that it receives. Here a flood ends before that:
 //! what announces a change is merged into one signal, log messages are left out, and whatever else comes faster than the
@@ -96,7 +96,7 @@ impl<T> Bounded<T> {
         self.take().then_some(message)
     }
 
-    /// Takes one of the messages that may pass now.
+    /// Takes a permit for a message; returns `false` if none is left.
     fn take(&mut self) -> bool {
         let refill = self.refilled.elapsed().as_micros() / REFILL.as_micros();
         if refill > 0 {

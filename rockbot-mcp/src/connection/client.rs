@@ -16,7 +16,7 @@ use rockbot_core::support::loggable;
 
 use crate::requests::{Answers, RunningCalls, declined};
 
-/// The client of one connection. It offers a server what the host answers, and no folders.
+/// The client of one connection. It offers a server the answers of the host, and no folders.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     server: Arc<str>,

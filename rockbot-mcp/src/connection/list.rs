@@ -70,7 +70,8 @@ pub(crate) struct LeftOut {
     pub(crate) what: String,
 }
 
-/// A page of the list: its tools, those that cannot be read as their JSON with the reason.
+/// A page of the list with its tools. A tool that cannot be read is kept as its JSON with the
+/// reason.
 struct Page {
     tools: Vec<Result<Tool, (Value, String)>>,
     cursor: Option<String>,
@@ -141,7 +142,7 @@ async fn page(peer: &Peer<RoleClient>, cursor: Option<String>, limit: Duration) 
 }
 
 impl Page {
-    /// Reads a page of which a part is no list of tools in the sense of the protocol.
+    /// Reads a page that is no list of tools in the sense of the protocol, tool by tool.
     fn read(mut page: Value) -> Option<Self> {
         let Value::Array(tools) = page.get_mut("tools")?.take() else {
             return None;

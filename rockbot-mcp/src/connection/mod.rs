@@ -41,7 +41,7 @@ use crate::transport_error::without_paths;
 /// Maximum length of one message of a server, in bytes. A longer one is dropped.
 const MAX_MESSAGE: usize = 8 << 20;
 
-/// Time in which a connection is closed, before its process is ended.
+/// Time limit for closing a connection, before its process is ended.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// An established connection. Dropping it ends the process of the server, if it has one.

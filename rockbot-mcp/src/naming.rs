@@ -1,8 +1,8 @@
 //! The names of a server's tools for models: `{server}__{tool}`, legal, stable and pairwise different.
 //!
-//! Model providers accept 64 characters of `A-Z a-z 0-9 _ -`; names of the protocol are longer and have other
-//! characters. A name that has to be changed ends in a digest of both original names, so that two different tools never
-//! share a name, whatever the order in which servers connect.
+//! Model providers accept 64 characters of `A-Z a-z 0-9 _ -`; names of the protocol are longer
+//! and have other characters. A name that has to be changed ends in a digest of both original
+//! names, so that two different tools never share a name, whatever order servers connect in.
 
 use rockbot_core::{Digest, ToolName};
 
@@ -42,7 +42,8 @@ pub(crate) fn search_name(server: &str) -> ToolName {
     tool_name("mcp_find", server)
 }
 
-/// Returns the character, or `_` for one that no provider accepts. All results take one byte.
+/// Returns the character, or `_` for a character that no provider accepts. All results take one
+/// byte.
 fn legal(character: char) -> char {
     match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => character,

@@ -13,10 +13,10 @@ use crate::server::McpServer;
 use crate::service::{Origin, Service};
 use crate::supervisor::supervise;
 
-/// Time in which the connections are closed and their processes ended, when the host stops.
+/// Time limit for closing the connections and ending their processes, when the host stops.
 const CLOSING: Duration = Duration::from_secs(6);
 
-/// Number of places that the servers of bridges leave to those of the agent itself.
+/// Number of places that the servers of bridges leave to the servers of the agent itself.
 const RESERVED: usize = 32;
 
 /// The servers and their tasks. Its drop ends all of them.

@@ -271,7 +271,7 @@ impl Authorizer {
         Ok(client)
     }
 
-    /// Looks up the authorization server, and checks that it is the one that may authorize the agent.
+    /// Looks up the authorization server, and checks that it may authorize the agent.
     async fn discover(
         &self,
         web: &Web,
@@ -313,8 +313,8 @@ async fn finish(session: &AuthorizationSession, url: &str, page: &Url, oauth: &M
     within_phase(exchanged).await.map_err(Callback::Failed)
 }
 
-/// Returns the scopes to ask for: those of the configuration and, if the challenge is that they do not suffice, those that were
-/// granted and those that it names.
+/// Returns the scopes to ask for: the scopes of the configuration. If the challenge says that the
+/// granted scopes do not suffice, the granted scopes and the scopes that it names are added.
 async fn further_scopes(
     oauth: &McpOAuth,
     tokens: &Tokens,
@@ -347,7 +347,7 @@ fn reads_client_metadata(metadata: &AuthorizationMetadata) -> bool {
     supported.and_then(Value::as_bool) == Some(true)
 }
 
-/// Bounds the requests of a phase in which the user is not asked.
+/// Bounds the requests of a phase that does not ask the user.
 async fn within_phase<T>(phase: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     let late = |_| {
         Err(format!(

@@ -29,7 +29,7 @@ pub struct Authorization {
     /// Page of the authorization server, with `http` or `https`. Show its host, and open it only if the user agrees; never
     /// hand it to a shell.
     pub url: String,
-    /// Address to which the page sends the browser at the end, with a code.
+    /// Address where the page sends the browser at the end, with a code.
     pub redirect_uri: String,
 }
 
@@ -37,7 +37,7 @@ pub struct Authorization {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthorizationAnswer {
-    /// The whole address to which the browser was sent: the redirect URI with a code and a state.
+    /// The whole address of the browser at the end: the redirect URI with a code and a state.
     Redirected(String),
     /// The user refuses.
     Decline,

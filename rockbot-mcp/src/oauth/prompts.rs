@@ -7,7 +7,8 @@ use reqwest::Url;
 use rmcp::transport::auth::OAuthClientConfig;
 use rockbot_core::support::loggable;
 
-/// Maximum number of demands of one server for a further authorization, each of which asks the user.
+/// Maximum number of demands of one server for a further authorization. Each demand asks the
+/// user.
 const MAX_DEMANDS: u32 = 3;
 
 /// Number of attempts that may fail before the authorization counts as declined.

@@ -64,7 +64,7 @@ pub enum ElicitationKind {
     Number,
     /// Yes or no.
     Boolean,
-    /// One of these texts.
+    /// A choice among these texts.
     Choice(Vec<String>),
     /// Any of these texts, as a list.
     Choices(Vec<String>),

@@ -1,8 +1,9 @@
 //! The requests that servers make while their tools run: input of the user, and answers of a model. The host answers or
 //! refuses them; without a handler it refuses all.
 //!
-//! A server of the older protocol sends them as requests of its own, one of today's as the result of the call, which is
-//! then sent again with the answers ([`Answers::to_all`]). Both come here.
+//! A server of the older protocol sends them as requests of its own. A server of the present
+//! protocol sends them as the result of the call, which is then sent again with the answers
+//! ([`Answers::to_all`]). Both come here.
 #![expect(
     deprecated,
     reason = "today's protocol deprecates sampling; servers of both eras use it"

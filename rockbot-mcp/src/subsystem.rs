@@ -186,8 +186,8 @@ impl McpTools {
         self
     }
 
-    /// Lets servers ask the host's model while one of their tools runs, within limits. Default: the setting
-    /// `Mcp.AllowSampling`, which is off: such requests are refused.
+    /// Lets servers ask the host's model while a tool of the server runs, within limits. Default: the
+    /// setting `Mcp.AllowSampling`, which is off: such requests are refused.
     ///
     /// The model sees the server's texts alone, as text of others: no tools, and nothing of the conversation. The calls go
     /// through the host's chat layers, which tell them by their [`SamplingOrigin`](crate::SamplingOrigin).
@@ -235,7 +235,8 @@ impl McpTools {
         )
     }
 
-    /// Returns what the part costs a host: the tools about the servers, and the answers of its model that servers may ask for.
+    /// Returns the cost of the part for a host: the tools about the servers, and the answers of its
+    /// model that servers may ask for.
     fn cost(&self, tools: &[Tool]) -> PartCost {
         let names = tools.iter().map(|tool| tool.registration.name.clone());
         let cost = PartCost::on("MCP servers")

@@ -42,7 +42,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// Maximum number of sources of an error that are searched.
 const MAX_SOURCES: usize = 16;
 
-/// A call of a server's tool, from which each of its requests is made.
+/// A call of a server's tool; each of its requests is made from it.
 #[derive(Debug)]
 pub(crate) struct ServerCall<'a> {
     tool: &'a str,
@@ -242,7 +242,8 @@ async fn call_here(
     }
 }
 
-/// Returns the connection, or waits for the one that is being made, as long as the caller has time.
+/// Returns the connection, or waits for a connection that is being made, as long as the caller
+/// has time.
 async fn connected_within(service: &Service, cx: &CallContext) -> Result<Arc<Live>, ToolError> {
     let left = cx.time_left().unwrap_or(Duration::MAX);
     let live = timeout(left, connected(service)).await;
@@ -255,7 +256,7 @@ async fn connected_within(service: &Service, cx: &CallContext) -> Result<Arc<Liv
     })
 }
 
-/// Returns the connection, or waits for the one that is being made.
+/// Returns the connection, or waits for a connection that is being made.
 pub(crate) async fn connected(service: &Service) -> Result<Arc<Live>, ToolError> {
     if let Some(live) = service.live() {
         return Ok(live);
@@ -272,7 +273,7 @@ pub(crate) async fn connected(service: &Service) -> Result<Arc<Live>, ToolError>
                 Link::Up(_) => {}
                 Link::Connecting => was_down = false,
                 Link::Bridged(_) => return Err("a bridge on the bus is".into()),
-                // The reason of an earlier attempt: the one that was just asked for comes.
+                // The reason of an earlier attempt: the attempt that was just asked for comes.
                 Link::Down(_) if was_down => {}
                 Link::Down(reason) => return Err(reason),
             }
@@ -413,7 +414,7 @@ fn was_refused_by_transport(error: &ServiceError) -> bool {
     sources.any(reqwest::Error::is_connect)
 }
 
-/// Converts the failure of a call into an error that says what the model can do.
+/// Converts the failure of a call into an error that tells the model its next step.
 async fn failed(service: &Service, live: &Live, failure: CallFailure, effect: Effect) -> ToolError {
     let name = service.server.name();
     match failure {

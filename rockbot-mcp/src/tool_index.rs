@@ -1,4 +1,5 @@
-//! The search by words over the tools of servers, and the tool that searches those of one large server.
+//! The search by words over the tools of servers, and the tool that searches the tools of one
+//! large server.
 
 use std::sync::{Arc, OnceLock};
 

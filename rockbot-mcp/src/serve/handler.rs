@@ -27,7 +27,7 @@ use super::selection::Selection;
 /// Maximum number of calls of all clients that run at once; a further call is refused.
 pub(super) const MAX_CALLS: usize = 64;
 
-/// Time in which changes of the tools are merged into one notification.
+/// Time for merging changes of the tools into one notification.
 const MERGED: Duration = Duration::from_millis(200);
 
 /// Interval of the looks whether a client is still there.

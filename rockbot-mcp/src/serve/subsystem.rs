@@ -33,7 +33,7 @@ const MAX_TEXT: usize = 256 * 1024;
 /// Maximum length of a message on standard input, in bytes.
 const MAX_LINE: usize = 4 << 20;
 
-/// Time in which running calls end when the host stops.
+/// Time for running calls to end when the host stops.
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// The tools of a host as a server of the Model Context Protocol, for other agents and editors.
@@ -95,13 +95,15 @@ impl McpToolServer {
         self
     }
 
-    /// Serves the tools of these names, in which each `*` stands for any text. Default: the setting `McpServer.Tools`.
+    /// Serves the tools of these names; each `*` in a name stands for any text. Default: the setting
+    /// `McpServer.Tools`.
     pub fn tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.selection.add(names);
         self
     }
 
-    /// Serves the tools that the filter takes, besides those that are named. It is asked anew when the tools change.
+    /// Serves the tools that the filter takes, besides the named tools. The filter is asked anew when
+    /// the tools change.
     pub fn matching(mut self, filter: impl Fn(&ToolRegistration) -> bool + Send + Sync + 'static) -> Self {
         self.selection.set_filter(filter);
         self
@@ -113,22 +115,22 @@ impl McpToolServer {
         self
     }
 
-    /// Accepts this name in the header `Host`, besides those of this machine; `*` accepts all. Default: the setting
-    /// `McpServer.AllowedHosts`.
+    /// Accepts this name in the header `Host`, besides the names of this machine; `*` accepts all.
+    /// Default: the setting `McpServer.AllowedHosts`.
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.admission.hosts.push(host.into());
         self
     }
 
-    /// Accepts calls of pages from this origin, besides those of this machine, such as `https://app.example.com:443`. Default:
-    /// the setting `McpServer.AllowedOrigins`.
+    /// Accepts calls of pages from this origin, besides the origins of this machine, such as
+    /// `https://app.example.com:443`. Default: the setting `McpServer.AllowedOrigins`.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.admission.origins.push(origin.into());
         self
     }
 
-    /// Sets the principal on whose behalf calls are made: stores keep what it has apart from others'. Default: the setting
-    /// `McpServer.Principal`, else `mcp`.
+    /// Sets the principal on whose behalf calls are made: stores keep its data apart from others'
+    /// data. Default: the setting `McpServer.Principal`, else `mcp`.
     pub fn principal(mut self, principal: Principal) -> Self {
         self.principal = Some(principal);
         self

@@ -30,7 +30,7 @@ const MAX_CONCURRENCY: usize = 64;
 /// [`McpToolProxy`](crate::McpToolProxy).
 ///
 /// The bridge announces its servers under `tool.meta.mcp.{name}` with a lease, and announces its
-/// end when it stops. It takes calls under `tool.invoke.mcp.{name}`, and calls of agents of the
+/// departure when it stops. It takes calls under `tool.invoke.mcp.{name}`, and calls of agents of the
 /// original RockBot under `tool.invoke.mcp`. Bridges share the queue of each topic, so no call
 /// runs in two of them. Give bridges that share `tool.invoke.mcp` the same servers: a call that
 /// comes to a bridge without its server fails. A mutating call is recorded before it begins and

@@ -32,8 +32,8 @@ pub(super) const MAX_LEASE: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     bridges: BTreeMap<String, KnownBridge>,
-    /// Number of servers announced so far. It numbers the announcements, so that the first one of a
-    /// name is known.
+    /// Number of announced servers so far. Each announcement takes its number, so that the first one
+    /// of a name is known.
     announced: u64,
 }
 

@@ -27,9 +27,9 @@ const MAX_ABANDONED: usize = 256;
 ///
 /// A bridge is a host with [`McpBridge`](crate::McpBridge). The agent has the tools
 /// `{server}__{tool}` and the tools about the servers, as with [`McpTools`], which this subsystem
-/// contains: add only one of the two. Servers come and go with their bridges' announcements. A
-/// server that several bridges announce belongs to the first one, until it leaves or its lease
-/// ends; a server that the agent itself is connected to is never replaced.
+/// contains: do not add both. Servers come and go with their bridges' announcements. A server
+/// that several bridges announce belongs to the first one, until it leaves or its lease ends; a
+/// server that the agent itself is connected to is never replaced.
 ///
 /// A mutating call is sent once. If its answer is lost its outcome is unknown, and after a restart of the agent the bridge is
 /// asked what became of it.

@@ -11,7 +11,7 @@ use crate::entrance;
 use crate::naming::tool_name;
 use crate::servers::McpServers;
 
-/// Shows the tools of a service with their schemas, or a single tool.
+/// Shows the tools of a service with their schemas, or one of them.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct GetServiceDetails {
     /// The name of the service, as mcp_list_services has it.

@@ -87,7 +87,8 @@ impl BackgroundWorker {
         }
     }
 
-    /// Does a job while users are silent, and anew, after a longer silence, when one of them wrote meanwhile.
+    /// Does a job while users are silent. If a user writes meanwhile, does it anew after a longer
+    /// silence.
     async fn work_in_slot(&self, job: &Job) {
         let Some(turns) = &self.turns else {
             return self.work(job).await;

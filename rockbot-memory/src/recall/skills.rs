@@ -1,4 +1,5 @@
-//! Recall of skills: a list of all, and whole those that fit the message or that the conversation uses.
+//! Recall of skills: a list of all, and the whole text of skills that fit the message or that the
+//! conversation uses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,17 +33,20 @@ const MAX_IN_USE: usize = 2;
 /// Maximum number of trusted skills that are shown whole: those in use, and the best that fits. They have no line.
 const MAX_WHOLE: usize = MAX_IN_USE + 1;
 
-/// Maximum number of uses of all conversations among which those of one are looked for.
+/// Maximum number of uses of all conversations that are searched for the uses of one
+/// conversation.
 const MAX_USES: usize = 50;
 
 /// A context source of skills.
 ///
-/// It lists all trusted skills, and the host's guides, in each turn, one short line each, so that the model knows what it
-/// can read. A skill is shown whole when it fits the message: they share two words, or half of the message's. So is one
-/// that the conversation read in the last 30 minutes, for as long as it is used. What is trusted is shown as guidance.
+/// It lists all trusted skills, and the host's guides, in each turn, one short line each, so that
+/// the model knows what it can read. A skill is shown whole when it fits the message: they share
+/// two words, or half of the message's. A skill that the conversation read in the last 30 minutes
+/// is shown whole, too, for as long as it is used. Trusted skills are shown as guidance.
 ///
-/// Skills from untrusted sources, such as those of folders that are not trusted, are shown only when they fit, as data,
-/// because a turn that was shown untrusted text is tainted: whatever it saves is not trusted either.
+/// Skills from untrusted sources, such as folders that are not trusted, are shown only when they
+/// fit, as data, because a turn that was shown untrusted text is tainted: whatever it saves is
+/// not trusted either.
 #[derive(Debug)]
 pub struct SkillRecall {
     skills: Arc<dyn SkillStore>,
@@ -135,8 +139,9 @@ impl SkillRecall {
     }
 }
 
-/// Number of bytes of a message that are compared with what a skill is for. A message says early what it is about, and a
-/// pasted document would be read for each skill, on the runtime's thread.
+/// Number of bytes of a message that are compared with the purpose of a skill. A message names
+/// its subject early, and a pasted document would be read for each skill, on the runtime's
+/// thread.
 const MAX_COMPARED: usize = 4 * 1024;
 
 /// The different words of a message, in order.
@@ -165,7 +170,7 @@ impl TopicWords {
     }
 }
 
-/// Returns a skill whole, or its line if it is long. One whose author is not trusted is data.
+/// Returns a skill whole, or its line if it is long. A skill whose author is not trusted is data.
 fn shown(skill: &Skill, reason: String) -> ContextItem {
     let from = shown_origin(&skill.provenance);
     let item = |heading: String, text| ContextItem::new(heading, text, reason, from);

@@ -105,7 +105,7 @@ impl PrincipalLog {
         self.trim(folder, offset)
     }
 
-    /// Appends lines, each of which ends with a newline, in one write without a sync.
+    /// Appends lines in one write without a sync. Each line ends with a newline.
     pub(super) fn append(&mut self, folder: &DataFolder, bytes: &[u8]) -> Result<(), StoreError> {
         let failed = |error| failed("the conversation log cannot be written", error);
         let file = match self.file.take() {

@@ -44,7 +44,7 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Reads all documents, also those whose names this store does not write.
+    /// Reads all documents, also documents whose names this store does not write.
     fn documents(&mut self) -> Result<(), StoreError> {
         let found = self.folder.list_of(self.principal);
         let found = found.map_err(|error| failed("working memory cannot be listed", error))?;

@@ -24,7 +24,8 @@ pub(super) struct WorkingState {
     pub(super) log_name: String,
     /// Groups whose document is outdated.
     pub(super) changed: BTreeSet<String>,
-    /// Documents with names that this store does not write; their entries move to those of their groups.
+    /// Documents with names that this store does not write; their entries move to the documents of
+    /// their groups.
     pub(super) foreign: BTreeSet<String>,
     /// `true` if the log has lines that cannot be parsed.
     pub(super) is_damaged: bool,

@@ -99,7 +99,7 @@ impl SemanticState {
         })
     }
 
-    /// Embeds `texts`, none of which is empty.
+    /// Embeds `texts`, which must not contain an empty text.
     pub(super) async fn embed(
         &self,
         principal: &Principal,

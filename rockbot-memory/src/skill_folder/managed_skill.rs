@@ -47,7 +47,8 @@ impl ManagedSkill {
         digest(&self.summary, &self.content, &self.metadata)
     }
 
-    /// Installs the skill into a store, unless one of its name was edited, has another author, or was deleted.
+    /// Installs the skill into a store, unless a skill of its name was edited, has another author, or
+    /// was deleted.
     pub(crate) async fn install_into(
         self,
         store: &dyn SkillStore,

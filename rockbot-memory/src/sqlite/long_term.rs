@@ -19,8 +19,8 @@ const BATCH: usize = 100;
 
 /// The [`LongTermMemory`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
-/// The word index of a principal is built at the first search and cached, those of at most 256 principals. A memory
-/// has at most 8 MiB as JSON.
+/// The word index of a principal is built at the first search. The indexes of at most 256
+/// principals are cached. A memory has at most 8 MiB as JSON.
 #[derive(Debug)]
 pub struct SqliteLongTermMemory {
     entries: IndexedTable<MemoryEntry>,
@@ -141,7 +141,8 @@ fn purge(connection: &Connection, some: &[(Principal, MemoryId)], before: Timest
     Ok(gone)
 }
 
-/// Writes a memory together with the digest of its wording, by which a repetition of the same fact finds it.
+/// Writes a memory together with the digest of its wording; the digest finds a repetition of the
+/// same fact.
 fn put(entries: &IndexedWrite<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<(), QueryError> {
     entries.put(entry)?;
     let table = &entries.table;

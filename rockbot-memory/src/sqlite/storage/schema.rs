@@ -13,8 +13,8 @@ const VERSIONS: [&str; 2] = [TABLES, TIME_ZONES];
 /// The newest version.
 const VERSION: i64 = VERSIONS.len() as i64;
 
-/// `memory.wording` is a digest of what a live memory states, by which a repetition of the same fact finds it. Rows
-/// of logs are never changed, only deleted.
+/// `memory.wording` is a digest of a live memory's wording; it finds a repetition of the same
+/// fact. Rows of logs are never changed, only deleted.
 const TABLES: &str = "
 CREATE TABLE memory (principal TEXT NOT NULL, id TEXT NOT NULL, json TEXT NOT NULL, wording TEXT,
     PRIMARY KEY (principal, id)) STRICT;

@@ -7,7 +7,7 @@
 //! * [`folder`]: opens a folder and removes what killed processes left in it
 //! * [`path`]: the encoding of nested names as folders
 //! * [`principal_cache`]: an LRU cache of per-principal state
-//! * [`external_edit`]: how a file that a person edited is told from one that this crate wrote
+//! * [`external_edit`]: how a file that a person edited is told from a file that this crate wrote
 //! * [`blocking`]: runs file I/O on the runtime's blocking threads
 //!
 //! Memory on disk. Each store is a locked folder; other principals are in `@{principal}/`.

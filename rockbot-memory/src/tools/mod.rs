@@ -1,4 +1,4 @@
-//! The tools by which a model uses the agent's memory: one file for each family.
+//! The tools that let a model use the agent's memory: one file for each family.
 
 mod edit;
 mod groups;
@@ -45,7 +45,7 @@ fn path(name: &str) -> Result<StorePath, ToolError> {
     StorePath::new(name).map_err(|error: PathError| invalid(&error))
 }
 
-/// Converts an error into one that asks the model to correct its arguments.
+/// Converts an error into a tool error that asks the model to correct its arguments.
 fn invalid(error: &impl ToString) -> ToolError {
     ToolError::invalid_arguments(error.to_string())
 }

@@ -16,7 +16,7 @@ use super::stored_document::{FileVersion, StoredDocument};
 #[derive(Debug)]
 pub(crate) struct Collection<D: Document> {
     by_file: BTreeMap<String, StoredDocument<D>>,
-    /// The copies of each key, in the order in which documents are listed.
+    /// The copies of each key, in list order.
     copies: BTreeMap<D::Key, Copies<D>>,
     /// The current document of each key.
     documents: HashMap<D::Key, Arc<D>>,

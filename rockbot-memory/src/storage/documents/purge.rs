@@ -47,7 +47,7 @@ impl<D: Document> DocumentStore<D> {
         Ok(gone)
     }
 
-    /// Returns the principals that have files, also those that are not in memory.
+    /// Returns the principals that have files, also principals that are not in memory.
     fn owners(&self) -> Result<BTreeSet<Principal>, StoreError> {
         let found = self.folder.list("").map_err(|error| self.failed("listed", error))?;
         let owners = found.iter().filter_map(|found| owner_of(&found.name));

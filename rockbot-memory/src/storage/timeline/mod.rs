@@ -39,7 +39,8 @@ pub trait StoredEntry: TimelineEntry + Serialize + DeserializeOwned {
     const TABLE: &'static str;
 }
 
-/// A folder with `{session}.jsonl` for each session; those of other principals are in `@{principal}/`.
+/// A folder with `{session}.jsonl` for each session; the sessions of other principals are in
+/// `@{principal}/`.
 ///
 /// An append returns once the operating system has the line, without a sync: it survives `kill -9`, not power loss.
 pub(crate) struct Timeline<T> {

@@ -1,5 +1,5 @@
-//! The latest settled deliveries of a consumer, so that one whose acknowledgement was lost with the connection is not
-//! handled again.
+//! The latest settled deliveries of a consumer, so that a message whose acknowledgement was lost
+//! with the connection is not handled again.
 //!
 //! An acknowledgement that was lost with its connection is known: the copy that the broker
 //! delivers again is acknowledged unseen.

@@ -71,7 +71,7 @@ pub(super) fn notes(
     ]
 }
 
-/// Subscribes to a topic, so that the broker keeps what is published to it, and returns it.
+/// Subscribes to a topic, so that the broker keeps its messages, and returns the topic.
 pub(super) async fn keep(link: &Arc<Link>, topic: String) -> Result<String, BusError> {
     let mut consumer = open(link, &topic).await?;
     let _ = time::timeout(OPERATION_TIME, Box::pin(consumer.close())).await;

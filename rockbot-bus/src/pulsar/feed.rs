@@ -121,7 +121,8 @@ impl Feed {
         if self.worker.retries_here() {
             return Ok(builder);
         }
-        // The client shows no message how often it was delivered, but moves one that was delivered before elsewhere.
+        // The client does not show how often a message was delivered, but moves a message that was
+        // delivered before elsewhere.
         Ok(builder.with_dead_letter_policy(DeadLetterPolicy {
             max_redeliver_count: 1,
             dead_letter_topic: self.worker.retry_topic()?,
@@ -259,7 +260,7 @@ impl Feed {
             acknowledge(&mut open.consumer, ack).await;
         }
         let goodbye = async {
-            // What the client holds already was not handled.
+            // Messages that the client holds already were not handled.
             self.count_unseen(&mut open.consumer);
             match self.worker.spec.options.ephemeral {
                 true => open.consumer.unsubscribe().await,
@@ -297,8 +298,8 @@ impl Feed {
         }
     }
 
-    /// Returns the kind of the subscription. In partitions the messages keep their order across processes, so one of
-    /// them is active at a time.
+    /// Returns the kind of the subscription. In partitions the messages keep their order across
+    /// processes, so a single consumer is active at a time.
     fn kind(&self) -> SubType {
         let spec = &self.worker.spec;
         match (spec.options.ephemeral, spec.is_partitioned()) {

@@ -15,10 +15,11 @@
 //!   deduplicate (`brokerDeduplicationEnabled`) where two workers must not both run a mutating call.
 //! * The broker does not tell who subscribes: publishing returns [`Reach::Unknown`], also where nothing does. To a topic
 //!   that is not persistent a message without a subscriber is lost.
-//! * A message is acknowledged after its handler has ended. One whose connection ends before is delivered again, through
-//!   the retry topic as a further attempt; if the handler had ended in this process, the copy is acknowledged and not
-//!   handled again. The broker does not remember deliveries over a restart of its own, and in partitions and ephemeral
-//!   subscriptions the client does not show them: such a delivery counts as the first.
+//! * A message is acknowledged after its handler has ended. A message whose connection ends
+//!   before is delivered again, through the retry topic as a further attempt; if the handler had
+//!   ended in this process, the copy is acknowledged and not handled again. The broker does not
+//!   remember deliveries over a restart of its own, and in partitions and ephemeral subscriptions
+//!   the client does not show them: such a delivery counts as the first.
 //! * A message that failed waits in the retry topic of its subscription, so it does not block others. In a partition,
 //!   and in an ephemeral subscription, it waits in this process. After the last attempt it goes to the dead-letter
 //!   topic, with the reason.

@@ -1,7 +1,7 @@
 //! Channels for publishing with confirms, each for one message at a time.
 //!
-//! The broker refuses a message by closing its channel. A message on a channel of its own learns what is said of it, and
-//! not of others.
+//! The broker refuses a message by closing its channel. A message on a channel of its own learns
+//! its own answer, and not the answer to another message.
 
 use std::sync::{Mutex, PoisonError};
 

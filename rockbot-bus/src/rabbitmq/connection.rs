@@ -116,7 +116,7 @@ impl Link {
         }
     }
 
-    /// Returns the time by which an operation that begins now must have ended.
+    /// Returns the latest end of an operation that begins now.
     pub(super) fn deadline(&self) -> Instant {
         deadline_after(Instant::now(), self.settings.publish_wait)
     }
@@ -286,8 +286,8 @@ impl Session {
 
     /// Runs an operation until the connection is lost.
     ///
-    /// What is handed to the client while its connection ends may stay without an answer for ever, so nothing waits for
-    /// the client alone.
+    /// An operation that is handed to the client while its connection ends may stay without an answer
+    /// for ever, so nothing waits for the client alone.
     pub(super) async fn run<T>(&self, operation: impl Future<Output = lapin::Result<T>>) -> lapin::Result<T> {
         run(&self.lost, operation).await
     }
@@ -312,7 +312,7 @@ impl Session {
         self.lost.is_cancelled() || !self.connection.status().connected()
     }
 
-    /// Gives the session up, so that the next one recovers what it lacks.
+    /// Gives the session up, so that the next session recovers the parts that this one lacks.
     pub(super) fn give_up(&self) {
         self.lost.cancel();
     }

@@ -245,7 +245,7 @@ impl Feed {
         let queue = self.queue.as_str().into();
         let declared = open.source.channel.queue_declare(queue, options, FieldTable::default());
         let declared = time::timeout(ANSWER_TIME, connection::run(&open.source.lost, declared)).await;
-        // What the broker had sent before its answer has arrived by now.
+        // Deliveries that the broker had sent before its answer have arrived by now.
         while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
             self.take(delivery, &open.source, waiting);
         }
@@ -299,7 +299,7 @@ impl Feed {
     }
 }
 
-/// Closes a channel. What it holds goes back to the queue.
+/// Closes a channel. Its messages go back to the queue.
 async fn close(channel: &Channel) {
     if channel.status().connected() {
         let _ = time::timeout(Duration::from_secs(1), channel.close(200, "done".into())).await;

@@ -40,7 +40,8 @@ pub(super) struct Source {
     pub(super) lost: CancellationToken,
 }
 
-/// A message that this consumer holds. One that is dropped unsettled goes back to the queue with its channel.
+/// A message that this consumer holds. A message that is dropped unsettled goes back to the queue
+/// with its channel.
 pub(super) struct Job {
     worker: Arc<Worker>,
     acker: Acker,
@@ -232,9 +233,10 @@ impl Job {
         }
     }
 
-    /// Sends the message to its dead-letter queue and settles it. It is tried until the broker takes it or the consumer
-    /// ends: going back to its queue, the message would be handled again. With the notes of a dead letter its headers may
-    /// be larger than a frame; those that have no room are left out.
+    /// Sends the message to its dead-letter queue and settles it. It is tried until the broker takes
+    /// it or the consumer ends: going back to its queue, the message would be handled again. With the
+    /// notes of a dead letter its headers may be larger than a frame; headers that have no room are
+    /// left out.
     async fn bury(&mut self, reason: DeadLetterReason, why: &str) {
         let (subscription, attempt) = (self.worker.spec.name.clone(), self.attempt());
         let queue = self.worker.spec.dead_letters(&self.worker.link().settings);

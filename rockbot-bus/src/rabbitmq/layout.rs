@@ -44,7 +44,7 @@ pub(super) async fn declare_exchange(channel: &Channel, topic: &str) -> lapin::R
     channel.exchange_declare(topic.into(), kind, options, none).await
 }
 
-/// Deletes those of the exchanges to which nothing is bound.
+/// Deletes the exchanges of `topics` that nothing is bound to.
 pub(super) async fn delete_exchanges(connection: &Connection, topics: &[String]) -> lapin::Result<()> {
     for topic in topics {
         let options = ExchangeDeleteOptions {

@@ -38,7 +38,8 @@ struct Request {
     reply: oneshot::Sender<lapin::Result<Published>>,
 }
 
-/// The properties by which a returned message is known. Two messages with the same ones are the same message.
+/// The properties that identify a returned message. Two messages with the same properties are the
+/// same message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Address {
     exchange: ShortString,
@@ -169,10 +170,11 @@ impl InFlight {
         });
     }
 
-    /// Sends messages, and answers those that are confirmed. Ready if some were answered or the channel failed.
+    /// Sends messages, and answers the confirmed messages. Ready if some were answered or the channel
+    /// failed.
     fn poll_confirms(&mut self, context: &mut Context<'_>) -> Poll<lapin::Result<()>> {
-        // A returned message comes with a confirm that precedes its own or is its own. One that precedes a confirm seen
-        // in one pass is seen in the next at the latest.
+        // A returned message comes with its own confirm or with an earlier one. A confirm that
+        // precedes a confirm seen in one pass is seen in the next pass at the latest.
         while self.poll_once(context)? {}
         match self.answer() {
             true => Poll::Ready(Ok(())),
@@ -180,7 +182,7 @@ impl InFlight {
         }
     }
 
-    /// Looks at each message that is not confirmed. Returns `true` if one of them is now.
+    /// Looks at each message that is not confirmed. Returns `true` if a message was confirmed now.
     fn poll_once(&mut self, context: &mut Context<'_>) -> lapin::Result<bool> {
         let mut is_any = false;
         for sent in &mut self.messages {
@@ -206,8 +208,8 @@ impl InFlight {
         Ok(is_any)
     }
 
-    /// Answers the confirmed messages. While one that was returned is not confirmed, the confirm of another may still
-    /// hide a return, so all wait.
+    /// Answers the confirmed messages. While a returned message is not confirmed, the confirm of
+    /// another message may still hide a return, so all wait.
     fn answer(&mut self) -> bool {
         let is_unconfirmed = |sent: &SentMessage| sent.published.is_none() && self.returned.contains(&sent.message);
         if self.messages.iter().any(is_unconfirmed) {

@@ -73,11 +73,11 @@ pub struct RabbitMqSettings {
     /// Time for which an ephemeral subscription outlives its connection, so that replies that arrive while the
     /// connection is down are kept. Default `None`: its queue is exclusive, and ends with the connection.
     pub reply_queue_expiry: Option<Duration>,
-    /// Maximum time in which a message must be confirmed by the broker, and any other operation must end, reconnections
+    /// Time limit for the broker's confirm of a message, and for any other operation, reconnections
     /// included. Default 30 s.
     pub publish_wait: Duration,
-    /// Maximum size of a message in bytes, headers included. Default 16 MiB. A larger one that arrives becomes a dead
-    /// letter.
+    /// Maximum size of a message in bytes, headers included. Default 16 MiB. A larger message that
+    /// arrives becomes a dead letter.
     pub max_message_bytes: usize,
     /// Trust in the programs that can publish. Default [`Trust::User`], since the broker authenticates them. With
     /// [`Trust::Untrusted`] a sender's claim to a principal counts for nothing.

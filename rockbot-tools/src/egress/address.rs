@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The class of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AddressClass {
-    /// Never dialled: link-local addresses, under which clouds serve credentials, and those that are no host's.
+    /// Never dialled: link-local addresses, where clouds serve credentials, and addresses that no
+    /// host has.
     Forbidden,
     /// Addresses of this machine and of private networks: dialled for hosts that the operator allows by name.
     Internal,

@@ -91,7 +91,7 @@ impl Body {
         }
     }
 
-    /// Returns the bytes of a body of which all pieces were taken, or `None` if it ends too early.
+    /// Returns the bytes of a body whose pieces were all taken, or `None` if it ends too early.
     pub(super) fn finish(self) -> Option<Vec<u8>> {
         match self {
             Self::Plain(buffer) => Some(buffer.bytes),
@@ -101,7 +101,7 @@ impl Body {
         }
     }
 
-    /// Returns the bytes so far of a body of which not all pieces were taken.
+    /// Returns the bytes so far of a body whose pieces were not all taken.
     pub(super) fn cut(mut self) -> Vec<u8> {
         match &mut self {
             Self::Plain(buffer) => std::mem::take(&mut buffer.bytes),

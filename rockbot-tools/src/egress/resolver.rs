@@ -1,4 +1,4 @@
-//! Looking hosts up, with a check of every address before one of them is dialled.
+//! Looking hosts up, with a check of every address before an address is dialled.
 
 use std::fmt;
 use std::io;

@@ -106,7 +106,7 @@ impl Folder {
             self.dir.rename(&draft, &self.dir, path.as_str())
         });
         if written.is_err() {
-            // The error of the write is the one that counts.
+            // The error of the write counts, and not an error here.
             let _ = self.dir.remove_file(&draft);
         }
         written?;
@@ -188,7 +188,8 @@ impl Folder {
     }
 }
 
-/// Returns what an entry of a folder is, or `None` for one that a list of `prefix` leaves out.
+/// Returns an entry of a folder as a file or a folder, or `None` for an entry that a list of
+/// `prefix` leaves out.
 fn below(folder: &str, entry: &DirEntry, prefix: &str) -> io::Result<Option<Below>> {
     let Ok(name) = entry.file_name().into_string() else {
         return Ok(None);

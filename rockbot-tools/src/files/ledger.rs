@@ -21,7 +21,7 @@ pub(super) struct Ledger(Mutex<Entries>);
 #[derive(Debug, Default)]
 struct Entries {
     seen: BTreeMap<Key, Seen>,
-    /// The keys in the order in which they came.
+    /// The keys in the order of their arrival.
     order: VecDeque<Key>,
 }
 

@@ -72,7 +72,7 @@ fn keep_only(dom: &mut Dom, kept: &[NodeId]) -> NodeId {
     let shortest = paths.iter().map(Vec::len).min().unwrap_or(1);
     let common = (1..shortest).take_while(|at| paths.iter().all(|path| path[*at] == paths[0][*at]));
     let depth = common.count();
-    // The common ancestor, and all elements between it and what is kept.
+    // The common ancestor, and all elements between it and the kept elements.
     let between: BTreeSet<NodeId> = paths.iter().flat_map(|path| path[depth..].iter().copied()).collect();
     for parent in &between {
         for child in dom.children(*parent).collect::<Vec<_>>() {

@@ -28,7 +28,7 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 /// Number of bytes after which the time is checked.
 const PIECE: usize = 16 << 10;
 
-/// Elements out of which no end tag reaches.
+/// Elements that stop end tags: an end tag inside of them closes no element outside.
 const BOUNDARIES: [&str; 7] = ["caption", "td", "th", "template", "table", "object", "iframe"];
 
 /// Parses a page.
@@ -193,7 +193,8 @@ impl Builder {
         self.open.iter().take(4).any(|(_, own)| &**own == name)
     }
 
-    /// Closes the innermost open element with one of these names, unless one of `boundaries` is further inside.
+    /// Closes the innermost open element with such a name, unless an element of `boundaries` is
+    /// further inside.
     fn close(&mut self, names: &[&str], boundaries: &[&str]) {
         for at in (1..self.open.len()).rev() {
             let name = &*self.open[at].1;
@@ -215,7 +216,7 @@ impl Builder {
         }
         match &**name {
             "body" | "html" => {}
-            // The standard makes it an empty paragraph, which separates what is around it.
+            // The standard makes it an empty paragraph, which separates the texts around it.
             "p" if self.paragraphs == 0 => {
                 let (parent, attributes) = (self.current().0, Vec::new());
                 if self.has_room() {

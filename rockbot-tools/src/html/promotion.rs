@@ -93,7 +93,7 @@ const LABELS: [&str; 79] = [
     "ähnliche",
 ];
 
-/// Drops such lines, and such headings with what is below them. Returns what it dropped.
+/// Drops such lines, and such headings with the content below them. Returns the dropped nodes.
 pub(super) fn drop_promotions(dom: &mut Dom, weights: &[Weight], root: NodeId) -> Vec<NodeId> {
     let mut dropped = Vec::new();
     let are_links = |links: usize, text: usize| links as f64 >= LINKS * text as f64;

@@ -41,12 +41,12 @@ impl Table {
         self.id
     }
 
-    /// Returns the size of what is written, in bytes.
+    /// Returns the size of the written text, in bytes.
     pub(super) fn len(&self) -> usize {
         self.len + self.caption.len()
     }
 
-    /// Returns `true` if the row or cell is one of this table and not of one inside of it.
+    /// Returns `true` if the row or cell belongs to this table and not to a table inside of it.
     pub(super) fn is_own(&self, dom: &Dom, id: NodeId) -> bool {
         dom.ancestors(id).find(|parent| dom.name(*parent) == "table") == Some(self.id)
     }

@@ -31,7 +31,7 @@ pub(super) struct File<'a> {
     places: HashMap<u32, Place>,
     /// The decoded streams that hold objects.
     object_streams: Vec<Vec<u8>>,
-    /// The dictionary in which the document begins.
+    /// The dictionary where the document begins.
     pub(super) trailer: Dict,
     pub(super) is_encrypted: bool,
 }
@@ -87,7 +87,7 @@ impl<'a> File<'a> {
         Lexer::new(bytes, place.at, self.budget).object()
     }
 
-    /// Returns the object itself, or the one that it refers to.
+    /// Returns the object itself, or the object that it refers to.
     pub(super) fn resolve<'o>(&self, object: &'o Object) -> Option<Cow<'o, Object>> {
         match object.reference() {
             Some(id) => self.get(id).map(Cow::Owned),
@@ -188,7 +188,7 @@ impl<'a> File<'a> {
         self.object_streams.push(decoded);
     }
 
-    /// Takes the entries of a trailer over: those of the last one count.
+    /// Takes the entries of a trailer over. Entries of the last trailer count.
     fn note(&mut self, trailer: Option<&Dict>) {
         let Some(trailer) = trailer else { return };
         self.is_encrypted |= trailer.contains_key("Encrypt");

@@ -60,7 +60,8 @@ impl Layout {
         self.text.len() >= self.max
     }
 
-    /// Begins a piece at this point. `axis` is the direction in which it is written, of length 1; `height` is that of its font.
+    /// Begins a piece at this point. `axis` is the direction of writing, of length 1; `height` is the
+    /// height of its font.
     pub(super) fn begin(&mut self, start: Point, axis: Point, height: f64) {
         let Some(end) = self.end.filter(|_| !self.text.is_empty()) else {
             return;

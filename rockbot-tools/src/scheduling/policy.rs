@@ -39,8 +39,8 @@ pub enum Overlap {
     /// The time is skipped.
     #[default]
     Skip,
-    /// The time waits for the end of the run before. One waits; what is due meanwhile is made up for by the
-    /// [`Misfire`] policy.
+    /// The time waits for the end of the run before. A single time waits; the [`Misfire`] policy
+    /// makes up for times that are due meanwhile.
     QueueOne,
     /// The run before is cancelled, which does not count as a failure.
     CancelRunning,
@@ -61,7 +61,8 @@ pub(super) struct Policies {
     /// Limits of each run; `None` means the host's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) budget: Option<Budget>,
-    /// Form in which answers report the results of tools; `None` means that of the model's behavior.
+    /// Form in which answers report the results of tools; `None` means the form of the model's
+    /// behavior.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) result_mode: Option<ResultMode>,
 }

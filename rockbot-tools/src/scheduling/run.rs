@@ -56,7 +56,7 @@ impl Scheduler {
         Ok(Step::Changed)
     }
 
-    /// Runs a task now. It is a time of its own, beside those of the task's expression.
+    /// Runs a task now. It is a time of its own, besides the times of the task's expression.
     pub(super) async fn run_now(self: &Arc<Self>, principal: &Principal, name: &str) -> Result<TurnId, ScheduleError> {
         let mut store = self.store.lock().await;
         let now = self.clock.now();
@@ -143,8 +143,9 @@ impl Scheduler {
         }
     }
 
-    /// Notes the end of a run, in a task of its own. If the journal does not know the turn, the run is one of another
-    /// process, which notes it, unless it is so old that the journal may have forgotten it.
+    /// Notes the end of a run, in a task of its own. If the journal does not know the turn, the run
+    /// belongs to another process, which notes it, unless it is so old that the journal may have
+    /// forgotten it.
     fn watch(self: &Arc<Self>, task: &ScheduledTask, turn: TurnId, is_old: bool) {
         let (scheduler, principal, name) = (self.clone(), task.principal.clone(), task.name.clone());
         tokio::spawn(async move {
@@ -254,8 +255,8 @@ impl Scheduler {
         }
     }
 
-    /// Returns the instructions for the runs of a task: those of the file `{name}.md` beside the agent's profile, which
-    /// the user writes, and those that the runs keep.
+    /// Returns the instructions for the runs of a task: the file `{name}.md` beside the agent's
+    /// profile, which the user writes, and the instructions that the runs keep.
     fn instructions(&self, task: &ScheduledTask) -> Option<String> {
         let profile = self.profile.as_ref().filter(|_| task.principal == Principal::default());
         let read = profile.map(|folder| folder.read(&format!("{}.md", task.name), MAX_INSTRUCTIONS));

@@ -1,4 +1,4 @@
-//! The scheduler: it sleeps until the next task is due, and runs what is.
+//! The scheduler: it sleeps until the next task is due, and runs the due tasks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -118,7 +118,7 @@ impl Scheduler {
         zone.unwrap_or_else(|| self.zone.clone())
     }
 
-    /// Runs what is due, and returns the next time at which something is.
+    /// Runs the due tasks, and returns the time when the next task is due.
     async fn run_due(self: &Arc<Self>) -> Option<Timestamp> {
         let now = self.clock.now();
         let mut store = self.store.lock().await;
@@ -182,7 +182,7 @@ impl Scheduler {
         change.commit()
     }
 
-    /// Returns the places of the tasks that are due, with their zones and what is to be done.
+    /// Returns the places of the due tasks, with their zones and steps.
     async fn due_tasks(&self, tasks: &[ScheduledTask], now: Timestamp) -> Vec<(usize, TimeZone, Due)> {
         let mut zones = Zones::default();
         let mut due = Vec::new();

@@ -36,7 +36,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Creates the values of which each is in `numbers`.
+    /// Creates the values in `numbers`.
     pub(super) fn of(numbers: impl IntoIterator<Item = u8>) -> Self {
         Self {
             bits: numbers.into_iter().fold(0, |bits, number| bits | 1 << number),

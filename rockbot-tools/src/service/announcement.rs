@@ -62,7 +62,7 @@ impl Announced {
         self.tools.insert(name, descriptor);
     }
 
-    /// Sets the queues in the descriptors of all services: those that the process listens to.
+    /// Sets the queues in the descriptors of all services to the queues that the process listens to.
     pub(super) fn set_queues(&mut self, request: &QueueId, response: &QueueId) {
         for service in self.services.values_mut() {
             service["request-queue"] = json!(request.to_string());

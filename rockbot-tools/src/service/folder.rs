@@ -38,8 +38,9 @@ impl DescriptorFolder {
         &self.0
     }
 
-    /// Writes the descriptor of a key, `tool-service/ID` or `tool/NAME`, in place of the one that is there, and creates the
-    /// folder if it is missing. A descriptor with a defect is not written. Agents that watch the folder have it at their next look.
+    /// Writes the descriptor of a key, `tool-service/ID` or `tool/NAME`, in place of the present one,
+    /// and creates the folder if it is missing. A descriptor with a defect is not written. Agents
+    /// that watch the folder have it at their next look.
     ///
     /// # Errors
     ///

@@ -78,7 +78,7 @@ impl QueueId {
         Self::checked(QueueClass::Request, SPACE, name, None)
     }
 
-    /// Creates the id of the queue to which the service `name` sends its replies, in the space `tg`.
+    /// Creates the id of the queue for the replies of the service `name`, in the space `tg`.
     ///
     /// # Errors
     ///
@@ -92,8 +92,8 @@ impl QueueId {
         Self::checked(QueueClass::Notify, SPACE, name, None)
     }
 
-    /// Returns the topic of the queue on a bus: space, class and name, joined by dots; or its text, if that states a domain
-    /// that is not the one of its class.
+    /// Returns the topic of the queue on a bus: space, class and name, joined by dots; or its text,
+    /// if that states another domain than the domain of its class.
     pub fn topic(&self) -> String {
         match self.domain {
             None => format!("{}.{}.{}", self.space, self.class.name(), self.name),

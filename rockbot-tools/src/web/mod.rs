@@ -63,7 +63,7 @@ pub struct WebTools {
 /// The search engine.
 #[derive(Debug, Default)]
 enum Engine {
-    /// The one of the settings.
+    /// The engine of the settings.
     #[default]
     Configured,
     Brave(Secret),

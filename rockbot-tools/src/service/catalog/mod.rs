@@ -34,7 +34,7 @@ struct Placed<D> {
 }
 
 impl Layer {
-    /// Adds a descriptor. A second one of a key is a problem.
+    /// Adds a descriptor. A second descriptor of a key is a problem.
     pub(super) fn insert(&mut self, key: &str, place: &str, descriptor: Descriptor) {
         let is_new = match descriptor {
             Descriptor::Service(descriptor) => {
@@ -57,7 +57,8 @@ impl Layer {
     }
 }
 
-/// Adds a descriptor under a key. Returns the place of the one that has the key already.
+/// Adds a descriptor under a key. Returns the place of the descriptor that has the key already as
+/// the error.
 fn insert<D>(map: &mut BTreeMap<String, Placed<D>>, key: &str, place: &str, descriptor: D) -> Result<(), String> {
     if let Some(taken) = map.get(key) {
         return Err(taken.place.clone());
@@ -67,7 +68,7 @@ fn insert<D>(map: &mut BTreeMap<String, Placed<D>>, key: &str, place: &str, desc
     Ok(())
 }
 
-/// The tools of all layers, and what is wrong with the others.
+/// The tools of all layers, and the problems of the others.
 #[derive(Debug, Default)]
 pub(super) struct Derived {
     pub(super) tools: Vec<ResolvedTool>,

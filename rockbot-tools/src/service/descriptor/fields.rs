@@ -73,7 +73,7 @@ impl Fields {
         }
     }
 
-    /// Creates the problem of a field, of which `message` says more: "is missing: …".
+    /// Creates the problem of a field; `message` says more: "is missing: …".
     pub(super) fn wrong(&self, name: &str, message: impl Into<String>) -> DescriptorProblem {
         DescriptorProblem::in_field(&self.place, name, message)
     }

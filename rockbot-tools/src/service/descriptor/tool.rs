@@ -1,4 +1,4 @@
-//! The descriptor of a tool: its service, and what the model reads.
+//! The descriptor of a tool: its service, and the texts that the model reads.
 
 use rockbot_core::tool::Effect;
 use serde_json::{Map, Value};

@@ -58,7 +58,7 @@ impl Watching {
     }
 }
 
-/// Subscribes to announcements, and asks for those of services that run already.
+/// Subscribes to announcements, and asks for the announcements of services that run already.
 async fn listen(bus: &dyn Bus, sender: mpsc::Sender<Announcement>) -> Result<Subscription, BoxError> {
     let topic = announcement::queue()?.topic();
     let (name, options) = (
@@ -140,7 +140,7 @@ impl Registered {
         }
     }
 
-    /// Replaces the tools in the registry by those of the descriptors as they are now.
+    /// Replaces the tools in the registry by the tools of the present descriptors.
     fn apply(&mut self) {
         let Watching {
             tools,

@@ -154,7 +154,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Parses the body of a request. The error says what is wrong, for the caller.
+    /// Parses the body of a request. The error states the problem, for the caller.
     pub(super) fn parse(body: &[u8]) -> Result<Self, String> {
         let body: Value = serde_json::from_slice(body).map_err(|error| format!("the request is not JSON: {error}"))?;
         let Value::Object(mut members) = body else {

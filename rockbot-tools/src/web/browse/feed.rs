@@ -180,7 +180,7 @@ fn set(entry: &mut Entry, field: &str, value: &str) {
     }
 }
 
-/// Returns the character of one of the five references that XML knows by name.
+/// Returns the character of a reference that XML knows by name; there are five.
 fn named(name: &str) -> Option<&'static str> {
     let known = [("amp", "&"), ("lt", "<"), ("gt", ">"), ("quot", "\""), ("apos", "'")];
     known.into_iter().find(|(own, _)| *own == name).map(|(_, text)| text)

@@ -89,7 +89,7 @@ impl Page {
     }
 }
 
-/// Returns the kind of a document, or `None` for one that is not text.
+/// Returns the kind of a document, or `None` for a document that is not text.
 #[cfg_attr(
     not(feature = "pdf"),
     expect(unused_variables, reason = "only a PDF is known by its bytes")

@@ -10,7 +10,7 @@ pub struct TextAnswer {
     /// The text for a person. Unchanged when nothing was found in the answer; otherwise the paragraphs before and
     /// around the calls, without malformed calls and hallucinated results.
     pub text: String,
-    /// The calls, in the order in which the model wrote them. Their tools are known and their arguments are JSON
+    /// The calls, in the order of the answer. Their tools are known and their arguments are JSON
     /// objects, but are not validated against a schema.
     pub calls: Vec<TextCall>,
     /// Texts that were meant to be calls and cannot be executed, in order.
@@ -24,7 +24,8 @@ pub struct TextAnswer {
 }
 
 impl TextAnswer {
-    /// Returns an answer that is text only, such as one that was cut off and must not be parsed.
+    /// Returns an answer that is text only, such as an answer that was cut off and must not be
+    /// parsed.
     pub fn of_text(text: String) -> Self {
         Self {
             text,

@@ -125,7 +125,7 @@ pub(super) fn is_key_of_name(key: &str) -> bool {
     NAMES.contains(&key)
 }
 
-/// Returns all keys that [`unmarked`] accepts, those that are names of tools excepted.
+/// Returns all keys that [`unmarked`] accepts, except keys that are names of tools.
 pub(super) fn keys() -> impl Iterator<Item = &'static str> {
     let keys = NAMES.iter().chain(&ARGUMENTS).chain(&ENVELOPES);
     keys.chain(&MESSAGE).chain(&BESIDE).copied()

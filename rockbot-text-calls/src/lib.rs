@@ -59,8 +59,9 @@
 //!   thoughts, quotations, lists and inline code. It counts in the middle of a line only after the end of a
 //!   sentence, when it ends the answer, or glued to a word when the marker is a special token that people do not type.
 //!   The sections of Kimi and DeepSeek count within thoughts, too, if nothing but the end of the thoughts follows.
-//! * In an answer of several messages or sections (gpt-oss, Muse, Kimi K3) only those to tools are calls, not
-//!   those of thoughts. Where there is a call, the words are shown without the headers around them.
+//! * In an answer of several messages or sections (gpt-oss, Muse, Kimi K3) only the messages to
+//!   tools are calls, not the messages of thoughts. Where there is a call, the words are shown
+//!   without the headers around them.
 //! * It is quoted, and no call, when the line before introduces it (a colon, an open quote, a heading, a list
 //!   item) *and* prose follows. Once an answer has quoted calls, later ones need no prose after them to count as
 //!   quoted.

@@ -12,10 +12,10 @@ use crate::whole_answer;
 
 /// A parser for the calls of a fixed set of tools.
 ///
-/// Tool names match exactly, or in any case of letters if that leaves one tool. Models also change names: one after a
-/// namespace (`functions.get_weather`), with other separators (`get-weather`) or in camel case matches if that leaves
-/// one tool. Cloning is cheap: clones share the
-/// tools. Without tools (the default) every call is one of an unknown tool.
+/// Tool names match exactly, or in any case of letters if that leaves one tool. Models also
+/// change names: a name after a namespace (`functions.get_weather`), with other separators
+/// (`get-weather`) or in camel case matches if that leaves one tool. Cloning is cheap: clones
+/// share the tools. Without tools (the default) every call is a call of an unknown tool.
 #[derive(Debug, Clone, Default)]
 pub struct TextCallParser {
     tools: Arc<Tools>,

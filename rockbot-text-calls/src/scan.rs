@@ -21,7 +21,8 @@ pub(super) struct ScanResult {
 }
 
 impl ScanResult {
-    /// Returns the text up to `until` without what is hidden, paragraph by paragraph; unchanged when nothing is.
+    /// Returns the text up to `until` without the hidden parts, paragraph by paragraph; unchanged
+    /// when nothing is hidden.
     pub(super) fn visible_text(&self, text: &str, until: usize) -> String {
         if self.hidden.is_empty() && until == text.len() {
             return text.into();

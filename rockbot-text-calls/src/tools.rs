@@ -17,7 +17,7 @@ const MAX_NAME_LEN: usize = 64;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct OfferedTool<'a> {
-    /// The name by which the model calls it.
+    /// The name of the tool in a model's calls.
     pub name: &'a str,
     /// The description for the model.
     pub description: &'a str,
@@ -109,7 +109,7 @@ impl Tools {
         self.known.iter().map(|known| &*known.name)
     }
 
-    /// Returns the tool of exactly this name, or the only one whose name differs just in case.
+    /// Returns the tool of exactly this name, or the only tool whose name differs just in case.
     pub(super) fn known(&self, name: &str) -> Option<&Arc<str>> {
         self.find(name).map(|known| &known.name)
     }

@@ -9,7 +9,8 @@ const NAME: &str = "tool_call_name";
 const ARGUMENTS: &str = "tool_call_arguments";
 const MARKS: [char; 4] = ['`', '*', '"', ' '];
 
-/// Parses a name after `tool_call_name:`, then `tool_call_arguments:` on the same line or one of the next three.
+/// Parses a name after `tool_call_name:`, then `tool_call_arguments:` on the same line or within
+/// the next three.
 pub(super) fn two_lines(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     marks(cursor);

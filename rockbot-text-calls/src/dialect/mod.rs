@@ -1,4 +1,4 @@
-//! The forms in which models write calls: one row per form, with the parsers of its payloads.
+//! The forms of calls that models write: one row per form, with the parsers of its payloads.
 //!
 //! The forms were taken from the chat templates of the models and from the documentation of the servers that
 //! read them (vLLM's and llama.cpp's pages on tool calling); each row names whose form it is.

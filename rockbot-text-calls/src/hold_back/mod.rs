@@ -17,11 +17,12 @@ const MAX_DOUBT: usize = 640;
 
 /// A filter that holds back text that may be part of a call while an answer is streamed.
 ///
-/// It is given the pieces of the answer and returns what can be shown: text of which no byte can still become part
-/// of a call, of something malformed, or of a result that the model hallucinates. When a call may have begun it
-/// holds all that follows, until the answer is complete and [`TextCallParser::parse`](crate::TextCallParser::parse)
-/// decides. All that was returned and [`HoldBack::held`] together are the answer; [`HoldBack::rest_of`] is what to
-/// show of the rest. It keeps no more than is held.
+/// It takes the pieces of the answer and returns the text that can be shown: no byte of it can
+/// still become part of a call, of something malformed, or of a result that the model
+/// hallucinates. When a call may have begun it holds all that follows, until the answer is
+/// complete and [`TextCallParser::parse`](crate::TextCallParser::parse) decides. All that was
+/// returned and [`HoldBack::held`] together are the answer; [`HoldBack::rest_of`] is the part of
+/// the rest to show. It keeps no more than is held.
 ///
 /// ```
 /// use rockbot_text_calls::TextCallParser;
@@ -138,8 +139,8 @@ impl HoldBack {
         shown
     }
 
-    /// Returns the length of the beginning in which nothing can open or close: in the middle of a line only the marks
-    /// below do.
+    /// Returns the length of the beginning where nothing can open or close: in the middle of a line
+    /// only the marks below do.
     fn plain(&self, text: &str) -> usize {
         if self.may_begin() {
             return 0;
@@ -266,7 +267,7 @@ impl HoldBack {
             None if self.fence.is_some() || self.in_code => Opens::No,
             None => opens::in_line(text, &self.tools),
         };
-        // Text of which so much leaves it open is rather held than shown.
+        // Text that stays unclear for so many bytes is rather held than shown.
         match opens {
             Opens::Unclear if text.len() >= MAX_DOUBT => Opens::Yes,
             opens => opens,

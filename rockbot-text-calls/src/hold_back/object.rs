@@ -66,7 +66,7 @@ fn scalar(text: &str) -> Option<&str> {
     scalar.then(|| behind.trim_start())
 }
 
-/// Returns `true` if the rest of a value may still arrive, or is one that was not looked at.
+/// Returns `true` if the rest of a value may still arrive, or if the value was not looked at.
 fn may_go_on(value: &str) -> bool {
     let is_word = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '.' | '+');
     value.starts_with(['"', '\'', '[']) || value.chars().all(is_word)

@@ -1,8 +1,8 @@
 //! The connected servers of a host, and the tools that it has of them.
 //!
 //! Tools of servers stand in the order of the configuration (`ToolRegistry::arrange`), not in
-//! that of connecting: the text for models is the same after each start, and so is the provider's
-//! prompt cache.
+//! the order of connecting: the text for models is the same after each start, and so is the
+//! provider's prompt cache.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -82,7 +82,7 @@ impl Bridge {
         }
     }
 
-    /// Adds a server. Returns `None` if one has its name.
+    /// Adds a server. Returns `None` if another server has its name.
     pub(crate) fn add(&self, service: Service) -> Option<Arc<Service>> {
         let mut services = self.services();
         if services.contains_key(&service.server.key()) {

@@ -20,7 +20,7 @@ use super::wire::{
 use crate::index_event::AnnouncedByBridge;
 use crate::servers::McpServers;
 
-/// Default time for which an announcement is valid.
+/// Default validity of an announcement.
 const LEASE: Duration = Duration::from_secs(15);
 
 /// Maximum number of calls that a bridge handles at once. The limits of its tools apply besides.
@@ -82,8 +82,9 @@ impl McpBridge {
         self
     }
 
-    /// Sets the hosts, such as `mcp.example.com`, at which other agents may have servers connected by their URL, and
-    /// disconnect those again. Default: none. It is the other agent that asks its user for an approval.
+    /// Sets the hosts, such as `mcp.example.com`, where other agents may have servers connected by
+    /// their URL, and disconnect those servers again. Default: none. The other agent asks its user
+    /// for an approval.
     ///
     /// A request that goes to all bridges of a bus names none of them: allow a host at one bridge alone, or each connects the
     /// server.

@@ -3,8 +3,8 @@
 //! A server on the bus belongs to the bridge that announced it first, while its lease lives:
 //! another program that names it takes over no call. An announcement counts only under the topic
 //! of its own bridge, since brokers grant rights to publish by topic. Bridges take the places for
-//! servers in turn, so one with many leaves a share to the others, and 32 places are the agent's
-//! own.
+//! servers in turn, so a bridge with many servers leaves a share to the others, and 32 places are
+//! the agent's own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -190,7 +190,7 @@ impl Directory {
         Some(self.leaving(&leaving))
     }
 
-    /// Returns the moment at which the next lease runs out.
+    /// Returns the end of the next lease.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let instances = self.bridges.values().flat_map(|bridge| bridge.instances.values());
         instances.map(|instance| instance.expires).min()
@@ -240,7 +240,8 @@ impl Directory {
     }
 }
 
-/// Returns the fingerprint of a server; an empty one in place of a text that is too long for one.
+/// Returns the fingerprint of a server. A fingerprint that is too long is replaced by an empty
+/// text.
 fn fingerprint_of(summary: &McpServerSummary) -> String {
     let fingerprint = summary.fingerprint.as_deref();
     fingerprint

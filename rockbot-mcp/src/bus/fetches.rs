@@ -79,7 +79,7 @@ impl Fetches {
         }
     }
 
-    /// Forgets the servers for which `is_wanted` is false, unless their question runs.
+    /// Forgets the servers that `is_wanted` rejects, unless their question runs.
     pub(super) fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
         self.0.retain(|key, fetch| fetch.asking.is_some() || is_wanted(key));
     }
@@ -115,7 +115,8 @@ impl Fetches {
         self.0.values().filter_map(|fetch| fetch.asking.clone()).collect()
     }
 
-    /// Returns the moment at which the next question is due, if it need not wait for the end of another one.
+    /// Returns the due time of the next question, if it need not wait for the end of another
+    /// question.
     pub(super) fn due(&self) -> Option<Instant> {
         let running = self.asked();
         let waiting = self.0.values().filter(|fetch| fetch.asking.is_none());

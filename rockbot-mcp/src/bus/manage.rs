@@ -27,7 +27,7 @@ const MAX_PAGE: usize = 256 * 1024;
 pub(super) struct Manager {
     pub(super) servers: Arc<OnceLock<McpServers>>,
     pub(super) asked: Arc<Notify>,
-    /// The hosts at which other agents may have servers connected.
+    /// The hosts where other agents may have servers connected.
     pub(super) hosts: Arc<[String]>,
 }
 

@@ -10,7 +10,8 @@ use rockbot_core::config::{Config, Section};
 pub(super) struct ProxyOptions {
     /// The bridges whose servers are taken; all of them if there is none.
     pub(super) only: BTreeSet<String>,
-    /// The servers for which the operator vouches, each with its bridge. The case of servers does not matter.
+    /// The servers that the operator vouches for, each with its bridge. The case of servers does not
+    /// matter.
     pub(super) vouched: BTreeSet<(String, String)>,
     /// The servers without whose tools the host is not ready, each with its bridge, in the same form.
     pub(super) expected: BTreeSet<(String, String)>,

@@ -272,7 +272,7 @@ impl Taking {
             state.instructions = details.instructions;
             state.link = Link::Bridged(Arc::new(link));
         });
-        // Some may have been accepted meanwhile.
+        // Some tools may have been accepted meanwhile.
         self.runtime.bridge.release(&service);
         let taken = TakenServer {
             bridge: server.bridge.clone(),
@@ -372,7 +372,7 @@ pub(super) async fn listen(
     Ok(bus.on_with(META_PATTERN, &name, options, handler).await?)
 }
 
-/// Reads a message of another program; `None` if it is not what its type says.
+/// Reads a message of another program; `None` if its body does not fit its type.
 fn read<M: Message + DeserializeOwned>(message: &MessageEnvelope) -> Option<M> {
     let read = message.payload();
     read.inspect_err(

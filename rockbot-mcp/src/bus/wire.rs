@@ -53,7 +53,7 @@ pub(super) fn segment(name: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     match !name.is_empty() && name.len() <= MAX_PLAIN && name.chars().all(is_plain) && name != "refresh" {
         true => name.to_owned(),
-        // Longer than any plain name, so that it is that of no other agent.
+        // Longer than any plain name, so that no other agent has this name.
         false => format!("{}-{}", name.replace(|c| !is_plain(c), "-"), Digest::of([name])),
     }
 }

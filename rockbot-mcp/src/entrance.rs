@@ -1,10 +1,11 @@
 //! The entrance of servers' texts: they are defused here, once, whatever shows them later.
 //!
-//! Definitions keep what was sent for the operator ([`ListedTool::sent`]), and their digests are of that.
+//! Definitions keep the text that the server sent for the operator ([`ListedTool::sent`]), and
+//! their digests are digests of that text.
 //!
 //! Texts of servers are defused where they enter (`entrance`), once, whatever shows them later;
-//! what was sent is kept for the operator and the digests. A tool whose name hides characters is
-//! left out.
+//! the original text is kept for the operator and the digests. A tool whose name hides characters
+//! is left out.
 
 use std::sync::Arc;
 

@@ -27,8 +27,9 @@ pub(crate) struct AnnouncedByBridge;
 
 /// The event that the index of servers and their tools has changed.
 ///
-/// [`McpServers::subscribe`](crate::McpServers::subscribe) receives it in this process. A host with a bus publishes it
-/// under `tool.meta.mcp.{agent}`, too; one with an [`McpBridge`](crate::McpBridge) publishes the bridge's announcements alone.
+/// [`McpServers::subscribe`](crate::McpServers::subscribe) receives it in this process. A host
+/// with a bus publishes it under `tool.meta.mcp.{agent}`, too; a host with an
+/// [`McpBridge`](crate::McpBridge) publishes the bridge's announcements alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -55,7 +56,7 @@ pub struct McpBridgeLease {
     pub instance: String,
     /// Number of the announcement, which grows with every change.
     pub revision: u64,
-    /// Time for which the announcement is valid, in milliseconds.
+    /// Validity of the announcement, in milliseconds.
     pub lease_ms: u64,
 }
 
@@ -147,7 +148,8 @@ fn summary(service: &Service) -> Option<(String, McpServerSummary)> {
     Some((service.server.key(), summary))
 }
 
-/// Returns the digest of what an agent must know of a server: its definitions, and how its operator lets them count.
+/// Returns the digest of everything that an agent must know of a server: its definitions, and how
+/// its operator lets them count.
 pub(crate) fn fingerprint(server: &McpServer, state: &ServiceState) -> String {
     let tools = state.tools.iter();
     let tools = tools.map(|tool| format!("{}{:?}", tool.fingerprint, server.effect(tool.claimed)));

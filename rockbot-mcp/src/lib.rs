@@ -23,10 +23,10 @@
 //!
 //! The other way round, [`McpToolServer`] serves the tools of a host to MCP clients (feature `server`).
 //!
-//! What a server sends is data of another program: descriptions are defused before a model reads them, results are
-//! untrusted, annotations grant nothing, and everything is bounded. A definition that changes after it was first seen is
-//! held back until the operator [accepts](McpServers::accept) it. A server that the operator vouches for is marked by
-//! [`McpServer::trusted`].
+//! A server sends data of another program: descriptions are defused before a model reads them,
+//! results are untrusted, annotations grant nothing, and everything is bounded. A definition that
+//! changes after it was first seen is held back until the operator [accepts](McpServers::accept)
+//! it. A server that the operator vouches for is marked by [`McpServer::trusted`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

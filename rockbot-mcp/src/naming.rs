@@ -15,7 +15,8 @@ const SEPARATOR: &str = "__";
 /// Returns the name of a server's tool for models.
 pub(crate) fn tool_name(server: &str, tool: &str) -> ToolName {
     let plain = format!("{server}{SEPARATOR}{tool}");
-    // The first separator must be the one between both names: otherwise another pair could have the same name.
+    // The first separator must be the separator between both names: otherwise another pair could
+    // have the same name.
     let is_readable = !server.contains(SEPARATOR) && !server.ends_with('_') && !server.is_empty() && !tool.is_empty();
     let name = ToolName::from(&*plain);
     if is_readable && name.is_valid() {

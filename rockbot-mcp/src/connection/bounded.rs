@@ -1,8 +1,8 @@
 //! A transport that wraps another transport and bounds a server's demands on this process.
 //!
-//! The client library starts a task for each notification and request that it receives. Here a flood ends before that:
-//! what announces a change is merged into one signal, log messages are left out, and whatever else comes faster than the
-//! limit is dropped.
+//! The client library starts a task for each notification and request that it receives. Here a
+//! flood ends before that: announcements of changes are merged into one signal, log messages are
+//! left out, and any other message that comes faster than the limit is dropped.
 //!
 //! The notifications of a server are bounded in the transport: the client library starts a task
 //! for each.
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 /// Number of messages of a server's own that pass at once.
 const BURST: u32 = 64;
 
-/// Interval after which one more message passes.
+/// Interval until a further message passes.
 const REFILL: Duration = Duration::from_millis(20);
 
 /// The signals of a connection.

@@ -1,4 +1,5 @@
-//! The client's side of a connection: what a server may ask of it, and where reports of progress go.
+//! The client's side of a connection: the requests that a server may make, and the way of
+//! progress reports.
 #![expect(
     deprecated,
     reason = "today's protocol deprecates sampling; servers of both eras use it"

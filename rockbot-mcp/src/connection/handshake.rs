@@ -9,9 +9,9 @@
 //!
 //! The handshake is ours, and patient (`connection/handshake.rs`): a server may need a minute
 //! until its first answer. The client library would give up its first question after ten seconds
-//! and take the late answer for one to the next. So both questions have ids of their own, wait
-//! for their answers in one process, and the library then gets the answer that counts. A version
-//! of the protocol that is no known one is refused.
+//! and take the late answer for an answer to the next question. So both questions have ids of
+//! their own, wait for their answers in one process, and the library then gets the answer that
+//! counts. An unknown version of the protocol is refused.
 
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::ConnectError;
 use super::client::Client;
 
-/// Longest time without an answer to the question of the present protocol, after which the older one is asked, too.
+/// Longest time without an answer to the question of the present protocol. After it the older
+/// question is asked, too.
 const MAX_PROBE: Duration = Duration::from_secs(10);
 
 /// Share of the time for a connection that the question of the present protocol has for itself.

@@ -32,7 +32,7 @@ pub(crate) const MAX_DESCRIPTION: usize = 2_000;
 /// Maximum number of tools and pages that are named as left out.
 const MAX_LEFT_OUT: usize = 100;
 
-/// Maximum length of the reason why one is left out, in bytes.
+/// Maximum length of the reason for leaving a tool or page out, in bytes.
 const MAX_REASON: usize = 300;
 
 /// A tool as its server describes it, within bounds.
@@ -182,7 +182,7 @@ impl ToolList {
         }
     }
 
-    /// Notes that a page failed, and with it those after it, which it would have named.
+    /// Notes that a page failed, and with it the pages after it, which it would have named.
     fn fail(&mut self, page: usize, error: &ServiceError) {
         self.is_partial = true;
         let problem = shown(&text_of(error), MAX_REASON);

@@ -97,7 +97,7 @@ fn connect(runtime: &Runtime, server: McpServer) -> Result<(), &'static str> {
     let name = server.name().to_owned();
     match runtime.bridge.find(&name).map(|service| service.origin) {
         Some(Origin::File) => return Ok(()),
-        // A server of a bridge comes back once this one is gone.
+        // A server of a bridge comes back once the present server is gone.
         Some(Origin::Model | Origin::Bridge) => {
             runtime.bridge.remove(&name);
         }

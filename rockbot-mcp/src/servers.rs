@@ -131,7 +131,7 @@ impl McpServers {
         self.problems.all()
     }
 
-    /// Returns the name under which models call a server's tool.
+    /// Returns the name that models call a server's tool by.
     ///
     /// # Errors
     ///
@@ -153,8 +153,8 @@ impl McpServers {
         Ok(held.iter().map(McpHeldTool::of).collect())
     }
 
-    /// Accepts definitions of a server's tools that the operator has looked at, as [`held`](Self::held) returned them: they
-    /// come into use. Others stay held.
+    /// Accepts definitions of a server's tools that the operator has looked at, as
+    /// [`held`](Self::held) returned them: they come into use. Other definitions stay held.
     ///
     /// A server may change a definition between the look and the decision. So each is compared by its
     /// fingerprint with the definition that is held now, and a tool that changes later is held again.

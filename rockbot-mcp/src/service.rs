@@ -75,7 +75,7 @@ pub(crate) struct Registered {
 /// The state of a connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Link {
-    /// The first attempt, or one after a loss, is under way.
+    /// The first attempt, or an attempt after a loss, is under way.
     #[default]
     Connecting,
     /// Calls can be made.

@@ -4,7 +4,7 @@
 //! MCP servers. Each has a task of its own (`supervisor.rs`), so no server delays the start or
 //! another server. A server's tools are replaced in the registry as a whole, by an owner of their
 //! own, when the list changes; they stay while the server is connected again, and a call waits
-//! for it up to 20 seconds. What a server sends is bounded: 8 MiB a message, 64 pages and 1 000
+//! for it up to 20 seconds. Data of a server is bounded: 8 MiB a message, 64 pages and 1 000
 //! tools a list, 64 KiB a schema, 2 000 bytes a description, 50 notifications a second; announced
 //! changes are one signal. A tool, a page of the list or a part of an answer that cannot be used
 //! is left out by name (`McpServerStatus::left_out`), and the rest stays; a failed page is asked

@@ -1,10 +1,10 @@
 //! The calls of a server's tools.
 //!
 //! A call that was not sent is an ordinary failure, made once more over a new connection whatever
-//! its effect, and may be retried: only what was handed to a transport has an unknown outcome. A
-//! lost call says why: the end of the process with its last words, the lease of the bridge, a
-//! ping. It is no time-out, so it does not count among the two rounds after which a turn ends
-//! because its services do not respond.
+//! its effect, and may be retried: only a call that was handed to a transport has an unknown
+//! outcome. The error of a lost call names the cause: the end of the process with its last words,
+//! the lease of the bridge, a ping. It is no time-out, so it does not count among the two rounds
+//! after which a turn ends because its services do not respond.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -263,7 +263,7 @@ pub(crate) async fn connected(service: &Service) -> Result<Arc<Live>, ToolError>
     }
     service.wake.notify_one();
     let mut states = service.state.subscribe();
-    // That of an earlier attempt, or of a connection that is found broken.
+    // The state of an earlier attempt, or of a connection that is found broken.
     let mut was_down = !matches!(states.borrow_and_update().link, Link::Connecting);
     let up = async {
         loop {

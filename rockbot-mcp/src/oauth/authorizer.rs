@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Maximum time of the requests before the user is asked, and of those afterwards.
 const PHASE: Duration = Duration::from_secs(60);
 
-/// Name under which an agent registers itself.
+/// Name that an agent registers itself with.
 const CLIENT_NAME: &str = "rockbot";
 
 /// Returns the client whose requests have the tokens that `manager` keeps.
@@ -98,8 +98,8 @@ impl Authorizer {
         self.serves(web) && (!demanded.is_insufficient_scope() || is_noted())
     }
 
-    /// Returns the further authorization that a call has demanded, if the user grants it. What was granted before serves other
-    /// calls.
+    /// Returns the further authorization that a call has demanded, if the user grants it. The
+    /// authorization that was granted before serves other calls.
     pub(crate) async fn demanded(&self, server: &str, web: &Web) -> Option<AuthorizationManager> {
         let challenge = self.prompts.take_demand(&key(server, web))?;
         let granted = self.authorize(server, web, &challenge).await;
@@ -306,7 +306,7 @@ impl Authorizer {
     }
 }
 
-/// Exchanges the code in the address at which the browser ended.
+/// Exchanges the code in the browser's last address.
 async fn finish(session: &AuthorizationSession, url: &str, page: &Url, oauth: &McpOAuth) -> Result<(), Callback> {
     check_callback(url, page, &oauth.redirect_uri)?;
     let exchanged = async { session.handle_callback_url(url).await.map(drop).map_err(words) };

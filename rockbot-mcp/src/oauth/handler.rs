@@ -14,9 +14,10 @@ use async_trait::async_trait;
 pub trait AuthorizationHandler: fmt::Debug + Send + Sync + 'static {
     /// Asks the user to authorize the agent.
     ///
-    /// The future is dropped after five minutes and when the host stops; the authorization then counts as declined, as it
-    /// does if the page refuses, or three addresses in turn are wrong. A server for which it was declined asks again once its
-    /// configuration changes, or the host restarts.
+    /// The future is dropped after five minutes and when the host stops; the authorization then
+    /// counts as declined, as it does if the page refuses, or three addresses in turn are wrong. If
+    /// the user declined a server, it asks again once its configuration changes, or the host
+    /// restarts.
     async fn authorize(&self, authorization: Authorization) -> AuthorizationAnswer;
 }
 

@@ -1,4 +1,5 @@
-//! What became of asking the user: a refusal counts, and so do attempts that fail again and again.
+//! The outcomes of asking the user: a refusal counts, and so do attempts that fail again and
+//! again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -99,7 +100,7 @@ impl Prompts {
     }
 }
 
-/// The problem with the address at which a browser ended.
+/// The problem with the browser's last address.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Callback {
     /// The user refused on the page.

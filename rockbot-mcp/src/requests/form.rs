@@ -138,7 +138,8 @@ impl ElicitationField {
         }
     }
 
-    /// Reads the value of the field from what a user typed: a boolean from `yes`, several choices from a list with commas.
+    /// Reads the value of the field from a user's words: a boolean from `yes`, several choices from a
+    /// list with commas.
     ///
     /// # Errors
     ///

@@ -52,7 +52,8 @@ impl Answers {
         self.elicitation.is_some() || self.sampling.is_some()
     }
 
-    /// Notes what a server demands for a call, and returns `true` if the next connection to it will be authorized so.
+    /// Notes a server's demand for a call, and returns `true` if the next connection to it will be
+    /// authorized so.
     #[cfg(feature = "oauth")]
     pub(crate) fn will_authorize(&self, server: &McpServer, challenge: &str) -> bool {
         let authorizer = self.authorizer.as_ref();

@@ -53,7 +53,7 @@ pub(super) async fn run(
     let response = tokio::select! {
         // In order: a report that is there goes before the result.
         biased;
-        // Cancel point: at most the one report that is being sent is lost.
+        // Cancel point: at most the report that is being sent is lost.
         () = reports.forward() => calling.await,
         response = &mut calling => response,
     };

@@ -33,7 +33,7 @@ const MERGED: Duration = Duration::from_millis(200);
 /// Interval of the looks whether a client is still there.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// A handler of one client's requests. All of a server share what they serve.
+/// A handler of one client's requests. All handlers of a server share the served tools.
 #[derive(Clone)]
 pub(super) struct Handler(Arc<Served>);
 
@@ -150,7 +150,7 @@ async fn tell(peer: Peer<RoleServer>, mut changes: watch::Receiver<u64>) {
     }
 }
 
-/// Merges the changes that follow at once with the one before.
+/// Merges changes that follow at once with the change before.
 async fn merge(changes: &mut watch::Receiver<u64>) {
     sleep(MERGED).await;
     changes.borrow_and_update();

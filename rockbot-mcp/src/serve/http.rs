@@ -45,7 +45,7 @@ const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// The origins of pages of this machine.
 const LOCAL_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
-/// The conditions under which a client may connect.
+/// The conditions for a client's connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Admission {
     pub(super) token: Option<Secret>,

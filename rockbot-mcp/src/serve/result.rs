@@ -83,7 +83,7 @@ fn without_bytes(part: &ContentPart, media: &MediaPart) -> ContentBlock {
     }
 }
 
-/// Returns the URI of an embedded file: a name may hold what a URI may not.
+/// Returns the URI of an embedded file: a name may hold characters that a URI may not.
 fn uri(name: &str) -> String {
     let escaped: String = name
         .bytes()

@@ -136,8 +136,8 @@ impl McpToolServer {
         self
     }
 
-    /// Sets how far callers are trusted, at most as a user is. Default [`Trust::Untrusted`]: it is unknown what their models
-    /// have read.
+    /// Sets the trust in callers, at most the trust in a user. Default [`Trust::Untrusted`]: it is
+    /// unknown what their models have read.
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = Some(trust.min(Trust::User));
         self

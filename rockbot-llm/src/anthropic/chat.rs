@@ -158,10 +158,10 @@ impl AnthropicChatBuilder {
     /// Lets the model think for up to `tokens`, at least 1024, in addition to the tokens of the
     /// answer. Off by default.
     ///
-    /// Requests that force a tool call are sent without it, and so are those in a tool loop that began without it, because
-    /// the API refuses both. A request that thinks has neither a temperature nor a `top_p`. Its
-    /// [`ReasoningEffort`](rockbot_core::chat::ReasoningEffort) replaces this number: 1024 for minimal, 4096 for low, 8192,
-    /// 16384 and 32768 for more.
+    /// Requests that force a tool call are sent without a budget, and so are requests in a tool loop
+    /// that began without it, because the API refuses both. A request that thinks has neither a
+    /// temperature nor a `top_p`. Its [`ReasoningEffort`](rockbot_core::chat::ReasoningEffort)
+    /// replaces this number: 1024 for minimal, 4096 for low, 8192, 16384 and 32768 for more.
     pub fn thinking_budget(mut self, tokens: u32) -> Self {
         self.options.wire.request.thinking_budget = Some(tokens.max(1024));
         self

@@ -67,7 +67,8 @@ pub(super) enum BlockContent<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    /// Arranges `messages` for a model that takes images and files if `takes_media`. With `is_cached`, the last block, and the last one before the present turn, are marked.
+    /// Arranges `messages` for a model that takes images and files if `takes_media`. With
+    /// `is_cached`, the last block, and the last block before the present turn, are marked.
     pub(super) fn new(messages: &'a [Arc<ChatMessage>], is_cached: bool, takes_media: bool) -> Self {
         let mut conversation = Self {
             system: Vec::new(),

@@ -122,7 +122,8 @@ fn members<'a>(
     }
 }
 
-/// Returns the number of tokens to think for: by the effort of the settings, else that of the client.
+/// Returns the number of tokens to think for: by the effort of the settings, else the budget of
+/// the client.
 fn thinking_budget(settings: &ModelSettings, options: &RequestOptions) -> Option<u32> {
     match &settings.reasoning_effort {
         Some(ReasoningEffort::None) => None,
@@ -171,8 +172,9 @@ fn named(name: &str, is_alone: bool) -> Value {
     choice
 }
 
-/// Appends the member `system`: one text of the host's messages, with a blank line between two. Those for this request
-/// alone are a text of their own behind the mark of the cache, so that they do not invalidate what stands before them.
+/// Appends the member `system`: one text of the host's messages, with a blank line between two.
+/// Messages for this request alone are a text of their own behind the mark of the cache, so that
+/// they do not invalidate the text before them.
 fn push_system(body: &mut Vec<u8>, messages: &[&ChatMessage], is_cached: bool) {
     if messages.is_empty() {
         return;
@@ -225,7 +227,7 @@ fn push_message(body: &mut Vec<u8>, message: &WireMessage<'_>, marks: Option<&No
     body.extend_from_slice(b"]}");
 }
 
-/// Appends a block. One with a text of the host stands between `marks`.
+/// Appends a block. A block with a text of the host stands between `marks`.
 fn push_block(body: &mut Vec<u8>, block: &Block<'_>, marks: [&str; 2], takes_media: bool) {
     match &block.content {
         BlockContent::Thinking(raw) => return body.extend_from_slice(raw.get().as_bytes()),

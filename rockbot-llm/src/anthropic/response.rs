@@ -19,7 +19,7 @@ const MAX_BLOCKS: usize = 4096;
 /// Collects the pieces of one answer.
 pub(super) struct Assembler<'a> {
     outlet: &'a Outlet,
-    /// The tool that stands for the shape of the answer, if one was asked for.
+    /// The tool that stands for the shape of the answer, if the request has a shape.
     shape: Option<&'a ShapeTool>,
     text: String,
     /// Arguments of the shape's tool, once it is called.
@@ -48,8 +48,8 @@ enum BlockKind {
 }
 
 impl<'a> Assembler<'a> {
-    /// Creates the assembler of an answer to `messages`, in the shape of `shape` if there is one. Calls without a usable id
-    /// get one from `ids`.
+    /// Creates the assembler of an answer to `messages`, in the shape of `shape` if there is one. A
+    /// call without a usable id gets an id from `ids`.
     pub(super) fn new(
         messages: &'a [Arc<ChatMessage>],
         shape: Option<&'a ShapeTool>,

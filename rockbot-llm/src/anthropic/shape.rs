@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 /// The tool that stands for the shape of the answer.
 #[derive(Debug, PartialEq)]
 pub(super) struct ShapeTool {
-    /// Name of the tool: that of the shape, unless a tool of the request has it.
+    /// Name of the tool: the name of the shape, unless a tool of the request has it.
     pub(super) name: String,
     /// Schema of its arguments.
     pub(super) schema: Value,

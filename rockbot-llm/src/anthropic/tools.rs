@@ -90,7 +90,8 @@ impl ToolList<'_> {
     }
 }
 
-/// Returns the schema of an answer with its type stated: the server refuses one without `"type": "object"`.
+/// Returns the schema of an answer with its type stated: the server refuses a schema without
+/// `"type": "object"`.
 fn input_schema(schema: &Value) -> Cow<'_, Value> {
     if schema["type"] == "object" {
         return Cow::Borrowed(schema);

@@ -28,8 +28,8 @@ impl TokenCounts {
         self.cache_creation_input_tokens = self.cache_creation_input_tokens.max(new.cache_creation_input_tokens);
     }
 
-    /// Returns the usage, if any count was reported. The API's `input_tokens` leaves out what was read from the cache or
-    /// written to it; a [`Usage`] counts the whole input.
+    /// Returns the usage, if any count was reported. The API's `input_tokens` leaves out tokens that
+    /// were read from the cache or written to it; a [`Usage`] counts the whole input.
     pub(super) fn usage(&self) -> Option<Usage> {
         let input = [
             self.input_tokens,

@@ -50,7 +50,8 @@ pub(crate) trait ChatWire: Send + Sync {
     /// Writes the body of a question.
     fn request(&self, question: Question<'_>) -> Result<(Bytes, Self::Asked), ChatError>;
 
-    /// Creates the reader of an answer to `messages`. Calls without a usable id get one from `ids`.
+    /// Creates the reader of an answer to `messages`. A call without a usable id gets an id from
+    /// `ids`.
     fn reader<'a>(
         asked: &'a Self::Asked,
         messages: &'a [Arc<ChatMessage>],

@@ -64,7 +64,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Returns an error if one has a value that no model takes.
+    /// Returns an error if a setting has a value that no model takes.
     pub(crate) fn settings_of<'a>(&'a self, request: &'a ChatRequest) -> Result<Cow<'a, ModelSettings>, ChatError> {
         let settings = request.settings_over(self.settings.as_deref());
         settings.check().map_err(invalid_settings)?;
@@ -123,7 +123,7 @@ impl Connection {
         let advice = RetryAdvice::read(response.headers(), SystemClock.now());
         let id = request_id(response.headers()).map(str::to_owned);
         let mut body = Vec::new();
-        // What cannot be read of an error's body is not worth another error.
+        // Unreadable bytes of an error's body are not worth another error.
         while body.len() < MAX_ERROR_BYTES
             && let Ok(Some(bytes)) = response.chunk().await
         {

@@ -31,7 +31,8 @@ pub(crate) fn quoted(body: &[u8]) -> String {
     }
 }
 
-/// Returns `true` if the member `error` holds an error: some servers send an empty one with each answer.
+/// Returns `true` if the member `error` holds an error: some servers send an empty member with
+/// each answer.
 pub(crate) fn is_error(raw: &RawValue) -> bool {
     !matches!(raw.get(), "\"\"" | "{}" | "false" | "0")
 }

@@ -91,7 +91,7 @@ pub(crate) fn image_of(url: &str) -> Option<ContentPart> {
 /// Appends `bytes` as Base64.
 pub(crate) fn push_base64(body: &mut Vec<u8>, bytes: &[u8]) {
     let start = body.len();
-    // Room for every group of three bytes, then cut to what was written.
+    // Room for every group of three bytes, then cut to the written length.
     body.resize(start + bytes.len().div_ceil(3) * 4, 0);
     let written = STANDARD
         .encode_slice(bytes, &mut body[start..])

@@ -73,7 +73,8 @@ const LETTERS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
 /// The length of a mark: there are 1 280 000 000 marks.
 const MARK_LEN: usize = 7;
 
-/// The marks around notes. The first one alone is a secret: behind a forged end nothing speaks for the host.
+/// The marks around notes. The first mark alone is a secret: behind a forged end nothing speaks
+/// for the host.
 #[derive(Debug)]
 pub(crate) struct NoteMarks {
     pub(crate) begin: String,

@@ -1,4 +1,4 @@
-//! What a request carries: its body and headers, with the parts that model settings add.
+//! A request to send: its body and headers, with the parts that model settings add.
 
 use std::collections::BTreeMap;
 

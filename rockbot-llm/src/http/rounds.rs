@@ -14,8 +14,8 @@ use rockbot_core::content::{Content, Provenance};
 
 use super::stand_in::{NO_RESULT, ORPHAN};
 
-/// Returns `messages` with the results of each answer directly behind it, one for each of its calls. What stood between
-/// them follows. Nothing is copied if that is so already.
+/// Returns `messages` with the results of each answer directly behind it, one for each of its
+/// calls. Messages that stood between them follow. Nothing is copied if that is so already.
 pub(crate) fn in_rounds(messages: &[Arc<ChatMessage>]) -> Cow<'_, [Arc<ChatMessage>]> {
     match is_in_rounds(messages) {
         true => Cow::Borrowed(messages),

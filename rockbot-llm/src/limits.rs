@@ -6,10 +6,11 @@ use rockbot_core::chat::ModelTier;
 
 /// The limits of [`Permits`](crate::Permits): how many calls run and wait, and for how long.
 ///
-/// A call waits while its tier, or all tiers together, have no free permit. Calls of one priority are served first
-/// come, first served. Priorities age: a call counts as having arrived one head start later for each step that its
-/// priority is below a user's (scheduled, subagent, dream). So a user's call goes first unless the other one has
-/// waited that much longer, and no call starves.
+/// A call waits while its tier, or all tiers together, have no free permit. Calls of one priority
+/// are served first come, first served. Priorities age: a call counts as having arrived one head
+/// start later for each step that its priority is below a user's (scheduled, subagent, dream). So
+/// a user's call goes first unless the other call has waited that much longer, and no call
+/// starves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PermitLimits {

@@ -157,7 +157,7 @@ impl ChatTiers {
             answer => return answer,
         };
         note(tier, &Err(&error), false);
-        // What was streamed of the first answer is taken back.
+        // The streamed pieces of the first answer are taken back.
         deltas.reset();
         let answer = self.balanced.chat(call).await.map_err(|_| error)?;
         Ok(self.balanced.name_model(answer, tier))

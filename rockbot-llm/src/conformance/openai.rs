@@ -98,7 +98,8 @@ impl Wire for OpenAi {
     }
 }
 
-/// Returns the reason for which the strictest templates behind such servers refuse the messages of a request.
+/// Returns the reason why the strictest templates behind such servers refuse the messages of a
+/// request.
 fn refused_messages(messages: &[Value]) -> Option<&'static str> {
     let (mut last, mut open) = ("", Vec::new());
     for (index, message) in messages.iter().enumerate() {

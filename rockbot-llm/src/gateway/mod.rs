@@ -39,11 +39,12 @@ use crate::limits::{PermitLimits, TimeLimit};
 
 /// A [`ChatClient`] in front of all models, so that its limits hold for every call of an agent.
 ///
-/// [`ModelGateway::new`] has [`Retry`], [`Permits`], [`Meter`] and [`TimeLimit`], in this order: a call that waits to be
-/// tried again holds no permit, and no time counts that a call waits for one. [`ModelGateway::builder`] takes others,
-/// in any order, and any tower layer; and each of them fits a stack of tower layers elsewhere, such as
-/// `AgentHostBuilder::chat_layer`. [`ModelGateway::from_config`] builds what a configuration describes. Copies share
-/// everything.
+/// [`ModelGateway::new`] has [`Retry`], [`Permits`], [`Meter`] and [`TimeLimit`], in this order:
+/// a call that waits to be tried again holds no permit, and the time limit does not count the
+/// time that a call waits for a permit. [`ModelGateway::builder`] takes others, in any order, and
+/// any tower layer; and each of them fits a stack of tower layers elsewhere, such as
+/// `AgentHostBuilder::chat_layer`. [`ModelGateway::from_config`] builds the gateway that a
+/// configuration describes. Copies share everything.
 ///
 /// ```
 /// use rockbot_core::chat::Ledger;

@@ -33,7 +33,8 @@ pub(super) fn fill(question: &str, tool: &ToolRegistration) -> Result<(String, E
     Ok((Value::Object(arguments).to_string(), source.evidence))
 }
 
-/// Returns the name of the argument without a value that a quoted text is for: the one named as a query, or the only text.
+/// Returns the name of the argument without a value that a quoted text is for: the argument named
+/// as a query, or the only text.
 fn optional_text<'a>(tool: &'a ToolRegistration, arguments: &Map<String, Value>) -> Option<&'a str> {
     let properties = tool.parameters_schema["properties"].as_object()?;
     let is_free = |(name, schema): &(&String, &Value)| {

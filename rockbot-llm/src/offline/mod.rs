@@ -28,7 +28,7 @@ use self::choose::{Choice, choose};
 /// An argument is taken from the text when it is a number, a quoted text, one of the values that
 /// the schema lists, an arithmetic expression, a URL, a file name, or the words behind the tool's
 /// verb (`weather in Paris`). An optional argument is filled by the same rules where the text has
-/// words for it: a search finds what was asked for, and does not list all.
+/// words for it: a search finds the named things, and does not list all.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OfflineModel;
 

@@ -105,7 +105,8 @@ struct Members<'a> {
     stream_options: Option<StreamOptions>,
 }
 
-/// Appends the list of tools in strict mode, those without a strict form as they are.
+/// Appends the list of tools in strict mode. Tools without a strict form are appended as they
+/// are.
 fn push_strict_tools(body: &mut Vec<u8>, request: &ChatRequest) {
     for (index, entry) in request.tools.iter().enumerate() {
         body.push(if index == 0 { b'[' } else { b',' });

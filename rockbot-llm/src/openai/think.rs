@@ -51,7 +51,7 @@ impl ThinkSplitter {
         }
     }
 
-    /// Ends the text: what was held back was no tag after all.
+    /// Ends the text: the text that was held back was no tag after all.
     pub(super) fn finish(&mut self, emit: &mut impl FnMut(Piece<'_>)) {
         let held = std::mem::take(&mut self.held);
         match self.stage {

@@ -28,7 +28,7 @@ pub(crate) fn read_usage(raw: &RawValue) -> Option<(Option<Usage>, Option<MicroU
         .or(usage.reasoning_tokens);
     let input = usage.prompt_tokens.unwrap_or_else(|| usage.input());
     let output = usage.completion_tokens.or(usage.output_tokens).unwrap_or(0);
-    // Some leave the reasoning out of the answer's tokens; the total has it.
+    // Some servers leave the reasoning out of the answer's tokens; the total has it.
     let rest = usage.total_tokens.unwrap_or(0).saturating_sub(input);
     let usage = Usage::new(input, output.max(rest))
         .with_cached(cached.unwrap_or(0))

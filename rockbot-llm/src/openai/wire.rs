@@ -1,4 +1,5 @@
-//! The answer as servers write it: OpenAI's shape, read with patience for those who only resemble it.
+//! The answer as servers write it: OpenAI's shape, read with patience for servers that only
+//! resemble OpenAI.
 
 use std::borrow::Cow;
 use std::fmt;

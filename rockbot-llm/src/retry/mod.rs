@@ -1,4 +1,4 @@
-//! Retries of model calls: the policy, and the one loop that attempts a call again.
+//! Retries of model calls: the policy, and the loop that attempts a call again.
 //!
 //! Both the [`Retry`](crate::Retry) layer of a gateway and the wire clients use it. A call that a retry layer attempts
 //! carries a [mark](Retried), and whatever is further in attempts it once, so attempts never multiply.

@@ -45,10 +45,11 @@
 //! | `LLM.PriceFile` | a file of prices, as [`PriceTable::from_file`](crate::PriceTable::from_file) reads it |
 //! | `LLM.Prices.{model}.Input`, `….Cached`, `….Output` | US dollars for a million tokens; over the file, and that over the built-in table |
 //!
-//! A tier or a fallback model may also set what its requests give to the model, see
-//! [`Section::model_settings`](rockbot_core::config::Section::model_settings); nothing
-//! of it is sent unless it is set, and nothing is taken over from Balanced. A tier that sets only these asks Balanced's
-//! model. A request and the behavior of a model, `ModelBehaviors.Models.{prefix}`, win over them.
+//! A tier or a fallback model may also set values that its requests give to the model, see
+//! [`Section::model_settings`](rockbot_core::config::Section::model_settings); none of them is
+//! sent unless it is set, and none is taken over from Balanced. A tier that sets only these asks
+//! Balanced's model. A request and the behavior of a model, `ModelBehaviors.Models.{prefix}`, win
+//! over them.
 //!
 //! | setting in `LLM.{tier}` | value |
 //! |---|---|

@@ -15,7 +15,8 @@
 //! * Images and files stand in users' messages only. The images and files of results and answers
 //!   follow in the next user's message.
 //!
-//! What a request has in common with the one before it in its turn is copied from there ([`written`]).
+//! Text that a request has in common with the last request of its turn is copied from there
+//! ([`written`]).
 
 mod content;
 #[cfg(test)]

@@ -165,7 +165,7 @@ fn same_wording(table: &Table<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<V
     Ok(entries.collect())
 }
 
-/// Returns a digest of what a memory states, short enough for an index column.
+/// Returns a digest of a memory's wording, short enough for an index column.
 fn wording(entry: &MemoryEntry) -> String {
     Digest::of([entry.wording()]).short()
 }

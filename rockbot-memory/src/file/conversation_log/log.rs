@@ -68,7 +68,8 @@ impl PrincipalLog {
         Ok(log)
     }
 
-    /// Removes readers whose offset lies beyond the end: they have read another log, and this one is new to them.
+    /// Removes readers whose offset lies beyond the end: they have read another log, and the present
+    /// log is new to them.
     fn forget_lost_readers(&mut self, folder: &DataFolder) -> Result<(), StoreError> {
         let (end, before) = (self.index.end(), self.readers.len());
         self.readers.retain(|_, position| *position <= end);
@@ -197,7 +198,7 @@ impl PrincipalLog {
     }
 }
 
-/// Reads a file; a damaged one is quarantined and read as missing.
+/// Reads a file; a damaged file is quarantined and read as missing.
 fn read(folder: &DataFolder, name: &str, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
     match folder.read(name, limit) {
         Err(error) if error.is_damage() => {

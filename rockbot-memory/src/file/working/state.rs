@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::format::{Change, group};
 use crate::storage::blocking::{failed, invalid};
 
-/// Minimum growth of the log in bytes before it is compacted; twice the size of all texts is added, so that
-/// compaction costs a constant factor of what was written.
+/// Minimum growth of the log in bytes before it is compacted; twice the size of all texts is
+/// added, so that compaction costs a constant factor of the written bytes.
 const COMPACT_BYTES: u64 = 4 << 20;
 
 /// The entries of one principal and the write-ahead log behind them.

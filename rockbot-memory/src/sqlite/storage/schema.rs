@@ -7,7 +7,7 @@ use super::error::{QueryError, SqliteError};
 /// The application id that marks a file of this crate: `rkbt`.
 const APPLICATION: i64 = 0x726b_6274;
 
-/// The migration to each version of the file from the one before it.
+/// The migration to each version of the file from the version before it.
 const VERSIONS: [&str; 2] = [TABLES, TIME_ZONES];
 
 /// The newest version.

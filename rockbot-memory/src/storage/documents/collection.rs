@@ -106,7 +106,7 @@ impl<D: Document> Collection<D> {
         self.by_file.get(file)
     }
 
-    /// Inserts the document of `file`, replacing the one read from it before.
+    /// Inserts the document of `file`, in place of the document that was read from it before.
     pub(super) fn put(&mut self, file: &str, stored: StoredDocument<D>) {
         let key = stored.document.key();
         // An edit may have changed the key: the old key must not keep a file that no longer has it.

@@ -12,7 +12,7 @@ const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
 /// of the time, however many files there are.
 const RESCAN_COST_FACTOR: u32 = 20;
 
-/// The time of the last rescan of a principal's documents, and the interval for which it is fresh.
+/// The time of the last rescan of a principal's documents, and how long it is fresh.
 ///
 /// It has a lock of its own. A rescan that waits for the write lock of the documents makes all
 /// their readers wait, for as long as the system takes to run its thread. A rescan that finds

@@ -15,7 +15,7 @@ use crate::storage::external_edit::is_changed_since;
 /// Maximum number of documents that are purged under one hold of the principal's file lock, so that writers do not starve.
 const BATCH: usize = 100;
 
-/// Returns the time at which a document expired, or `None` if it has not.
+/// Returns the time when a document expired, or `None` if it has not.
 type ExpiredAt<D> = fn(&D) -> Option<Timestamp>;
 
 impl<D: Document> DocumentStore<D> {

@@ -117,7 +117,8 @@ impl<D: Document> DocumentStore<D> {
         }
     }
 
-    /// Puts what was read from a file in place of what was known of it. A damaged file is quarantined.
+    /// Replaces the known document of a file by the document that was read from it. A damaged file is
+    /// quarantined.
     pub(super) fn apply(
         &self,
         owned: &PrincipalDocuments<D>,

@@ -152,9 +152,10 @@ impl<D: Document> DocumentStore<D> {
 
     /// Writes the document that `plan` makes of the current ones, if it makes one.
     ///
-    /// Optimistic concurrency against external edits: if a file involved changed since it was read, the edit is
-    /// read and `plan` is called again. Other writers of this process wait for the file lock. Between the check and
-    /// the rename an edit can still be lost; no file system offers a compare-and-swap that would close this window.
+    /// Optimistic concurrency against external edits: if a file involved changed since it was read,
+    /// the edit is read and `plan` is called again. Other writers of this process wait for the file
+    /// lock. Between the check and the rename an edit can still be lost; no file system offers a
+    /// compare-and-swap that would close this window.
     pub(crate) async fn write<R: Send + 'static>(
         self: &Arc<Self>,
         principal: &Principal,

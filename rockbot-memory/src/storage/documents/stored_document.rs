@@ -1,4 +1,4 @@
-//! A document together with what its file adds: unknown members and the file's version.
+//! A document together with the additions of its file: unknown members and the file's version.
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -28,7 +28,8 @@ const QUEUE_LEN: usize = 64;
 /// Time limit of the model for one job.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// Time for which users are silent before a job begins. Short, since what was saved is found better once it is in order.
+/// Silence of users before a job begins. Short, since a saved memory is found better once it is
+/// in order.
 const QUIET_PERIOD: Duration = Duration::from_secs(2);
 
 /// Maximum number of times that a job begins.

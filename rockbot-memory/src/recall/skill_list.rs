@@ -26,7 +26,8 @@ pub(super) const MAX_LINES: usize = 10;
 #[derive(Debug, Default)]
 pub(super) struct SkillLists(PrincipalCache<Mutex<Arc<SkillList>>>);
 
-/// The first lines of a list, in the order of names, and what they were made of.
+/// The first lines of a list, in the order of names, and the skills and guides that they were
+/// made of.
 #[derive(Debug, Default)]
 pub(super) struct SkillList {
     /// The skills of the store. They are compared by address, which nothing else gets while a pointer to it is left.

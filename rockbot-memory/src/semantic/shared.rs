@@ -52,7 +52,7 @@ impl SemanticState {
         }
     }
 
-    /// Returns the index of `principal`, after a scan for unknown entries if one is due.
+    /// Returns the index of `principal`, after a scan for unknown entries if a scan is due.
     pub(super) async fn index(self: &Arc<Self>, principal: &Principal) -> Result<Arc<Index>, StoreError> {
         let index = self.indexes.get_or_default(principal);
         if index.is_stale() {

@@ -40,7 +40,7 @@ impl Correction {
     }
 }
 
-/// Detects whether `message` corrects `answer`, the one before it, and how.
+/// Detects whether and how `message` corrects `answer`, the message before it.
 ///
 /// It prefers a missed correction to a false one, because a false one teaches the agent something wrong. So it
 /// knows set phrases of English only, and looks for them at the beginning of the first sentence, after words such

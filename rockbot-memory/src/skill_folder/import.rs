@@ -67,7 +67,7 @@ pub enum SkipReason {
     /// The file violates the format.
     #[error(transparent)]
     Invalid(#[from] SkillFileError),
-    /// The name of the skill differs from that of its folder.
+    /// The name of the skill differs from the name of its folder.
     #[error("it is named `{0}`: a skill has the name of its folder")]
     OtherName(String),
     /// Another skill of the folder has its name.
@@ -178,7 +178,7 @@ impl SkillFolder {
     }
 }
 
-/// Admits a skill, unless the limit is reached or an earlier one has its name.
+/// Admits a skill, unless the limit is reached or an earlier skill has its name.
 fn admitted(skill: FolderSkill, before: &[FolderSkill]) -> Result<FolderSkill, SkipReason> {
     if before.len() == MAX_SKILLS {
         return Err(SkipReason::TooMany);

@@ -35,7 +35,7 @@ pub enum SkillOutcome {
     Updated,
     /// The skill is already there.
     Unchanged,
-    /// The existing one was edited, has another author, or is trusted more, and stays.
+    /// The existing skill was edited, has another author, or is trusted more, and stays.
     Kept,
     /// The skill was deleted after an earlier copy, and stays deleted.
     Deleted,

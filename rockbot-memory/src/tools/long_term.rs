@@ -132,8 +132,8 @@ async fn save(this: ToolState<LongTermTools>, args: SaveMemory, cx: CallContext)
 
 /// Returns the part of `entry` that is not known yet.
 ///
-/// An entry that repeats a known one is returned whole and reinforces it. If nothing is new, the error names the
-/// entries that contain the text.
+/// An entry that repeats a known entry is returned whole and reinforces it. If nothing is new,
+/// the error names the entries that contain the text.
 fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntry, Content> {
     // An entry of lower trust does not make this text redundant.
     let trust = entry.provenance.trust;
@@ -253,8 +253,8 @@ pub(crate) fn mark(from: &Provenance) -> Option<String> {
     (from.trust == Trust::Untrusted).then(|| format!("from {source}, not confirmed by the user"))
 }
 
-/// Returns the text of an entry as a model reads it. That of an untrusted source stays on its line, where it cannot
-/// look like another entry.
+/// Returns the text of an entry as a model reads it. The text of an untrusted source stays on its
+/// line, where it cannot look like another entry.
 pub(crate) fn fact(entry: &MemoryEntry) -> Cow<'_, str> {
     match is_untrusted_source(&entry.provenance) {
         true => one_line(&entry.content),

@@ -35,7 +35,7 @@ fn tags(list: Option<&str>) -> Vec<String> {
     tags.map(str::to_owned).collect()
 }
 
-/// Parses the name of a category; a blank one is none.
+/// Parses the name of a category; a blank name means no category.
 fn category(name: Option<&str>) -> Result<Option<StorePath>, ToolError> {
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     name.map(path).transpose()

@@ -122,8 +122,8 @@ async fn get(this: ToolState<SkillTools>, args: GetSkill, cx: CallContext) -> Re
     Ok(shown.into_content())
 }
 
-/// Returns the text of a skill as a model reads it: that of an untrusted source indented, so that nothing in it looks
-/// like the words of another.
+/// Returns the text of a skill as a model reads it. The text of an untrusted source is indented,
+/// so that nothing in it looks like the words of another.
 fn as_read(text: &str, from: &Provenance) -> String {
     match is_untrusted_source(from) {
         true => indented(text),

@@ -15,7 +15,7 @@ const CAPACITY: usize = 2048;
 /// A message and the number of its attempt: a retried message has the same id.
 pub(crate) type SettledKey = (MessageId, u32);
 
-/// A bounded set of settled deliveries; the oldest one is forgotten first.
+/// A bounded set of settled deliveries; the oldest delivery is forgotten first.
 #[derive(Debug, Default)]
 pub(crate) struct Settled(Mutex<SettledSet>);
 

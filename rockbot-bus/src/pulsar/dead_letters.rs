@@ -24,7 +24,7 @@ use crate::consumer::{SubscriptionSpec, reason_name, reason_named};
 const KEEPER: &str = "rockbot-dead-letters";
 /// The subscription that could not handle the message.
 const SUBSCRIPTION: &str = "rockbot-subscription";
-/// The topic under which it was published.
+/// The topic that it was published under.
 const TOPIC: &str = "rockbot-topic";
 /// The reason, as in [`DeadLetterReason`].
 const REASON: &str = "rockbot-reason";

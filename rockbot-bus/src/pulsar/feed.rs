@@ -19,7 +19,7 @@ use super::job::{Ack, Job, Purpose};
 use super::link::{OPERATION_TIME, OpenConsumer, Session};
 use super::worker::Worker;
 
-/// Delays before a topic is consumed again after its consumer failed, the last one from then on.
+/// Delays before a topic is consumed again after its consumer failed; the last delay is repeated.
 const DELAYS: [Duration; 5] = [
     Duration::from_millis(250),
     Duration::from_secs(1),
@@ -103,7 +103,8 @@ impl Feed {
 
     fn subscribe(&self, session: &Session) -> Result<ConsumerBuilder<TokioExecutor>, BusError> {
         let prefetch = u32::try_from(self.worker.prefetch()).unwrap_or(u32::MAX);
-        // What was published before this subscription existed is not for it; retries are always for it.
+        // Messages that were published before this subscription existed are not for it; retries are
+        // always for it.
         let from = match self.purpose {
             Purpose::Handle => InitialPosition::Latest,
             Purpose::Retry => InitialPosition::Earliest,
@@ -245,7 +246,8 @@ impl Feed {
         });
     }
 
-    /// Waits for what runs, and gives the topic up. The broker returns what was not acknowledged.
+    /// Waits for the running jobs, and gives the topic up. The broker delivers unacknowledged
+    /// messages again.
     async fn finish(&mut self, mut open: OpenFeed) {
         self.jobs.close();
         let jobs = self.jobs.clone();

@@ -123,7 +123,7 @@ impl Job {
         if let Some(why) = self.too_large() {
             return Box::pin(self.bury(DeadLetterReason::Rejected, &why, &stop)).await;
         }
-        // What rarely follows is boxed, since the task of each message has room for all of it.
+        // Rare steps are boxed, since the task of each message has room for all of them.
         loop {
             match self.handle().await {
                 Disposition::Ack => return self.settle().await,

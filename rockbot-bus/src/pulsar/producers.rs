@@ -1,4 +1,5 @@
-//! The producers of a session: one for each topic, the least recently used ones are closed.
+//! The producers of a session: one producer for each topic; the producers that were used least
+//! recently are closed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

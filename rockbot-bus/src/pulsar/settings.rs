@@ -129,7 +129,7 @@ impl PulsarSettings {
     ///
     /// # Errors
     ///
-    /// Returns an error that names the setting, never its value, if one is invalid.
+    /// Returns an error that names the setting, never its value, if a setting is invalid.
     pub fn read(config: &Config, base: &Path) -> Result<Option<Self>, ConfigError> {
         let section = config.section("Pulsar")?;
         if !section.is_set() {

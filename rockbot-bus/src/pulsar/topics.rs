@@ -49,7 +49,8 @@ impl PulsarSettings {
         }
     }
 
-    /// Returns the text of a topic, pattern or subscription as the layout reads it: only that of TrustGraph has domains.
+    /// Returns the text of a topic, pattern or subscription as the layout reads it: only the layout
+    /// of TrustGraph has domains.
     pub(super) fn topic_of_layout<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.topic_layout {
             TopicLayout::Namespace => without_domain(text),

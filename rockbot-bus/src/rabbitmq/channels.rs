@@ -76,7 +76,7 @@ impl ConfirmChannels {
     }
 }
 
-/// Opens a channel on which the broker confirms messages.
+/// Opens a channel with the broker's confirms.
 pub(super) async fn open(connection: &Connection) -> lapin::Result<Channel> {
     let channel = connection.create_channel().await?;
     channel.confirm_select(ConfirmSelectOptions::default()).await?;

@@ -1,8 +1,8 @@
 //! The supervised connection to the broker: opened again whenever it is lost, for as long as the bus is open.
 //!
-//! The client's own recovery is off: it gives up after a number of tries, and it would race with the recovery of
-//! topology and consumers here. Each connection that was opened is a [`Session`]; what belongs to a lost session is
-//! dropped as a whole, so nothing of it can act twice.
+//! The client's own recovery is off: it gives up after a number of tries, and it would race with
+//! the recovery of topology and consumers here. Each connection that was opened is a [`Session`];
+//! the parts of a lost session are dropped as a whole, so none of them can act twice.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ use crate::meters;
 
 /// Maximum time to open a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// Delay before the second attempt to reconnect; each further one is twice as long.
+/// Delay before the second attempt to reconnect; each further delay is twice as long.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 /// Maximum delay between two attempts to reconnect.
 const MAX_DELAY: Duration = Duration::from_secs(30);
@@ -121,8 +121,9 @@ impl Link {
         deadline_after(Instant::now(), self.settings.publish_wait)
     }
 
-    /// Runs an operation until it succeeds or the broker refuses it, over as many connections as it takes, until
-    /// `deadline`. It may run more than once: its effect must be that of one run.
+    /// Runs an operation until it succeeds or the broker refuses it, over as many connections as it
+    /// takes, until `deadline`. It may run more than once: all runs together must have the effect of
+    /// one.
     pub(super) async fn repeat<T, F>(
         &self,
         doing: &str,
@@ -307,7 +308,7 @@ impl Session {
         &self.lost
     }
 
-    /// Returns `true` if nothing succeeds on this session any more: the next one is to be used.
+    /// Returns `true` if nothing succeeds on this session any more: the next session is to be used.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.is_cancelled() || !self.connection.status().connected()
     }

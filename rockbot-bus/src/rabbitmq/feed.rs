@@ -23,7 +23,8 @@ use super::job::{Job, Source};
 use super::topology;
 use super::worker::Worker;
 
-/// Delays before a queue is consumed again after its channel failed, the last one from then on: the original's.
+/// Delays before a queue is consumed again after its channel failed: the original's. The last
+/// delay is repeated.
 const DELAYS: [u64; 5] = [2, 4, 8, 16, 30];
 
 /// Maximum time for the broker to answer: a connection that is cut meanwhile may never do.
@@ -257,7 +258,7 @@ impl Feed {
         self.worker.held.load(Ordering::Acquire).saturating_add(in_queue)
     }
 
-    /// Gives the queue up: returns what has not begun, and waits for what runs.
+    /// Gives the queue up: returns the jobs that have not begun, and waits for the running ones.
     async fn finish(&self, mut open: OpenFeed, waiting: VecDeque<Job>) {
         // The messages of a partition must not go to another process while an earlier one still runs here.
         if self.purpose == Purpose::Handle {

@@ -32,11 +32,12 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Number of refusals after which a message is moved with fewer headers, or becomes a dead letter.
 const MAX_REFUSALS: usize = 3;
 
-/// The channel over which messages arrive. Cheap to clone.
+/// The channel that messages arrive on. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Source {
     pub(super) channel: Arc<Channel>,
-    /// Cancelled when the connection is lost: what waits for the client of a cut connection may wait for ever.
+    /// Cancelled when the connection is lost: an operation that waits for the client of a cut
+    /// connection may wait for ever.
     pub(super) lost: CancellationToken,
 }
 
@@ -116,7 +117,7 @@ impl Job {
         if let Some(why) = self.too_large() {
             return Box::pin(self.bury(DeadLetterReason::Rejected, &why)).await;
         }
-        // What rarely follows is boxed, since the task of each message has room for all of it.
+        // Rare steps are boxed, since the task of each message has room for all of them.
         loop {
             let attempt = self.attempt();
             match self.handle(attempt).await {

@@ -20,7 +20,7 @@ const PERSISTENT: u8 = 2;
 
 /// The milliseconds of a timestamp that whole seconds cannot express.
 const TIMESTAMP: &str = "x-rockbot-timestamp";
-/// The prefix of a header whose name is that of a field.
+/// The prefix of a header with the name of a field.
 const SHADOWED: &str = "x-rockbot-header-";
 /// The topic of a message that reached a queue on another way than by its topic.
 pub(super) const TOPIC: &str = "x-rockbot-topic";
@@ -189,7 +189,7 @@ pub(super) fn has_large_headers(properties: &BasicProperties) -> bool {
         > MAX_HEADERS
 }
 
-/// Adds the headers of a message to those in `headers`, whose frame has `size` bytes.
+/// Adds the headers of a message to `headers`, whose frame has `size` bytes.
 fn keep_headers(headers: &mut FieldTable, properties: &BasicProperties, kept: KeptHeaders, size: usize) {
     let is_own = |name: &str| name.starts_with("rb-") || name.starts_with("x-rockbot-");
     let added = headers.clone();

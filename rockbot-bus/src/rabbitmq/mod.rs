@@ -13,9 +13,11 @@
 //!
 //! # Guarantees
 //!
-//! * A message is published once the broker has confirmed it. What was not confirmed is sent again over the next
-//!   connection, under the same message id, for up to [`RabbitMqSettings::publish_wait`]. Every copy but the first has
-//!   the header `x-rockbot-resent` and counts as a further attempt: another consumer may have got the first one.
+//! * A message is published once the broker has confirmed it. A message that was not confirmed is
+//!   sent again over the next connection, under the same message id, for up to
+//!   [`RabbitMqSettings::publish_wait`]. Every copy but the first has the header
+//!   `x-rockbot-resent` and counts as a further attempt: another consumer may have got the first
+//!   copy.
 //! * A message whose properties and headers are larger than a frame of the broker (`frame_max`)
 //!   is refused with [`BusError::PropertyTooLong`]; its body may be. A message that only has no
 //!   room for the notes of a retry becomes a dead letter, and a dead letter leaves out the

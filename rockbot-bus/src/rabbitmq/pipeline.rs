@@ -1,8 +1,9 @@
 //! Publishing over one channel, with many messages in flight.
 //!
-//! The broker confirms the messages of a channel in batches, so one channel is faster than many. The client hands a
-//! returned message to whichever confirm comes next, which may be that of another message. A task owns all confirms of
-//! the channel and finds the message that was returned by its id and its route.
+//! The broker confirms the messages of a channel in batches, so one channel is faster than many.
+//! The client hands a returned message to whichever confirm comes next, which may be the confirm
+//! of another message. A task owns all confirms of the channel and finds the message that was
+//! returned by its id and its route.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,7 +23,8 @@ use super::outgoing::Outgoing;
 /// Maximum number of messages in flight on the channel; further publishers wait.
 const MAX_IN_FLIGHT: usize = 64;
 
-/// The channel over which a session publishes. It is opened by the first message, and by the next one after it failed.
+/// The channel of a session for publishing. The first message opens it. After it failed, the next
+/// message opens it again.
 #[derive(Default)]
 pub(super) struct Pipeline {
     requests: Mutex<Option<mpsc::Sender<Request>>>,

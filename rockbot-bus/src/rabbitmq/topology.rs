@@ -12,7 +12,7 @@
 //!
 //! The last four are not the original's, which does not see them.
 //!
-//! Retries wait in queues of the broker, one for each power of two of milliseconds, for all
+//! Retries wait in queues of the broker, one queue for each power of two of milliseconds, for all
 //! subscriptions together: at most 26, however many subscriptions and policies there are.
 
 use std::ops::RangeInclusive;
@@ -125,8 +125,8 @@ pub(super) async fn declare_exchanges(connection: &Connection, settings: &Rabbit
     channel.close(200, "done".into()).await
 }
 
-/// Declares and binds the queues of a subscription, and returns the channel. Declaring what exists changes nothing; what
-/// exists with other arguments is an error.
+/// Declares and binds the queues of a subscription, and returns the channel. Declaring an
+/// existing queue changes nothing; an existing queue with other arguments is an error.
 pub(super) async fn declare(
     connection: &Connection,
     spec: &SubscriptionSpec,

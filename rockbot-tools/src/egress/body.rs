@@ -95,7 +95,8 @@ impl Body {
     pub(super) fn finish(self) -> Option<Vec<u8>> {
         match self {
             Self::Plain(buffer) => Some(buffer.bytes),
-            // A response to HEAD and one without content may name the encoding that a content would have.
+            // A response to HEAD and a response without content may name the encoding that a content would
+            // have.
             Self::Gzip { received: 0, .. } => Some(Vec::new()),
             Self::Gzip { decoder, .. } => decoder.finish().ok().map(|buffer| buffer.bytes),
         }

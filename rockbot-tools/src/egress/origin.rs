@@ -1,4 +1,4 @@
-//! The origin of what a server returned.
+//! The origin of a server's response.
 
 use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::trust::Trust;

@@ -19,7 +19,8 @@ pub(super) const MAX_LISTED: usize = 1_000;
 /// Maximum number of entries of folders that a list looks at.
 const MAX_VISITED: usize = 20_000;
 
-/// Age at which a file that is being written counts as left by a killed process. Another host may use the folder.
+/// Minimum age of a draft, a file that is being written, that counts as left by a killed process.
+/// Another host may use the folder.
 const LEFT_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// A folder. The operating system resolves every path below its handle, so neither a link nor a folder that is moved while
@@ -57,7 +58,8 @@ impl Version {
 }
 
 impl Folder {
-    /// Opens the folder, which is created if it is missing, and removes what a killed process left of its writes.
+    /// Opens the folder, which is created if it is missing, and removes drafts that a killed process
+    /// left.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(path)?;
         let folder = Self {
@@ -86,8 +88,9 @@ impl Folder {
         Ok(Some(Version::of(bytes)))
     }
 
-    /// Replaces the content of a file, atomically: a crash leaves the old or the new version. The old version, which must be
-    /// `before`, is kept as the previous one; the new one has its permissions.
+    /// Replaces the content of a file, atomically: a crash leaves the old or the new version. The old
+    /// version, which must be `before`, is kept as the previous version; the new version has its
+    /// permissions.
     pub(super) fn replace(&self, path: &FilePath, bytes: &[u8], before: Option<&Version>) -> io::Result<()> {
         if let Some(folder) = path.folder() {
             self.dir.create_dir_all(folder)?;
@@ -120,8 +123,8 @@ impl Folder {
         self.sync_folder(path)
     }
 
-    /// Returns the files below a folder, or below all of it, sorted; and whether there are more. What cannot be read below it
-    /// is left out.
+    /// Returns the files below a folder, or below all of it, sorted; and whether there are more.
+    /// Files and folders that cannot be read are left out.
     pub(super) fn list(&self, prefix: &str) -> io::Result<(Vec<Listed>, bool)> {
         self.dir.entries()?;
         let (mut found, mut folders, mut visited) = (Vec::new(), vec![String::new()], 0);
@@ -201,7 +204,7 @@ fn below(folder: &str, entry: &DirEntry, prefix: &str) -> io::Result<Option<Belo
     if path == BACKUPS {
         return Ok(None);
     }
-    // Links are not followed: one may lead to a folder above itself.
+    // Links are not followed: a link may lead to a folder above itself.
     let kind = entry.file_type()?;
     if kind.is_dir() && (path.starts_with(prefix) || prefix.starts_with(&format!("{path}/"))) {
         return Ok(Some(Below::Folder(path)));

@@ -19,7 +19,8 @@ const MOST: f64 = 0.85;
 /// Share of the weight that an element holds which says that it is the content.
 const MARKED: f64 = 0.5;
 
-/// Share of a page's text that a suspect part may hold. A larger one is the content, whatever it is called.
+/// Share of a page's text that a suspect part may hold. A larger part is the content, whatever it
+/// is called.
 const SUSPECT_SHARE: f64 = 0.4;
 
 /// Share of text in links above which a block is navigation.
@@ -98,8 +99,8 @@ fn root_of(dom: &Dom, weights: &[Weight], body: NodeId) -> NodeId {
         let is_marked = kind_of(dom, *id) == Kind::Content || matches!(dom.name(*id), "article" | "main");
         is_marked && weights[id.index()].good as f64 >= MARKED * total
     });
-    // The last one is the innermost. Half of the weight is enough for it: an introduction may stand
-    // apart from the text.
+    // The last marked element is the innermost. Half of the weight is enough for it: an introduction
+    // may stand apart from the text.
     let marked = marked.next_back();
     if let Some(root) = marked.filter(|root| dom.name(*root) != "main") {
         return root;

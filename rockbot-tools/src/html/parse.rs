@@ -1,8 +1,9 @@
 //! Parsing of a page into a [`Dom`], with bounds for pages that are made to be slow.
 //!
-//! The tokenizer is html5ever's. The tree is built here, since the builder of the standard is quadratic in the depth of
-//! open elements and in the number of formatting elements: a page of a megabyte can keep it busy for hours. The rules for
-//! end tags that authors leave out are kept; those for misnested formatting elements are not, which moves no text.
+//! The tokenizer is html5ever's. The tree is built here, since the builder of the standard is
+//! quadratic in the depth of open elements and in the number of formatting elements: a page of a
+//! megabyte can keep it busy for hours. The rules for end tags that authors leave out are kept;
+//! the rules for misnested formatting elements are not, which moves no text.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};

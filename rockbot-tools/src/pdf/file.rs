@@ -12,7 +12,7 @@ use super::syntax::{Lexer, is_space};
 /// Maximum size of all object streams together, decoded.
 const MAX_OBJECT_STREAMS: usize = 32 << 20;
 
-/// Maximum number of objects. Those behind are not found.
+/// Maximum number of objects. Objects behind them are not found.
 const MAX_OBJECTS: usize = 1 << 18;
 
 /// Number of bytes in front of the word `obj` that may hold its number and generation.

@@ -5,7 +5,8 @@ use super::accents::composed;
 /// Gap between two pieces in a line that is a space, in heights of the font.
 pub(super) const SPACE: f64 = 0.1;
 
-/// Distance back from the end of a piece at which the next one overlaps it, in heights of the font.
+/// Distance back from the end of a piece, in heights of the font, where the next piece overlaps
+/// it.
 const OVERLAP: f64 = 0.1;
 
 /// Distance between two pieces that is a new line, in heights of the font.

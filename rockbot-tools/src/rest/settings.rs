@@ -87,7 +87,7 @@ fn document(section: &Section<'_>, config: &Config) -> Result<DocumentSettings, 
     })
 }
 
-/// Reads the credentials. A missing one is an error now, and not at the first call.
+/// Reads the credentials. A missing credential is an error now, and not at the first call.
 fn credentials(section: &Section<'_>, config: &Config) -> Result<Credentials, ConfigError> {
     let header = section.get_or("ApiKeyHeader", API_KEY_HEADER.to_owned())?;
     let variable = section.setting("AuthEnvVar");

@@ -51,7 +51,8 @@ impl Table {
         dom.ancestors(id).find(|parent| dom.name(*parent) == "table") == Some(self.id)
     }
 
-    /// Begins a cell. What was written outside of all cells, such as a caption, stands before the table.
+    /// Begins a cell. Text that was written outside of all cells, such as a caption, stands before
+    /// the table.
     pub(super) fn begin_cell(&mut self, before: &str, columns: usize, rows: usize) {
         self.rest(before);
         self.span = (columns.clamp(1, MAX_COLUMNS), rows.clamp(1, MAX_ROWSPAN));
@@ -144,7 +145,8 @@ fn cell_of(text: &str) -> String {
     line
 }
 
-/// Returns `true` for a table with several columns of short texts. Others lay blocks out beside each other.
+/// Returns `true` for a table with several columns of short texts. Other tables lay blocks out
+/// beside each other.
 pub(super) fn is_data(dom: &Dom, id: NodeId) -> bool {
     let element = dom.element(id);
     if element.is_some_and(|element| matches!(element.text_of("role"), "presentation" | "none")) {

@@ -64,7 +64,7 @@ impl Scheduler {
         Ok(next)
     }
 
-    /// Returns the task of a definition, the time at which it runs next, and its zone.
+    /// Returns the task of a definition, the time of its next run, and its zone.
     pub(super) async fn prepare(
         &self,
         definition: Definition,

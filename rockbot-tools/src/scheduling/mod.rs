@@ -53,12 +53,13 @@ use store::TaskStore;
 /// `cancel_scheduled_task` and `run_scheduled_task`, the tasks of the program ([`Schedules`]),
 /// and the scheduler that runs them.
 ///
-/// A task has a cron expression of 5 or 6 fields in the user's time zone, an interval (`@every 90s`), or runs once at a plain
-/// time. When it is due, its description is a message to the agent, in the session `patrol/{name}`, and the answer is
-/// announced to the user (`Agent::announcements`). The turn of a time has an id that follows from the task and the time: it
-/// runs once, also if the process ends in between. What becomes of times that pass while the host does not run is said by
-/// [`Misfire`], and of times at which the run before is not over by [`Overlap`]. A task that fails five times in a row is
-/// paused, and the user is told.
+/// A task has a cron expression of 5 or 6 fields in the user's time zone, an interval (`@every
+/// 90s`), or runs once at a plain time. When it is due, its description is a message to the
+/// agent, in the session `patrol/{name}`, and the answer is announced to the user
+/// (`Agent::announcements`). The turn of a time has an id that follows from the task and the
+/// time: it runs once, also if the process ends in between. [`Misfire`] decides about times that
+/// pass while the host does not run, and [`Overlap`] about times when the run before is not over.
+/// A task that fails five times in a row is paused, and the user is told.
 ///
 /// The instructions for the runs of a task are the file `{name}.md` of the data folder, for tasks of the principal `local`,
 /// and its directive, which its runs keep with `update_task_directive` and `edit_task_directive`.

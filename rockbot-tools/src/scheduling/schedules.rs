@@ -90,7 +90,7 @@ impl Schedules {
     }
 
     /// Runs a task now, also a paused task, and returns the turn. For a task that runs once it is the
-    /// one run.
+    /// only run.
     ///
     /// # Errors
     ///
@@ -105,7 +105,8 @@ impl Schedules {
     }
 }
 
-/// A task to be scheduled, which is stored by awaiting it. The result is the time at which it runs next.
+/// A task to be scheduled, which is stored by awaiting it. The result is the time of its next
+/// run.
 ///
 /// # Errors
 ///
@@ -132,7 +133,7 @@ impl NewTask {
         self
     }
 
-    /// Sets the policy for times at which the run before is not over. Default [`Overlap::Skip`].
+    /// Sets the policy for times when the run before is not over. Default [`Overlap::Skip`].
     pub fn overlap(mut self, overlap: Overlap) -> Self {
         self.policies.overlap = overlap;
         self

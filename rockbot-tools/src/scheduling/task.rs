@@ -73,9 +73,9 @@ pub(super) struct ScheduledTask {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Armed {
     pub(super) next: Option<Timestamp>,
-    /// The zone for which it was computed.
+    /// The zone of the computation.
     pub(super) zone: TimeZone,
-    /// The time at which it was computed.
+    /// The time of the computation.
     pub(super) since: Timestamp,
 }
 
@@ -86,7 +86,7 @@ impl Armed {
     }
 }
 
-/// A time at which a task was due, and what became of it.
+/// A time when a task was due, and the outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Occurrence {
@@ -175,7 +175,7 @@ impl ScheduledTask {
             return Due::SetBack(now);
         }
         let delay = self.delay();
-        // The time for which a delayed task is due now.
+        // The due time of a delayed task that is due now.
         let now = before(now, delay);
         if let Some(last) = self.last.as_ref().filter(|last| last.state == OccurrenceState::Due) {
             return Due::now(last.due, now);

@@ -180,7 +180,8 @@ async fn lock(cache: &Path) -> io::Result<File> {
     }
 }
 
-/// Removes what an installation left that did not come to its end, and the sets that were not used for the longest time.
+/// Removes the remains of installations that did not come to their end, and the sets that were
+/// not used for the longest time.
 fn sweep(cache: &Path) -> io::Result<()> {
     let mut sets = Vec::new();
     for entry in fs::read_dir(cache)? {

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::descriptor::{Descriptor, DescriptorProblem, Fields, Kind};
 use super::queue_id::{QueueId, QueueIdError};
 
-/// Time for which an announcement is valid.
+/// Validity of an announcement.
 pub(super) const LEASE: Duration = Duration::from_secs(30);
 
 /// Interval between two announcements of a process: two may be lost.

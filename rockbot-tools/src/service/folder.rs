@@ -10,8 +10,9 @@ use super::descriptor::{Descriptor, DescriptorProblem, Kind, read_folder};
 /// Maximum length of a descriptor's name in a key, in bytes.
 const MAX_NAME: usize = 128;
 
-/// A folder of descriptors: `tool-service/ID.json` and `tool/NAME.json`, as their keys say, or files beside each other,
-/// where a tool is what has a `type`. Files with other endings, and names that begin with a dot, are ignored.
+/// A folder of descriptors: `tool-service/ID.json` and `tool/NAME.json`, as their keys say, or
+/// files beside each other; a descriptor with a `type` is a tool. Files with other endings, and
+/// names that begin with a dot, are ignored.
 ///
 /// ```
 /// use rockbot_tools::service::DescriptorFolder;

@@ -30,11 +30,11 @@ pub struct QueueId {
     class: QueueClass,
     space: Box<str>,
     name: Box<str>,
-    /// The domain on Pulsar, if it is not that of the class.
+    /// The domain on Pulsar, if it differs from the domain of the class.
     domain: Option<&'static str>,
 }
 
-/// The class of a queue: what its messages are for.
+/// The class of a queue: the purpose of its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum QueueClass {
     Flow,
@@ -69,7 +69,7 @@ impl QueueClass {
 }
 
 impl QueueId {
-    /// Creates the id of the queue on which the service `name` takes requests, in the space `tg`.
+    /// Creates the id of the queue for requests to the service `name`, in the space `tg`.
     ///
     /// # Errors
     ///
@@ -149,7 +149,8 @@ impl FromStr for QueueId {
     }
 }
 
-/// Writes the form `class:space:name`, or `domain://space/class/name` if the domain is not that of the class.
+/// Writes the form `class:space:name`, or `domain://space/class/name` if the domain differs from
+/// the domain of the class.
 impl fmt::Display for QueueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (class, space, name) = (self.class.name(), &self.space, &self.name);

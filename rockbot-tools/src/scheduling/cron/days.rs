@@ -4,7 +4,7 @@ use jiff::civil::{Date, Weekday};
 
 use super::field::{DAY_OF_MONTH, DAY_OF_WEEK, Values, number};
 
-/// The days on which a cron expression fires, in the months that it allows.
+/// The days of a cron expression, in the months that it allows.
 ///
 /// A date must match both the day of month and the day of week, as in Cronos. (In `crontab`, a
 /// match of either is enough.)

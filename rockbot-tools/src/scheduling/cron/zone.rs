@@ -1,4 +1,4 @@
-//! Instants of civil times in a time zone, also on the nights on which the clocks change.
+//! Instants of civil times in a time zone, also on the nights when the clocks change.
 //!
 //! The rules are the rules of Cronos, which the original uses:
 //!

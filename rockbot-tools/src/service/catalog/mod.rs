@@ -49,7 +49,7 @@ impl Layer {
         }
     }
 
-    /// Returns the service of this key, else the one with this id.
+    /// Returns the service of this key, else the service with this id.
     fn service(&self, name: &str) -> Option<&ServiceDescriptor> {
         let by_id = || self.services.values().find(|placed| placed.descriptor.id == name);
         let placed = self.services.get(name).or_else(by_id);
@@ -75,8 +75,8 @@ pub(super) struct Derived {
     pub(super) problems: Vec<DescriptorProblem>,
 }
 
-/// Joins the tools of all layers with their services. The operator's files go before announcements, and those in the given
-/// order: the first tool of a name is used.
+/// Joins the tools of all layers with their services. The operator's files go before
+/// announcements, which go in the given order: the first tool of a name is used.
 pub(super) fn derive<'a>(files: &Layer, announced: &(impl Iterator<Item = &'a Layer> + Clone)) -> Derived {
     let mut derived = Derived::default();
     let layers = std::iter::once((files, false)).chain(announced.clone().map(|layer| (layer, true)));

@@ -4,7 +4,8 @@ use std::fmt;
 
 use rockbot_core::support::loggable;
 
-/// A defect of one descriptor: the place where it stands, the field, and what to do. Other descriptors are not concerned.
+/// A defect of one descriptor: its place, the field, and the remedy. Other descriptors are not
+/// concerned.
 ///
 /// ```
 /// use rockbot_tools::service::DescriptorFolder;

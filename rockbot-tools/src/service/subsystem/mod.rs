@@ -78,13 +78,14 @@ impl ToolServices {
         self
     }
 
-    /// Watches a file with a descriptor; call it once for each file. A tool is what has a `type`.
+    /// Watches a file with a descriptor; call it once for each file. A descriptor with a `type` is a
+    /// tool.
     pub fn file(mut self, file: impl Into<PathBuf>) -> Self {
         self.files.push(file.into());
         self
     }
 
-    /// Sets the bus on which services take requests. Default: the host's.
+    /// Sets the bus that services take requests on. Default: the host's.
     pub fn bus(mut self, bus: Arc<dyn Bus>) -> Self {
         self.bus = Some(bus);
         self

@@ -157,7 +157,7 @@ impl Registered {
             .map(|resolved| (resolved.place.clone(), executor::tool(resolved, clients, *limits)))
             .collect();
         while let Err(error) = register(&**registry, &self.owner, &placed) {
-            // One tool that cannot be registered must not keep the others out.
+            // A tool that cannot be registered must not keep the others out.
             let culprit =
                 culprit(&error).and_then(|name| placed.iter().position(|(_, tool)| tool.registration.name == *name));
             let Some(index) = culprit else {

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 /// The header that a request and its replies share.
 pub(super) const ID: &str = "id";
 
-/// The header of replies to a request that was delivered again: the number of that delivery. Replies with a higher number
-/// replace those before.
+/// The header of replies to a request that was delivered again: the number of that delivery.
+/// Replies with a higher number replace the earlier replies.
 pub(super) const ATTEMPT: &str = "attempt";
 
 /// The `id` in replies to requests without one.

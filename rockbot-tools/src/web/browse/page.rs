@@ -99,7 +99,7 @@ fn kind_of(media_type: &str, body: &[u8]) -> Option<Kind> {
     match (family, kind) {
         #[cfg(feature = "pdf")]
         ("application", "pdf" | "x-pdf") => Some(Kind::Pdf),
-        // Many servers do not say what they serve.
+        // Many servers do not state the type of a document.
         #[cfg(feature = "pdf")]
         ("application", "octet-stream") | ("", _) if pdf::is_pdf(body) => Some(Kind::Pdf),
         ("text", "html") | ("application", "xhtml+xml") => Some(Kind::Html),

@@ -1,4 +1,4 @@
-//! Memory: what an agent remembers between conversations, and how it learns.
+//! Memory: the knowledge that an agent keeps between conversations, and how it learns.
 //!
 //! [`Memory`] is the subsystem that gives an agent long-term memory, working memory, skills and
 //! rules, with the tools that let a model use them; [`FileMemory`] and `SqliteMemory` (feature

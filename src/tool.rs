@@ -1,4 +1,4 @@
-//! Tools: what an agent can do, from an async closure to a tool in another program.
+//! Tools: the actions of an agent, from an async closure to a tool in another program.
 //!
 //! [`tool`] and [`stateful_tool`] turn an async closure over a struct into a [`Tool`]: the doc
 //! comment of the struct is the description that the model reads, its fields are the arguments.

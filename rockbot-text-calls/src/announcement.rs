@@ -164,7 +164,7 @@ pub(super) fn announces(before: &str) -> bool {
 
 /// Returns `true` if the words before a call are one short sentence that names a step, such as `First the time.`.
 ///
-/// That is enough only in front of a form with a marker of its own.
+/// Such a sentence is enough only in front of a form with a marker of its own.
 pub(super) fn names_step(before: &str) -> bool {
     let sentence = before.trim();
     let words = words(sentence);

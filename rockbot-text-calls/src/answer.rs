@@ -18,8 +18,8 @@ pub struct TextAnswer {
     /// A text for the model about all malformed calls, of a few hundred bytes; `None` without any. Sent as the
     /// next message, it asks the model to repeat the call in a form that can be parsed.
     pub correction: Option<String>,
-    /// Byte offset at which the model began to write tool results itself. Everything from there on is dropped, calls
-    /// included. `None` when it wrote none.
+    /// Byte offset where the model began to write tool results itself. Everything from there on is
+    /// dropped, calls included. `None` when it wrote none.
     pub hallucinated_from: Option<usize>,
 }
 

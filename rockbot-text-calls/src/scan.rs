@@ -16,7 +16,7 @@ pub(super) struct ScanResult {
     pub(super) sites: Vec<CallSite>,
     /// Byte ranges that a person should not read: in order, not overlapping.
     pub(super) hidden: Vec<Range<usize>>,
-    /// Byte offset at which the model began to write a result itself.
+    /// Byte offset where the model began to write a result itself.
     pub(super) hallucinated_from: Option<usize>,
 }
 

@@ -10,7 +10,7 @@ use crate::answer::MalformedKind;
 use crate::cursor::{Cursor, name_at, starts_with};
 use crate::json::{self, Style};
 
-/// Maximum length of the name of a tool, in bytes: that of the common providers.
+/// Maximum length of the name of a tool, in bytes: the maximum of the common providers.
 const MAX_NAME_LEN: usize = 64;
 
 /// A tool that a model was offered.

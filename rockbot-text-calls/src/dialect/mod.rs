@@ -210,7 +210,7 @@ const WRAPPED: &[Dialect] = &[
     prefix(">>>", &[lines::functionary]),
 ];
 
-/// Forms whose first token belongs to the payload: what stands inside a wrapper, without the wrapper.
+/// Forms whose first token belongs to the payload: the content of a wrapper, without the wrapper.
 const BARE: &[Dialect] = &[
     // Llama 3.1, Functionary 3.1, Qwen3-Coder.
     dialect("<function=", &["</tool_call>"], &[PARAMETERS]),

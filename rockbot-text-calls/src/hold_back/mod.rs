@@ -12,7 +12,7 @@ use crate::fence::Fence;
 use crate::thought::{THOUGHTS, closed_by};
 use crate::tools::Tools;
 
-/// Number of held bytes after which text that may still become a call is treated as one.
+/// Number of held bytes after which text that may still become a call is treated as a call.
 const MAX_DOUBT: usize = 640;
 
 /// A filter that holds back text that may be part of a call while an answer is streamed.
@@ -49,7 +49,8 @@ pub struct HoldBack {
     thought: Option<&'static str>,
     /// Set while only white space was received since a reasoning block ended.
     behind_thought: bool,
-    /// Number of bytes passed on: all, those from the first to the last word, and trailing white space.
+    /// Number of bytes passed on: all bytes, the bytes from the first to the last word, and trailing
+    /// white space.
     shown: usize,
     words: usize,
     space: usize,

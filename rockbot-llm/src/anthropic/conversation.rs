@@ -163,7 +163,8 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Returns the message to append to: the last one if it is of the wanted side, else a new one.
+    /// Returns the message to append to: the last message if it is of the wanted side, else a new
+    /// message.
     fn turn(&mut self, is_user: bool) -> &mut WireMessage<'a> {
         let continues = self.messages.last().is_some_and(|last| last.is_user == is_user);
         if !continues {
@@ -217,7 +218,7 @@ impl<'a> WireMessage<'a> {
         self.blocks.push(Block::new(content, is_history));
     }
 
-    /// Adds a result behind those so far, in front of any text.
+    /// Adds a result behind the results so far, in front of any text.
     fn push_result(&mut self, call: &'a CallId, message: Option<&'a ChatMessage>, is_history: bool) {
         let block = Block::new(BlockContent::Result(call, message), is_history);
         self.blocks.insert(self.results, block);

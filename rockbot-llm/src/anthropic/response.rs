@@ -71,7 +71,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Reads what surrounds the blocks.
+    /// Reads the members around the blocks.
     fn start(&mut self, answer: &WireAnswer<'_>) {
         let shared = |text: &str| (!text.is_empty()).then(|| Arc::from(text));
         self.model = shared(text(answer.model.as_ref()));
@@ -137,7 +137,7 @@ impl<'a> Assembler<'a> {
 
     /// Reads more of the block with `index`. A piece whose block or kind is unknown is skipped.
     fn continue_block(&mut self, index: u64, delta: &WireDelta<'_>) -> Result<(), Fault> {
-        // The last one: servers that resemble this API use an index again.
+        // The last block: servers that resemble this API use an index again.
         let block = self.blocks.iter().rev().find(|(known, _)| *known == index);
         let Some((_, kind)) = block else { return Ok(()) };
         match (text(delta.kind.as_ref()), *kind) {

@@ -16,8 +16,8 @@ pub(super) struct TokenCounts {
 }
 
 impl TokenCounts {
-    /// Takes in reported counts. They are cumulative, so the larger one counts. Malformed ones are ignored, since they are no
-    /// reason to reject the answer.
+    /// Takes in reported counts. They are cumulative, so the larger one counts. Malformed counts are
+    /// ignored, since they are no reason to reject the answer.
     pub(super) fn add(&mut self, raw: &RawValue) {
         let Ok(new) = serde_json::from_str::<Self>(raw.get()) else {
             return;

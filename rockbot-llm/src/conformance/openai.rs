@@ -114,7 +114,8 @@ fn refused_messages(messages: &[Value]) -> Option<&'static str> {
             }
             _ if !open.is_empty() => return Some("a call without its result"),
             "system" if index > 0 => return Some("the system message must come first"),
-            // Between the calls of one answer and the next answer there are results, whose role is another one.
+            // Between the calls of one answer and the next answer there are results, which have a role of
+            // their own.
             _ if role == last => return Some("roles must alternate"),
             "assistant" => {
                 let calls = message["tool_calls"].as_array().into_iter().flatten();

@@ -53,7 +53,7 @@ fn optional_text<'a>(tool: &'a ToolRegistration, arguments: &Map<String, Value>)
     }
 }
 
-/// A question, and what of it is used up.
+/// A question, and its parts that are used up.
 struct Source<'a> {
     question: &'a str,
     tool: &'a ToolRegistration,

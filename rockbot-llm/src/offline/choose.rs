@@ -77,8 +77,8 @@ fn named(question: &str, tool: &ToolRegistration) -> usize {
     asked.iter().map(score).sum()
 }
 
-/// Returns the score of the evidence. An expression is as good as a word of the name, because it asks to be
-/// computed; a file or a link does not tell what to do with it.
+/// Returns the score of the evidence. An expression is as good as a word of the name, because it
+/// asks to be computed; a file or a link does not tell the wanted action.
 fn weight(evidence: Evidence) -> usize {
     match evidence {
         Evidence::Expression => 3,

@@ -61,7 +61,7 @@ impl ThinkSplitter {
         }
     }
 
-    /// Takes one step; returns the rest of the text for the next one.
+    /// Takes one step; returns the rest of the text for the next step.
     fn step<'a>(&mut self, text: &'a str, emit: &mut impl FnMut(Piece<'_>)) -> Option<&'a str> {
         match self.stage {
             Stage::Start => {

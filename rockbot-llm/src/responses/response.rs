@@ -86,7 +86,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Reads what surrounds the items.
+    /// Reads the members around the items.
     fn surroundings(&mut self, response: &WireResponse<'_>) -> Result<(), Fault> {
         if let Some(error) = response.error.filter(|error| is_error(error)) {
             return Err(Fault::InBand(format!("{{\"error\":{}}}", error.get()).into_bytes()));

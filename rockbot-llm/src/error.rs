@@ -8,7 +8,8 @@ use std::fmt;
 
 use crate::pricing::PriceTableError;
 
-/// An error of the settings that a model client is built from. Its message names the setting and what to set.
+/// An error of the settings that a model client is built from. Its message names the setting and
+/// the remedy.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LlmConfigError {

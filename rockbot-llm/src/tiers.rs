@@ -164,7 +164,8 @@ impl ChatTiers {
     }
 }
 
-/// Logs a call of a model. An attempt that a retry layer makes is logged as a detail: the layer says once what failed.
+/// Logs a call of a model. An attempt that a retry layer makes is logged as a detail: the layer
+/// logs the failure once.
 fn note(tier: ModelTier, answer: &Result<&ChatResponse, &ChatError>, is_attempt: bool) {
     match answer {
         Ok(answer) => {

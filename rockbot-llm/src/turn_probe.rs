@@ -32,7 +32,7 @@ pub enum TurnCheck {
     RefusesInstructions(ChatError),
     /// The server refuses a conversation with a call and its result.
     RefusesResults(ChatError),
-    /// The model cannot be asked at all. The error says why, and what to do.
+    /// The model cannot be asked at all. The error says why, and names the remedy.
     Failed(ChatError),
 }
 

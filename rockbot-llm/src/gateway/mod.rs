@@ -181,7 +181,7 @@ enum Item {
 }
 
 impl ModelGatewayBuilder {
-    /// Adds a layer, inside of those so far.
+    /// Adds a layer, inside of the layers so far.
     pub fn layer(self, layer: impl GatewayLayer) -> Self {
         self.item(Item::Wrap(wrap_in(Arc::new(layer))))
     }
@@ -201,13 +201,14 @@ impl ModelGatewayBuilder {
         })))
     }
 
-    /// Adds other models for when the first one fails. Layers that are added after it apply to each of the models.
+    /// Adds other models for when the first model fails. Layers that are added after it apply to each
+    /// of the models.
     pub fn fallback(self, fallback: Fallback) -> Self {
         self.item(Item::Fallback(fallback))
     }
 
-    /// Adds the layers of [`ModelGateway::new`], inside of those so far: [`Retry`], [`Permits`] with `limits`, `meter`,
-    /// and [`TimeLimit`].
+    /// Adds the layers of [`ModelGateway::new`], inside of the layers so far: [`Retry`], [`Permits`]
+    /// with `limits`, `meter`, and [`TimeLimit`].
     pub fn default_layers(self, limits: PermitLimits, meter: Meter) -> Self {
         self.layer(Retry::default())
             .layer(Permits::new(limits))

@@ -72,7 +72,8 @@ impl GatewayLayer for TimeLimit {
 
 layer_of!(TimeLimit);
 
-/// The time of the last piece of an answer, in microseconds after the beginning of the call; 0 before the first one.
+/// The time of the last piece of an answer, in microseconds after the beginning of the call; 0
+/// before the first piece.
 struct Pieces(Arc<AtomicU64>);
 
 impl Pieces {

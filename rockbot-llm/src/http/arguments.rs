@@ -14,7 +14,8 @@ pub(crate) fn sendable_arguments(arguments: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns arguments that are a JSON object, where a server wants one; other text is quoted inside of one.
+/// Returns arguments that are a JSON object, where a server wants an object; other text is quoted
+/// inside of an object.
 pub(crate) fn sendable_object(arguments: &str) -> Cow<'_, str> {
     let is_object = arguments.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(arguments).is_ok();
     match arguments.trim() {

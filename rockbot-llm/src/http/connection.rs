@@ -149,7 +149,8 @@ impl Connection {
         }
     }
 
-    /// Reads what follows `first`. A body that came in one piece, as most do, is not copied.
+    /// Reads the rest of the body behind `first`. A body that came in one piece, as most do, is not
+    /// copied.
     pub(crate) async fn collect(&self, first: Bytes, response: &mut Response) -> Result<Bytes, Fault> {
         let announced = response.content_length().unwrap_or(0);
         self.check_size(usize::try_from(announced).unwrap_or(usize::MAX))?;

@@ -17,7 +17,7 @@
 //! * [`sse`], [`idle_timer`]: events of a stream, bounded in size, and the limit on its pauses
 //! * [`calls`]: tool calls from the pieces of a stream
 //! * [`tool_name`], [`arguments`], [`rounds`], [`stand_in`]: parts of a conversation, as every provider accepts them
-//! * [`strict_tools`]: calls in strict mode, without what only that mode demands
+//! * [`strict_tools`]: calls in strict mode, without parts that only that mode demands
 //! * [`notes`]: marks around the texts that the host adds in the user's role
 //! * [`reasoning_form`]: the dialect that kept reasoning belongs to
 //! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording

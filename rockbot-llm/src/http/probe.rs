@@ -35,7 +35,8 @@ pub enum ServerCheck {
     },
     /// The server answers, and has no list of models that could be read.
     NoList,
-    /// The server cannot be reached, refuses the key, or fails. The error says which, and what to do.
+    /// The server cannot be reached, refuses the key, or fails. The error names the problem and the
+    /// remedy.
     Failed(ChatError),
     /// The settings cannot be used at all.
     Unusable(LlmConfigError),

@@ -92,7 +92,8 @@ impl RetryPolicy {
         self
     }
 
-    /// Returns the wait after attempt number `attempt` (from 1) failed with `error`, or `None` if it was the last one.
+    /// Returns the wait after attempt number `attempt` (from 1) failed with `error`, or `None` if it
+    /// was the last attempt.
     ///
     /// There is no further attempt if none can help, if `max_attempts` are made, or if the wait is not shorter than
     /// `time_left`.

@@ -12,7 +12,7 @@ use super::{GatewaySettings, Provider, TierSettings};
 use crate::error::LlmConfigError;
 use crate::http::{SettingNames, base_url, is_key, is_loopback};
 
-/// The origin of a setting; for Balanced the later one wins.
+/// The origin of a setting; for Balanced the later origin wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     File,

@@ -12,7 +12,7 @@ use crate::connection::ListedTool;
 /// The folder of the copies.
 const FOLDER: &str = "definitions";
 
-/// Maximum number of copies. Further ones are left out until the operator removes some.
+/// Maximum number of copies. Further copies are left out until the operator removes some.
 const MAX_COPIES: usize = 500;
 
 /// Returns `true` if models are shown something else than the server sent.

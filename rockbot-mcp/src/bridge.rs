@@ -259,8 +259,8 @@ impl Bridge {
             .with_hints(hints)
     }
 
-    /// Replaces the tools of a server in the registry. A tool whose name is taken is left out: none is shadowed. Returns `true`
-    /// if all are registered.
+    /// Replaces the tools of a server in the registry. A tool whose name is taken is left out: no
+    /// tool shadows another. Returns `true` if all are registered.
     fn register(&self, service: &Service, mut tools: Vec<Tool>) -> bool {
         let snapshot = self.registry.snapshot();
         let is_free = |tool: &Tool| {

@@ -67,7 +67,7 @@ impl BridgeLink {
         Ok(response)
     }
 
-    /// Asks the bridge what became of a call.
+    /// Asks the bridge for the outcome of a call.
     pub(crate) async fn recover(&self, request: &ToolInvokeRequest, tool: &str, cx: &CallContext) -> Recovery {
         let asked = remote(request, tool, &request.arguments);
         match self.of_server().recover(&asked, cx).await {

@@ -224,7 +224,7 @@ fn process(section: &Section<'_>, name: String) -> Result<McpServer, ConfigError
     Ok(server)
 }
 
-/// Adds what holds for the tools of a server, however it is reached.
+/// Adds the limits of the tools of a server, however it is reached.
 fn with_limits(server: McpServer, section: &Section<'_>) -> Result<McpServer, ConfigError> {
     let server = server
         .allow_tools(section.get_or::<Vec<String>>("AllowedTools", Vec::new())?)

@@ -207,8 +207,8 @@ impl McpTools {
         self
     }
 
-    /// Sets the store of what servers have granted. Default: files in `mcp/credentials` of the host's data folder, which only
-    /// the user of the process may read; in memory without one.
+    /// Sets the store of the tokens that servers have granted. Default: files in `mcp/credentials` of
+    /// the host's data folder, which only the user of the process may read; in memory without one.
     #[cfg(feature = "oauth")]
     #[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
     pub fn credentials(mut self, store: impl CredentialStore) -> Self {

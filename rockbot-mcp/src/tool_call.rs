@@ -48,7 +48,7 @@ pub(crate) struct ServerCall<'a> {
     tool: &'a str,
     /// The arguments, as the text of an object.
     text: &'a str,
-    /// The arguments of the first request. Few calls need another one, which parses them again.
+    /// The arguments of the first request. Few calls need a second request, which parses them again.
     parsed: Option<JsonObject>,
 }
 
@@ -167,8 +167,8 @@ impl CallFailure {
     }
 }
 
-/// Calls a tool, after waiting for a connection if need be. A call that was not sent, or may be repeated, is made once more
-/// if its connection was lost; another one never is.
+/// Calls a tool, after waiting for a connection if need be. A call that was not sent, or may be
+/// repeated, is made once more if its connection was lost; any other call is made once.
 pub(crate) async fn call(
     service: &Service,
     request: ToolInvokeRequest,

@@ -30,12 +30,12 @@ const MAX_CONCURRENCY: usize = 64;
 /// [`McpToolProxy`](crate::McpToolProxy).
 ///
 /// The bridge announces its servers under `tool.meta.mcp.{name}` with a lease, and announces its
-/// departure when it stops. It takes calls under `tool.invoke.mcp.{name}`, and calls of agents of the
-/// original RockBot under `tool.invoke.mcp`. Bridges share the queue of each topic, so no call
-/// runs in two of them. Give bridges that share `tool.invoke.mcp` the same servers: a call that
-/// comes to a bridge without its server fails. A mutating call is recorded before it begins and
-/// runs once at most, as with `AgentHostBuilder::serve_tools`; other tools of the host are not
-/// served.
+/// departure when it stops. It takes calls under `tool.invoke.mcp.{name}`, and calls of agents of
+/// the original RockBot under `tool.invoke.mcp`. Bridges share the queue of each topic, so no
+/// call runs in two of them. Give bridges that share `tool.invoke.mcp` the same servers: a call
+/// that comes to a bridge without its server fails. A mutating call is recorded before it begins
+/// and runs once at most, as with `AgentHostBuilder::serve_tools`; other tools of the host are
+/// not served.
 ///
 /// Everything that can publish on an authenticated channel of the bus can call every tool of the servers that needs no
 /// approval. The host needs no model.

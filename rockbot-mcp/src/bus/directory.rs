@@ -32,8 +32,8 @@ pub(super) const MAX_LEASE: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     bridges: BTreeMap<String, KnownBridge>,
-    /// Number of announced servers so far. Each announcement takes its number, so that the first one
-    /// of a name is known.
+    /// Number of announced servers so far. Each announcement takes its number, so that the first
+    /// announcement of a name is known.
     announced: u64,
 }
 
@@ -97,7 +97,8 @@ impl Directory {
         };
         bridge.instances.insert(lease.instance.clone(), instance);
         let is_orphaned = !bridge.instances.contains_key(&bridge.offering);
-        // Of two processes that differ, the older one does not take the servers back with each request for the index.
+        // Of two processes that differ, the older process does not take the servers back with each
+        // request for the index.
         if bridge.offering != lease.instance && !is_new && !is_orphaned && before == Some(lease.revision) {
             return Change::None;
         }

@@ -60,7 +60,7 @@ struct Fetch {
     bridge: String,
     due: Instant,
     backoff: Duration,
-    /// The bridge that is being asked, which may be a former one.
+    /// The bridge that is being asked, which may be a former bridge of the server.
     asking: Option<String>,
 }
 
@@ -216,7 +216,7 @@ fn listed(tool: ToolDefinition) -> Option<ListedTool> {
     (is_named && ArgumentSchema::compile(&schema).is_ok()).then(|| {
         let end = tool.description.floor_char_boundary(MAX_DESCRIPTION);
         ListedTool {
-            // Of what came here: the bridge's word on it is no proof.
+            // Digest of the definition that came here: the bridge's word on it is no proof.
             fingerprint: Digest::of([tool.name.as_str(), &tool.description, &schema.to_string()]),
             description: tool.description[..end].to_owned(),
             sent: (end < tool.description.len()).then(|| tool.description.as_str().into()),

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct ConfigProblem {
     /// The name of the server, or its place if it has none.
     pub server: String,
-    /// The problem, and what to write instead.
+    /// The problem, and the remedy.
     pub problem: String,
 }
 

@@ -63,7 +63,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Creates a transport around another one.
+    /// Creates a transport around another transport.
     pub(super) fn around<T>(&self, inner: T) -> Bounded<T> {
         Bounded {
             inner,

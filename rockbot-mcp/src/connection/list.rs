@@ -41,7 +41,7 @@ pub(crate) struct ListedTool {
     /// The name on the wire.
     pub(crate) name: String,
     pub(crate) description: String,
-    /// The description as the server sent it, if models are shown another one.
+    /// The description as the server sent it, if models are shown a changed description.
     pub(crate) sent: Option<Arc<str>>,
     pub(crate) schema: Value,
     /// The effect that the server claims.

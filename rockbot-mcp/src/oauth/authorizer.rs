@@ -1,8 +1,9 @@
 //! The authorization of a connection: kept tokens first, then the program's own account or the user.
 //!
 //! A call that a server refuses with a challenge has had no effect, so it is repeated once,
-//! whatever its effect, when the user has granted the scopes that the challenge names beside
-//! those granted before. A server asks so three times at most, and a refusal leaves it connected.
+//! whatever its effect, when the user has granted the scopes that the challenge names in addition
+//! to the scopes granted before. A server asks so three times at most, and a refusal leaves it
+//! connected.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -31,7 +32,7 @@ use crate::server::{Endpoint, McpServer, Web, parse_url};
 /// Maximum time for the user to answer.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Maximum time of the requests before the user is asked, and of those afterwards.
+/// Maximum time of the requests before the user is asked, and of the requests afterwards.
 const PHASE: Duration = Duration::from_secs(60);
 
 /// Name that an agent registers itself with.

@@ -66,7 +66,7 @@ impl Answers {
         false
     }
 
-    /// Returns what servers are told that they may ask for.
+    /// Returns the capabilities of the client: the requests that servers may make.
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::default();
         capabilities.sampling = self.sampling.as_ref().map(|_| SamplingCapability::default());

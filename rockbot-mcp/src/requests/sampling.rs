@@ -22,7 +22,7 @@ use rockbot_core::trust::{Label, Trust};
 
 use super::running::RunningCall;
 
-/// The limits of what servers may ask the host's model.
+/// The limits of servers' requests to the host's model.
 ///
 /// Each limit counts for one tool call of the agent. The cost of the answers is in the ledger of
 /// the host, under the turn of the call.

@@ -24,7 +24,7 @@ use super::handler::Handler;
 use super::places::Places;
 use super::sessions::{Sessions, of_peer};
 
-/// Maximum number of connections; a further one takes the place of one.
+/// Maximum number of connections; a further connection takes the place of an earlier one.
 const MAX_CONNECTIONS: usize = 256;
 
 /// Maximum length of a request, in bytes.

@@ -1,9 +1,9 @@
 //! A bounded number of places that the peers of a server take. No peer locks out another one.
 //!
 //! No client of the MCP server locks out another one: once all sessions or connections are taken,
-//! the client that has the most gives one up, an unused one first. A request under the id of a
-//! running request is refused. The effects of its tools count only if the operators of both hosts
-//! vouch for it.
+//! the client that has the most gives up a session or connection, an unused one first. A request
+//! under the id of a running request is refused. The effects of its tools count only if the
+//! operators of both hosts vouch for it.
 
 use std::collections::HashMap;
 use std::hash::Hash;

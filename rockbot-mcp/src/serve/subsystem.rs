@@ -44,8 +44,8 @@ const CLOSING: Duration = Duration::from_secs(5);
 /// they change nothing that the user trusts. Effects become annotations; changes of the tools are announced; progress and
 /// cancellation are passed on. The text of a result is cut at 256 KiB.
 ///
-/// Over HTTP it listens at `http://ADDRESS/mcp`, and accepts what names this machine in the headers `Host` and `Origin`. An
-/// address that others reach needs a [token](Self::token).
+/// Over HTTP it listens at `http://ADDRESS/mcp`, and accepts requests that name this machine in
+/// the headers `Host` and `Origin`. An address that others reach needs a [token](Self::token).
 ///
 /// Options come from code, then from the section [`McpServer`](super::settings) of the configuration. A host that only serves
 /// tools needs no model.
@@ -149,13 +149,13 @@ impl McpToolServer {
         self
     }
 
-    /// Sets what clients' models are told about the tools. Default: nothing.
+    /// Sets the text about the tools that clients' models are shown. Default: no text.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
     }
 
-    /// Takes from the settings what code has left open.
+    /// Takes the values that code has left open from the settings.
     fn apply(&mut self, settings: McpServerSettings) {
         self.address = self.address.or(settings.address);
         if self.selection.is_empty() {

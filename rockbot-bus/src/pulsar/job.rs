@@ -68,7 +68,8 @@ impl Job {
         worker.held.fetch_add(1, Ordering::AcqRel);
         worker.taken.fetch_add(1, Ordering::AcqRel);
         let id = message.message_id().clone();
-        // Only what came through the retry topic was moved by a bus; a publisher's claim counts for nothing.
+        // Only a message that came through the retry topic was moved by a bus; a publisher's claim
+        // counts for nothing.
         let is_moved = purpose == Purpose::Retry;
         let metadata = &message.payload.metadata;
         let origin = mapping::origin(metadata).filter(|_| is_moved);

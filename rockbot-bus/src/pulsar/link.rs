@@ -141,7 +141,7 @@ impl Session {
         })
     }
 
-    /// Gives the session up: the next operation opens another one.
+    /// Gives the session up: the next operation opens a new session.
     pub(super) fn give_up(&self, reason: impl std::fmt::Display) {
         if !self.lost.is_cancelled() {
             tracing::warn!(%reason, "the connection to the broker is lost; reconnecting");

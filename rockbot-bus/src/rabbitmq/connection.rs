@@ -79,7 +79,7 @@ impl Link {
         Ok(link)
     }
 
-    /// Returns the open session, or waits for the next one until `deadline`.
+    /// Returns the open session, or waits for the next session until `deadline`.
     pub(super) async fn session(&self, deadline: Instant) -> Result<Arc<Session>, BusError> {
         if let LinkState::Up(session) = &*self.state.borrow()
             && !session.lost.is_cancelled()
@@ -297,7 +297,7 @@ impl Session {
     pub(super) async fn publish(&self, message: &Outgoing<'_>) -> lapin::Result<Published> {
         let connection = &self.connection;
         match self.pipeline.publish(connection, &self.lost, message).await {
-            // The refused message may be another one, and the broker may have this one.
+            // The refused message may be another message, and the broker may have this one.
             Err(error) if refusal(&error).is_some() => Box::pin(self.publishers.publish(connection, message)).await,
             published => published,
         }

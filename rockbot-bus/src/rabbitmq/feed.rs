@@ -260,7 +260,8 @@ impl Feed {
 
     /// Gives the queue up: returns the jobs that have not begun, and waits for the running ones.
     async fn finish(&self, mut open: OpenFeed, waiting: VecDeque<Job>) {
-        // The messages of a partition must not go to another process while an earlier one still runs here.
+        // The messages of a partition must not go to another process while an earlier message still runs
+        // here.
         if self.purpose == Purpose::Handle {
             let tag = open.consumer.tag();
             let cancelled = open.source.channel.basic_cancel(tag, BasicCancelOptions::default());

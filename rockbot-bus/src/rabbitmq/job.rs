@@ -69,7 +69,8 @@ impl Job {
         if delivery.redelivered {
             meters::redelivered();
         }
-        // Only what came through the default exchange was readdressed by a bus; a publisher's claim counts for nothing.
+        // Only a message that came through the default exchange was readdressed by a bus; a publisher's
+        // claim counts for nothing.
         let is_readdressed = delivery.exchange.as_str().is_empty();
         let topic = mapping::header_text(&properties, TOPIC);
         let topic = topic.filter(|topic| is_readdressed && check_topic(topic).is_ok());
@@ -142,7 +143,8 @@ impl Job {
         }
     }
 
-    /// Returns the reason why the message cannot be handled: a larger one could not be sent to a retry queue.
+    /// Returns the reason why the message cannot be handled: a message that is too large could not be
+    /// sent to a retry queue.
     fn too_large(&self) -> Option<String> {
         let limit = self.worker.link().settings.max_message_bytes;
         if self.envelope.size() > limit {

@@ -62,7 +62,7 @@ impl Share {
         }
     }
 
-    /// Takes partition queues that no process consumes, or gives up those beyond the fair share.
+    /// Takes partition queues that no process consumes, or gives up the queues beyond the fair share.
     pub(super) async fn balance(&mut self) -> Result<(), BusError> {
         self.held.retain(|_, partition| !partition.task.is_finished());
         let count = self.worker.link().settings.partitions;

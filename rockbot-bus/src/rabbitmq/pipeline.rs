@@ -66,7 +66,7 @@ impl Pipeline {
         };
         // The task ends with its channel, whatever waits for it.
         let ended = || ErrorKind::InvalidChannelState(ChannelState::Closed, "publishing").into();
-        // A message that gets no place was not sent, so its next copy is the first one.
+        // A message that gets no place was not sent, so its next copy is the first copy.
         let place = requests.reserve().await.map_err(|_| ended())?;
         let (reply, published) = oneshot::channel();
         let (route, properties) = (message.route, message.next_properties());
@@ -175,7 +175,7 @@ impl InFlight {
     /// Sends messages, and answers the confirmed messages. Ready if some were answered or the channel
     /// failed.
     fn poll_confirms(&mut self, context: &mut Context<'_>) -> Poll<lapin::Result<()>> {
-        // A returned message comes with its own confirm or with an earlier one. A confirm that
+        // A returned message comes with its own confirm or with an earlier confirm. A confirm that
         // precedes a confirm seen in one pass is seen in the next pass at the latest.
         while self.poll_once(context)? {}
         match self.answer() {

@@ -3,8 +3,8 @@
 //! All messages of a connection are published over one channel, whose confirms one task owns: the
 //! broker confirms a channel's messages in batches. The client crate pairs a returned message
 //! with whichever confirm comes next, so the task finds it by its id and route. When the broker
-//! refuses one, which closes the channel, the others are published again over channels of their
-//! own.
+//! refuses a message, which closes the channel, the other messages are published again over
+//! channels of their own.
 
 use std::sync::Arc;
 use std::time::Duration;

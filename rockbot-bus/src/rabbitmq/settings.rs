@@ -64,8 +64,9 @@ pub struct RabbitMqSettings {
     /// on, queues of dead letters that an earlier version of this crate has declared need the policy `delivery-limit: -1`,
     /// or the broker drops a letter that was inspected 20 times; a warning names them.
     pub quorum_queues: bool,
-    /// Maximum number of messages that wait in a queue. Beyond it the broker refuses further ones, and publishing fails
-    /// with [`BusError::Rejected`]. Default `None`: no maximum, as in the original.
+    /// Maximum number of messages that wait in a queue. Beyond it the broker refuses further
+    /// messages, and publishing fails with [`BusError::Rejected`]. Default `None`: no maximum, as in
+    /// the original.
     pub max_queue_length: Option<u32>,
     /// Number of queues that share the messages of a subscription with a partition rule: the maximum
     /// number of processes that share its work. Default 8. All processes must agree.

@@ -239,7 +239,8 @@ async fn declare_dead_letters(
     Ok(channel)
 }
 
-/// Declares a quorum queue of dead letters, and returns the channel, or another one if the broker has closed it.
+/// Declares a quorum queue of dead letters, and returns the channel, or a new channel if the
+/// broker has closed it.
 ///
 /// From version 4 on the broker drops a message of a quorum queue that came back 20 times, and
 /// dead letters come back whenever they are inspected: such a queue has a limit that is not

@@ -23,7 +23,7 @@ const SHARED: &str = "shared";
 ///
 /// An entry is shown for a message that shares a word with it. All entries are shown for a
 /// message that refers to something before it ("what else does it say?") or that is not in
-/// English. Any other message has nothing to do with them.
+/// English. No entry is shown for any other message.
 #[derive(Debug)]
 pub struct NoteRecall {
     memory: Arc<dyn WorkingMemory>,

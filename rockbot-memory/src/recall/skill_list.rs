@@ -46,7 +46,7 @@ struct Line {
 
 impl SkillLists {
     /// Returns the list of at least `max_lines` lines, if there are as many: the last list of
-    /// `principal`, or a new one if a skill or guide changed since.
+    /// `principal`, or a new list if a skill or guide changed since.
     pub(super) fn of(
         &self,
         principal: &Principal,

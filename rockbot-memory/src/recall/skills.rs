@@ -100,7 +100,7 @@ impl SkillRecall {
         self
     }
 
-    /// Returns the skills that the conversation read lately, the last one first.
+    /// Returns the skills that the conversation read lately, the last skill first.
     async fn in_use(&self, query: &ContextQuery) -> Result<Vec<Arc<Skill>>, BoxError> {
         let Some((usage, clock)) = &self.usage else {
             return Ok(Vec::new());

@@ -20,7 +20,7 @@ const REPLACED_WORDS: usize = 4;
 pub enum Correction {
     /// The answer is wrong: "that's not right".
     Wrong,
-    /// The question was another one: "I meant the other file".
+    /// The user meant another question: "I meant the other file".
     Misunderstood,
     /// A detail of the answer is wrong: "it's Tuesday, not Monday".
     Replaced,

@@ -126,8 +126,8 @@ fn archived(connection: &Connection, before: Timestamp) -> Result<Vec<(Principal
     Ok(found)
 }
 
-/// Removes those memories that are still archived: a caller may have restored one since they were listed. No word index
-/// has archived memories, so none is to be updated.
+/// Removes the memories of `some` that are still archived: a caller may have restored a memory
+/// since they were listed. No word index has archived memories, so none is to be updated.
 fn purge(connection: &Connection, some: &[(Principal, MemoryId)], before: Timestamp) -> Result<u64, QueryError> {
     let mut gone = 0;
     for (principal, id) in some {

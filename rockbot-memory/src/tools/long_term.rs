@@ -79,7 +79,8 @@ struct Named {
     id: Option<String>,
 }
 
-/// Returns `true` if a call names a trusted memory. A memory that cannot be read counts as trusted.
+/// Returns `true` if a call names a trusted memory. A memory that cannot be read counts as
+/// trusted.
 async fn is_of_trusted(memory: &dyn LongTermMemory, arguments: &str, cx: &CallContext) -> bool {
     let id = serde_json::from_str::<Named>(arguments).ok().and_then(|named| named.id);
     let Some(id) = id.as_deref().map(str::trim).filter(|id| !id.is_empty()) else {
@@ -154,7 +155,7 @@ fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntr
 /// Returns the lines of `text` that no entry contains, and the ids of the entries that contain the others.
 ///
 /// A model may repeat memories that it was shown. A repeated memory must not become a second
-/// memory with a new date and a trust that the first one does not have.
+/// memory with a new date and a trust that the first memory does not have.
 fn unknown_lines(text: &str, entries: &[&Arc<MemoryEntry>]) -> (String, Shown) {
     let mut new = Vec::new();
     let mut known: Vec<&MemoryEntry> = Vec::new();

@@ -50,7 +50,7 @@ pub(super) fn check_change(before: &Provenance, origin: &Provenance) -> Result<(
     Err(ToolError::new(ToolErrorCode::ApprovalRequired, message))
 }
 
-/// Returns the less trusted of two origins; the first one if they are equal.
+/// Returns the less trusted of two origins; `a` if they are equal.
 pub(super) fn least(a: Provenance, b: Provenance) -> Provenance {
     if b.trust < a.trust { b } else { a }
 }

@@ -1,4 +1,4 @@
-//! The working memory of one principal: its entries, its open log, and what compaction has to do.
+//! The working memory of one principal: its entries, its open log, and the state of compaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

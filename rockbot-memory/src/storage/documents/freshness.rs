@@ -8,8 +8,8 @@ use rockbot_core::Timestamp;
 /// Minimum interval between two rescans.
 const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Minimum interval between two rescans as a multiple of the duration of the last one: rescans take at most a twentieth
-/// of the time, however many files there are.
+/// Minimum interval between two rescans as a multiple of the duration of the last rescan: rescans
+/// take at most a twentieth of the time, however many files there are.
 const RESCAN_COST_FACTOR: u32 = 20;
 
 /// The time of the last rescan of a principal's documents, and how long it is fresh.

@@ -107,7 +107,7 @@ impl<D: Document> DocumentStore<D> {
 
     /// Calls `read` with the documents of `principal`.
     ///
-    /// If the last rescan is stale, another one begins. The call waits for the first rescan and for
+    /// If the last rescan is stale, a new rescan begins. The call waits for the first rescan and for
     /// the rescans of small folders; a large folder is rescanned in the background, and its documents
     /// are read as they were known.
     pub(crate) async fn read<R>(
@@ -129,7 +129,7 @@ impl<D: Document> DocumentStore<D> {
         Ok(read(&owned.read()))
     }
 
-    /// Begins a rescan a little later. If it fails, the next read begins another one.
+    /// Begins a rescan a little later. If it fails, the next read begins another rescan.
     fn rescan_in_background(self: &Arc<Self>, principal: &Principal, owned: &Arc<PrincipalDocuments<D>>) {
         let (this, owned, principal) = (self.clone(), owned.clone(), principal.clone());
         tokio::task::spawn_blocking(move || {
@@ -237,7 +237,7 @@ impl<D: Document> DocumentStore<D> {
         Ok((before, format!("{stem}.json")))
     }
 
-    /// Writes `document` to `file`, and removes `before`, its previous file, if that is another one.
+    /// Writes `document` to `file`, and removes `before`, its previous file, if that is another file.
     fn put(
         &self,
         owned: &PrincipalDocuments<D>,

@@ -42,7 +42,8 @@ const V4_RANGES: [([u8; 4], u32, AddressClass); 18] = [
 /// The metadata server of a cloud in the range of private networks.
 const V6_METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
-/// Returns the class of an address. An address that contains another one, such as `::ffff:127.0.0.1`, has its class.
+/// Returns the class of an address. An address that contains another address, such as
+/// `::ffff:127.0.0.1`, has the class of that address.
 pub(crate) fn class_of(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(address) => class_of_v4(address),

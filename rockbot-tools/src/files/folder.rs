@@ -155,7 +155,7 @@ impl Folder {
         let mut file = self
             .dir
             .open_with(draft, OpenOptions::new().write(true).create_new(true))?;
-        // Before the content, which only those may read who may read the file.
+        // Before the content: only users who may read the file may read the content.
         if let Ok(metadata) = self.dir.metadata(path.as_str()) {
             file.set_permissions(metadata.permissions())?;
         }
@@ -175,7 +175,8 @@ impl Folder {
         self.dir.open(path.folder().unwrap_or("."))?.sync_all()
     }
 
-    /// Removes what killed processes left. A host runs as well with what cannot be removed.
+    /// Removes drafts that killed processes left. A host runs as well with drafts that cannot be
+    /// removed.
     fn remove_drafts(&self) {
         let Ok(entries) = self.dir.read_dir(BACKUPS) else {
             return;

@@ -1,4 +1,5 @@
-//! A record of what conversations have read: a file is overwritten only by a model that has seen all of it.
+//! A record of the lines that conversations have read: a file is overwritten only by a model that
+//! has seen all of it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

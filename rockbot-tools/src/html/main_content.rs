@@ -1,10 +1,10 @@
 //! The main content of a page: its articles without the parts around them.
 //!
-//! Parts that are hidden or that say what they are (navigation, footers, banners) are dropped
-//! first. The rest is weighed: text in paragraphs, lists, tables and code counts, text of links
-//! does not. The root of the content is the deepest element that still holds most of that weight.
-//! Inside of it, blocks that are mostly links are dropped. If too little would be left of a page,
-//! the page keeps everything that is shown.
+//! Parts that are hidden, or whose names say that they are no content (navigation, footers,
+//! banners), are dropped first. The rest is weighed: text in paragraphs, lists, tables and code
+//! counts, text of links does not. The root of the content is the deepest element that still
+//! holds most of that weight. Inside of it, blocks that are mostly links are dropped. If too
+//! little would be left of a page, the page keeps everything that is shown.
 
 use super::blocks::is_block;
 use super::dom::{DOCUMENT, Dom, NodeId};

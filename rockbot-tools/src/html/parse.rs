@@ -71,7 +71,7 @@ struct Sink(RefCell<Builder>);
 struct Builder {
     dom: Dom,
     max_nodes: usize,
-    /// The open elements with their names; the document is the first one.
+    /// The open elements with their names; the document is the first element.
     open: Vec<(NodeId, LocalName)>,
     /// Number of open paragraphs.
     paragraphs: usize,
@@ -300,7 +300,7 @@ fn is_void(name: &str) -> bool {
     )
 }
 
-/// Returns `true` for elements that belong into the head; another one ends it.
+/// Returns `true` for elements that belong into the head; any other element ends it.
 fn is_of_head(name: &str) -> bool {
     matches!(
         name,

@@ -145,7 +145,7 @@ fn has_label(start: &str) -> bool {
     LABELS.iter().any(|label| start.starts_with(label))
 }
 
-/// Returns the siblings behind a heading, up to the next one. Only headings have a section.
+/// Returns the siblings behind a heading, up to the next heading. Only headings have a section.
 fn section_of(dom: &Dom, heading: NodeId) -> Vec<NodeId> {
     let level = |id: NodeId| match dom.name(id).as_bytes() {
         [b'h', digit @ b'1'..=b'6'] => Some(*digit),

@@ -13,8 +13,9 @@ use super::syntax::Lexer;
 /// The upper half of Adobe's standard encoding, from 0xA1. A space stands for a code without a character.
 const STANDARD: &str = "¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ –†‡· ¶•‚„”»…‰ ¿ `´ˆ˜¯˘˙¨ ˚¸ ˝˛ˇ—                Æ ª    ŁØŒº     æ   ı  łøœß";
 
-/// The characters of the codes from 11 in the fonts of TeX: ligatures of the older encoding, and then of the newer one. A space
-/// stands for a code whose character is not the same in most fonts.
+/// The characters of the codes from 11 in the fonts of TeX: ligatures of the older encoding, and
+/// then of the newer encoding. A space stands for a code whose character is not the same in most
+/// fonts.
 const LIGATURES: &str = "ﬀﬁﬂﬃﬄ“”„«»–—  ıȷﬀﬁﬂﬃﬄ";
 
 /// The characters of titles from 0x80, which differ from Latin-1.

@@ -15,7 +15,7 @@ const LINE: f64 = 0.5;
 /// Distance between two lines that is a new paragraph, in heights of the font.
 const PARAGRAPH: f64 = 1.9;
 
-/// A page shows its unknown characters if it has fewer than one for so many others.
+/// A page shows its unknown characters if it has at most one for so many others.
 const FEW: usize = 5;
 
 /// A character that the document does not make known.
@@ -30,7 +30,7 @@ pub(super) struct Layout {
     text: String,
     /// The place behind the last piece.
     end: Option<Point>,
-    /// `true` if the next character overlaps the last one.
+    /// `true` if the next character overlaps the last character.
     overlaps: bool,
     max: usize,
 }

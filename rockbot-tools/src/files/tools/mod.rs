@@ -19,7 +19,8 @@ use super::text;
 pub(super) struct FileState {
     pub(super) folder: Arc<Folder>,
     pub(super) ledger: Arc<Ledger>,
-    /// Held while a file changes, so that no change is made on the ground of a version that another one replaces.
+    /// Held while a file changes, so that no change is based on a version that another change
+    /// replaces.
     pub(super) changing: Arc<Mutex<()>>,
 }
 

@@ -25,7 +25,7 @@ impl Prefix {
 pub(super) struct Lines {
     out: String,
     prefixes: Vec<Prefix>,
-    /// Maximum size, in bytes. A block that goes beyond it is the last one.
+    /// Maximum size, in bytes. A block that goes beyond it is the last block.
     max: usize,
 }
 

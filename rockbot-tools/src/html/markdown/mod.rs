@@ -20,7 +20,7 @@ use inline::{Inline, Mark};
 use lines::{Lines, Prefix};
 use table::Table;
 
-/// Maximum length of a link, in bytes. Of a longer one, the text alone stays.
+/// Maximum length of a link, in bytes. Of a longer link, the text alone stays.
 pub(super) const MAX_LINK: usize = 2_048;
 
 /// Returns the Markdown of `root` and everything below it, and whether its end is missing, since it would be longer than

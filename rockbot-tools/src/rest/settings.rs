@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::credentials::Credentials;
 use super::endpoint::RestEndpoint;
 
-/// The header of a key, unless `ApiKeyHeader` names another one.
+/// The header of a key, unless `ApiKeyHeader` names another header.
 const API_KEY_HEADER: &str = "X-Api-Key";
 
 /// An OpenAPI document in the settings.

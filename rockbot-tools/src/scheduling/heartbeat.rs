@@ -1,4 +1,4 @@
-//! The heartbeat patrol of the original: a task that looks after what waits for the user.
+//! The heartbeat patrol of the original: a task that looks after work that waits for the user.
 
 use std::sync::Arc;
 

@@ -7,14 +7,14 @@
 //! is in `scheduled-tasks.json`, in the original's form; next times are computed, never stored,
 //! and cached with the zone that they were computed for. Times that passed are found by bisection
 //! (`times.rs`). A change of the file holds the lock `scheduled-tasks.lock`, from the latest
-//! contents to the write, with the start of turns in between (`store.rs`): of two processes one
-//! starts the turn of a time. If it is killed before the write, the lock is free and the next
-//! process starts the same turn: over one journal it runs once, over two at least once. Overlap
-//! is judged by the runs of the own process. An edit by hand is noticed by time and length of the
-//! file; a task whose expression was edited begins anew, so times of the new expression before
-//! the edit are not missed. `cron/` computes civil times with the `cron` crate, in a pretended
-//! UTC, and jiff maps them to instants of the user's zone: neither chrono nor the crate's zone
-//! rules leave that folder.
+//! contents to the write, with the start of turns in between (`store.rs`): of two processes, only
+//! the first starts the turn of a time. If it is killed before the write, the lock is free and
+//! the next process starts the same turn: over one journal it runs once, over two at least once.
+//! Overlap is judged by the runs of the own process. An edit by hand is noticed by time and
+//! length of the file; a task whose expression was edited begins anew, so times of the new
+//! expression before the edit are not missed. `cron/` computes civil times with the `cron` crate,
+//! in a pretended UTC, and jiff maps them to instants of the user's zone: neither chrono nor the
+//! crate's zone rules leave that folder.
 
 mod cron;
 mod define;

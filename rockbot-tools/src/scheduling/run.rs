@@ -75,8 +75,9 @@ impl Scheduler {
         Ok(turn)
     }
 
-    /// Starts the turn of a time, or returns what becomes of the time while the run before is not over; `None` if it waits.
-    /// The id of the message follows from the task and the time, so a second start, as after a crash, is the same turn.
+    /// Starts the turn of a time, or returns the outcome of the time while the run before is not
+    /// over; `None` if it waits. The id of the message follows from the task and the time, so a
+    /// second start, as after a crash, is the same turn.
     async fn fire(
         &self,
         task: &ScheduledTask,
@@ -122,7 +123,8 @@ impl Scheduler {
         live.into_iter().map(|live| live.turn).find(|live| live == turn)
     }
 
-    /// Cancels a run for the next one, which waits for it in its session. It is not awaited, since its tools may want the tasks.
+    /// Cancels a run for the next run, which waits for it in its session. It is not awaited, since
+    /// its tools may want the tasks.
     fn cancel_running(&self, turn: TurnId) {
         let turns = self.turns.clone();
         tokio::spawn(async move {
@@ -180,7 +182,8 @@ impl Scheduler {
         self.changed.notify_one();
     }
 
-    /// Writes the end of a run, and returns the task; `None` if the run is not its last one any more.
+    /// Writes the end of a run, and returns the task, or `None` if the run is no longer the task's
+    /// last run.
     async fn note_end(
         &self,
         principal: &Principal,

@@ -94,8 +94,8 @@ impl Schedules {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no task of this name, its run before is not over and not to be cancelled for the
-    /// next one, or the turn is not accepted.
+    /// Returns an error if there is no task of this name, its run before is not over and not to be
+    /// cancelled for the next run, or the turn is not accepted.
     pub async fn run_now(&self, name: &str) -> Result<TurnId, ScheduleError> {
         self.scheduler()?.run_now(&self.principal, name).await
     }
@@ -152,8 +152,7 @@ impl NewTask {
         self
     }
 
-    /// Sets the form in which answers report the results of tools. Default: the form of the model's
-    /// behavior.
+    /// Sets the form of the results of tools in answers. Default: the form of the model's behavior.
     pub fn result_mode(mut self, result_mode: ResultMode) -> Self {
         self.policies.result_mode = Some(result_mode);
         self

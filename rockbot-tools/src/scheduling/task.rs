@@ -26,7 +26,8 @@ const TOLERANCE: Duration = Duration::from_secs(60);
 /// Maximum number of times that [`Misfire::All`] makes up for.
 const MAX_LATE_RUNS: u32 = 100;
 
-/// A task and what became of it. All but name, expression and description may be left out of the file.
+/// A task and the outcome of its last time. All but name, expression and description may be left
+/// out of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ScheduledTask {

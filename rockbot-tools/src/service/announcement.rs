@@ -25,7 +25,8 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum lease that an agent accepts.
 const MAX_LEASE: Duration = Duration::from_secs(3600);
 
-/// Maximum number of descriptors of each kind in one announcement; further ones are dropped.
+/// Maximum number of descriptors of each kind in one announcement; further descriptors are
+/// dropped.
 const MAX_DESCRIPTORS: usize = 64;
 
 /// Maximum length of an instance's name, in bytes.

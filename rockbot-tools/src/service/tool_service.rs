@@ -51,8 +51,8 @@ pub trait ToolService: fmt::Debug + Send + Sync + 'static {
     /// again later.
     async fn invoke(&self, user: &str, config: &Value, arguments: &Value) -> Result<Value, BoxError>;
 
-    /// Runs a call that can send parts of its result before the last one. Override it for long results; by default it is
-    /// [`invoke`](Self::invoke).
+    /// Runs a call that can send parts of its result before the last part. Override it for long
+    /// results; by default it is [`invoke`](Self::invoke).
     ///
     /// The result of the caller is all parts and the returned value, joined. TrustGraph's agent takes the first
     /// message for the whole result.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use rockbot_core::support::one_line;
 use serde_json::{Map, Value, json};
 
-/// Maximum number of definitions of one tool. A reference to a further one accepts everything.
+/// Maximum number of definitions of one tool. A reference to a further definition accepts
+/// everything.
 const MAX_DEFINITIONS: usize = 48;
 
 /// Maximum depth of a schema. A deeper schema accepts everything.

@@ -1,8 +1,8 @@
 //! The descriptors that an agent has, and the tools that follow from them.
 //!
-//! Descriptors come in layers: the files of the operator, then the announcements of running services. A defect concerns
-//! one descriptor, and nothing of a layer is lost when another one changes: services and tools are both kept, and joined
-//! anew.
+//! Descriptors come in layers: the files of the operator, then the announcements of running
+//! services. A defect concerns one descriptor, and nothing of a layer is lost when another layer
+//! changes: services and tools are both kept, and joined anew.
 //!
 //! Descriptors of both kinds are kept and joined anew at each change, and an unreadable one keeps
 //! its last form: in the original of this idea a change of one kind loses the tools of the other,

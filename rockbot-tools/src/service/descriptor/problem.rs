@@ -21,7 +21,7 @@ pub struct DescriptorProblem {
     pub place: String,
     /// The field, such as `arguments[1].name`. `None` if the defect concerns the whole descriptor.
     pub field: Option<String>,
-    /// The defect, and what to do.
+    /// The defect, and the remedy.
     pub message: String,
     /// `true` if the descriptor is not used because of it, `false` for a hint.
     pub is_fatal: bool,

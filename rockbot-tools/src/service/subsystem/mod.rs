@@ -31,7 +31,7 @@ use watch::Watching;
 /// Calls are mutating unless the descriptor's `effect` is `pure` or `idempotent`. The arguments of the model are passed
 /// through as they are, and the service validates them. Results are outside text.
 ///
-/// It needs a bus: the host's, or [its own](Self::bus), such as one that shares a broker with
+/// It needs a bus: the host's, or [its own](Self::bus), such as a bus that shares a broker with
 /// TrustGraph. Settings are in the section `ToolServices` ([`ToolServiceSettings`]); values set
 /// in code take precedence.
 ///

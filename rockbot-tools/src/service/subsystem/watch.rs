@@ -22,7 +22,8 @@ use crate::service::client::{CallLimits, ServiceClients};
 use crate::service::descriptor::DescriptorProblem;
 use crate::service::executor;
 
-/// Maximum number of announcements that wait. Further ones are dropped: a process announces again soon.
+/// Maximum number of announcements that wait. Further announcements are dropped: a process
+/// announces again soon.
 const MAX_WAITING: usize = 64;
 
 /// The work of the subsystem, before it starts.

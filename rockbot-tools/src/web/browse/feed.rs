@@ -78,7 +78,7 @@ struct State {
 }
 
 impl State {
-    /// Returns the entry that is read, or the feed itself before the first one.
+    /// Returns the entry that is read, or the feed itself before the first entry.
     fn entry(&mut self) -> &mut Entry {
         self.entries.last_mut().unwrap_or(&mut self.feed)
     }

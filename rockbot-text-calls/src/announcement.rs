@@ -1,6 +1,6 @@
 //! Words before a call without a marker. They tell if the model makes the call, or writes about it.
 //!
-//! The last paragraph counts: it must say what the model does next, and must neither explain nor
+//! The last paragraph counts: it must state the model's next step, and must neither explain nor
 //! quote nor refuse. The lists are short on purpose. A missed call is shown as text, while a call
 //! that was only written about does harm when it is executed; so a word that is unknown here
 //! leaves a text a text.

@@ -27,8 +27,8 @@
 //! * [`TextCallParser::parse`] takes a complete answer apart: text for a person, calls, malformed
 //!   calls, and where the model began to hallucinate results. [`TextAnswer::correction`] is a
 //!   text that tells the model its mistakes.
-//! * [`HoldBack`] filters an answer while it is streamed: it passes on what cannot become part of a call and holds the
-//!   rest back.
+//! * [`HoldBack`] filters an answer while it is streamed: it passes on text that cannot become
+//!   part of a call and holds the rest back.
 //!
 //! A round with a model that has no native tool calls looks like this:
 //!

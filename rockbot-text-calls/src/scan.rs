@@ -124,7 +124,7 @@ impl Scanner<'_, '_> {
     }
 
     /// Returns the end of the messages without a call that begin at the cursor. Another form can only
-    /// stand in the words of the last one, which are not among them.
+    /// stand in the words of the last message, which are not among them.
     fn settled(&mut self) -> Option<usize> {
         let start = self.cursor.at;
         let framed = dialect::framed(&mut self.cursor, self.tools);
@@ -313,7 +313,7 @@ impl Scanner<'_, '_> {
         let quoted = introduced && (followed || self.quoted) || followed && placement::encloses(next);
         let weak =
             followed && (broken || in_line && !group.special || group.unmarked) || group.unmarked && !announces(before);
-        // Fences that show calls are no sign that those outside of them are shown, too.
+        // Fences that show calls are no sign that calls outside of them are shown, too.
         self.quoted |= quoted && !text[group.span.start..].starts_with(['`', '~']);
         if quoted || weak || !alone && !hallucinated {
             return false;

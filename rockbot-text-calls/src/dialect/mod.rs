@@ -81,7 +81,7 @@ const WRAPPED: &[Dialect] = &[
         &["]<]minimax[>[</tool_call>"],
         &[minimax::read],
     ),
-    // Jamba, Hunyuan; also what small models make of the former.
+    // Jamba, Hunyuan; also the forms that small models make of the former.
     dialect("<tool_calls>", &["</tool_calls>"], &[JSON, TAGGED, PARAMETERS]),
     // Hunyuan 4 marks its tags with a suffix.
     prefix("<tool_calls:", &[keyed::suffixed]),

@@ -1,4 +1,4 @@
-//! How an agent identifies itself to the authorization server of an MCP server: [`McpOAuth`].
+//! The identity of an agent for the authorization server of an MCP server: [`McpOAuth`].
 
 use rockbot_core::{Digest, ExposeSecret, Secret};
 

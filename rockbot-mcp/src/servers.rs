@@ -75,7 +75,7 @@ pub struct McpHeldTool {
     pub description: String,
     /// JSON Schema of the arguments.
     pub schema: Value,
-    /// Digest of the definition as the server sent it; [`accept`](McpServers::accept) compares it.
+    /// Digest of the definition as the server sent it; it is [accepted](McpServers::accept) by it.
     pub fingerprint: Digest,
 }
 

@@ -85,8 +85,8 @@ fn written(envelope: &MessageEnvelope) -> Message {
     }
 }
 
-/// Reads a message. A message of another program has no id of ours. It gets the broker's id, if
-/// the broker gives it one.
+/// Reads a message. A message without an id of ours, from another program, gets the broker's id,
+/// if the broker gives it one.
 pub(super) fn read(metadata: &MessageMetadata, body: Vec<u8>, id: Option<&str>) -> Arrived {
     let (mut own, mut headers) = (HashMap::new(), Headers::new());
     for property in &metadata.properties {

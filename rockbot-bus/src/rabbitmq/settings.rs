@@ -71,7 +71,7 @@ pub struct RabbitMqSettings {
     /// Number of queues that share the messages of a subscription with a partition rule: the maximum
     /// number of processes that share its work. Default 8. All processes must agree.
     pub partitions: u16,
-    /// How long an ephemeral subscription outlives its connection, so that replies that arrive while
+    /// Time that an ephemeral subscription outlives its connection, so that replies that arrive while
     /// the connection is down are kept. Default `None`: its queue is exclusive, and ends with the
     /// connection.
     pub reply_queue_expiry: Option<Duration>,

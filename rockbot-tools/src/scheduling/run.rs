@@ -24,7 +24,7 @@ const MAX_FAILURES: u32 = 5;
 /// Number of attempts to write the end of a run.
 const MAX_ATTEMPTS: u32 = 20;
 
-/// How long journals keep the outcomes of turns.
+/// Time that journals keep the outcomes of turns.
 const OUTCOMES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Maximum length of the file with the instructions for a task, in bytes.

@@ -103,8 +103,8 @@ impl BreakerState {
         self.is_probe_in_flight = false;
     }
 
-    /// Returns the end of the open state. If all breakers are open, the model whose breaker closes
-    /// first is asked.
+    /// Returns the end of the open state. If all breakers are open, the model whose open state
+    /// ends first is asked.
     pub(super) fn open_until(&self) -> Option<Instant> {
         self.open_until
     }

@@ -1,11 +1,12 @@
 //! The agent and its host: building, asking, starting, shutting down.
 //!
-//! [`AgentHost::builder`] (or [`AgentHost::in_memory`], which keeps nothing on disk) composes models, tools, stores,
-//! layers and subsystems into an [`AgentHost`]; [`AgentHost::agent`] returns the [`Agent`] that a program asks
-//! directly. A host on a bus is started with [`AgentHost::start`] or [`AgentHost::run_until`]: it resumes
-//! interrupted turns, then subscribes. A [`Subsystem`] is a part with a life of its own, such as
-//! [`Memory`](crate::memory::Memory): it declares what it provides and requires while the host is built, and starts
-//! and stops with it.
+//! [`AgentHost::builder`] (or [`AgentHost::in_memory`], which keeps nothing on disk) composes
+//! models, tools, stores, layers and subsystems into an [`AgentHost`]; [`AgentHost::agent`]
+//! returns the [`Agent`] that a program asks directly. A host on a bus is started with
+//! [`AgentHost::start`] or [`AgentHost::run_until`]: it resumes interrupted turns, then
+//! subscribes. A [`Subsystem`] is a part with a life of its own, such as
+//! [`Memory`](crate::memory::Memory): it declares the parts that it provides and requires while
+//! the host is built, and starts and stops with it.
 //!
 //! ```
 //! use rockbot::agent::AgentHost;

@@ -1,10 +1,10 @@
-//! Models: the client trait, the clients that implement it, and what stands in front of them.
+//! Models: the client trait, the clients that implement it, and the layers in front of them.
 //!
-//! [`ChatClient`] asks a model; [`ChatTiers`] hands each call to the model of its [`ModelTier`]; [`ModelGateway`] stands
-//! in front with permits, retries, fallback models, a circuit breaker and time limits. A
-//! [`TierSelector`](crate::turn::TierSelector) chooses
-//! the tier of a message, [`ModelBehaviors`] adapts prompts and limits to particular models, and a [`PriceTable`]
-//! knows what tokens cost. Without a key, [`OfflineModel`] stands in and says that it is no LLM.
+//! [`ChatClient`] asks a model; [`ChatTiers`] hands each call to the model of its [`ModelTier`];
+//! [`ModelGateway`] stands in front with permits, retries, fallback models, a circuit breaker and
+//! time limits. A [`TierSelector`](crate::turn::TierSelector) chooses the tier of a message,
+//! [`ModelBehaviors`] adapts prompts and limits to particular models, and a [`PriceTable`] knows
+//! the prices of tokens. Without a key, [`OfflineModel`] stands in and says that it is no LLM.
 //!
 //! [`ModelSettings`] such as the temperature reach the model from three places: the tier (`LLM.High.Temperature`), the
 //! behavior of the model (`ModelBehaviors.Models`), and the request, which wins.

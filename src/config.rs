@@ -1,8 +1,9 @@
 //! Configuration: settings from JSON and TOML files and from the environment.
 //!
-//! [`Config`] merges a file with the environment, which wins. Each part reads its own sections: [`HostSettings`] those of
-//! the host, [`LlmSettings`] those of the models; a program reads its own before it builds the host, which refuses names
-//! that no part has read and suggests the nearest. Errors name the file and the key, never the value, since a value may be
+//! [`Config`] merges a file with the environment, which wins. Each part reads its own sections:
+//! [`HostSettings`] the sections of the host, [`LlmSettings`] the sections of the models; a
+//! program reads its own before it builds the host, which refuses names that no part has read and
+//! suggests the nearest. Errors name the file and the key, never the value, since a value may be
 //! a secret.
 //!
 //! ```

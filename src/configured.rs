@@ -54,7 +54,8 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | workers: batches of small tasks on the low tier, in a group that the model activates | with the feature `wisps`, and `Workers.Enabled` or any other setting there |
 /// | [`SafeLinks`]: only links that the user named | unless `AgentHost.SafeLinks` is `false` |
 ///
-/// The builder takes more: tools, a bus, layers, subsystems. What it is given later takes precedence.
+/// The builder takes more: tools, a bus, layers, subsystems. Parts that it is given later take
+/// precedence.
 ///
 /// Every setting has a reader: a name that no part reads keeps the host from being built, and so does a section whose
 /// part the program has to add. The parts that need a connection are such: `RabbitMq` and `Pulsar` (a bus), `RemoteTools`
@@ -136,7 +137,8 @@ impl FromConfig for AgentHost {
     }
 }
 
-/// Adds the MCP servers that the settings ask for: those of bridges on the host's bus, and the host's own.
+/// Adds the MCP servers that the settings ask for: servers of bridges on the host's bus, and the
+/// host's own.
 #[cfg(feature = "mcp")]
 fn mcp(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
     Ok(

@@ -6,8 +6,9 @@
 //! [`TurnCall`], [`ChatCall`] and [`ToolInvocation`]. The layers of the gateway
 //! ([`Retry`](crate::chat::Retry), [`Fallback`](crate::chat::Fallback) …) are tower layers as well.
 //!
-//! Stock tower layers fit that are `Clone`, such as `TimeoutLayer` and `ConcurrencyLimitLayer`. Tower's rate limit is
-//! not; [`RateLimitLayer`] is one that fits all four services. Of turns it counts those that begin with a message.
+//! Stock tower layers fit that are `Clone`, such as `TimeoutLayer` and `ConcurrencyLimitLayer`.
+//! Tower's rate limit is not; [`RateLimitLayer`] fits all four services. In front of turns it
+//! counts only turns that begin with a message.
 //!
 //! An async function is a layer, too: [`message_fn`], [`turn_fn`], [`chat_fn`] and [`tool_fn`] give it the request and
 //! [`Next`], the rest of the stack. It may change the request and the response, answer by itself, or call a clone of

@@ -1,9 +1,10 @@
 //! MCP: the tools of servers of the [Model Context Protocol](https://modelcontextprotocol.io).
 //!
-//! [`McpTools`] connects an agent to servers: child processes, and servers over HTTP. They come from a file such as
-//! `mcp.json`, in the form of common desktop clients, from the section [`Mcp`](settings) of the configuration, and from
-//! code. Each tool becomes a tool of the agent, named `{server}__{tool}`. What a server sends is
-//! text of others: it is bounded, shown defused, and untrusted.
+//! [`McpTools`] connects an agent to servers: child processes, and servers over HTTP. They come
+//! from a file such as `mcp.json`, in the form of common desktop clients, from the section
+//! [`Mcp`](settings) of the configuration, and from code. Each tool becomes a tool of the agent,
+//! named `{server}__{tool}`. A server sends text of others: it is bounded, shown defused, and
+//! untrusted.
 //!
 //! ```
 //! use rockbot::agent::AgentHostBuilder;

@@ -1,9 +1,10 @@
-//! Memory: what an agent remembers between conversations, and how it learns.
+//! Memory: the knowledge that an agent keeps between conversations, and how it learns.
 //!
-//! [`Memory`] is the subsystem that gives an agent long-term memory, working memory, skills and rules, with the tools by
-//! which a model uses them; [`FileMemory`] and `SqliteMemory` (feature `sqlite`) are the stores behind it.
-//! [`SemanticMemory`] finds facts by meaning with an embedding model. [`FeedbackSignals`] and [`SessionEvaluation`]
-//! record how well the agent did. [`recall`] chooses what a model is shown before a turn.
+//! [`Memory`] is the subsystem that gives an agent long-term memory, working memory, skills and
+//! rules, with the tools that let a model use them; [`FileMemory`] and `SqliteMemory` (feature
+//! `sqlite`) are the stores behind it. [`SemanticMemory`] finds facts by meaning with an
+//! embedding model. [`FeedbackSignals`] and [`SessionEvaluation`] record how well the agent did.
+//! [`recall`] chooses the memories that a model is shown before a turn.
 //!
 //! ```
 //! use rockbot::agent::AgentHostBuilder;

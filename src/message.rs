@@ -1,10 +1,12 @@
 //! Messages: the bus, typed handlers, request and reply, and the messages of users.
 //!
-//! A [`Message`] has a type on the wire and a topic; a [`MessageHandler`] (or an async closure) handles it; a
-//! [`Bus`] carries it at least once. [`InProcessBus`] is the bus of one process, and with the feature `rabbitmq`
-//! `rabbitmq::RabbitMqBus`, or with `pulsar` `pulsar::PulsarBus`, that of several. [`RequestClient`] asks a question
-//! and waits for the correlated answer, and [`UserProxy`] is the client of a user interface: it sends a user's
-//! message and receives exactly one final reply. What cannot be handled becomes a [`DeadLetter`] with the reason.
+//! A [`Message`] has a type on the wire and a topic; a [`MessageHandler`] (or an async closure)
+//! handles it; a [`Bus`] carries it at least once. [`InProcessBus`] is the bus of one process;
+//! with the feature `rabbitmq` `rabbitmq::RabbitMqBus`, or with `pulsar` `pulsar::PulsarBus`, is
+//! the bus of several. [`RequestClient`] asks a question and waits for the correlated answer, and
+//! [`UserProxy`] is the client of a user interface: it sends a user's message and receives
+//! exactly one final reply. A message that cannot be handled becomes a [`DeadLetter`] with the
+//! reason.
 //!
 //! ```
 //! use rockbot::message::{InProcessBus, Message, MessagePublisherExt};

@@ -18,7 +18,7 @@
 #[cfg(all(feature = "llm", feature = "memory"))]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "llm", feature = "memory"))))]
 pub use crate::configured::FromConfig;
-/// The attribute under which traits like [`MessageHandler`] and [`ChatClient`] are implemented.
+/// The attribute for implementations of traits like [`MessageHandler`] and [`ChatClient`].
 pub use async_trait::async_trait;
 pub use rockbot_core::chat::{ChatClient, ChatRequest, ChatResponse, ModelTier};
 pub use rockbot_core::content::{Content, MediaPart};

@@ -1,8 +1,8 @@
 //! Testing: scripted models, mock tools, a manual clock, and the conformance suites of all traits.
 //!
-//! [`ScriptedModel`] answers what a test says and records its requests; [`mock_tool`] does the same for a tool;
-//! [`ManualClock`] stands still until a test moves it. [`conformance`] has one suite for each trait: an implementation
-//! that passes it can stand in for any other.
+//! [`ScriptedModel`] gives the answers of a test and records its requests; [`mock_tool`] does the
+//! same for a tool; [`ManualClock`] stands still until a test moves it. [`conformance`] has one
+//! suite for each trait: an implementation that passes it can stand in for any other.
 //!
 //! ```
 //! use rockbot::agent::AgentHost;

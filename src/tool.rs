@@ -1,12 +1,13 @@
-//! Tools: what an agent can do, from an async closure to a tool in another program.
+//! Tools: the actions of an agent, from an async closure to a tool in another program.
 //!
-//! [`tool`] and [`stateful_tool`] turn an async closure over a struct into a [`Tool`]: the doc comment of the struct is
-//! the description that the model reads, its fields are the arguments. The effect ([`Tool::pure`],
-//! [`Tool::idempotent`], mutating unless stated) decides whether calls run in parallel, are retried, and run again
-//! after a crash. A [`ToolRegistry`] holds the tools of a host and can change while it runs; a [`ToolExecutor`] is
-//! the trait behind every tool, for tools whose schema is not a Rust type; [`remote_tool`] calls one over a bus, and
-//! [`RemoteTools`] takes in those that workers announce there.
-//! Large results are stored in chunks that the model reads on demand ([`LargeResultPolicy`]).
+//! [`tool`] and [`stateful_tool`] turn an async closure over a struct into a [`Tool`]: the doc
+//! comment of the struct is the description that the model reads, its fields are the arguments.
+//! The effect ([`Tool::pure`], [`Tool::idempotent`], mutating unless stated) decides whether
+//! calls run in parallel, are retried, and run again after a crash. A [`ToolRegistry`] holds the
+//! tools of a host and can change while it runs; a [`ToolExecutor`] is the trait behind every
+//! tool, for tools whose schema is not a Rust type; [`remote_tool`] calls a tool over a bus, and
+//! [`RemoteTools`] takes in the tools that workers announce there. Large results are stored in
+//! chunks that the model reads on demand ([`LargeResultPolicy`]).
 //!
 //! ```
 //! use rockbot::prelude::*;

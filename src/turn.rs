@@ -1,12 +1,13 @@
 //! Turns: one message from acceptance to its final reply.
 //!
-//! A [`TurnRequest`] asks for a turn, [`TurnProgress`] reports on it, a [`TurnOutcome`] ends it. [`Budget`] limits
-//! what it may spend, [`BusyPolicy`] decides what happens when its session is busy, and an [`Approval`] answers a
-//! call that waits for a person. The loop itself is a pure state machine whose decisions stand in a
-//! [`TurnJournal`], so that a turn survives a crash of its process; [`TurnTrace`] reads them. Policies of the loop, such as [`Nudges`],
-//! [`Evaluation`] and [`ContextEconomy`], are settings of the builder; a [`LoopPolicy`] is one of your own, and an
-//! [`OutputValidator`] checks final answers. A [`HistoryProcessor`] edits what a model is about to read, and an
-//! [`InputGuardrail`] checks users' messages.
+//! A [`TurnRequest`] asks for a turn, [`TurnProgress`] reports on it, a [`TurnOutcome`] ends it.
+//! [`Budget`] limits its spending, [`BusyPolicy`] decides what happens when its session is busy,
+//! and an [`Approval`] answers a call that waits for a person. The loop itself is a pure state
+//! machine whose decisions stand in a [`TurnJournal`], so that a turn survives a crash of its
+//! process; [`TurnTrace`] reads them. Policies of the loop, such as [`Nudges`], [`Evaluation`]
+//! and [`ContextEconomy`], are settings of the builder; a [`LoopPolicy`] is a policy of your own,
+//! and an [`OutputValidator`] checks final answers. A [`HistoryProcessor`] edits the messages
+//! that a model is about to read, and an [`InputGuardrail`] checks users' messages.
 //!
 //! ```
 //! use std::time::Duration;

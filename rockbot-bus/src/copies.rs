@@ -1,11 +1,12 @@
-//! The copies of one message that a bus publishes until the broker has confirmed one of them.
+//! The copies of one message that a bus publishes until the broker has confirmed a copy.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The number of copies of a message that were handed to the broker's client.
 ///
-/// After a lost confirm it is not known whether the broker has the first copy, so every further one states that it is
-/// not the first: two workers may get one copy each, and only one of them may run a mutating call.
+/// After a lost confirm it is not known whether the broker has the first copy, so every further
+/// copy states that it is not the first: two workers may get a copy each, and only one worker may
+/// run a mutating call.
 #[derive(Debug, Default)]
 pub(crate) struct Copies(AtomicU32);
 

@@ -8,7 +8,8 @@ use std::fmt;
 
 use crate::pricing::PriceTableError;
 
-/// An error of the settings that a model client is built from. Its message names the setting and what to set.
+/// An error of the settings that a model client is built from. Its message names the setting and
+/// the remedy.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LlmConfigError {
@@ -109,7 +110,8 @@ pub enum LlmConfigError {
 }
 
 impl LlmConfigError {
-    /// Returns the error of unknown providers, and of the tier Balanced, together: at least one of them is wrong.
+    /// Returns the errors of unknown providers and the error of the tier Balanced together; there is
+    /// at least one.
     pub(crate) fn unknown_providers(unknown: Vec<Self>, balanced: Option<Self>) -> Self {
         // An unknown provider of Balanced is among the others already.
         let other = balanced.filter(|error| unknown.is_empty() || !matches!(error, Self::UnknownProvider { .. }));

@@ -6,10 +6,11 @@ use rockbot_core::chat::ModelTier;
 
 /// The limits of [`Permits`](crate::Permits): how many calls run and wait, and for how long.
 ///
-/// A call waits while its tier, or all tiers together, have no free permit. Calls of one priority are served first
-/// come, first served. Priorities age: a call counts as having arrived one head start later for each step that its
-/// priority is below a user's (scheduled, subagent, dream). So a user's call goes first unless the other one has
-/// waited that much longer, and no call starves.
+/// A call waits while its tier, or all tiers together, have no free permit. Calls of one priority
+/// are served first come, first served. Priorities age: a call counts as having arrived one head
+/// start later for each step that its priority is below a user's (scheduled, subagent, dream). So
+/// a user's call goes first unless the other call has waited that much longer, and no call
+/// starves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PermitLimits {
@@ -25,7 +26,8 @@ pub struct PermitLimits {
     pub max_waiting: usize,
     /// Maximum time that a call waits. Default 5 minutes.
     pub max_wait: Duration,
-    /// Time that a call must have waited longer to go before one of the next higher priority. Default 30 seconds.
+    /// Extra time that a call must have waited to go before a call of the next higher priority.
+    /// Default 30 seconds.
     pub head_start: Duration,
 }
 
@@ -94,8 +96,8 @@ impl PermitLimits {
         self
     }
 
-    /// Sets the time that a call must have waited longer to go before one of the next higher priority. Default 30
-    /// seconds.
+    /// Sets the extra time that a call must have waited to go before a call of the next higher
+    /// priority. Default 30 seconds.
     #[must_use]
     pub fn with_head_start(mut self, head_start: Duration) -> Self {
         self.head_start = head_start;

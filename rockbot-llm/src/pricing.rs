@@ -109,8 +109,8 @@ struct WirePrice {
 }
 
 impl PriceTable {
-    /// Reads `{"models": {"name": {"input": 1.25, "cached": 0.125, "output": 10}}}`: US dollars per million tokens.
-    /// Without `cached`, cached tokens cost what others do.
+    /// Reads `{"models": {"name": {"input": 1.25, "cached": 0.125, "output": 10}}}`: US dollars per
+    /// million tokens. Without `cached`, cached tokens have the price of other tokens.
     ///
     /// # Errors
     ///

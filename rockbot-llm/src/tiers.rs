@@ -143,8 +143,8 @@ impl ChatTiers {
         own.map(|client| &**client)
     }
 
-    /// Asks the model of Low or High, and once the one of Balanced if that one fails in a way that another may not. When
-    /// both fail, the error is that of the first.
+    /// Asks the model of Low or High. If it fails with an error that another model may not have,
+    /// Balanced's model is asked once. When both fail, the error is the first model's.
     async fn chat_or_balanced(
         &self,
         own: &dyn ChatClient,
@@ -157,14 +157,15 @@ impl ChatTiers {
             answer => return answer,
         };
         note(tier, &Err(&error), false);
-        // What was streamed of the first answer is taken back.
+        // The streamed pieces of the first answer are taken back.
         deltas.reset();
         let answer = self.balanced.chat(call).await.map_err(|_| error)?;
         Ok(self.balanced.name_model(answer, tier))
     }
 }
 
-/// Logs a call of a model. An attempt that a retry layer makes is logged as a detail: the layer says once what failed.
+/// Logs a call of a model. An attempt that a retry layer makes is logged as a detail: the layer
+/// logs the failure once.
 fn note(tier: ModelTier, answer: &Result<&ChatResponse, &ChatError>, is_attempt: bool) {
     match answer {
         Ok(answer) => {

@@ -32,7 +32,7 @@ pub enum TurnCheck {
     RefusesInstructions(ChatError),
     /// The server refuses a conversation with a call and its result.
     RefusesResults(ChatError),
-    /// The model cannot be asked at all. The error says why, and what to do.
+    /// The model cannot be asked at all. The error says why, and names the remedy.
     Failed(ChatError),
 }
 
@@ -69,8 +69,9 @@ impl fmt::Display for TurnCheck {
 /// Asks a model two small questions in the shape of a turn's requests: instructions, a tool, the host's words beside the
 /// user's; then the call, its result, and the host's words behind it.
 ///
-/// What a server refuses is asked again without it, to tell what is refused. It costs a few hundred tokens, takes two minutes
-/// at most, and calls no real tool. Wrap `client` as the host would, for a model that calls tools in text.
+/// If a server refuses the questions, it is asked again without tools, then without instructions,
+/// to tell which of the two it refuses. It costs a few hundred tokens, takes two minutes at most,
+/// and calls no real tool. Wrap `client` as the host would, for a model that calls tools in text.
 pub async fn probe_turn(client: &dyn ChatClient) -> TurnCheck {
     timeout(LIMIT, probe(client)).await.unwrap_or_else(|_| {
         let why = format!(

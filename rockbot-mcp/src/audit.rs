@@ -1,7 +1,8 @@
 //! Copies of definitions that models are not shown as their servers sent them, for the operator.
 //!
-//! A description that is cut, or has hidden characters, is the place of an injected prompt; a definition that has changed is
-//! one to look at before it is accepted. Each is kept word for word in `mcp/definitions` of the data folder.
+//! A description that is cut, or has hidden characters, is the place of an injected prompt; the
+//! operator looks at a changed definition before accepting it. Each is kept word for word in
+//! `mcp/definitions` of the data folder.
 
 use rockbot_core::files::{DataFolder, FileError};
 use serde_json::json;
@@ -11,7 +12,7 @@ use crate::connection::ListedTool;
 /// The folder of the copies.
 const FOLDER: &str = "definitions";
 
-/// Maximum number of copies. Further ones are left out until the operator removes some.
+/// Maximum number of copies. Further copies are left out until the operator removes some.
 const MAX_COPIES: usize = 500;
 
 /// Returns `true` if models are shown something else than the server sent.

@@ -1,8 +1,8 @@
 //! The connected servers of a host, and the tools that it has of them.
 //!
 //! Tools of servers stand in the order of the configuration (`ToolRegistry::arrange`), not in
-//! that of connecting: the text for models is the same after each start, and so is the provider's
-//! prompt cache.
+//! the order of connecting: the text for models is the same after each start, and so is the
+//! provider's prompt cache.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -28,8 +28,8 @@ use crate::tool_index::search_of;
 /// Number of servers whose tools are shown because they were called last.
 const PINNED: usize = 3;
 
-/// Maximum number of tools that a model activates as one group. Those of a larger server are found one by one: providers
-/// refuse requests with more than 128 tools.
+/// Maximum number of tools that a model activates as one group. The tools of a larger server are
+/// found one by one: providers refuse requests with more than 128 tools.
 const MAX_GROUP: usize = 40;
 
 /// Maximum length of all servers' words about themselves in the lines of their groups, in bytes: 1 000 tokens.
@@ -82,7 +82,7 @@ impl Bridge {
         }
     }
 
-    /// Adds a server. Returns `None` if one has its name.
+    /// Adds a server. Returns `None` if another server has its name.
     pub(crate) fn add(&self, service: Service) -> Option<Arc<Service>> {
         let mut services = self.services();
         if services.contains_key(&service.server.key()) {
@@ -131,7 +131,7 @@ impl Bridge {
         self.changes.subscribe()
     }
 
-    /// Records a call, by which the tools of its server may be shown from now on.
+    /// Records a call: from now on the tools of its server may be shown.
     pub(crate) fn record_call(&self, service: &Service) {
         if self.options.exposure != McpExposure::Pinned {
             return;
@@ -209,8 +209,9 @@ impl Bridge {
         *registered = self.register(service, tools).then_some(wanted);
     }
 
-    /// Returns the tools of a server, of which the first `shown` are always shown. Those of a large server are shown one by one,
-    /// and the group of their server has a tool that searches them.
+    /// Returns the tools of a server; the first `shown` tools are always shown. The other tools of a
+    /// large server are shown one by one, and the group of their server has a tool that searches
+    /// them.
     fn tools(&self, service: &Arc<Service>, wanted: &Registered) -> Vec<Tool> {
         let group = group_of(service, wanted);
         let is_large = wanted.tools.len() > MAX_GROUP;
@@ -242,7 +243,7 @@ impl Bridge {
         };
         // A call of a tool that is not shown shows it from then on, and the others of its group.
         let activates = exposure.group().cloned().into_iter().collect();
-        // The call's own limit comes first, and its words are those of the server.
+        // The call's own limit comes first, and the server's words explain it.
         let mut time_limit = server.time_limit.saturating_add(MAX_WAIT + Duration::from_secs(2));
         if self.options.answers.are_any() {
             time_limit = time_limit.saturating_add(PATIENCE);
@@ -258,8 +259,8 @@ impl Bridge {
             .with_hints(hints)
     }
 
-    /// Replaces the tools of a server in the registry. A tool whose name is taken is left out: none is shadowed. Returns `true`
-    /// if all are registered.
+    /// Replaces the tools of a server in the registry. A tool whose name is taken is left out: no
+    /// tool shadows another. Returns `true` if all are registered.
     fn register(&self, service: &Service, mut tools: Vec<Tool>) -> bool {
         let snapshot = self.registry.snapshot();
         let is_free = |tool: &Tool| {

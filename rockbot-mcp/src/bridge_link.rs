@@ -1,4 +1,5 @@
-//! The way to a server through a bridge: calls of its tools, and what it offers beside them.
+//! The way to a server through a bridge: calls of its tools, and the other features that it
+//! offers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +67,7 @@ impl BridgeLink {
         Ok(response)
     }
 
-    /// Asks the bridge what became of a call.
+    /// Asks the bridge for the outcome of a call.
     pub(crate) async fn recover(&self, request: &ToolInvokeRequest, tool: &str, cx: &CallContext) -> Recovery {
         let asked = remote(request, tool, &request.arguments);
         match self.of_server().recover(&asked, cx).await {
@@ -78,7 +79,7 @@ impl BridgeLink {
         }
     }
 
-    /// Calls one of the bridge's tools about the server, which changes nothing.
+    /// Calls a tool of the bridge that shows the server and changes nothing.
     pub(crate) async fn forward(&self, tool: &str, arguments: Value, cx: &CallContext) -> Result<Content, ToolError> {
         let asked = ToolInvokeRequest::new(RandomIds.next_id(), tool, arguments.to_string());
         let executor = self.executor.clone().with_effect(Effect::Pure);
@@ -97,7 +98,7 @@ fn remote(request: &ToolInvokeRequest, tool: &str, arguments: &str) -> ToolInvok
     ToolInvokeRequest::new(request.tool_call_id.clone(), tool, arguments).with_session_id(request.session_id.clone())
 }
 
-/// Cuts an error of a bridge, whose words are those of another program.
+/// Cuts an error of a bridge: its text comes from another program.
 fn bounded(error: ToolError) -> ToolError {
     match error.message().len() > MAX_ERROR {
         true => {

@@ -34,8 +34,8 @@ pub(crate) fn content_of(result: &CallToolResult) -> Content {
     content
 }
 
-/// Reads the result of a call of which a part cannot be read: a text that names it stands in its place. Returns `None` if it
-/// is no result.
+/// Reads the result of a call with an unreadable part: a text that names the part stands in its
+/// place. Returns `None` if it is no result.
 pub(crate) fn read_result(mut result: Value) -> Option<CallToolResult> {
     let parts = result.get_mut("content")?.as_array_mut()?;
     parts.iter_mut().for_each(replace_unreadable);

@@ -1,10 +1,11 @@
 //! The entrance of servers' texts: they are defused here, once, whatever shows them later.
 //!
-//! Definitions keep what was sent for the operator ([`ListedTool::sent`]), and their digests are of that.
+//! Definitions keep the text that the server sent for the operator ([`ListedTool::sent`]), and
+//! their digests are digests of that text.
 //!
 //! Texts of servers are defused where they enter (`entrance`), once, whatever shows them later;
-//! what was sent is kept for the operator and the digests. A tool whose name hides characters is
-//! left out.
+//! the original text is kept for the operator and the digests. A tool whose name hides characters
+//! is left out.
 
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub(crate) fn instructions(text: &str) -> Arc<str> {
     defused(text).into()
 }
 
-/// Returns a schema as models may read it. Calls are checked against the one that was sent.
+/// Returns a schema as models may read it. Calls are checked against the schema that was sent.
 pub(crate) fn schema(schema: &Value) -> Value {
     defused_json(schema)
 }

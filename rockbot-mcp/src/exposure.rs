@@ -1,6 +1,6 @@
 //! The setting which of the servers' tools a model is shown.
 //!
-//! Each server has one line in the first request, that of its group; all lines together have
+//! Each server has one line in the first request, the line of its group; all lines together have
 //! words of 1 000 tokens at most. The tools of small servers stand there outright, within
 //! `Mcp.MaxShownTokens`, in the order of the configuration and whether they were called or not,
 //! so that the text is the same after each start.
@@ -22,8 +22,9 @@ pub enum McpExposure {
     /// All tools are shown on demand.
     Lazy,
     /// The tools of small servers are shown, as far as whole servers fit the budget
-    /// [`McpTools::max_shown_tokens`](crate::McpTools::max_shown_tokens) in the order of the configuration, and those of
-    /// the three servers that were called last, up to the maximum number. The others are shown on demand.
+    /// [`McpTools::max_shown_tokens`](crate::McpTools::max_shown_tokens) in the order of the
+    /// configuration, and the tools of the three servers that were called last, up to the maximum
+    /// number. The others are shown on demand.
     #[default]
     Pinned,
 }

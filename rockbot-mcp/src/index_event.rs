@@ -15,7 +15,7 @@ use crate::runtime::Runtime;
 use crate::server::McpServer;
 use crate::service::{Link, Service, ServiceState};
 
-/// Time in which changes are merged into one event.
+/// Time for merging changes into one event.
 const MERGE: Duration = Duration::from_millis(100);
 
 /// Number of events that a receiver may be behind.
@@ -27,8 +27,9 @@ pub(crate) struct AnnouncedByBridge;
 
 /// The event that the index of servers and their tools has changed.
 ///
-/// [`McpServers::subscribe`](crate::McpServers::subscribe) receives it in this process. A host with a bus publishes it
-/// under `tool.meta.mcp.{agent}`, too; one with an [`McpBridge`](crate::McpBridge) publishes the bridge's announcements alone.
+/// [`McpServers::subscribe`](crate::McpServers::subscribe) receives it in this process. A host
+/// with a bus publishes it under `tool.meta.mcp.{agent}`, too; a host with an
+/// [`McpBridge`](crate::McpBridge) publishes the bridge's announcements alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -55,7 +56,7 @@ pub struct McpBridgeLease {
     pub instance: String,
     /// Number of the announcement, which grows with every change.
     pub revision: u64,
-    /// Time for which the announcement is valid, in milliseconds.
+    /// Validity of the announcement, in milliseconds.
     pub lease_ms: u64,
 }
 
@@ -74,7 +75,8 @@ pub struct McpServerSummary {
     /// Names of its tools, as the server has them.
     #[serde(default)]
     pub tool_names: Vec<String>,
-    /// Digest of all definitions of the tools, by which an agent learns that those it has are stale.
+    /// Digest of all definitions of the tools; it tells an agent that the definitions it has are
+    /// stale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
 }
@@ -119,7 +121,8 @@ pub(crate) async fn announce(
     }
 }
 
-/// Returns the index as it is now: of all servers, or only of those that this host itself is connected to.
+/// Returns the index as it is now: of all servers, or only of the servers that this host itself
+/// is connected to.
 pub(crate) fn summaries(bridge: &Bridge, only_own: bool) -> Index {
     let is_listed = |service: &Arc<Service>| !only_own || service.bridged().is_none();
     let services = bridge.all().into_iter().filter(is_listed);
@@ -145,7 +148,8 @@ fn summary(service: &Service) -> Option<(String, McpServerSummary)> {
     Some((service.server.key(), summary))
 }
 
-/// Returns the digest of what an agent must know of a server: its definitions, and how its operator lets them count.
+/// Returns the digest of everything that an agent must know of a server: its definitions, and how
+/// its operator lets them count.
 pub(crate) fn fingerprint(server: &McpServer, state: &ServiceState) -> String {
     let tools = state.tools.iter();
     let tools = tools.map(|tool| format!("{}{:?}", tool.fingerprint, server.effect(tool.claimed)));

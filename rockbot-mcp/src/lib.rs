@@ -1,9 +1,10 @@
 //! Tools of servers of the [Model Context Protocol](https://modelcontextprotocol.io) for agents of the rockbot
 //! framework.
 //!
-//! [`McpTools`] is the subsystem: it connects to each [`McpServer`] of a configuration, in parallel and without delaying
-//! the host's start, and registers the server's tools as tools of the agent, with their own schemas. [`McpServers`] is
-//! the part by which the program sees and changes the connected servers while the host runs.
+//! [`McpTools`] is the subsystem: it connects to each [`McpServer`] of a configuration, in
+//! parallel and without delaying the host's start, and registers the server's tools as tools of
+//! the agent, with their own schemas. With [`McpServers`] the program sees and changes the
+//! connected servers while the host runs.
 //!
 //! ```
 //! use rockbot_core::subsystem::Subsystem as _;
@@ -22,10 +23,10 @@
 //!
 //! The other way round, [`McpToolServer`] serves the tools of a host to MCP clients (feature `server`).
 //!
-//! What a server sends is data of another program: descriptions are defused before a model reads them, results are
-//! untrusted, annotations grant nothing, and everything is bounded. A definition that changes after it was first seen is
-//! held back until the operator [accepts](McpServers::accept) it. A server that the operator vouches for is marked by
-//! [`McpServer::trusted`].
+//! A server sends data of another program: descriptions are defused before a model reads them,
+//! results are untrusted, annotations grant nothing, and everything is bounded. A definition that
+//! changes after it was first seen is held back until the operator [accepts](McpServers::accept)
+//! it. A server that the operator vouches for is marked by [`McpServer::trusted`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

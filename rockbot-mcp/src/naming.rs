@@ -1,8 +1,8 @@
 //! The names of a server's tools for models: `{server}__{tool}`, legal, stable and pairwise different.
 //!
-//! Model providers accept 64 characters of `A-Z a-z 0-9 _ -`; names of the protocol are longer and have other
-//! characters. A name that has to be changed ends in a digest of both original names, so that two different tools never
-//! share a name, whatever the order in which servers connect.
+//! Model providers accept 64 characters of `A-Z a-z 0-9 _ -`; names of the protocol are longer
+//! and have other characters. A name that has to be changed ends in a digest of both original
+//! names, so that two different tools never share a name, whatever order servers connect in.
 
 use rockbot_core::{Digest, ToolName};
 
@@ -15,7 +15,8 @@ const SEPARATOR: &str = "__";
 /// Returns the name of a server's tool for models.
 pub(crate) fn tool_name(server: &str, tool: &str) -> ToolName {
     let plain = format!("{server}{SEPARATOR}{tool}");
-    // The first separator must be the one between both names: otherwise another pair could have the same name.
+    // The first separator must be the separator between both names: otherwise another pair could
+    // have the same name.
     let is_readable = !server.contains(SEPARATOR) && !server.ends_with('_') && !server.is_empty() && !tool.is_empty();
     let name = ToolName::from(&*plain);
     if is_readable && name.is_valid() {
@@ -42,7 +43,8 @@ pub(crate) fn search_name(server: &str) -> ToolName {
     tool_name("mcp_find", server)
 }
 
-/// Returns the character, or `_` for one that no provider accepts. All results take one byte.
+/// Returns the character, or `_` for a character that no provider accepts. All results take one
+/// byte.
 fn legal(character: char) -> char {
     match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => character,

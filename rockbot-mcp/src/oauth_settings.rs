@@ -1,14 +1,15 @@
-//! How an agent identifies itself to the authorization server of an MCP server: [`McpOAuth`].
+//! The identity of an agent for the authorization server of an MCP server: [`McpOAuth`].
 
 use rockbot_core::{Digest, ExposeSecret, Secret};
 
 /// Default of the redirect URI. Nothing needs to listen there: the user copies the address that the browser shows.
 const REDIRECT_URI: &str = "http://127.0.0.1:8976/callback";
 
-/// The way in which an agent is authorized by an MCP server that demands it.
+/// The settings of an agent's authorization by an MCP server that demands it.
 ///
-/// The default registers the agent with the authorization server, asks for the scopes that the server names, and lets the
-/// user agree in a browser. What is granted is one account that serves the whole host: the calls of all its principals.
+/// The default registers the agent with the authorization server, asks for the scopes that the
+/// server names, and lets the user agree in a browser. The grant is one account that serves the
+/// whole host: the calls of all its principals.
 ///
 /// ```
 /// use rockbot_mcp::{McpOAuth, McpServer};
@@ -60,29 +61,32 @@ impl McpOAuth {
         self.issuer(issuer)
     }
 
-    /// Sets the address of the agent's own client metadata document, such as `https://example.com/agent.json`, by which
-    /// authorization servers know it without a registration (client ID metadata documents). One that does not support them
-    /// registers the agent. Its redirect URIs must have the [`redirect_uri`](Self::redirect_uri). Default: none.
+    /// Sets the address of the agent's own client metadata document, such as
+    /// `https://example.com/agent.json`. Authorization servers that support such documents (client ID
+    /// metadata documents) know the agent by it without a registration. Other authorization servers
+    /// register the agent. Its redirect URIs must have the [`redirect_uri`](Self::redirect_uri).
+    /// Default: none.
     pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
         self.client_metadata_url = Some(url.into());
         self
     }
 
-    /// Sets the authorization server that alone authorizes the agent, by its issuer identifier such as
-    /// `https://login.example.com`; the server is not connected if it names another one. Default: the one that the server
-    /// names.
+    /// Sets the only authorization server that may authorize the agent, by its issuer identifier such
+    /// as `https://login.example.com`; the server is not connected if it names another one. Default:
+    /// the authorization server that the server names.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
         self
     }
 
-    /// Sets the scopes to ask for. Default: those that the server names.
+    /// Sets the scopes to ask for. Default: the scopes that the server names.
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the address to which the browser is sent at the end. Default `http://127.0.0.1:8976/callback`.
+    /// Sets the address where the browser is sent at the end. Default
+    /// `http://127.0.0.1:8976/callback`.
     pub fn redirect_uri(mut self, uri: impl Into<String>) -> Self {
         self.redirect_uri = uri.into();
         self

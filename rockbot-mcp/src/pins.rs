@@ -26,8 +26,8 @@ const MAX_BYTES: u64 = 64 << 20;
 /// further names are held.
 const MAX_PINS: usize = 1_000;
 
-/// Maximum number of servers of bridges that are pinned: those of a bridge that names its servers anew all the time could fill
-/// the disk. The tools of further ones are held.
+/// Maximum number of pinned servers of bridges: a bridge that names its servers anew all the time
+/// could fill the disk with pins. The tools of further servers are held.
 const MAX_BRIDGED: usize = 256;
 
 /// Maximum number of servers of one bridge that are pinned.
@@ -54,7 +54,7 @@ struct PinnedServer {
 }
 
 impl PinnedServer {
-    /// Returns the pins of a server that is reached so, of which no tool is pinned.
+    /// Returns the pins of a server at `endpoint`; no tool is pinned.
     fn at(endpoint: Digest) -> Self {
         Self {
             endpoint,
@@ -127,7 +127,7 @@ impl Pins {
         })
     }
 
-    /// Compares a server's tools with its pins, and pins those that are new.
+    /// Compares a server's tools with its pins, and pins the new tools.
     pub(crate) async fn compare(self: &Arc<Self>, server: &McpServer, tools: Vec<ListedTool>) -> Compared {
         let mut compared = self.admit(server, tools);
         let audited = std::mem::take(&mut compared.audited);
@@ -231,8 +231,8 @@ impl Pins {
     }
 }
 
-/// Returns `true` if a server may be pinned that is not yet. Those that the agent itself is connected to are bounded by their
-/// number.
+/// Returns `true` if a server that is not pinned yet may be pinned. Servers that the agent itself
+/// is connected to are bounded by their number.
 fn has_room(pinned: &BTreeMap<String, PinnedServer>, server: &McpServer) -> bool {
     let Some(bridge) = server.bridge() else {
         return true;

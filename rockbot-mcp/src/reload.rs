@@ -59,8 +59,8 @@ async fn digest(file: &PathBuf) -> Option<Digest> {
     tokio::fs::read(file).await.ok().map(|text| Digest::of([text]))
 }
 
-/// Removes the servers of the file that are gone or have changed, and connects those that are new. Returns the entries that
-/// are not used.
+/// Removes the servers of the file that are gone or have changed, and connects the new ones.
+/// Returns the entries that are not used.
 fn apply(runtime: &Runtime, read: ServerList) -> Vec<ConfigProblem> {
     let mut list = ServerList::of(runtime.bridge.options.commands.clone());
     list.extend(read);
@@ -87,7 +87,8 @@ fn apply(runtime: &Runtime, read: ServerList) -> Vec<ConfigProblem> {
     list.problems
 }
 
-/// Connects a server of the file. One that is connected already keeps its connection; one of a model or of a bridge makes room.
+/// Connects a server of the file. A server that is connected already keeps its connection; a
+/// server of a model or of a bridge makes room.
 ///
 /// # Errors
 ///
@@ -96,7 +97,7 @@ fn connect(runtime: &Runtime, server: McpServer) -> Result<(), &'static str> {
     let name = server.name().to_owned();
     match runtime.bridge.find(&name).map(|service| service.origin) {
         Some(Origin::File) => return Ok(()),
-        // A server of a bridge comes back once this one is gone.
+        // A server of a bridge comes back once the present server is gone.
         Some(Origin::Model | Origin::Bridge) => {
             runtime.bridge.remove(&name);
         }

@@ -13,10 +13,10 @@ use crate::server::McpServer;
 use crate::service::{Origin, Service};
 use crate::supervisor::supervise;
 
-/// Time in which the connections are closed and their processes ended, when the host stops.
+/// Time limit for closing the connections and ending their processes, when the host stops.
 const CLOSING: Duration = Duration::from_secs(6);
 
-/// Number of places that the servers of bridges leave to those of the agent itself.
+/// Number of places that the servers of bridges leave to the servers of the agent itself.
 const RESERVED: usize = 32;
 
 /// The servers and their tasks. Its drop ends all of them.
@@ -24,7 +24,8 @@ const RESERVED: usize = 32;
 pub(crate) struct Runtime {
     pub(crate) bridge: Arc<Bridge>,
     stop: CancellationToken,
-    /// Ends the tasks that have not ended in time. What they own ends with them, such as processes.
+    /// Ends the tasks that have not ended in time. Resources that they own end with them, such as
+    /// processes.
     abort: CancellationToken,
     tasks: TaskTracker,
 }
@@ -39,7 +40,8 @@ impl Runtime {
         }
     }
 
-    /// Connects a server in the background. Returns `false` if one has its name, or there are too many.
+    /// Connects a server in the background. Returns `false` if another server has its name, or there
+    /// are too many.
     pub(crate) fn connect(&self, server: McpServer, origin: Origin) -> bool {
         let position = self.bridge.all().len();
         if position >= MAX_SERVERS || self.stop.is_cancelled() {
@@ -56,7 +58,8 @@ impl Runtime {
         is_added
     }
 
-    /// Adds a server that is reached by a bridge on the bus. Returns `None` if one has its name, or there are too many.
+    /// Adds a server that is reached by a bridge on the bus. Returns `None` if another server has its
+    /// name, or there are too many.
     pub(crate) fn add_bridged(&self, server: McpServer) -> Option<Arc<Service>> {
         let is_full = self.bridge.all().len() >= MAX_SERVERS || self.stop.is_cancelled();
         let service = || Service::new(server, Origin::Bridge, 0, self.stop.child_token());

@@ -1,4 +1,4 @@
-//! The part by which a program sees the servers of its host.
+//! The part of a host that shows its servers to the program.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -75,7 +75,7 @@ pub struct McpHeldTool {
     pub description: String,
     /// JSON Schema of the arguments.
     pub schema: Value,
-    /// Digest of the definition as the server sent it, by which it is [accepted](McpServers::accept).
+    /// Digest of the definition as the server sent it; it is [accepted](McpServers::accept) by it.
     pub fingerprint: Digest,
 }
 
@@ -103,7 +103,8 @@ pub enum McpAcceptError {
     /// The host does not have the server.
     #[error(transparent)]
     UnknownServer(#[from] UnknownServer),
-    /// Definitions are not those that the operator looked at: the server has changed them again, or they are no longer held.
+    /// Definitions differ from the definitions that the operator looked at: the server has changed
+    /// them again, or they are no longer held.
     #[error("tools of the MCP server `{server}` have changed since they were looked at: {}; look at them again", .tools.join(", "))]
     Changed {
         /// Name of the server.
@@ -130,7 +131,7 @@ impl McpServers {
         self.problems.all()
     }
 
-    /// Returns the name under which models call a server's tool.
+    /// Returns the name that models call a server's tool by.
     ///
     /// # Errors
     ///
@@ -152,15 +153,16 @@ impl McpServers {
         Ok(held.iter().map(McpHeldTool::of).collect())
     }
 
-    /// Accepts definitions of a server's tools that the operator has looked at, as [`held`](Self::held) returned them: they
-    /// come into use. Others stay held.
+    /// Accepts definitions of a server's tools that the operator has looked at, as
+    /// [`held`](Self::held) returned them: they come into use. Other definitions stay held.
     ///
-    /// A server may change a definition between the look and the decision. So each is compared by its fingerprint with the
-    /// one that is held now, and a tool that changes later is held again.
+    /// A server may change a definition between the look and the decision. So each is compared by its
+    /// fingerprint with the definition that is held now, and a tool that changes later is held again.
     ///
     /// # Errors
     ///
-    /// Returns an error, and accepts nothing, if there is no such server, or if one of `seen` is not held in this form any more.
+    /// Returns an error, and accepts nothing, if there is no such server, or if a definition of
+    /// `seen` is not held in this form any more.
     pub fn accept(&self, server: &str, seen: &[McpHeldTool]) -> Result<(), McpAcceptError> {
         let (service, runtime) = self.service(server)?;
         let held = service.state.borrow().held.clone();
@@ -210,7 +212,8 @@ impl McpServers {
         }
     }
 
-    /// Returns a receiver of the changes of the index from now on. One that is more than 64 events behind loses the oldest.
+    /// Returns a receiver of the changes of the index from now on. A receiver that is more than 64
+    /// events behind loses the oldest.
     pub fn subscribe(&self) -> broadcast::Receiver<McpServersIndexed> {
         self.events.subscribe()
     }

@@ -1,4 +1,4 @@
-//! A server of a host: its description, and what is known of it now.
+//! A server of a host: its description and its present state.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -14,12 +14,13 @@ use crate::connection::{ConnectionEnd, LeftOut, ListedTool};
 use crate::requests::{Answers, RunningCalls};
 use crate::server::McpServer;
 
-/// A server, and what is known of it.
+/// A server and its present state.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) server: McpServer,
     pub(crate) origin: Origin,
-    /// The position among the servers of the program. Those of other origins have an order by their names.
+    /// The position among the servers of the program. Servers of other origins are ordered by their
+    /// names.
     position: usize,
     pub(crate) state: watch::Sender<ServiceState>,
     /// `true` once the first attempt to connect has ended and its tools, if any, are in the registry.
@@ -74,7 +75,7 @@ pub(crate) struct Registered {
 /// The state of a connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Link {
-    /// The first attempt, or one after a loss, is under way.
+    /// The first attempt, or an attempt after a loss, is under way.
     #[default]
     Connecting,
     /// Calls can be made.
@@ -121,7 +122,7 @@ impl Service {
         (self.origin, self.position, self.server.key())
     }
 
-    /// Returns the live connection, if there is one that no call has found broken.
+    /// Returns the live connection, if there is a connection that no call has found broken.
     pub(crate) fn live(&self) -> Option<Arc<Live>> {
         match &self.state.borrow().link {
             Link::Up(live) if !live.closed.is_cancelled() => Some(live.clone()),

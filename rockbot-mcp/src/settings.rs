@@ -60,14 +60,15 @@ pub struct McpSettings {
     /// `ConnectTimeout`: the time that a server has for its first answer, such as a container that has to start, and again for
     /// its list of tools. Default one minute.
     pub connect_timeout: Duration,
-    /// `StartupWait`: the time from the start of the host for which turns wait for servers that are being connected, so that
-    /// the first question has their tools. Default 20 seconds; zero: turns do not wait.
+    /// `StartupWait`: how long, from the start of the host, turns wait for servers that are being
+    /// connected, so that the first question has their tools. Default 20 seconds; zero: turns do not
+    /// wait.
     pub startup_wait: Duration,
     /// `PingTimeout`: the time that a process has to answer a ping, before it counts as hung and is started again. Default 30
     /// seconds.
     pub ping_timeout: Duration,
-    /// `RegistrationHosts`: the hosts, such as `mcp.example.com`, at which the model may connect servers by their URL, each with
-    /// an approval. Default: empty, none.
+    /// `RegistrationHosts`: the hosts, such as `mcp.example.com`, where the model may connect servers
+    /// by their URL, each with an approval. Default: empty, none.
     pub registration_hosts: Vec<String>,
     /// `AllowSampling`: `true` if servers may ask the host's model, within the default
     /// [limits](crate::SamplingLimits). Default `false`.
@@ -223,7 +224,7 @@ fn process(section: &Section<'_>, name: String) -> Result<McpServer, ConfigError
     Ok(server)
 }
 
-/// Adds what holds for the tools of a server, however it is reached.
+/// Adds the limits of the tools of a server, however it is reached.
 fn with_limits(server: McpServer, section: &Section<'_>) -> Result<McpServer, ConfigError> {
     let server = server
         .allow_tools(section.get_or::<Vec<String>>("AllowedTools", Vec::new())?)

@@ -107,11 +107,12 @@ impl McpTools {
     /// Creates the tools of the servers in a file, in the form `{"mcpServers": {"name": {"command": …, "args": […],
     /// "env": {…}}}}`; a relative path is below the current folder.
     ///
-    /// Values may have variables: `${NAME}`, `${NAME:-default}`. Beside the members of other clients, an entry may
-    /// have `allowedTools`, `deniedTools`, `toolTimeoutMs`, `disabled`, `trusted` and, with the feature `oauth`, `oauth`. An entry that cannot be
-    /// used, such as one with an unknown member, is logged and skipped, and keeps the host from being ready
-    /// ([`McpServers::problems`]); a file that cannot be read keeps the host from being built. A change of the file is applied
-    /// within seconds.
+    /// Values may have variables: `${NAME}`, `${NAME:-default}`. Beside the members of other clients,
+    /// an entry may have `allowedTools`, `deniedTools`, `toolTimeoutMs`, `disabled`, `trusted` and,
+    /// with the feature `oauth`, `oauth`. An entry that cannot be used, such as an entry with an
+    /// unknown member, is logged and skipped, and keeps the host from being ready
+    /// ([`McpServers::problems`]); a file that cannot be read keeps the host from being built. A
+    /// change of the file is applied within seconds.
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
@@ -152,8 +153,9 @@ impl McpTools {
         self
     }
 
-    /// Sets the time from the start of the host for which turns wait for servers that are being connected, so that the first
-    /// question has their tools. A cancelled turn does not wait. Default: the setting `Mcp.StartupWait`.
+    /// Sets how long, from the start of the host, turns wait for servers that are being connected, so
+    /// that the first question has their tools. A cancelled turn does not wait. Default: the setting
+    /// `Mcp.StartupWait`.
     pub fn startup_wait(mut self, limit: Duration) -> Self {
         self.startup_wait = Some(limit);
         self
@@ -169,8 +171,8 @@ impl McpTools {
         self
     }
 
-    /// Sets the hosts at which the model may connect servers at run time, by their URL, and disconnect those again. Default: the
-    /// setting `Mcp.RegistrationHosts`, which is empty.
+    /// Sets the hosts where the model may connect servers at run time, by their URL, and disconnect
+    /// those servers again. Default: the setting `Mcp.RegistrationHosts`, which is empty.
     ///
     /// Each registration waits for an approval; a model can neither start a program nor change a server of the operator. A
     /// host is a name or an address, without a port; name none of a network that the model should not reach.
@@ -186,8 +188,8 @@ impl McpTools {
         self
     }
 
-    /// Lets servers ask the host's model while one of their tools runs, within limits. Default: the setting
-    /// `Mcp.AllowSampling`, which is off: such requests are refused.
+    /// Lets servers ask the host's model while a tool of the server runs, within limits. Default: the
+    /// setting `Mcp.AllowSampling`, which is off: such requests are refused.
     ///
     /// The model sees the server's texts alone, as text of others: no tools, and nothing of the conversation. The calls go
     /// through the host's chat layers, which tell them by their [`SamplingOrigin`](crate::SamplingOrigin).
@@ -205,8 +207,8 @@ impl McpTools {
         self
     }
 
-    /// Sets the store of what servers have granted. Default: files in `mcp/credentials` of the host's data folder, which only
-    /// the user of the process may read; in memory without one.
+    /// Sets the store of the tokens that servers have granted. Default: files in `mcp/credentials` of
+    /// the host's data folder, which only the user of the process may read; in memory without one.
     #[cfg(feature = "oauth")]
     #[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
     pub fn credentials(mut self, store: impl CredentialStore) -> Self {
@@ -214,8 +216,8 @@ impl McpTools {
         self
     }
 
-    /// Sets the policy of requests to authorization servers, which MCP servers name: one in an internal network must be allowed.
-    /// Default: that of the section `Egress` of the settings.
+    /// Sets the policy of requests to authorization servers, which MCP servers name: a server in an
+    /// internal network must be allowed. Default: the section `Egress` of the settings.
     #[cfg(feature = "oauth")]
     #[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
     pub fn egress(mut self, policy: EgressPolicy) -> Self {
@@ -235,7 +237,8 @@ impl McpTools {
         )
     }
 
-    /// Returns what the part costs a host: the tools about the servers, and the answers of its model that servers may ask for.
+    /// Returns the cost of the part for a host: the tools about the servers, and the answers of its
+    /// model that servers may ask for.
     fn cost(&self, tools: &[Tool]) -> PartCost {
         let names = tools.iter().map(|tool| tool.registration.name.clone());
         let cost = PartCost::on("MCP servers")

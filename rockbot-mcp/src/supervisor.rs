@@ -4,7 +4,7 @@
 //! MCP servers. Each has a task of its own (`supervisor.rs`), so no server delays the start or
 //! another server. A server's tools are replaced in the registry as a whole, by an owner of their
 //! own, when the list changes; they stay while the server is connected again, and a call waits
-//! for it up to 20 seconds. What a server sends is bounded: 8 MiB a message, 64 pages and 1 000
+//! for it up to 20 seconds. Data of a server is bounded: 8 MiB a message, 64 pages and 1 000
 //! tools a list, 64 KiB a schema, 2 000 bytes a description, 50 notifications a second; announced
 //! changes are one signal. A tool, a page of the list or a part of an answer that cannot be used
 //! is left out by name (`McpServerStatus::left_out`), and the rest stays; a failed page is asked
@@ -40,7 +40,7 @@ const STABLE: Duration = Duration::from_secs(60);
 /// Shortest interval between two lists, whatever a server announces.
 const MIN_REFRESH: Duration = Duration::from_millis(500);
 
-/// Time in which a server of the present protocol accepts a subscription.
+/// Time limit for a server of the present protocol to accept a subscription.
 const SUBSCRIBE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Time without a call after which a server is pinged.
@@ -171,7 +171,8 @@ async fn refresh(bridge: &Bridge, service: &Service, connection: &Connection) ->
     Ok(listed)
 }
 
-/// Adds the tools that were known before to a list of which a page failed: nothing says that they are gone.
+/// Adds the tools that were known before to a list with a failed page: nothing says that the
+/// tools are gone.
 fn keep_known(list: &mut ToolList, service: &Service) {
     let names: HashSet<_> = list.tools.iter().map(|tool| tool.name.clone()).collect();
     let state = service.state.borrow();
@@ -189,7 +190,8 @@ fn report(service: &Service, left_out: &[LeftOut]) {
     }
 }
 
-/// Keeps what is known of the server up to date until the connection is over or the server is removed, whatever it waits for.
+/// Keeps the state of the server up to date until the connection is over or the server is
+/// removed, whatever it waits for.
 async fn attend(bridge: &Bridge, service: &Service, connection: &Connection, listed: Listed) {
     tokio::select! {
         () = connection.signals.closed.cancelled() => {}

@@ -1,10 +1,10 @@
 //! The calls of a server's tools.
 //!
 //! A call that was not sent is an ordinary failure, made once more over a new connection whatever
-//! its effect, and may be retried: only what was handed to a transport has an unknown outcome. A
-//! lost call says why: the end of the process with its last words, the lease of the bridge, a
-//! ping. It is no time-out, so it does not count among the two rounds after which a turn ends
-//! because its services do not respond.
+//! its effect, and may be retried: only a call that was handed to a transport has an unknown
+//! outcome. The error of a lost call names the cause: the end of the process with its last words,
+//! the lease of the bridge, a ping. It is no time-out, so it does not count among the two rounds
+//! after which a turn ends because its services do not respond.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -42,13 +42,13 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// Maximum number of sources of an error that are searched.
 const MAX_SOURCES: usize = 16;
 
-/// A call of a server's tool, from which each of its requests is made.
+/// A call of a server's tool; each of its requests is made from it.
 #[derive(Debug)]
 pub(crate) struct ServerCall<'a> {
     tool: &'a str,
     /// The arguments, as the text of an object.
     text: &'a str,
-    /// The arguments of the first request. Few calls need another one, which parses them again.
+    /// The arguments of the first request. Few calls need a second request, which parses them again.
     parsed: Option<JsonObject>,
 }
 
@@ -167,8 +167,8 @@ impl CallFailure {
     }
 }
 
-/// Calls a tool, after waiting for a connection if need be. A call that was not sent, or may be repeated, is made once more
-/// if its connection was lost; another one never is.
+/// Calls a tool, after waiting for a connection if need be. A call that was not sent, or may be
+/// repeated, is made once more if its connection was lost; any other call is made once.
 pub(crate) async fn call(
     service: &Service,
     request: ToolInvokeRequest,
@@ -242,7 +242,8 @@ async fn call_here(
     }
 }
 
-/// Returns the connection, or waits for the one that is being made, as long as the caller has time.
+/// Returns the connection, or waits for a connection that is being made, as long as the caller
+/// has time.
 async fn connected_within(service: &Service, cx: &CallContext) -> Result<Arc<Live>, ToolError> {
     let left = cx.time_left().unwrap_or(Duration::MAX);
     let live = timeout(left, connected(service)).await;
@@ -255,14 +256,14 @@ async fn connected_within(service: &Service, cx: &CallContext) -> Result<Arc<Liv
     })
 }
 
-/// Returns the connection, or waits for the one that is being made.
+/// Returns the connection, or waits for a connection that is being made.
 pub(crate) async fn connected(service: &Service) -> Result<Arc<Live>, ToolError> {
     if let Some(live) = service.live() {
         return Ok(live);
     }
     service.wake.notify_one();
     let mut states = service.state.subscribe();
-    // That of an earlier attempt, or of a connection that is found broken.
+    // The state of an earlier attempt, or of a connection that is found broken.
     let mut was_down = !matches!(states.borrow_and_update().link, Link::Connecting);
     let up = async {
         loop {
@@ -272,7 +273,7 @@ pub(crate) async fn connected(service: &Service) -> Result<Arc<Live>, ToolError>
                 Link::Up(_) => {}
                 Link::Connecting => was_down = false,
                 Link::Bridged(_) => return Err("a bridge on the bus is".into()),
-                // The reason of an earlier attempt: the one that was just asked for comes.
+                // The reason of an earlier attempt: the attempt that was just asked for comes.
                 Link::Down(_) if was_down => {}
                 Link::Down(reason) => return Err(reason),
             }
@@ -413,7 +414,7 @@ fn was_refused_by_transport(error: &ServiceError) -> bool {
     sources.any(reqwest::Error::is_connect)
 }
 
-/// Converts the failure of a call into an error that says what the model can do.
+/// Converts the failure of a call into an error that tells the model its next step.
 async fn failed(service: &Service, live: &Live, failure: CallFailure, effect: Effect) -> ToolError {
     let name = service.server.name();
     match failure {

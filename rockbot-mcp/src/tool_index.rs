@@ -1,4 +1,5 @@
-//! The search by words over the tools of servers, and the tool that searches those of one large server.
+//! The search by words over the tools of servers, and the tool that searches the tools of one
+//! large server.
 
 use std::sync::{Arc, OnceLock};
 
@@ -78,7 +79,8 @@ impl ToolIndex {
     }
 }
 
-/// Returns the tool that searches the tools of one server. It is what a model gets when it activates the server's group.
+/// Returns the tool that searches the tools of one server. A model gets it when it activates the
+/// server's group.
 pub(crate) fn search_of(server: &McpServer, tools: Arc<[ListedTool]>, group: ToolGroup) -> Tool {
     let name = search_name(server.name());
     let mut registration = ToolRegistration::of::<ToolQuery>(name);

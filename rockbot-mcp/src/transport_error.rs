@@ -1,4 +1,4 @@
-//! Texts of transports' errors, without what may be secret in their URLs.
+//! Texts of transports' errors, without parts of their URLs that may be secret.
 
 use rockbot_core::support::loggable;
 

@@ -1,8 +1,8 @@
 //! Copies memory from one store to another, for example from files into a database.
 //!
-//! Each function copies the entries of one principal through the traits, so any store can be source or destination.
-//! They are idempotent: repeating one after a failure duplicates nothing. Unknown members of documents are not
-//! copied.
+//! Each function copies the entries of one principal through the traits, so any store can be
+//! source or destination. They are idempotent: repeating a copy after a failure duplicates
+//! nothing. Unknown members of documents are not copied.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

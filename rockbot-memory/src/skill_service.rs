@@ -102,7 +102,8 @@ impl SkillService {
         Ok(after)
     }
 
-    /// Installs a managed skill, unless one of its name was edited, has another author, or was deleted.
+    /// Installs a managed skill, unless a skill of its name was edited, has another author, or was
+    /// deleted.
     pub(crate) async fn offer(
         &self,
         principal: &Principal,

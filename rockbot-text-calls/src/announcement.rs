@@ -1,15 +1,16 @@
 //! Words before a call without a marker. They tell if the model makes the call, or writes about it.
 //!
-//! The last paragraph counts: it must say what the model does next, and must neither explain nor quote nor refuse. The
-//! lists are short on purpose. A call that is missed is shown as text, while one that was only written about and is
-//! executed does harm; so a word that is unknown here leaves a text a text.
+//! The last paragraph counts: it must state the model's next step, and must neither explain nor
+//! quote nor refuse. The lists are short on purpose. A missed call is shown as text, while a call
+//! that was only written about does harm when it is executed; so a word that is unknown here
+//! leaves a text a text.
 
 use crate::placement::tail;
 
 /// Number of bytes before a call that are read.
 const READ_BYTES: usize = 300;
 
-/// Words with which a model says what it does next.
+/// Words that announce a model's next step.
 const INTENDING: [&str; 40] = [
     " i'll ",
     " i will ",
@@ -53,7 +54,7 @@ const INTENDING: [&str; 40] = [
     "します ",
 ];
 
-/// Words with which a sentence begins that says the same.
+/// Words at the beginning of a sentence that announces the next step.
 const BEGINNING: [&str; 8] = [
     "calling ",
     "checking ",
@@ -79,7 +80,7 @@ const AGREEING: [&str; 10] = [
     "absolutely",
 ];
 
-/// Words with which a short sentence begins that names one of several steps.
+/// Words at the beginning of a short sentence that names a step of several.
 const ORDERING: [&str; 5] = [" first ", " second ", " next ", " then ", " now "];
 
 /// Maximum number of words of such a sentence.
@@ -163,7 +164,7 @@ pub(super) fn announces(before: &str) -> bool {
 
 /// Returns `true` if the words before a call are one short sentence that names a step, such as `First the time.`.
 ///
-/// That is enough only in front of a form with a marker of its own.
+/// Such a sentence is enough only in front of a form with a marker of its own.
 pub(super) fn names_step(before: &str) -> bool {
     let sentence = before.trim();
     let words = words(sentence);

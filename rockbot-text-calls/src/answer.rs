@@ -10,7 +10,7 @@ pub struct TextAnswer {
     /// The text for a person. Unchanged when nothing was found in the answer; otherwise the paragraphs before and
     /// around the calls, without malformed calls and hallucinated results.
     pub text: String,
-    /// The calls, in the order in which the model wrote them. Their tools are known and their arguments are JSON
+    /// The calls, in the order of the answer. Their tools are known and their arguments are JSON
     /// objects, but are not validated against a schema.
     pub calls: Vec<TextCall>,
     /// Texts that were meant to be calls and cannot be executed, in order.
@@ -18,13 +18,14 @@ pub struct TextAnswer {
     /// A text for the model about all malformed calls, of a few hundred bytes; `None` without any. Sent as the
     /// next message, it asks the model to repeat the call in a form that can be parsed.
     pub correction: Option<String>,
-    /// Byte offset at which the model began to write tool results itself. Everything from there on is dropped, calls
-    /// included. `None` when it wrote none.
+    /// Byte offset where the model began to write tool results itself. Everything from there on is
+    /// dropped, calls included. `None` when it wrote none.
     pub hallucinated_from: Option<usize>,
 }
 
 impl TextAnswer {
-    /// Returns an answer that is text only, such as one that was cut off and must not be parsed.
+    /// Returns an answer that is text only, such as an answer that was cut off and must not be
+    /// parsed.
     pub fn of_text(text: String) -> Self {
         Self {
             text,

@@ -18,7 +18,7 @@ const ARGUMENTS: [&str; 8] = [
     "tool_input",
     "action_input",
 ];
-/// Keys under which a message has its calls.
+/// Keys that hold the calls of a message.
 const ENVELOPES: [&str; 3] = ["tool_calls", "tool_call", "function_call"];
 /// Other keys of such a message.
 const MESSAGE: [&str; 6] = ["role", "content", "refusal", "reasoning", "thought", "thoughts"];
@@ -120,12 +120,12 @@ pub(super) fn is_key_of_call(key: &str) -> bool {
     ARGUMENTS.contains(&key) || ENVELOPES.contains(&key)
 }
 
-/// Returns `true` for a key under which a call has its tool's name.
+/// Returns `true` for a key that holds the name of a call's tool.
 pub(super) fn is_key_of_name(key: &str) -> bool {
     NAMES.contains(&key)
 }
 
-/// Returns all keys that [`unmarked`] accepts, those that are names of tools excepted.
+/// Returns all keys that [`unmarked`] accepts, except keys that are names of tools.
 pub(super) fn keys() -> impl Iterator<Item = &'static str> {
     let keys = NAMES.iter().chain(&ARGUMENTS).chain(&ENVELOPES);
     keys.chain(&MESSAGE).chain(&BESIDE).copied()

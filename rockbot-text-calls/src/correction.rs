@@ -8,7 +8,8 @@ use crate::tools::Tools;
 /// Maximum number of tool names in a correction.
 const MAX_NAMES: usize = 20;
 
-/// Returns one text about all malformed calls. It describes the first one, so its length is bounded.
+/// Returns one text about all malformed calls. It describes the first malformed call, so its
+/// length is bounded.
 pub(super) fn correction(malformed: &[MalformedCall], tools: &Tools) -> Option<String> {
     let first = malformed.first()?;
     let mut text = String::from("Nothing was run: ");

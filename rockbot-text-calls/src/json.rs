@@ -1,10 +1,11 @@
 //! Parses JSON as models write it, and repairs it.
 //!
-//! Repaired is only what can be meant in one way: a trailing comma, raw line ends and tabs in strings, an
-//! escaped apostrophe, Python's `True`, `False` and `None`, doubled outer braces (a mistake that some chat
-//! templates teach), and closing brackets that are missing before the token that closes the payload. Where
-//! the text ends without that token, they are counted ([`Cursor::cut`]): the text was cut, and more could
-//! have followed. A string, a number or a member that broke off is never completed.
+//! Only mistakes with a single possible meaning are repaired: a trailing comma, raw line ends and
+//! tabs in strings, an escaped apostrophe, Python's `True`, `False` and `None`, doubled outer
+//! braces (a mistake that some chat templates teach), and closing brackets that are missing
+//! before the token that closes the payload. Where the text ends without that token, the missing
+//! brackets are counted ([`Cursor::cut`]): the text was cut, and more could have followed. A
+//! string, a number or a member that broke off is never completed.
 
 use std::ops::Range;
 
@@ -27,7 +28,7 @@ pub(super) struct Member {
     pub(super) key: String,
     /// Byte range of its value in the output.
     pub(super) value: Range<usize>,
-    /// Byte offset at which its value begins in the text that was parsed.
+    /// Byte offset of the begin of its value in the text that was parsed.
     pub(super) source: usize,
 }
 

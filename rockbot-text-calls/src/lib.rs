@@ -22,12 +22,13 @@
 //!
 //! # The parts
 //!
-//! * [`instructions`] teaches a model the one form that every model can write, for the system prompt;
-//!   [`result_text`] is how the result of a call is given back to it.
-//! * [`TextCallParser::parse`] takes a complete answer apart: text for a person, calls, malformed calls, and where the
-//!   model began to hallucinate results. [`TextAnswer::correction`] is a text for the model that says what was wrong.
-//! * [`HoldBack`] filters an answer while it is streamed: it passes on what cannot become part of a call and holds the
-//!   rest back.
+//! * [`instructions`] teaches a model the form that every model can write, for the system prompt;
+//!   [`result_text`] gives the result of a call back to the model.
+//! * [`TextCallParser::parse`] takes a complete answer apart: text for a person, calls, malformed
+//!   calls, and where the model began to hallucinate results. [`TextAnswer::correction`] is a
+//!   text that tells the model its mistakes.
+//! * [`HoldBack`] filters an answer while it is streamed: it passes on text that cannot become
+//!   part of a call and holds the rest back.
 //!
 //! A round with a model that has no native tool calls looks like this:
 //!
@@ -59,8 +60,9 @@
 //!   thoughts, quotations, lists and inline code. It counts in the middle of a line only after the end of a
 //!   sentence, when it ends the answer, or glued to a word when the marker is a special token that people do not type.
 //!   The sections of Kimi and DeepSeek count within thoughts, too, if nothing but the end of the thoughts follows.
-//! * In an answer of several messages or sections (gpt-oss, Muse, Kimi K3) only those to tools are calls, not
-//!   those of thoughts. Where there is a call, the words are shown without the headers around them.
+//! * In an answer of several messages or sections (gpt-oss, Muse, Kimi K3) only the messages to
+//!   tools are calls, not the messages of thoughts. Where there is a call, the words are shown
+//!   without the headers around them.
 //! * It is quoted, and no call, when the line before introduces it (a colon, an open quote, a heading, a list
 //!   item) *and* prose follows. Once an answer has quoted calls, later ones need no prose after them to count as
 //!   quoted.
@@ -70,8 +72,8 @@
 //!   refuse. A bare name, a bare Python call, and calls in a fence for code must be the whole
 //!   answer, reasoning before them excepted. Fences with the info string `tool_code` or `tool_call`, and fenced
 //!   JSON after `Action:`, are markers.
-//! * A name that no tool has counts as that of the one tool that it resembles: behind a namespace, with other
-//!   separators, or in camel case.
+//! * A name that no tool has counts as the name of the only tool that it resembles: behind a
+//!   namespace, with other separators, or in camel case.
 //! * A call that cannot be parsed is malformed only if no prose follows it; otherwise it is prose, too.
 //!
 //! An explanation that ends with a call on lines of its own, outside of a fence, cannot be told from a call.

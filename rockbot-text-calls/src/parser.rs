@@ -12,10 +12,10 @@ use crate::whole_answer;
 
 /// A parser for the calls of a fixed set of tools.
 ///
-/// Tool names match exactly, or in any case of letters if that leaves one tool. Models also change names: one after a
-/// namespace (`functions.get_weather`), with other separators (`get-weather`) or in camel case matches if that leaves
-/// one tool. Cloning is cheap: clones share the
-/// tools. Without tools (the default) every call is one of an unknown tool.
+/// Tool names match exactly, or in any case of letters if that leaves one tool. Models also
+/// change names: a name after a namespace (`functions.get_weather`), with other separators
+/// (`get-weather`) or in camel case matches if that leaves one tool. Cloning is cheap: clones
+/// share the tools. Without tools (the default) every call is a call of an unknown tool.
 #[derive(Debug, Clone, Default)]
 pub struct TextCallParser {
     tools: Arc<Tools>,
@@ -24,9 +24,9 @@ pub struct TextCallParser {
 impl TextCallParser {
     /// Creates a parser for tools with these names and unknown schemas.
     ///
-    /// Several forms write arguments without types. Such an argument becomes a number, a boolean, a list or an object
-    /// if its text is one in JSON, and a string otherwise. With schemas ([`TextCallParser::for_tools`]) a string that
-    /// looks like a number stays a string.
+    /// Several forms write arguments without types. Such an argument becomes a number, a boolean, a
+    /// list or an object if its text is such a value in JSON, and a string otherwise. With schemas
+    /// ([`TextCallParser::for_tools`]) a string that looks like a number stays a string.
     pub fn new<N: Into<Arc<str>>>(names: impl IntoIterator<Item = N>) -> Self {
         let tools = Tools::new(names.into_iter().map(|name| (name.into(), None)));
         Self { tools: Arc::new(tools) }
@@ -64,8 +64,8 @@ impl TextCallParser {
             return found;
         }
         let found = scan::scan(text, &self.tools);
-        // Plain JSON counts only as the whole answer, and a hallucinated result after it does not change that: what
-        // stands before the result is tried as a whole answer, too.
+        // Plain JSON counts only as the whole answer, and a hallucinated result after it does not change
+        // that: the text before the result is tried as a whole answer, too.
         let before = found
             .hallucinated_from
             .filter(|_| found.sites.is_empty())

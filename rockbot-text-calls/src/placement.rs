@@ -15,7 +15,7 @@
 
 use crate::dialect::is_special;
 
-/// Returns `true` if the last line of `before` introduces what follows it.
+/// Returns `true` if the last line of `before` introduces the text behind it.
 pub(super) fn introduces(before: &str) -> bool {
     let before = before.trim_end();
     if before.ends_with([':', '：', '"', '“', '«', '(', '>', '|']) {

@@ -1,4 +1,4 @@
-//! Texts for a model without native tool calls: how to call, and what a call returned.
+//! Texts for a model without native tool calls: instructions for calls, and the results of calls.
 
 use std::fmt::Write;
 

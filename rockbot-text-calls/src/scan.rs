@@ -16,12 +16,13 @@ pub(super) struct ScanResult {
     pub(super) sites: Vec<CallSite>,
     /// Byte ranges that a person should not read: in order, not overlapping.
     pub(super) hidden: Vec<Range<usize>>,
-    /// Byte offset at which the model began to write a result itself.
+    /// Byte offset where the model began to write a result itself.
     pub(super) hallucinated_from: Option<usize>,
 }
 
 impl ScanResult {
-    /// Returns the text up to `until` without what is hidden, paragraph by paragraph; unchanged when nothing is.
+    /// Returns the text up to `until` without the hidden parts, paragraph by paragraph; unchanged
+    /// when nothing is hidden.
     pub(super) fn visible_text(&self, text: &str, until: usize) -> String {
         if self.hidden.is_empty() && until == text.len() {
             return text.into();
@@ -123,7 +124,7 @@ impl Scanner<'_, '_> {
     }
 
     /// Returns the end of the messages without a call that begin at the cursor. Another form can only
-    /// stand in the words of the last one, which are not among them.
+    /// stand in the words of the last message, which are not among them.
     fn settled(&mut self) -> Option<usize> {
         let start = self.cursor.at;
         let framed = dialect::framed(&mut self.cursor, self.tools);
@@ -312,7 +313,7 @@ impl Scanner<'_, '_> {
         let quoted = introduced && (followed || self.quoted) || followed && placement::encloses(next);
         let weak =
             followed && (broken || in_line && !group.special || group.unmarked) || group.unmarked && !announces(before);
-        // Fences that show calls are no sign that those outside of them are shown, too.
+        // Fences that show calls are no sign that calls outside of them are shown, too.
         self.quoted |= quoted && !text[group.span.start..].starts_with(['`', '~']);
         if quoted || weak || !alone && !hallucinated {
             return false;

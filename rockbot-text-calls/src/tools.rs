@@ -10,14 +10,14 @@ use crate::answer::MalformedKind;
 use crate::cursor::{Cursor, name_at, starts_with};
 use crate::json::{self, Style};
 
-/// Maximum length of the name of a tool, in bytes: that of the common providers.
+/// Maximum length of the name of a tool, in bytes: the maximum of the common providers.
 const MAX_NAME_LEN: usize = 64;
 
 /// A tool that a model was offered.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct OfferedTool<'a> {
-    /// The name by which the model calls it.
+    /// The name of the tool in a model's calls.
     pub name: &'a str,
     /// The description for the model.
     pub description: &'a str,
@@ -109,7 +109,7 @@ impl Tools {
         self.known.iter().map(|known| &*known.name)
     }
 
-    /// Returns the tool of exactly this name, or the only one whose name differs just in case.
+    /// Returns the tool of exactly this name, or the only tool whose name differs just in case.
     pub(super) fn known(&self, name: &str) -> Option<&Arc<str>> {
         self.find(name).map(|known| &known.name)
     }

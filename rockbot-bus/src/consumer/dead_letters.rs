@@ -32,7 +32,7 @@ pub(crate) fn reason_name(reason: DeadLetterReason) -> &'static str {
     }
 }
 
-/// Returns the reason of this name. An unknown one is exhaustion, which is what brokers do on their own.
+/// Returns the reason of this name. An unknown reason is exhaustion, the usual reason of brokers.
 pub(crate) fn reason_named(name: Option<&str>) -> DeadLetterReason {
     match name {
         Some("rejected") => DeadLetterReason::Rejected,

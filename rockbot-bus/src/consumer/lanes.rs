@@ -1,4 +1,4 @@
-//! Lanes: jobs of one key run one after the other, in the order in which they entered.
+//! Lanes: jobs of one key run one after the other, in the order of their entry.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -22,7 +22,8 @@ struct LaneTable {
     sweep_at: usize,
 }
 
-/// A place in a lane. Its turn ends when what it resolves to is dropped; dropping the place gives it up.
+/// A place in a lane. Resolves to a guard when the place is first in its lane; dropping the guard
+/// admits the next place, and dropping the place gives it up.
 pub(crate) type Turn = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
 
 impl Lanes {

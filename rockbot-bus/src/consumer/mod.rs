@@ -1,5 +1,5 @@
-//! What the consumers of all brokers share: a subscription as its consumers agree on it, the work on its messages, the
-//! order of that work, and its end.
+//! The parts that the consumers of all brokers share: a subscription as its consumers agree on
+//! it, the work on its messages, the order of that work, and its end.
 
 mod dead_letters;
 mod lanes;

@@ -8,7 +8,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Subscriptions;
 
-/// The parts that the clones of a bus share. When the last one is dropped, the tasks of the bus end.
+/// The parts that the clones of a bus share. When the last clone is dropped, the tasks of the bus
+/// end.
 pub(crate) struct BusParts<P> {
     pub(crate) publisher: P,
     pub(crate) subscriptions: Subscriptions<P>,
@@ -31,8 +32,8 @@ impl<P> BusParts<P> {
         }
     }
 
-    /// Handles what waits for half of `within`, then takes no further message and lets the running handlers end. Returns
-    /// the number of messages that were not handled.
+    /// Handles waiting messages for half of `within`, then takes no further message and lets the
+    /// running handlers end. Returns the number of messages that were not handled.
     pub(crate) async fn drain(&self, within: Duration) -> usize {
         let began = Instant::now();
         let _ = time::timeout(within / 2, self.subscriptions.until_idle()).await;

@@ -1,5 +1,5 @@
-//! The latest settled deliveries of a consumer, so that one whose acknowledgement was lost with the connection is not
-//! handled again.
+//! The latest settled deliveries of a consumer, so that a message whose acknowledgement was lost
+//! with the connection is not handled again.
 //!
 //! An acknowledgement that was lost with its connection is known: the copy that the broker
 //! delivers again is acknowledged unseen.
@@ -15,7 +15,7 @@ const CAPACITY: usize = 2048;
 /// A message and the number of its attempt: a retried message has the same id.
 pub(crate) type SettledKey = (MessageId, u32);
 
-/// A bounded set of settled deliveries; the oldest one is forgotten first.
+/// A bounded set of settled deliveries; the oldest delivery is forgotten first.
 #[derive(Debug, Default)]
 pub(crate) struct Settled(Mutex<SettledSet>);
 

@@ -1,4 +1,4 @@
-//! The subscriptions of one bus: what its consumers agree on, and their end.
+//! The subscriptions of one bus: the state that its consumers agree on, and their end.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

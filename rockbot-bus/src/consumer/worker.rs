@@ -1,4 +1,5 @@
-//! What the queues of one consumer share: its handler, its limits, and the messages that it holds.
+//! The state that the queues of one consumer share: its handler, its limits, and the messages
+//! that it holds.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicUsize;
@@ -89,7 +90,7 @@ impl<P> Worker<P> {
         self.tasks.spawn(task);
     }
 
-    /// Adds the probe of a queue's task, and forgets those of ended tasks.
+    /// Adds the probe of a queue's task, and forgets the probes of ended tasks.
     pub(crate) fn add_probe(&self, probe: Probe) {
         let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
         probes.retain(|probe| !probe.is_closed());

@@ -24,7 +24,7 @@ use crate::consumer::{SubscriptionSpec, reason_name, reason_named};
 const KEEPER: &str = "rockbot-dead-letters";
 /// The subscription that could not handle the message.
 const SUBSCRIPTION: &str = "rockbot-subscription";
-/// The topic under which it was published.
+/// The topic that it was published under.
 const TOPIC: &str = "rockbot-topic";
 /// The reason, as in [`DeadLetterReason`].
 const REASON: &str = "rockbot-reason";
@@ -71,7 +71,7 @@ pub(super) fn notes(
     ]
 }
 
-/// Subscribes to a topic, so that the broker keeps what is published to it, and returns it.
+/// Subscribes to a topic, so that the broker keeps its messages, and returns the topic.
 pub(super) async fn keep(link: &Arc<Link>, topic: String) -> Result<String, BusError> {
     let mut consumer = open(link, &topic).await?;
     let _ = time::timeout(OPERATION_TIME, Box::pin(consumer.close())).await;

@@ -32,7 +32,7 @@ pub(super) enum Answer {
     Never,
 }
 
-/// Returns the broker's answer, or `None` if the error is that of a lost connection.
+/// Returns the broker's answer, or `None` if the connection was lost.
 pub(super) fn answer(error: &Error) -> Option<Answer> {
     let kind = match error {
         Error::Connection(ConnectionError::PulsarError(kind, _))

@@ -19,7 +19,7 @@ use super::job::{Ack, Job, Purpose};
 use super::link::{OPERATION_TIME, OpenConsumer, Session};
 use super::worker::Worker;
 
-/// Delays before a topic is consumed again after its consumer failed, the last one from then on.
+/// Delays before a topic is consumed again after its consumer failed; the last delay is repeated.
 const DELAYS: [Duration; 5] = [
     Duration::from_millis(250),
     Duration::from_secs(1),
@@ -103,7 +103,8 @@ impl Feed {
 
     fn subscribe(&self, session: &Session) -> Result<ConsumerBuilder<TokioExecutor>, BusError> {
         let prefetch = u32::try_from(self.worker.prefetch()).unwrap_or(u32::MAX);
-        // What was published before this subscription existed is not for it; retries are always for it.
+        // Messages that were published before this subscription existed are not for it; retries are
+        // always for it.
         let from = match self.purpose {
             Purpose::Handle => InitialPosition::Latest,
             Purpose::Retry => InitialPosition::Earliest,
@@ -121,7 +122,8 @@ impl Feed {
         if self.worker.retries_here() {
             return Ok(builder);
         }
-        // The client shows no message how often it was delivered, but moves one that was delivered before elsewhere.
+        // The client does not show how often a message was delivered, but moves a message that was
+        // delivered before elsewhere.
         Ok(builder.with_dead_letter_policy(DeadLetterPolicy {
             max_redeliver_count: 1,
             dead_letter_topic: self.worker.retry_topic()?,
@@ -244,7 +246,8 @@ impl Feed {
         });
     }
 
-    /// Waits for what runs, and gives the topic up. The broker returns what was not acknowledged.
+    /// Waits for the running jobs, and gives the topic up. The broker delivers unacknowledged
+    /// messages again.
     async fn finish(&mut self, mut open: OpenFeed) {
         self.jobs.close();
         let jobs = self.jobs.clone();
@@ -259,7 +262,7 @@ impl Feed {
             acknowledge(&mut open.consumer, ack).await;
         }
         let goodbye = async {
-            // What the client holds already was not handled.
+            // Messages that the client holds already were not handled.
             self.count_unseen(&mut open.consumer);
             match self.worker.spec.options.ephemeral {
                 true => open.consumer.unsubscribe().await,
@@ -297,8 +300,8 @@ impl Feed {
         }
     }
 
-    /// Returns the kind of the subscription. In partitions the messages keep their order across processes, so one of
-    /// them is active at a time.
+    /// Returns the kind of the subscription. In partitions the messages keep their order across
+    /// processes, so a single consumer is active at a time.
     fn kind(&self) -> SubType {
         let spec = &self.worker.spec;
         match (spec.options.ephemeral, spec.is_partitioned()) {

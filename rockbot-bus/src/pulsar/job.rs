@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(super) enum Purpose {
     /// To handle the messages of the topic itself.
     Handle,
-    /// To handle those that wait for another attempt.
+    /// To handle the messages that wait for another attempt.
     Retry,
 }
 
@@ -36,10 +36,11 @@ pub(super) struct Ack {
     pub(super) id: MessageIdData,
 }
 
-/// A message that this consumer holds. The broker delivers one that is dropped unsettled again, to the next consumer.
+/// A message that this consumer holds. The broker delivers a message that is dropped unsettled
+/// again, to the next consumer.
 pub(super) struct Job {
     worker: Arc<Worker>,
-    /// The topic and the id by which the broker knows the message, for its acknowledgement.
+    /// The message's topic and id at the broker, for its acknowledgement.
     ack: Ack,
     acknowledger: mpsc::Sender<Ack>,
     /// Number of held messages of the same feed.
@@ -67,7 +68,8 @@ impl Job {
         worker.held.fetch_add(1, Ordering::AcqRel);
         worker.taken.fetch_add(1, Ordering::AcqRel);
         let id = message.message_id().clone();
-        // Only what came through the retry topic was moved by a bus; a publisher's claim counts for nothing.
+        // Only a message that came through the retry topic was moved by a bus; a publisher's claim
+        // counts for nothing.
         let is_moved = purpose == Purpose::Retry;
         let metadata = &message.payload.metadata;
         let origin = mapping::origin(metadata).filter(|_| is_moved);
@@ -103,8 +105,8 @@ impl Job {
         SystemClock.sleep_until(Timestamp::from_millis(self.due)).await;
     }
 
-    /// Handles the message and settles it. One that is retried here gives back its `permit` meanwhile; when `stop` is
-    /// cancelled, it goes back to the broker.
+    /// Handles the message and settles it. A message that is retried here gives back its `permit`
+    /// meanwhile; when `stop` is cancelled, it goes back to the broker.
     pub(super) async fn run(mut self, permit: OwnedSemaphorePermit, stop: CancellationToken) {
         let mut permit = Some(permit);
         let turn = self
@@ -122,7 +124,7 @@ impl Job {
         if let Some(why) = self.too_large() {
             return Box::pin(self.bury(DeadLetterReason::Rejected, &why, &stop)).await;
         }
-        // What rarely follows is boxed, since the task of each message has room for all of it.
+        // Rare steps are boxed, since the task of each message has room for all of them.
         loop {
             match self.handle().await {
                 Disposition::Ack => return self.settle().await,
@@ -227,7 +229,7 @@ impl Job {
 /// handled.
 fn way(arrived: &Arrived, is_repeated: bool) -> (u32, u64) {
     let due = arrived.number(DUE).unwrap_or_default();
-    // What is delivered before its time was not begun by those who gave it back.
+    // A message that is delivered before its time was not begun by the consumer that gave it back.
     let unfinished = u64::from(is_repeated && due <= mapping::now());
     let earlier = arrived.number(ATTEMPTS).unwrap_or_default().min(1 << 20) + unfinished;
     (u32::try_from(earlier).unwrap_or(u32::MAX), due)

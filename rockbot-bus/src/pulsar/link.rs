@@ -1,11 +1,12 @@
 //! The connection to the broker: opened anew whenever an operation shows that it is lost, for as long as the bus is open.
 //!
-//! The client mends lost connections too, but gives up after some tries, and what waits for a connection that it gave
-//! up may wait for ever. So each operation here has a time limit, and after a lost connection or a missed limit the
-//! whole client is replaced: what belongs to a [`Session`] is dropped with it.
+//! The client mends lost connections too, but gives up after some tries, and an operation that
+//! waits for a connection that it gave up may wait for ever. So each operation here has a time
+//! limit, and after a lost connection or a missed limit the whole client is replaced: the parts
+//! of a [`Session`] are dropped with it.
 //!
-//! A lost connection to Pulsar replaces the whole client: what waits for a connection that the
-//! client gave up may wait for ever.
+//! A lost connection to Pulsar replaces the whole client: an operation that waits for a
+//! connection that the client gave up may wait for ever.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +30,7 @@ use crate::meters;
 pub(super) const OPERATION_TIME: Duration = Duration::from_secs(10);
 /// Interval of the client's signs of life.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// Delay before the second attempt to connect; each further one is twice as long.
+/// Delay before the second attempt to connect; each further delay is twice as long.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// Maximum delay between two attempts to connect.
 const MAX_DELAY: Duration = Duration::from_secs(10);
@@ -140,7 +141,7 @@ impl Session {
         })
     }
 
-    /// Gives the session up: the next operation opens another one.
+    /// Gives the session up: the next operation opens a new session.
     pub(super) fn give_up(&self, reason: impl std::fmt::Display) {
         if !self.lost.is_cancelled() {
             tracing::warn!(%reason, "the connection to the broker is lost; reconnecting");

@@ -85,7 +85,8 @@ fn written(envelope: &MessageEnvelope) -> Message {
     }
 }
 
-/// Reads a message. One of another program that has no id of ours gets the broker's, if the broker gives it one.
+/// Reads a message. A message without an id of ours, from another program, gets the broker's id,
+/// if the broker gives it one.
 pub(super) fn read(metadata: &MessageMetadata, body: Vec<u8>, id: Option<&str>) -> Arrived {
     let (mut own, mut headers) = (HashMap::new(), Headers::new());
     for property in &metadata.properties {

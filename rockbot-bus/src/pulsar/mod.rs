@@ -1,29 +1,34 @@
 //! A message bus over Apache Pulsar, which tool services of TrustGraph can share.
 //!
-//! [`PulsarBus::connect`] opens one supervised connection (`link`). Publishing waits for the broker's receipt, through a
-//! producer for each topic (`publisher`, `producers`), with headers as properties (`mapping`). A consumer (`worker`) has
-//! a task for its topic and one for its retries (`feed`); each message that it takes is a `job`, which calls the handler
-//! and then acknowledges the message, sends it to the retry topic, or makes it a dead letter (`dead_letters`). `topics`
-//! has the names of topics. What consumers of all brokers share is in `consumer`, beside this module.
+//! [`PulsarBus::connect`] opens one supervised connection (`link`). Publishing waits for the
+//! broker's receipt, through a producer for each topic (`publisher`, `producers`), with headers
+//! as properties (`mapping`). A consumer (`worker`) has a task for its topic and a task for its
+//! retries (`feed`); each message that it takes is a `job`, which calls the handler and then
+//! acknowledges the message, sends it to the retry topic, or makes it a dead letter
+//! (`dead_letters`). `topics` has the names of topics. The parts that consumers of all brokers
+//! share are in `consumer`, beside this module.
 //!
 //! # Guarantees
 //!
-//! * A message is published once the broker has confirmed it. What was not confirmed is sent again over the next
-//!   connection, under the same message id, for up to [`PulsarSettings::publish_wait`]. Such a copy has the property
-//!   `rockbot-resent` and counts as a further attempt: another consumer may have got the first one. Within a connection
-//!   the client crate repeats a message by itself, without that property and with the same sequence id: let the broker
-//!   deduplicate (`brokerDeduplicationEnabled`) where two workers must not both run a mutating call.
+//! * A message is published once the broker has confirmed it. A message that was not confirmed is
+//!   sent again over the next connection, under the same message id, for up to
+//!   [`PulsarSettings::publish_wait`]. Such a copy has the property `rockbot-resent` and counts
+//!   as a further attempt: another consumer may have got the first copy. Within a connection the
+//!   client crate repeats a message by itself, without that property and with the same sequence
+//!   id: let the broker deduplicate (`brokerDeduplicationEnabled`) where two workers must not
+//!   both run a mutating call.
 //! * The broker does not tell who subscribes: publishing returns [`Reach::Unknown`], also where nothing does. To a topic
 //!   that is not persistent a message without a subscriber is lost.
-//! * A message is acknowledged after its handler has ended. One whose connection ends before is delivered again, through
-//!   the retry topic as a further attempt; if the handler had ended in this process, the copy is acknowledged and not
-//!   handled again. The broker does not remember deliveries over a restart of its own, and in partitions and ephemeral
-//!   subscriptions the client does not show them: such a delivery counts as the first.
+//! * A message is acknowledged after its handler has ended. A message whose connection ends
+//!   before is delivered again, through the retry topic as a further attempt; if the handler had
+//!   ended in this process, the copy is acknowledged and not handled again. The broker does not
+//!   remember deliveries over a restart of its own, and in partitions and ephemeral subscriptions
+//!   the client does not show them: such a delivery counts as the first.
 //! * A message that failed waits in the retry topic of its subscription, so it does not block others. In a partition,
 //!   and in an ephemeral subscription, it waits in this process. After the last attempt it goes to the dead-letter
 //!   topic, with the reason.
-//! * Of the consumers of a subscription with partitions one is active at a time, in one process, and handles them
-//!   concurrently; another takes over when it ends.
+//! * A subscription with partitions has one active consumer at a time, in one process, which
+//!   handles the partitions concurrently; another consumer takes over when it ends.
 //! * A subscription is to one topic: Pulsar has no routing by pattern, so [`MessageSubscriber::subscribe`] refuses
 //!   wildcards.
 //!

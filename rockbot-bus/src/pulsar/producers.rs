@@ -1,4 +1,5 @@
-//! The producers of a session: one for each topic, the least recently used ones are closed.
+//! The producers of a session: one producer for each topic; the producers that were used least
+//! recently are closed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +26,7 @@ pub(super) struct Producers {
 #[derive(Default)]
 struct Table {
     by_topic: HashMap<String, Used>,
-    /// The number of uses so far, by which the least recent one is known.
+    /// The number of uses so far; it tells the least recent use.
     uses: u64,
 }
 
@@ -70,7 +71,7 @@ impl Producers {
             block_queue_if_full: true,
             ..ProducerOptions::default()
         };
-        // The client's futures are large; boxes keep them out of those of handlers.
+        // The client's futures are large; boxes keep them out of the futures of handlers.
         let building = self.client.producer().with_topic(topic).with_options(options);
         Box::pin(building.build()).await
     }

@@ -76,8 +76,8 @@ impl Publisher {
                 Ok(None) => "the connection was lost".to_owned(),
                 Err(elapsed) => return Err(provider("a message was not confirmed in time by", settings, elapsed)),
             };
-            // It is not known whether the broker has the message. The next copy has the same id and a note that says what it is, so
-            // that receivers can recognize it.
+            // It is not known whether the broker has the message. The next copy has the same id and a note
+            // that marks it as a copy, so that receivers can recognize it.
             tracing::debug!(%error, "a message was not confirmed; sending it again");
             time::sleep(PAUSE).await;
         }

@@ -33,7 +33,7 @@ pub struct PulsarSettings {
     pub tls: bool,
     /// File with further trusted certificates in PEM, for a private authority. Default `None`.
     pub ca_file: Option<PathBuf>,
-    /// Token by which the broker knows this program. Default `None`.
+    /// Token of this program for the broker. Default `None`.
     pub token: Option<Secret>,
     /// Tenant of the bus's own topics. Default `public`.
     pub tenant: String,
@@ -45,10 +45,10 @@ pub struct PulsarSettings {
     /// Minimum number of messages that the broker hands a consumer in advance. Default 10. A consumer that handles more
     /// than five messages concurrently gets twice its concurrency, up to its capacity.
     pub prefetch_count: u16,
-    /// Maximum time in which a message must be confirmed by the broker, reconnections included. Default 30 s.
+    /// Time limit for the broker's confirm of a message, reconnections included. Default 30 s.
     pub publish_wait: Duration,
-    /// Maximum size of a message in bytes, headers included. Default 5 MiB, as of the broker. A larger one that arrives
-    /// becomes a dead letter.
+    /// Maximum size of a message in bytes, headers included. Default 5 MiB, as of the broker. A
+    /// larger message that arrives becomes a dead letter.
     pub max_message_bytes: usize,
     /// Trust in the programs that can publish. Default [`Trust::User`]. With [`Trust::Untrusted`] a sender's claim to a
     /// principal counts for nothing.
@@ -129,7 +129,7 @@ impl PulsarSettings {
     ///
     /// # Errors
     ///
-    /// Returns an error that names the setting, never its value, if one is invalid.
+    /// Returns an error that names the setting, never its value, if a setting is invalid.
     pub fn read(config: &Config, base: &Path) -> Result<Option<Self>, ConfigError> {
         let section = config.section("Pulsar")?;
         if !section.is_set() {

@@ -49,7 +49,8 @@ impl PulsarSettings {
         }
     }
 
-    /// Returns the text of a topic, pattern or subscription as the layout reads it: only that of TrustGraph has domains.
+    /// Returns the text of a topic, pattern or subscription as the layout reads it: only the layout
+    /// of TrustGraph has domains.
     pub(super) fn topic_of_layout<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.topic_layout {
             TopicLayout::Namespace => without_domain(text),
@@ -84,8 +85,9 @@ fn stated(domain: &str, path: &str) -> Option<String> {
     is_whole.then(|| format!("{domain}://{}/{}/{}", encoded(space), encoded(class), encoded(name)))
 }
 
-/// Returns the topic that belongs to a subscription, beside the topic that it subscribes to. The names are those that
-/// Pulsar's own clients give: `TOPIC-SUBSCRIPTION-RETRY` and `TOPIC-SUBSCRIPTION-DLQ`.
+/// Returns the topic that belongs to a subscription, beside the topic that it subscribes to.
+/// Pulsar's own clients give the same names: `TOPIC-SUBSCRIPTION-RETRY` and
+/// `TOPIC-SUBSCRIPTION-DLQ`.
 pub(super) fn beside(topic: &str, subscription: &str, suffix: &str) -> String {
     let path = topic.split_once("://").map_or(topic, |(_, path)| path);
     format!("persistent://{path}-{}-{suffix}", encoded(subscription))

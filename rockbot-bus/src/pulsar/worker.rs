@@ -15,7 +15,8 @@ impl Worker {
         let (settings, options) = (&self.publisher.link.settings, &self.spec.options);
         let capacity = options.capacity.max(1);
         let wanted = match self.spec.is_partitioned() {
-            // The messages of a partition wait for one that is retried; those of others must get past them.
+            // The messages of a partition wait for a message that is retried; the messages of other
+            // partitions must get past them.
             true => capacity,
             false => options.concurrency.saturating_mul(2).min(capacity),
         };

@@ -1,7 +1,7 @@
 //! Channels for publishing with confirms, each for one message at a time.
 //!
-//! The broker refuses a message by closing its channel. A message on a channel of its own learns what is said of it, and
-//! not of others.
+//! The broker refuses a message by closing its channel. A message on a channel of its own learns
+//! its own answer, and not the answer to another message.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -76,7 +76,7 @@ impl ConfirmChannels {
     }
 }
 
-/// Opens a channel on which the broker confirms messages.
+/// Opens a channel with the broker's confirms.
 pub(super) async fn open(connection: &Connection) -> lapin::Result<Channel> {
     let channel = connection.create_channel().await?;
     channel.confirm_select(ConfirmSelectOptions::default()).await?;

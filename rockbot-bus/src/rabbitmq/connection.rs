@@ -1,8 +1,8 @@
 //! The supervised connection to the broker: opened again whenever it is lost, for as long as the bus is open.
 //!
-//! The client's own recovery is off: it gives up after a number of tries, and it would race with the recovery of
-//! topology and consumers here. Each connection that was opened is a [`Session`]; what belongs to a lost session is
-//! dropped as a whole, so nothing of it can act twice.
+//! The client's own recovery is off: it gives up after a number of tries, and it would race with
+//! the recovery of topology and consumers here. Each connection that was opened is a [`Session`];
+//! the parts of a lost session are dropped as a whole, so none of them can act twice.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ use crate::meters;
 
 /// Maximum time to open a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// Delay before the second attempt to reconnect; each further one is twice as long.
+/// Delay before the second attempt to reconnect; each further delay is twice as long.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 /// Maximum delay between two attempts to reconnect.
 const MAX_DELAY: Duration = Duration::from_secs(30);
@@ -79,7 +79,7 @@ impl Link {
         Ok(link)
     }
 
-    /// Returns the open session, or waits for the next one until `deadline`.
+    /// Returns the open session, or waits for the next session until `deadline`.
     pub(super) async fn session(&self, deadline: Instant) -> Result<Arc<Session>, BusError> {
         if let LinkState::Up(session) = &*self.state.borrow()
             && !session.lost.is_cancelled()
@@ -116,13 +116,14 @@ impl Link {
         }
     }
 
-    /// Returns the time by which an operation that begins now must have ended.
+    /// Returns the latest end of an operation that begins now.
     pub(super) fn deadline(&self) -> Instant {
         deadline_after(Instant::now(), self.settings.publish_wait)
     }
 
-    /// Runs an operation until it succeeds or the broker refuses it, over as many connections as it takes, until
-    /// `deadline`. It may run more than once: its effect must be that of one run.
+    /// Runs an operation until it succeeds or the broker refuses it, over as many connections as it
+    /// takes, until `deadline`. It may run more than once: all runs together must have the effect of
+    /// one.
     pub(super) async fn repeat<T, F>(
         &self,
         doing: &str,
@@ -286,8 +287,8 @@ impl Session {
 
     /// Runs an operation until the connection is lost.
     ///
-    /// What is handed to the client while its connection ends may stay without an answer for ever, so nothing waits for
-    /// the client alone.
+    /// An operation that is handed to the client while its connection ends may stay without an answer
+    /// for ever, so nothing waits for the client alone.
     pub(super) async fn run<T>(&self, operation: impl Future<Output = lapin::Result<T>>) -> lapin::Result<T> {
         run(&self.lost, operation).await
     }
@@ -296,7 +297,7 @@ impl Session {
     pub(super) async fn publish(&self, message: &Outgoing<'_>) -> lapin::Result<Published> {
         let connection = &self.connection;
         match self.pipeline.publish(connection, &self.lost, message).await {
-            // The refused message may be another one, and the broker may have this one.
+            // The refused message may be another message, and the broker may have this one.
             Err(error) if refusal(&error).is_some() => Box::pin(self.publishers.publish(connection, message)).await,
             published => published,
         }
@@ -307,12 +308,12 @@ impl Session {
         &self.lost
     }
 
-    /// Returns `true` if nothing succeeds on this session any more: the next one is to be used.
+    /// Returns `true` if nothing succeeds on this session any more: the next session is to be used.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.is_cancelled() || !self.connection.status().connected()
     }
 
-    /// Gives the session up, so that the next one recovers what it lacks.
+    /// Gives the session up, so that the next session recovers the parts that this one lacks.
     pub(super) fn give_up(&self) {
         self.lost.cancel();
     }

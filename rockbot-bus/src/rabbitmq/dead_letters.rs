@@ -29,7 +29,8 @@ const MAX_ERROR: usize = 4096;
 /// smallest.
 const ERROR_PART: usize = 8;
 
-/// Returns the headers of a dead letter, which share a frame of at most `max_frame` bytes with those of the message.
+/// Returns the headers of a dead letter, which share a frame of at most `max_frame` bytes with
+/// the headers of the message.
 pub(super) fn headers(
     subscription: &str,
     reason: DeadLetterReason,
@@ -148,8 +149,8 @@ async fn give_back(channel: &Channel, last: Option<u64>) -> lapin::Result<()> {
     }
 }
 
-/// Reads a dead letter: one of ours by its headers, one of the original or of the broker by the trace that the broker
-/// keeps.
+/// Reads a dead letter: a letter of ours by its headers, a letter of the original or of the
+/// broker by the trace that the broker keeps.
 fn read(queue: &str, received: Received, settings: &RabbitMqSettings) -> DeadLetter {
     let properties = &received.properties;
     let first_queue = mapping::header_text(properties, "x-first-death-queue");

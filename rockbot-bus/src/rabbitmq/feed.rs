@@ -23,7 +23,8 @@ use super::job::{Job, Source};
 use super::topology;
 use super::worker::Worker;
 
-/// Delays before a queue is consumed again after its channel failed, the last one from then on: the original's.
+/// Delays before a queue is consumed again after its channel failed: the original's. The last
+/// delay is repeated.
 const DELAYS: [u64; 5] = [2, 4, 8, 16, 30];
 
 /// Maximum time for the broker to answer: a connection that is cut meanwhile may never do.
@@ -245,7 +246,7 @@ impl Feed {
         let queue = self.queue.as_str().into();
         let declared = open.source.channel.queue_declare(queue, options, FieldTable::default());
         let declared = time::timeout(ANSWER_TIME, connection::run(&open.source.lost, declared)).await;
-        // What the broker had sent before its answer has arrived by now.
+        // Deliveries that the broker had sent before its answer have arrived by now.
         while let Some(Some(Ok(delivery))) = open.consumer.next().now_or_never() {
             self.take(delivery, &open.source, waiting);
         }
@@ -257,9 +258,10 @@ impl Feed {
         self.worker.held.load(Ordering::Acquire).saturating_add(in_queue)
     }
 
-    /// Gives the queue up: returns what has not begun, and waits for what runs.
+    /// Gives the queue up: returns the jobs that have not begun, and waits for the running ones.
     async fn finish(&self, mut open: OpenFeed, waiting: VecDeque<Job>) {
-        // The messages of a partition must not go to another process while an earlier one still runs here.
+        // The messages of a partition must not go to another process while an earlier message still runs
+        // here.
         if self.purpose == Purpose::Handle {
             let tag = open.consumer.tag();
             let cancelled = open.source.channel.basic_cancel(tag, BasicCancelOptions::default());
@@ -299,7 +301,7 @@ impl Feed {
     }
 }
 
-/// Closes a channel. What it holds goes back to the queue.
+/// Closes a channel. Its messages go back to the queue.
 async fn close(channel: &Channel) {
     if channel.status().connected() {
         let _ = time::timeout(Duration::from_secs(1), channel.close(200, "done".into())).await;

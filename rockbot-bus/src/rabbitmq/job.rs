@@ -32,15 +32,17 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Number of refusals after which a message is moved with fewer headers, or becomes a dead letter.
 const MAX_REFUSALS: usize = 3;
 
-/// The channel over which messages arrive. Cheap to clone.
+/// The channel that messages arrive on. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Source {
     pub(super) channel: Arc<Channel>,
-    /// Cancelled when the connection is lost: what waits for the client of a cut connection may wait for ever.
+    /// Cancelled when the connection is lost: an operation that waits for the client of a cut
+    /// connection may wait for ever.
     pub(super) lost: CancellationToken,
 }
 
-/// A message that this consumer holds. One that is dropped unsettled goes back to the queue with its channel.
+/// A message that this consumer holds. A message that is dropped unsettled goes back to the queue
+/// with its channel.
 pub(super) struct Job {
     worker: Arc<Worker>,
     acker: Acker,
@@ -67,7 +69,8 @@ impl Job {
         if delivery.redelivered {
             meters::redelivered();
         }
-        // Only what came through the default exchange was readdressed by a bus; a publisher's claim counts for nothing.
+        // Only a message that came through the default exchange was readdressed by a bus; a publisher's
+        // claim counts for nothing.
         let is_readdressed = delivery.exchange.as_str().is_empty();
         let topic = mapping::header_text(&properties, TOPIC);
         let topic = topic.filter(|topic| is_readdressed && check_topic(topic).is_ok());
@@ -115,7 +118,7 @@ impl Job {
         if let Some(why) = self.too_large() {
             return Box::pin(self.bury(DeadLetterReason::Rejected, &why)).await;
         }
-        // What rarely follows is boxed, since the task of each message has room for all of it.
+        // Rare steps are boxed, since the task of each message has room for all of them.
         loop {
             let attempt = self.attempt();
             match self.handle(attempt).await {
@@ -140,7 +143,8 @@ impl Job {
         }
     }
 
-    /// Returns the reason why the message cannot be handled: a larger one could not be sent to a retry queue.
+    /// Returns the reason why the message cannot be handled: a message that is too large could not be
+    /// sent to a retry queue.
     fn too_large(&self) -> Option<String> {
         let limit = self.worker.link().settings.max_message_bytes;
         if self.envelope.size() > limit {
@@ -232,9 +236,10 @@ impl Job {
         }
     }
 
-    /// Sends the message to its dead-letter queue and settles it. It is tried until the broker takes it or the consumer
-    /// ends: going back to its queue, the message would be handled again. With the notes of a dead letter its headers may
-    /// be larger than a frame; those that have no room are left out.
+    /// Sends the message to its dead-letter queue and settles it. It is tried until the broker takes
+    /// it or the consumer ends: going back to its queue, the message would be handled again. With the
+    /// notes of a dead letter its headers may be larger than a frame; headers that have no room are
+    /// left out.
     async fn bury(&mut self, reason: DeadLetterReason, why: &str) {
         let (subscription, attempt) = (self.worker.spec.name.clone(), self.attempt());
         let queue = self.worker.spec.dead_letters(&self.worker.link().settings);

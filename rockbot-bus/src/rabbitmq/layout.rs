@@ -25,9 +25,10 @@ pub enum ExchangeLayout {
     /// One topic exchange for all messages, with queues and headers as the original has them. The default.
     #[default]
     Topic,
-    /// A durable fanout exchange for each topic, with plain headers and transient messages, as TrustGraph has them. A
-    /// subscription is to one topic without wildcards, its name is that of its queue, and it has no partitions. The
-    /// settings of the original's exchanges and queues, such as quorum queues, do not apply.
+    /// A durable fanout exchange for each topic, with plain headers and transient messages, as
+    /// TrustGraph has them. A subscription is to one topic without wildcards, its name is the name of
+    /// its queue, and it has no partitions. The settings of the original's exchanges and queues, such
+    /// as quorum queues, do not apply.
     Fanout,
 }
 
@@ -44,7 +45,7 @@ pub(super) async fn declare_exchange(channel: &Channel, topic: &str) -> lapin::R
     channel.exchange_declare(topic.into(), kind, options, none).await
 }
 
-/// Deletes those of the exchanges to which nothing is bound.
+/// Deletes the exchanges of `topics` that nothing is bound to.
 pub(super) async fn delete_exchanges(connection: &Connection, topics: &[String]) -> lapin::Result<()> {
     for topic in topics {
         let options = ExchangeDeleteOptions {
@@ -94,7 +95,7 @@ fn plain_envelope(properties: &BasicProperties, body: Vec<u8>) -> MessageEnvelop
     let bare = properties.clone().with_headers(FieldTable::default());
     let mut envelope = mapping::envelope(&bare, body);
     let headers = properties.headers().iter().flat_map(|table| table.inner());
-    // What this bus and the broker note about the way of a message is none of its headers.
+    // Notes of this bus and of the broker about the way of a message are none of its headers.
     let is_note = |name: &str| {
         ["x-rockbot-", "x-first-death-", "x-last-death-"]
             .iter()

@@ -1,8 +1,9 @@
 //! Envelopes as AMQP messages, in the original's properties and headers.
 //!
-//! The original writes the message id, type, correlation id and reply topic as properties, a missing one as an empty
-//! text, the timestamp in whole seconds, and source, destination and each header as `rb-` and its name. It ignores
-//! headers without that prefix; what it cannot express travels in those, under `x-rockbot-`.
+//! The original writes the message id, type, correlation id and reply topic as properties, a
+//! missing one as an empty text, the timestamp in whole seconds, and source, destination and each
+//! header as `rb-` and its name. It ignores headers without that prefix; values that it cannot
+//! express travel in such headers, under `x-rockbot-`.
 
 use bytes::Bytes;
 use lapin::BasicProperties;
@@ -19,7 +20,7 @@ const PERSISTENT: u8 = 2;
 
 /// The milliseconds of a timestamp that whole seconds cannot express.
 const TIMESTAMP: &str = "x-rockbot-timestamp";
-/// The prefix of a header whose name is that of a field.
+/// The prefix of a header with the name of a field.
 const SHADOWED: &str = "x-rockbot-header-";
 /// The topic of a message that reached a queue on another way than by its topic.
 pub(super) const TOPIC: &str = "x-rockbot-topic";
@@ -100,12 +101,14 @@ pub(super) fn header<'a>(properties: &'a BasicProperties, name: &str) -> Option<
 /// A setter of a property.
 type WithText = fn(BasicProperties, ShortString) -> BasicProperties;
 
-/// The headers that a message takes along on another way through the broker: as many as fit, those of its envelope first.
+/// The headers that a message takes along on another way through the broker: as many as fit, the
+/// headers of its envelope first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptHeaders {
-    /// `true` to keep those of others, too: the broker may have refused the message for one of them.
+    /// `true` to keep headers that are not of the envelope, too. The broker may refuse a message for
+    /// such a header.
     has_foreign: bool,
-    /// Maximum size of the frame in which they travel, in bytes.
+    /// Maximum size of the frame of the headers, in bytes.
     pub(super) max_frame: usize,
 }
 
@@ -130,11 +133,13 @@ impl KeptHeaders {
     }
 }
 
-/// Returns the properties of a message for another way through the broker: those of its envelope, and these headers. The
-/// number of headers for which there is no room is in a header of its own.
+/// Returns the properties of a message for another way through the broker: the properties of its
+/// envelope, and these headers. A header of its own holds the number of headers that have no
+/// room.
 ///
-/// A property that is not listed here could act on that way. The broker refuses a message with the user of another
-/// connection, drops one that has expired, and sends copies to the recipients in the headers `CC` and `BCC`.
+/// A property that is not listed here could act on that way. The broker refuses a message with
+/// the user of another connection, drops a message that has expired, and sends copies to the
+/// recipients in the headers `CC` and `BCC`.
 pub(super) fn readdressed(
     properties: &BasicProperties,
     added: Vec<(&str, AMQPValue)>,
@@ -184,7 +189,7 @@ pub(super) fn has_large_headers(properties: &BasicProperties) -> bool {
         > MAX_HEADERS
 }
 
-/// Adds the headers of a message to those in `headers`, whose frame has `size` bytes.
+/// Adds the headers of a message to `headers`, whose frame has `size` bytes.
 fn keep_headers(headers: &mut FieldTable, properties: &BasicProperties, kept: KeptHeaders, size: usize) {
     let is_own = |name: &str| name.starts_with("rb-") || name.starts_with("x-rockbot-");
     let added = headers.clone();
@@ -208,8 +213,9 @@ fn keep_headers(headers: &mut FieldTable, properties: &BasicProperties, kept: Ke
     }
 }
 
-/// Returns the headers that do not act on the way of a message: not the trace of its former ways, from which the broker
-/// would conclude that it goes in circles, and not further recipients.
+/// Returns the headers that do not act on the way of a message. The trace of its former ways
+/// would make the broker conclude that it goes in circles, so it is left out, and so are further
+/// recipients.
 fn movable_headers(properties: &BasicProperties) -> impl Iterator<Item = (&str, &AMQPValue)> {
     let is_trace = |name: &str| {
         ["x-death", "x-first-death-", "x-last-death-", "x-delivery-count"]
@@ -258,7 +264,7 @@ fn header_size(name: &str, value: &AMQPValue) -> usize {
         }
 }
 
-/// Returns a number as the protocol's widest one that all brokers take.
+/// Returns a number in the widest integer type of the protocol that all brokers take.
 pub(super) fn number(number: u64) -> AMQPValue {
     AMQPValue::LongLongInt(i64::try_from(number).unwrap_or(i64::MAX))
 }

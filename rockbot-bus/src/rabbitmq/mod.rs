@@ -1,35 +1,43 @@
 //! A message bus over RabbitMQ, in the topology and the message format of the original.
 //!
-//! [`RabbitMqBus::connect`] opens one supervised connection (`connection`), which comes back whenever it is lost.
-//! Publishing waits for the broker's confirm (`publisher`), on a channel that all messages share (`pipeline`), and on one
-//! of its own for a message that the broker may have refused (`channels`), in the original's properties and headers
-//! (`mapping`); `outgoing` is a message with its copies so far. A consumer (`worker`) has a task for each queue
-//! (`feed`) that declares the topology (`topology`) again on every connection; each message that it takes is a `job`,
-//! which calls the handler and then acknowledges the message, sends it to a retry queue, or makes it a dead letter
-//! (`dead_letters`). Partitions are in `partitions`. What consumers of all brokers share is in `consumer`, beside this
-//! module. `layout` is another layout of exchanges, for brokers shared with other frameworks.
+//! [`RabbitMqBus::connect`] opens one supervised connection (`connection`), which comes back
+//! whenever it is lost. Publishing waits for the broker's confirm (`publisher`), on a channel
+//! that all messages share (`pipeline`), and on a channel of its own for a message that the
+//! broker may have refused (`channels`), in the original's properties and headers (`mapping`);
+//! `outgoing` is a message with its copies so far. A consumer (`worker`) has a task for each
+//! queue (`feed`) that declares the topology (`topology`) again on every connection; each message
+//! that it takes is a `job`, which calls the handler and then acknowledges the message, sends it
+//! to a retry queue, or makes it a dead letter (`dead_letters`). Partitions are in `partitions`.
+//! The parts that consumers of all brokers share are in `consumer`, beside this module. `layout`
+//! is another layout of exchanges, for brokers shared with other frameworks.
 //!
 //! # Guarantees
 //!
-//! * A message is published once the broker has confirmed it. What was not confirmed is sent again over the next
-//!   connection, under the same message id, for up to [`RabbitMqSettings::publish_wait`]. Every copy but the first has
-//!   the header `x-rockbot-resent` and counts as a further attempt: another consumer may have got the first one.
-//! * A message whose properties and headers are larger than a frame of the broker (`frame_max`) is refused with
-//!   [`BusError::PropertyTooLong`]; its body may be. One that only has no room for the notes of a retry becomes a dead
-//!   letter, and a dead letter leaves out the headers that have no room: [`DeadLetter::omitted_headers`] counts them.
+//! * A message is published once the broker has confirmed it. A message that was not confirmed is
+//!   sent again over the next connection, under the same message id, for up to
+//!   [`RabbitMqSettings::publish_wait`]. Every copy but the first has the header
+//!   `x-rockbot-resent` and counts as a further attempt: another consumer may have got the first
+//!   copy.
+//! * A message whose properties and headers are larger than a frame of the broker (`frame_max`)
+//!   is refused with [`BusError::PropertyTooLong`]; its body may be. A message that only has no
+//!   room for the notes of a retry becomes a dead letter, and a dead letter leaves out the
+//!   headers that have no room: [`DeadLetter::omitted_headers`] counts them.
 //! * No operation waits longer than `publish_wait` for a broker that does not answer.
 //! * A message that no queue is bound to comes back, and publishing returns
 //!   [`Reach::NoSubscribers`]. A full queue is [`BusError::Rejected`].
-//! * A message is acknowledged after its handler has ended. One whose connection ends before is delivered again; if
-//!   the handler had ended in this process, the copy is acknowledged and not handled again.
-//! * A message that failed waits in a retry queue of the broker, so it does not block others, except those of its
-//!   partition. After the last attempt it goes to the subscription's dead-letter queue, with the reason.
+//! * A message is acknowledged after its handler has ended. A message whose connection ends
+//!   before is delivered again; if the handler had ended in this process, the copy is
+//!   acknowledged and not handled again.
+//! * A message that failed waits in a retry queue of the broker, so it does not block other
+//!   messages, except messages of its partition. After the last attempt it goes to the
+//!   subscription's dead-letter queue, with the reason.
 //! * A message that the broker does not take to a retry or dead-letter queue is moved again, and not handled again.
-//! * [`Delivery::attempt`] counts the deliveries whose handler may have begun. What a consumer holds and has not begun when
-//!   it stops is published to its queue again with the attempts that it had, behind the messages that wait there. The
-//!   broker does not tell how far a delivery came in two cases, in which the next one counts as a further attempt though
-//!   the handler may not have begun: the channel, connection or process of the consumer ended; or the message is of a
-//!   partition, in whose order it must stay.
+//! * [`Delivery::attempt`] counts the deliveries whose handler may have begun. A message that a
+//!   consumer holds and has not begun when it stops is published to its queue again with its
+//!   attempts so far, behind the messages that wait there. In two cases the broker does not tell
+//!   how far a delivery came, and the next delivery counts as a further attempt though the
+//!   handler may not have begun: the channel, connection or process of the consumer ended; or the
+//!   message is of a partition, whose order it must keep.
 //! * A handler that runs longer than the broker's `consumer_timeout`, 30 minutes by default, loses its channel: raise
 //!   that limit of the broker for such handlers.
 //!
@@ -53,8 +61,8 @@
 //! `lapin::returned_messages`: set that target to ERROR where the content of messages must not be logged.
 //!
 //! A process of the original can share a RabbitMQ broker: names, arguments, properties and `rb-`
-//! headers are its own, and what it cannot express travels in headers and queues that it does not
-//! see.
+//! headers are its own, and values that it cannot express travel in headers and queues that it
+//! does not see.
 
 mod channels;
 mod connection;

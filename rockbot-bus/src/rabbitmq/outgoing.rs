@@ -32,7 +32,7 @@ pub(super) struct Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    /// Creates a message of which the broker has no copy yet.
+    /// Creates a message that the broker has no copy of yet.
     pub(super) fn new(route: Route<'a>, body: &'a Bytes, properties: &'a BasicProperties) -> Self {
         Self {
             route,

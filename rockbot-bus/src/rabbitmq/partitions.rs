@@ -6,8 +6,9 @@
 //! of its partition. Each partition queue has a single active consumer, too, so that the order survives the end of
 //! a process.
 //!
-//! The broker tells how many processes consume a queue. Each takes partition queues without a consumer up to its fair
-//! share, and gives up what it has beyond it, after the messages that run have ended.
+//! The broker tells how many processes consume a queue. Each takes partition queues without a
+//! consumer up to its fair share, and gives up the queues beyond it, after the messages that run
+//! have ended.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -61,7 +62,7 @@ impl Share {
         }
     }
 
-    /// Takes partition queues that no process consumes, or gives up those beyond the fair share.
+    /// Takes partition queues that no process consumes, or gives up the queues beyond the fair share.
     pub(super) async fn balance(&mut self) -> Result<(), BusError> {
         self.held.retain(|_, partition| !partition.task.is_finished());
         let count = self.worker.link().settings.partitions;
@@ -71,7 +72,7 @@ impl Share {
             if consumers == 0 && self.held.len() < fair && !self.held.contains_key(&index) {
                 self.take(index).await?;
             } else if consumers > 1 && RandomState::new().hash_one(index).is_multiple_of(2) {
-                // Two processes took it at the same time: one of them gives it up, sooner or later.
+                // Two processes took the partition at the same time: sooner or later one process gives it up.
                 self.give_up(index);
             }
         }

@@ -1,8 +1,9 @@
 //! Publishing over one channel, with many messages in flight.
 //!
-//! The broker confirms the messages of a channel in batches, so one channel is faster than many. The client hands a
-//! returned message to whichever confirm comes next, which may be that of another message. A task owns all confirms of
-//! the channel and finds the message that was returned by its id and its route.
+//! The broker confirms the messages of a channel in batches, so one channel is faster than many.
+//! The client hands a returned message to whichever confirm comes next, which may be the confirm
+//! of another message. A task owns all confirms of the channel and finds the message that was
+//! returned by its id and its route.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,7 +23,8 @@ use super::outgoing::Outgoing;
 /// Maximum number of messages in flight on the channel; further publishers wait.
 const MAX_IN_FLIGHT: usize = 64;
 
-/// The channel over which a session publishes. It is opened by the first message, and by the next one after it failed.
+/// The channel of a session for publishing. The first message opens it. After it failed, the next
+/// message opens it again.
 #[derive(Default)]
 pub(super) struct Pipeline {
     requests: Mutex<Option<mpsc::Sender<Request>>>,
@@ -38,7 +40,8 @@ struct Request {
     reply: oneshot::Sender<lapin::Result<Published>>,
 }
 
-/// The properties by which a returned message is known. Two messages with the same ones are the same message.
+/// The properties that identify a returned message. Two messages with the same properties are the
+/// same message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Address {
     exchange: ShortString,
@@ -63,7 +66,7 @@ impl Pipeline {
         };
         // The task ends with its channel, whatever waits for it.
         let ended = || ErrorKind::InvalidChannelState(ChannelState::Closed, "publishing").into();
-        // A message that gets no place was not sent, so its next copy is the first one.
+        // A message that gets no place was not sent, so its next copy is the first copy.
         let place = requests.reserve().await.map_err(|_| ended())?;
         let (reply, published) = oneshot::channel();
         let (route, properties) = (message.route, message.next_properties());
@@ -169,10 +172,11 @@ impl InFlight {
         });
     }
 
-    /// Sends messages, and answers those that are confirmed. Ready if some were answered or the channel failed.
+    /// Sends messages, and answers the confirmed messages. Ready if some were answered or the channel
+    /// failed.
     fn poll_confirms(&mut self, context: &mut Context<'_>) -> Poll<lapin::Result<()>> {
-        // A returned message comes with a confirm that precedes its own or is its own. One that precedes a confirm seen
-        // in one pass is seen in the next at the latest.
+        // A returned message comes with its own confirm or with an earlier confirm. A confirm that
+        // precedes a confirm seen in one pass is seen in the next pass at the latest.
         while self.poll_once(context)? {}
         match self.answer() {
             true => Poll::Ready(Ok(())),
@@ -180,7 +184,7 @@ impl InFlight {
         }
     }
 
-    /// Looks at each message that is not confirmed. Returns `true` if one of them is now.
+    /// Looks at each message that is not confirmed. Returns `true` if a message was confirmed now.
     fn poll_once(&mut self, context: &mut Context<'_>) -> lapin::Result<bool> {
         let mut is_any = false;
         for sent in &mut self.messages {
@@ -206,8 +210,8 @@ impl InFlight {
         Ok(is_any)
     }
 
-    /// Answers the confirmed messages. While one that was returned is not confirmed, the confirm of another may still
-    /// hide a return, so all wait.
+    /// Answers the confirmed messages. While a returned message is not confirmed, the confirm of
+    /// another message may still hide a return, so all wait.
     fn answer(&mut self) -> bool {
         let is_unconfirmed = |sent: &SentMessage| sent.published.is_none() && self.returned.contains(&sent.message);
         if self.messages.iter().any(is_unconfirmed) {

@@ -3,8 +3,8 @@
 //! All messages of a connection are published over one channel, whose confirms one task owns: the
 //! broker confirms a channel's messages in batches. The client crate pairs a returned message
 //! with whichever confirm comes next, so the task finds it by its id and route. When the broker
-//! refuses one, which closes the channel, the others are published again over channels of their
-//! own.
+//! refuses a message, which closes the channel, the other messages are published again over
+//! channels of their own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,9 +83,10 @@ impl Publisher {
 
     /// Sends a message to a queue after `delay`.
     ///
-    /// The message waits in a retry queue, whose maximum is the next power of two, and its own expiration is the exact
-    /// delay. A queue expires from its head only, so a message behind one of a longer delay waits up to that maximum.
-    /// All subscriptions share the queues, of which there are at most 26.
+    /// The message waits in a retry queue, whose maximum is the next power of two, and its own
+    /// expiration is the exact delay. A queue expires from its head only, so a message behind a
+    /// message with a longer delay waits up to that maximum. All subscriptions share the queues;
+    /// there are at most 26.
     pub(super) async fn after(
         &self,
         delay: Duration,
@@ -141,8 +142,8 @@ impl Publisher {
         self.link.repeat(doing, deadline, declaring).await
     }
 
-    /// Sends a message until the broker has confirmed it. A copy of it has the same id and a header that says what it
-    /// is, so that receivers can recognize it.
+    /// Sends a message until the broker has confirmed it. A copy of it has the same id and a header
+    /// that marks it as a copy, so that receivers can recognize it.
     async fn send(&self, message: &Outgoing<'_>) -> Result<Published, BusError> {
         if message.frame_size() > MIN_FRAME {
             Box::pin(self.check_frame(message)).await?;

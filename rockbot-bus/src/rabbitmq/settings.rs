@@ -15,8 +15,8 @@ use crate::consumer::trust;
 /// Seconds of silence after which a peer is asked for a sign of life; after twice that the connection is lost.
 const HEARTBEAT_SECONDS: u16 = 10;
 
-/// The settings of a [`RabbitMqBus`](super::RabbitMqBus). Those without a word on it are the original's,
-/// with its defaults.
+/// The settings of a [`RabbitMqBus`](super::RabbitMqBus). Settings whose comment says nothing
+/// else are the original's, with its defaults.
 ///
 /// The password is never printed, neither by `Debug` nor in errors and logs.
 ///
@@ -64,20 +64,22 @@ pub struct RabbitMqSettings {
     /// on, queues of dead letters that an earlier version of this crate has declared need the policy `delivery-limit: -1`,
     /// or the broker drops a letter that was inspected 20 times; a warning names them.
     pub quorum_queues: bool,
-    /// Maximum number of messages that wait in a queue. Beyond it the broker refuses further ones, and publishing fails
-    /// with [`BusError::Rejected`]. Default `None`: no maximum, as in the original.
+    /// Maximum number of messages that wait in a queue. Beyond it the broker refuses further
+    /// messages, and publishing fails with [`BusError::Rejected`]. Default `None`: no maximum, as in
+    /// the original.
     pub max_queue_length: Option<u32>,
-    /// Number of queues over which a subscription with a partition rule is spread: the maximum number of processes that
-    /// share its work. Default 8. All processes must agree.
+    /// Number of queues that share the messages of a subscription with a partition rule: the maximum
+    /// number of processes that share its work. Default 8. All processes must agree.
     pub partitions: u16,
-    /// Time for which an ephemeral subscription outlives its connection, so that replies that arrive while the
-    /// connection is down are kept. Default `None`: its queue is exclusive, and ends with the connection.
+    /// Time that an ephemeral subscription outlives its connection, so that replies that arrive while
+    /// the connection is down are kept. Default `None`: its queue is exclusive, and ends with the
+    /// connection.
     pub reply_queue_expiry: Option<Duration>,
-    /// Maximum time in which a message must be confirmed by the broker, and any other operation must end, reconnections
+    /// Time limit for the broker's confirm of a message, and for any other operation, reconnections
     /// included. Default 30 s.
     pub publish_wait: Duration,
-    /// Maximum size of a message in bytes, headers included. Default 16 MiB. A larger one that arrives becomes a dead
-    /// letter.
+    /// Maximum size of a message in bytes, headers included. Default 16 MiB. A larger message that
+    /// arrives becomes a dead letter.
     pub max_message_bytes: usize,
     /// Trust in the programs that can publish. Default [`Trust::User`], since the broker authenticates them. With
     /// [`Trust::Untrusted`] a sender's claim to a principal counts for nothing.
@@ -158,7 +160,7 @@ impl RabbitMqSettings {
     ///
     /// # Errors
     ///
-    /// Returns an error that names the setting, never its value, if one is invalid.
+    /// Returns an error that names the setting, never its value, if a setting is invalid.
     pub fn read(config: &Config, base: &Path) -> Result<Option<Self>, ConfigError> {
         let section = config.section("RabbitMq")?;
         if !section.is_set() {

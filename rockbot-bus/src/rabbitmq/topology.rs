@@ -12,7 +12,7 @@
 //!
 //! The last four are not the original's, which does not see them.
 //!
-//! Retries wait in queues of the broker, one for each power of two of milliseconds, for all
+//! Retries wait in queues of the broker, one queue for each power of two of milliseconds, for all
 //! subscriptions together: at most 26, however many subscriptions and policies there are.
 
 use std::ops::RangeInclusive;
@@ -38,7 +38,7 @@ const QUORUM_DELIVERY_LIMIT: i32 = 20;
 const MAX_EPHEMERAL_DEAD_LETTERS: i32 = 1000;
 /// The exponents of the delays, in milliseconds, that have a retry queue: 64 ms to 24 days.
 pub(super) const RETRY_LEVELS: RangeInclusive<u32> = 6..=31;
-/// The header by which the retry exchange finds the queue of a delay.
+/// The header that names a delay; the retry exchange uses it to find the delay's queue.
 pub(super) const RETRY_DELAY: &str = "x-rockbot-retry";
 
 impl SubscriptionSpec {
@@ -125,8 +125,8 @@ pub(super) async fn declare_exchanges(connection: &Connection, settings: &Rabbit
     channel.close(200, "done".into()).await
 }
 
-/// Declares and binds the queues of a subscription, and returns the channel. Declaring what exists changes nothing; what
-/// exists with other arguments is an error.
+/// Declares and binds the queues of a subscription, and returns the channel. Declaring an
+/// existing queue changes nothing; an existing queue with other arguments is an error.
 pub(super) async fn declare(
     connection: &Connection,
     spec: &SubscriptionSpec,
@@ -184,8 +184,8 @@ pub(super) async fn declare_retry(channel: &Channel, settings: &RabbitMqSettings
         .await
 }
 
-/// Deletes the retry queues and the dead letters of ephemeral subscriptions that are empty, and the exchanges to which
-/// nothing is bound.
+/// Deletes the retry queues and the queue of dead letters of ephemeral subscriptions if they are
+/// empty, and the exchanges that nothing is bound to.
 pub(super) async fn delete_unused(connection: &Connection, settings: &RabbitMqSettings) -> lapin::Result<()> {
     let retry = retry_exchange(settings);
     let queues = RETRY_LEVELS.map(|step| format!("{retry}.{}", 1_u64 << step));
@@ -239,11 +239,12 @@ async fn declare_dead_letters(
     Ok(channel)
 }
 
-/// Declares a quorum queue of dead letters, and returns the channel, or another one if the broker has closed it.
+/// Declares a quorum queue of dead letters, and returns the channel, or a new channel if the
+/// broker has closed it.
 ///
-/// From version 4 on the broker drops a message of a quorum queue that came back 20 times, and dead letters come back
-/// whenever they are inspected: such a queue has a limit that is not reached. One that was declared without cannot be
-/// changed, and is used as it is.
+/// From version 4 on the broker drops a message of a quorum queue that came back 20 times, and
+/// dead letters come back whenever they are inspected: such a queue has a limit that is not
+/// reached. A queue that was declared without a limit cannot be changed, and is used as it is.
 async fn declare_quorum_letters(
     connection: &Connection,
     channel: Channel,
@@ -269,7 +270,7 @@ async fn declare_quorum_letters(
     Ok(channel)
 }
 
-/// Returns the arguments of a queue of `spec`, of which there are `share`.
+/// Returns the arguments of a queue of `spec`, which has `share` queues.
 fn queue_arguments(spec: &SubscriptionSpec, settings: &RabbitMqSettings, share: u32) -> FieldTable {
     let mut arguments = FieldTable::default();
     arguments.insert(
@@ -325,7 +326,7 @@ async fn bind(channel: &Channel, queue: &str, exchange: &str, key: &str) -> lapi
         .await
 }
 
-/// Returns `span` in whole milliseconds, at most what the broker accepts.
+/// Returns `span` in whole milliseconds, at most the maximum that the broker accepts.
 pub(super) fn milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX).min(u32::MAX.into())
 }

@@ -15,7 +15,7 @@ impl Worker {
         &self.publisher.link
     }
 
-    /// Declares the queues of the subscription again, since one of them is gone.
+    /// Declares the queues of the subscription again, since a queue is gone.
     pub(super) async fn redeclare(&self) {
         let (link, spec) = (self.link(), &self.spec);
         let declaring = |session: Arc<Session>| async move {
@@ -35,7 +35,8 @@ impl Worker {
         let (settings, options) = (&self.link().settings, &self.spec.options);
         let capacity = options.capacity.max(1);
         let wanted = match self.spec.is_partitioned() {
-            // The messages of a partition wait for one that is retried; those of others must get past them.
+            // The messages of a partition wait for a message that is retried; the messages of other
+            // partitions must get past them.
             true => capacity.div_ceil(settings.partitions.into()),
             false => options.concurrency.saturating_mul(2).min(capacity),
         };

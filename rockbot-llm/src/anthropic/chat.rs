@@ -1,4 +1,4 @@
-//! The chat client, and what it is built from.
+//! The chat client and its options.
 
 use std::fmt;
 use std::sync::Arc;
@@ -155,18 +155,20 @@ impl AnthropicChatBuilder {
         self
     }
 
-    /// Lets the model think for up to `tokens`, at least 1024, beside those of the answer. Off by default.
+    /// Lets the model think for up to `tokens`, at least 1024, in addition to the tokens of the
+    /// answer. Off by default.
     ///
-    /// Requests that force a tool call are sent without it, and so are those in a tool loop that began without it, because
-    /// the API refuses both. A request that thinks has neither a temperature nor a `top_p`. Its
-    /// [`ReasoningEffort`](rockbot_core::chat::ReasoningEffort) replaces this number: 1024 for minimal, 4096 for low, 8192,
-    /// 16384 and 32768 for more.
+    /// Requests that force a tool call are sent without a budget, and so are requests in a tool loop
+    /// that began without it, because the API refuses both. A request that thinks has neither a
+    /// temperature nor a `top_p`. Its [`ReasoningEffort`](rockbot_core::chat::ReasoningEffort)
+    /// replaces this number: 1024 for minimal, 4096 for low, 8192, 16384 and 32768 for more.
     pub fn thinking_budget(mut self, tokens: u32) -> Self {
         self.options.wire.request.thinking_budget = Some(tokens.max(1024));
         self
     }
 
-    /// Sets whether the server is asked to cache what the next request begins with. Default `true`.
+    /// Sets whether the server is asked to cache the beginning of a request, which later requests
+    /// repeat. Default `true`.
     pub fn prompt_caching(mut self, is_cached: bool) -> Self {
         self.options.wire.request.is_cached = is_cached;
         self
@@ -187,7 +189,7 @@ impl AnthropicChatBuilder {
     pub fn build(mut self) -> Result<AnthropicChat, LlmConfigError> {
         let AnthropicOptions { version, mut request } = self.options.wire.clone();
         request.has_temperature = version.as_str() < FIRST_WITHOUT_TEMPERATURE;
-        // In front of the user's own headers, of which the last of a name counts.
+        // Goes before the user's own headers: of two headers with one name, the last one counts.
         let header = ExtraHeader {
             is_secret: false,
             ..ExtraHeader::new(VERSION_HEADER, version.into())

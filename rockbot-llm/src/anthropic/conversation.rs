@@ -1,10 +1,11 @@
 //! Arranges the messages of a request as the Messages API wants them.
 //!
-//! The API refuses what other providers accept: roles must alternate, the user's must be the first and, for newer
-//! models, the last, the results of tool calls must stand first in the message behind the calls, each call needs a
-//! result and each result its call, and no text may be blank. A conversation that was shortened or began with another
-//! provider breaks these rules, so they are restored here; otherwise one refused request would make every later one of
-//! the conversation fail.
+//! The API refuses requests that other providers accept: roles must alternate, the user's must be
+//! the first and, for newer models, the last, the results of tool calls must stand first in the
+//! message behind the calls, each call needs a result and each result its call, and no text may
+//! be blank. A conversation that was shortened or began with another provider breaks these rules,
+//! so they are restored here; otherwise one refused request would make every later request of the
+//! conversation fail.
 
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ pub(super) enum BlockContent<'a> {
     Part(PartForm<'a>),
     /// A result whose call is not in the conversation any more, as text.
     Orphan(&'a ChatMessage),
-    /// A word of this client, where the API wants one of the user.
+    /// A text of this client, where the API wants a text of the user.
     Note(&'static str),
     /// A thinking block, as the API wrote it.
     Thinking(&'a RawValue),
@@ -66,7 +67,8 @@ pub(super) enum BlockContent<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    /// Arranges `messages` for a model that takes images and files if `takes_media`. With `is_cached`, the last block, and the last one before the present turn, are marked.
+    /// Arranges `messages` for a model that takes images and files if `takes_media`. With
+    /// `is_cached`, the last block, and the last block before the present turn, are marked.
     pub(super) fn new(messages: &'a [Arc<ChatMessage>], is_cached: bool, takes_media: bool) -> Self {
         let mut conversation = Self {
             system: Vec::new(),
@@ -161,7 +163,8 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Returns the message to append to: the last one if it is of the wanted side, else a new one.
+    /// Returns the message to append to: the last message if it is of the wanted side, else a new
+    /// message.
     fn turn(&mut self, is_user: bool) -> &mut WireMessage<'a> {
         let continues = self.messages.last().is_some_and(|last| last.is_user == is_user);
         if !continues {
@@ -215,7 +218,7 @@ impl<'a> WireMessage<'a> {
         self.blocks.push(Block::new(content, is_history));
     }
 
-    /// Adds a result behind those so far, in front of any text.
+    /// Adds a result behind the results so far, in front of any text.
     fn push_result(&mut self, call: &'a CallId, message: Option<&'a ChatMessage>, is_history: bool) {
         let block = Block::new(BlockContent::Result(call, message), is_history);
         self.blocks.insert(self.results, block);

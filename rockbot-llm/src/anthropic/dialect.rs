@@ -20,7 +20,8 @@ pub(crate) const ANTHROPIC: Dialect = Dialect {
     api: "Anthropic's Messages API",
     provider: "anthropic",
     example: "https://api.anthropic.com",
-    // Anthropic's own tools take a base URL without the version segment; other tools take one with it.
+    // Anthropic's own tools take a base URL without the version segment; other tools take a base URL
+    // with it.
     call_paths: &[MESSAGES_PATH, "v1"],
     key_header: "x-api-key",
     key_prefix: "",

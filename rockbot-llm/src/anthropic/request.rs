@@ -23,9 +23,10 @@ use crate::http::{
 pub(super) struct RequestOptions {
     /// Maximum number of tokens of an answer, if the request sets none.
     pub(super) max_tokens: u32,
-    /// Number of tokens that the model may think for, beside those of the answer; `None` if it does not think.
+    /// Number of tokens that the model may think for, in addition to the tokens of the answer; `None`
+    /// if it does not think.
     pub(super) thinking_budget: Option<u32>,
-    /// `true` if the server is asked to cache what the next request begins with.
+    /// `true` if the server is asked to cache the beginning of the request.
     pub(super) is_cached: bool,
     /// `true` if the version of the API accepts a temperature.
     pub(super) has_temperature: bool,
@@ -121,7 +122,8 @@ fn members<'a>(
     }
 }
 
-/// Returns the number of tokens to think for: by the effort of the settings, else that of the client.
+/// Returns the number of tokens to think for: by the effort of the settings, else the budget of
+/// the client.
 fn thinking_budget(settings: &ModelSettings, options: &RequestOptions) -> Option<u32> {
     match &settings.reasoning_effort {
         Some(ReasoningEffort::None) => None,
@@ -170,8 +172,9 @@ fn named(name: &str, is_alone: bool) -> Value {
     choice
 }
 
-/// Appends the member `system`: one text of the host's messages, with a blank line between two. Those for this request
-/// alone are a text of their own behind the mark of the cache, so that they do not invalidate what stands before them.
+/// Appends the member `system`: one text of the host's messages, with a blank line between two.
+/// Messages for this request alone are a text of their own behind the mark of the cache, so that
+/// they do not invalidate the text before them.
 fn push_system(body: &mut Vec<u8>, messages: &[&ChatMessage], is_cached: bool) {
     if messages.is_empty() {
         return;
@@ -224,7 +227,7 @@ fn push_message(body: &mut Vec<u8>, message: &WireMessage<'_>, marks: Option<&No
     body.extend_from_slice(b"]}");
 }
 
-/// Appends a block. One with a text of the host stands between `marks`.
+/// Appends a block. A block with a text of the host stands between `marks`.
 fn push_block(body: &mut Vec<u8>, block: &Block<'_>, marks: [&str; 2], takes_media: bool) {
     match &block.content {
         BlockContent::Thinking(raw) => return body.extend_from_slice(raw.get().as_bytes()),
@@ -252,7 +255,8 @@ fn push_text_block<'a>(body: &mut Vec<u8>, parts: impl IntoIterator<Item = &'a s
     push_text(body, parts);
 }
 
-/// Appends the words of a message behind `intro`: an answer cannot have images, so those of another model are described.
+/// Appends the words of a message behind `intro`. An answer cannot have images, so the images of
+/// another model are described in words.
 fn push_words(body: &mut Vec<u8>, intro: &[&str], message: &ChatMessage) {
     let described = message.content.has_media().then(|| message.content.words());
     match described {

@@ -19,7 +19,7 @@ const MAX_BLOCKS: usize = 4096;
 /// Collects the pieces of one answer.
 pub(super) struct Assembler<'a> {
     outlet: &'a Outlet,
-    /// The tool that stands for the shape of the answer, if one was asked for.
+    /// The tool that stands for the shape of the answer, if the request has a shape.
     shape: Option<&'a ShapeTool>,
     text: String,
     /// Arguments of the shape's tool, once it is called.
@@ -48,8 +48,8 @@ enum BlockKind {
 }
 
 impl<'a> Assembler<'a> {
-    /// Creates the assembler of an answer to `messages`, in the shape of `shape` if there is one. Calls without a usable id
-    /// get one from `ids`.
+    /// Creates the assembler of an answer to `messages`, in the shape of `shape` if there is one. A
+    /// call without a usable id gets an id from `ids`.
     pub(super) fn new(
         messages: &'a [Arc<ChatMessage>],
         shape: Option<&'a ShapeTool>,
@@ -71,7 +71,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Reads what surrounds the blocks.
+    /// Reads the members around the blocks.
     fn start(&mut self, answer: &WireAnswer<'_>) {
         let shared = |text: &str| (!text.is_empty()).then(|| Arc::from(text));
         self.model = shared(text(answer.model.as_ref()));
@@ -137,7 +137,7 @@ impl<'a> Assembler<'a> {
 
     /// Reads more of the block with `index`. A piece whose block or kind is unknown is skipped.
     fn continue_block(&mut self, index: u64, delta: &WireDelta<'_>) -> Result<(), Fault> {
-        // The last one: servers that resemble this API use an index again.
+        // The last block: servers that resemble this API use an index again.
         let block = self.blocks.iter().rev().find(|(known, _)| *known == index);
         let Some((_, kind)) = block else { return Ok(()) };
         match (text(delta.kind.as_ref()), *kind) {

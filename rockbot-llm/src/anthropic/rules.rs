@@ -1,4 +1,5 @@
-//! The rules by which the Messages API refuses requests, for servers of tests. As strict as the API, or stricter.
+//! The rules of the Messages API for refusing requests, for servers of tests. As strict as the
+//! API, or stricter.
 
 use std::collections::BTreeSet;
 

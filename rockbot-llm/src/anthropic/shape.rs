@@ -1,8 +1,9 @@
 //! The requested shape of an answer, as a tool whose arguments are the answer.
 //!
-//! The Messages API of the pinned version has no response format, but it makes a model call a tool whose arguments fit a
-//! schema. So the shape becomes a tool behind those of the request, the model must call it, and its arguments are the text
-//! of the answer. If the request has tools of its own, the model may call one of those first.
+//! The Messages API of the pinned version has no response format, but it makes a model call a
+//! tool whose arguments fit a schema. So the shape becomes a tool behind the tools of the
+//! request, the model must call it, and its arguments are the text of the answer. If the request
+//! has tools of its own, the model may call them first.
 
 use rockbot_core::chat::{ChatRequest, ModelSettings, OutputSchema, ToolChoice};
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use serde_json::{Map, Value, json};
 /// The tool that stands for the shape of the answer.
 #[derive(Debug, PartialEq)]
 pub(super) struct ShapeTool {
-    /// Name of the tool: that of the shape, unless a tool of the request has it.
+    /// Name of the tool: the name of the shape, unless a tool of the request has it.
     pub(super) name: String,
     /// Schema of its arguments.
     pub(super) schema: Value,

@@ -93,8 +93,8 @@ struct ThoughtHead<'a> {
     data: Option<String>,
 }
 
-/// Returns the blocks of `reasoning` that the API accepts: those of its own form that are signed or encrypted. The API
-/// refuses others, such as the thoughts of another provider's model.
+/// Returns the blocks of `reasoning` that the API accepts: blocks in its own form that are signed
+/// or encrypted. The API refuses others, such as the thoughts of another provider's model.
 pub(super) fn sendable_blocks(reasoning: &Reasoning) -> Vec<&RawValue> {
     let Some(details) = &reasoning.details else {
         return Vec::new();

@@ -13,8 +13,8 @@ use crate::http::sendable_name;
 /// The mark behind whose block the server caches the request.
 pub(super) const CACHE_MARK: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
 
-/// Appends the member `tools`: those of `request`, and behind them the tool of the requested shape. Nothing is appended if
-/// there is none.
+/// Appends the member `tools`: the tools of `request`, and behind them the tool of the requested
+/// shape. Nothing is appended if there is none.
 ///
 /// The mark stands on the last tool of the request, so that requests with and without a shape share their cached prefix.
 pub(super) fn push_tools(
@@ -90,7 +90,8 @@ impl ToolList<'_> {
     }
 }
 
-/// Returns the schema of an answer with its type stated: the server refuses one without `"type": "object"`.
+/// Returns the schema of an answer with its type stated: the server refuses a schema without
+/// `"type": "object"`.
 fn input_schema(schema: &Value) -> Cow<'_, Value> {
     if schema["type"] == "object" {
         return Cow::Borrowed(schema);

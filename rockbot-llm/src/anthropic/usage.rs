@@ -4,7 +4,8 @@ use rockbot_core::chat::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The counts so far. A stream reports them twice: those of the request at its beginning, all of them at its end.
+/// The counts so far. A stream reports counts twice: the request's at its beginning, all of them
+/// at its end.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(super) struct TokenCounts {
@@ -15,8 +16,8 @@ pub(super) struct TokenCounts {
 }
 
 impl TokenCounts {
-    /// Takes in reported counts. They are cumulative, so the larger one counts. Malformed ones are ignored, since they are no
-    /// reason to reject the answer.
+    /// Takes in reported counts. They are cumulative, so the larger one counts. Malformed counts are
+    /// ignored, since they are no reason to reject the answer.
     pub(super) fn add(&mut self, raw: &RawValue) {
         let Ok(new) = serde_json::from_str::<Self>(raw.get()) else {
             return;
@@ -27,8 +28,8 @@ impl TokenCounts {
         self.cache_creation_input_tokens = self.cache_creation_input_tokens.max(new.cache_creation_input_tokens);
     }
 
-    /// Returns the usage, if any count was reported. The API's `input_tokens` leaves out what was read from the cache or
-    /// written to it; a [`Usage`] counts the whole input.
+    /// Returns the usage, if any count was reported. The API's `input_tokens` leaves out tokens that
+    /// were read from the cache or written to it; a [`Usage`] counts the whole input.
     pub(super) fn usage(&self) -> Option<Usage> {
         let input = [
             self.input_tokens,

@@ -115,7 +115,7 @@ fn expected(script: &Script) -> ChatResponse {
         .with_id("answer-1")
 }
 
-/// Checks the answer that a client makes of `reply`, but for what only its dialect has.
+/// Checks the answer that a client makes of `reply`, but for members that only its dialect has.
 async fn check(wire: &dyn Wire, name: &str, script: &Script, reply: Reply, call: ChatCall) {
     let server = Server::start([reply]).await;
     let client = wire.client(&server.endpoint(), &|_| {});

@@ -1,4 +1,4 @@
-//! Failures: what a server reports, and what happens to a connection.
+//! Failures: reports of servers, and failures of connections.
 
 use std::time::Duration;
 

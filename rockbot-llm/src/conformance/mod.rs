@@ -181,7 +181,7 @@ fn reply(wire: &dyn Wire, scene: ChatScene, is_streamed: bool) -> Reply {
     }
 }
 
-/// Creates a call that is streamed, and what its sink heard.
+/// Creates a call that is streamed, and a record of the pieces that its sink hears.
 fn streamed() -> (ChatCall, Arc<Mutex<Heard>>) {
     let heard = Arc::new(Mutex::new(Heard::default()));
     let sink = heard.clone();

@@ -98,7 +98,8 @@ impl Wire for OpenAi {
     }
 }
 
-/// Returns the reason for which the strictest templates behind such servers refuse the messages of a request.
+/// Returns the reason why the strictest templates behind such servers refuse the messages of a
+/// request.
 fn refused_messages(messages: &[Value]) -> Option<&'static str> {
     let (mut last, mut open) = ("", Vec::new());
     for (index, message) in messages.iter().enumerate() {
@@ -113,7 +114,8 @@ fn refused_messages(messages: &[Value]) -> Option<&'static str> {
             }
             _ if !open.is_empty() => return Some("a call without its result"),
             "system" if index > 0 => return Some("the system message must come first"),
-            // Between the calls of one answer and the next answer there are results, whose role is another one.
+            // Between the calls of one answer and the next answer there are results, which have a role of
+            // their own.
             _ if role == last => return Some("roles must alternate"),
             "assistant" => {
                 let calls = message["tool_calls"].as_array().into_iter().flatten();

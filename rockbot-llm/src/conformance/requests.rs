@@ -1,4 +1,5 @@
-//! Requests: conversations of every shape that a host makes, and all settings, none of which a strict server refuses.
+//! Requests: conversations of every shape that a host makes, and all settings. A strict server
+//! refuses none of them.
 
 use rockbot_core::CallContext;
 use rockbot_core::chat::{

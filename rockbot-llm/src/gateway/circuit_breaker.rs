@@ -10,9 +10,10 @@ use tokio::time::Instant;
 
 /// The settings of a circuit breaker: when it opens, and for how long.
 ///
-/// While it is closed, calls go to the model. It opens after `failure_threshold` failures in a row, and rejects
-/// calls for `open_for`. Then it is half-open: one call, the probe, goes to the model, and the others are still
-/// rejected. A probe that succeeds closes the breaker, one that fails opens it again.
+/// While it is closed, calls go to the model. It opens after `failure_threshold` failures in a
+/// row, and rejects calls for `open_for`. Then it is half-open: one call, the probe, goes to the
+/// model, and the others are still rejected. If the probe succeeds, the breaker closes; if it
+/// fails, the breaker opens again.
 ///
 /// ```
 /// use std::time::Duration;
@@ -90,7 +91,7 @@ impl BreakerState {
     /// Records that the model failed, and opens the breaker if that was one failure too many.
     pub(super) fn record_failure(&mut self, kind: ChatErrorKind, now: Instant, settings: CircuitBreaker) {
         self.failures = self.failures.saturating_add(1);
-        // One failed probe is enough: its model failed often enough to get here.
+        // A failed probe is enough: its model failed often enough to get here.
         if lasts(kind) || self.is_probe_in_flight || self.failures >= settings.failure_threshold {
             self.open_until = Some(deadline_after(now, settings.open_for));
         }
@@ -102,7 +103,8 @@ impl BreakerState {
         self.is_probe_in_flight = false;
     }
 
-    /// Returns the end of the open state. If all breakers are open, the model with the earliest one is asked.
+    /// Returns the end of the open state. If all breakers are open, the model whose open state
+    /// ends first is asked.
     pub(super) fn open_until(&self) -> Option<Instant> {
         self.open_until
     }

@@ -54,7 +54,7 @@ fn configured(models: ChatTiers, fallback: Option<Fallback>, settings: GatewaySe
         .build()
 }
 
-/// Builds the fallback models, each logged as the first one is.
+/// Builds the fallback models, each logged like the first model.
 fn fallback(models: &[TierSettings]) -> Result<Option<Fallback>, LlmConfigError> {
     let mut fallback: Option<Fallback> = None;
     for model in models {

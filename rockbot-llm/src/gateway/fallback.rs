@@ -1,4 +1,4 @@
-//! The fallback layer: other models when the first one fails, with a circuit breaker for each.
+//! The fallback layer: other models when the first model fails, with a circuit breaker for each.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,15 @@ use tokio::time::Instant;
 use super::circuit_breaker::{BreakerState, CircuitBreaker, is_of_the_model};
 use super::layer::{GatewayLayer, layer_of};
 
-/// A layer that asks other models, in order, when the first one fails in a way that another model may not.
+/// A layer that asks other models, in order, when the first model fails with an error specific to
+/// it.
 ///
-/// Each model has a [`CircuitBreaker`] for each tier; a model whose breaker is open is skipped. If all are open,
-/// the model whose breaker would admit a probe first is asked all the same, so a call never fails without a model
-/// being asked. Each failure is logged as a warning. When all fail, the error is that of the first one that was
-/// asked. Pieces of an answer that went out are taken back with a [`Reset`](rockbot_core::chat::ChatDelta::Reset).
-/// Copies share what they know of the models.
+/// Each model has a [`CircuitBreaker`] for each tier; a model whose breaker is open is skipped.
+/// If all are open, the model whose breaker would admit a probe first is asked all the same, so a
+/// call never fails without a model being asked. Each failure is logged as a warning. When all
+/// fail, the error is the error of the first model that was asked. Pieces of an answer that went
+/// out are taken back with a [`Reset`](rockbot_core::chat::ChatDelta::Reset). Copies share their
+/// knowledge of the models.
 ///
 /// In a gateway the other models get everything that stands inside of the fallback; as a layer elsewhere it asks
 /// them as they are.

@@ -13,8 +13,9 @@ use tower::{Service, ServiceExt};
 
 /// A layer around model calls: the short way to write a tower layer for them.
 ///
-/// A layer sees each call before the layers further in. It may change the call, ask `next` once, several times or
-/// not at all, and change the answer. A call may be dropped at each await: undo what must be undone in a `Drop`.
+/// A layer sees each call before the layers further in. It may change the call, ask `next` once,
+/// several times or not at all, and change the answer. A call may be dropped at each await, so
+/// changes that must be undone are undone in a `Drop`.
 ///
 /// ```
 /// use async_trait::async_trait;

@@ -51,7 +51,7 @@ impl Meter {
         Self::default()
     }
 
-    /// Sets the ledger in which answers are entered.
+    /// Sets the ledger that records answers.
     #[must_use]
     pub fn ledger(self, ledger: Ledger) -> Self {
         Self(Arc::new(Inner {

@@ -39,11 +39,12 @@ use crate::limits::{PermitLimits, TimeLimit};
 
 /// A [`ChatClient`] in front of all models, so that its limits hold for every call of an agent.
 ///
-/// [`ModelGateway::new`] has [`Retry`], [`Permits`], [`Meter`] and [`TimeLimit`], in this order: a call that waits to be
-/// tried again holds no permit, and no time counts that a call waits for one. [`ModelGateway::builder`] takes others,
-/// in any order, and any tower layer; and each of them fits a stack of tower layers elsewhere, such as
-/// `AgentHostBuilder::chat_layer`. [`ModelGateway::from_config`] builds what a configuration describes. Copies share
-/// everything.
+/// [`ModelGateway::new`] has [`Retry`], [`Permits`], [`Meter`] and [`TimeLimit`], in this order:
+/// a call that waits to be tried again holds no permit, and the time limit does not count the
+/// time that a call waits for a permit. [`ModelGateway::builder`] takes others, in any order, and
+/// any tower layer; and each of them fits a stack of tower layers elsewhere, such as
+/// `AgentHostBuilder::chat_layer`. [`ModelGateway::from_config`] builds the gateway that a
+/// configuration describes. Copies share everything.
 ///
 /// ```
 /// use rockbot_core::chat::Ledger;
@@ -89,7 +90,7 @@ pub struct ModelGateway(Arc<Inner>);
 
 struct Inner {
     stack: Arc<dyn ChatClient>,
-    /// Calls in flight, those that wait for a permit or a retry included.
+    /// Calls in flight, including calls that wait for a permit or a retry.
     calls: InFlight,
 }
 
@@ -122,7 +123,8 @@ impl ModelGateway {
 
 #[async_trait]
 impl ChatClient for ModelGateway {
-    /// Returns what the first model's client knows, and busy while a call of this gateway is in flight.
+    /// Returns the description of the first model, with `busy` set while a call of this gateway is in
+    /// flight.
     fn describe(&self, tier: ModelTier) -> ModelInfo {
         let info = self.0.stack.describe(tier);
         let is_busy = info.is_busy || !self.is_idle();
@@ -179,7 +181,7 @@ enum Item {
 }
 
 impl ModelGatewayBuilder {
-    /// Adds a layer, inside of those so far.
+    /// Adds a layer, inside of the layers so far.
     pub fn layer(self, layer: impl GatewayLayer) -> Self {
         self.item(Item::Wrap(wrap_in(Arc::new(layer))))
     }
@@ -199,13 +201,14 @@ impl ModelGatewayBuilder {
         })))
     }
 
-    /// Adds other models for when the first one fails. Layers that are added after it apply to each of the models.
+    /// Adds other models for when the first model fails. Layers that are added after it apply to each
+    /// of the models.
     pub fn fallback(self, fallback: Fallback) -> Self {
         self.item(Item::Fallback(fallback))
     }
 
-    /// Adds the layers of [`ModelGateway::new`], inside of those so far: [`Retry`], [`Permits`] with `limits`, `meter`,
-    /// and [`TimeLimit`].
+    /// Adds the layers of [`ModelGateway::new`], inside of the layers so far: [`Retry`], [`Permits`]
+    /// with `limits`, `meter`, and [`TimeLimit`].
     pub fn default_layers(self, limits: PermitLimits, meter: Meter) -> Self {
         self.layer(Retry::default())
             .layer(Permits::new(limits))

@@ -7,7 +7,8 @@ use rockbot_core::support::loggable;
 use super::layer::{GatewayLayer, layer_of};
 use crate::retry::{Retried, RetryPolicy, retrying};
 
-/// A layer that attempts failed calls again: transient failures, and those for which the server advises it.
+/// A layer that attempts failed calls again: transient failures, and failures that the server
+/// advises to retry.
 ///
 /// Pieces of an answer that went out are taken back with a [`Reset`](rockbot_core::chat::ChatDelta::Reset). Inside of
 /// it there are no other retries: not of another `Retry`, nor of [`OpenAiChat`](crate::OpenAiChat), so attempts never

@@ -31,7 +31,7 @@ impl TimeLimit {
 
     /// Returns the time of the next check, from the beginning of the call; `None` if no limit is left.
     fn next_check(&self, time: Duration, last_piece: Option<Duration>) -> Option<Duration> {
-        // Without a piece so far, one may come right now.
+        // If no piece has come so far, a piece may come right now.
         let pause = last_piece.unwrap_or(time).saturating_add(self.pause);
         let looks = [(self.call, self.call), (self.first, self.first), (self.pause, pause)];
         let ahead = looks.into_iter().filter(|(limit, at)| !limit.is_zero() && *at > time);
@@ -72,7 +72,8 @@ impl GatewayLayer for TimeLimit {
 
 layer_of!(TimeLimit);
 
-/// The time of the last piece of an answer, in microseconds after the beginning of the call; 0 before the first one.
+/// The time of the last piece of an answer, in microseconds after the beginning of the call; 0
+/// before the first piece.
 struct Pieces(Arc<AtomicU64>);
 
 impl Pieces {

@@ -105,7 +105,7 @@ impl<O> ClientBuilder<O> {
     }
 }
 
-/// The options of a chat client; `O` holds those that only its dialect has.
+/// The options of a chat client; `O` holds the options that only its dialect has.
 #[derive(Debug)]
 pub struct ChatOptions<O> {
     pub(crate) ids: Arc<dyn IdSource>,

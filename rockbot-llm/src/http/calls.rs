@@ -82,8 +82,9 @@ impl<'a> CallAssembler<'a> {
         Ok(())
     }
 
-    /// Returns the calls of an answer that ended with `reason`, in the server's order. Those of an answer that was cut are
-    /// dropped, and an answer with calls that does not say that it is complete is a fault: it is asked for again.
+    /// Returns the calls of an answer that ended with `reason`, in the server's order. The calls of
+    /// an answer that was cut are dropped. An answer with calls that does not say that it is complete
+    /// is a fault: the model is asked again.
     pub(crate) fn finish(mut self, reason: FinishReason) -> Result<Vec<ToolCall>, Fault> {
         if self.calls.is_empty() || reason.is_cut() {
             return Ok(Vec::new());
@@ -194,7 +195,7 @@ impl CallIds<'_> {
     }
 }
 
-/// Returns an id of nine letters and digits, which is what the templates of some models insist on.
+/// Returns an id of nine letters and digits: the templates of some models accept no other ids.
 fn made(id: &str) -> CallId {
     let id: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
     CallId::from(format!("c{:0>8}", &id[id.len().saturating_sub(8)..]))

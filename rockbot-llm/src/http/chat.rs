@@ -19,7 +19,7 @@ use super::{AnswerReader, ChatOptions, ClientBuilder, Connection, Dialect, Outgo
 use crate::error::LlmConfigError;
 use crate::retry::retrying;
 
-/// A question to a model, of which a dialect writes the body.
+/// A question to a model; a dialect writes its body.
 #[derive(Clone, Copy)]
 pub(crate) struct Question<'a> {
     pub(crate) model: &'a str,
@@ -29,7 +29,7 @@ pub(crate) struct Question<'a> {
     pub(crate) scope: MarkScope<'a>,
     /// `true` if the call has a sink.
     pub(crate) is_streamed: bool,
-    /// The cache of the turn's requests, if the question is one of a turn.
+    /// The cache of the turn's requests, if the question belongs to a turn.
     pub(crate) cache: Option<&'a RequestCache>,
 }
 
@@ -50,7 +50,8 @@ pub(crate) trait ChatWire: Send + Sync {
     /// Writes the body of a question.
     fn request(&self, question: Question<'_>) -> Result<(Bytes, Self::Asked), ChatError>;
 
-    /// Creates the reader of an answer to `messages`. Calls without a usable id get one from `ids`.
+    /// Creates the reader of an answer to `messages`. A call without a usable id gets an id from
+    /// `ids`.
     fn reader<'a>(
         asked: &'a Self::Asked,
         messages: &'a [Arc<ChatMessage>],
@@ -129,7 +130,7 @@ impl<W: ChatWire> HttpChat<W> {
             return self.ask_once(call, deadline).await;
         }
         let mut call = call;
-        // Each refusal leaves out a part, of which there are three.
+        // Each refusal leaves out one of three parts.
         loop {
             self.refused.leave_out(&mut call.request);
             match Box::pin(self.ask_once(call.clone(), deadline)).await {
@@ -165,7 +166,7 @@ impl<W: ChatWire> HttpChat<W> {
         answered
     }
 
-    // No `async fn`: its future would have room for what is sent, and be moved with it.
+    // No `async fn`: its future would have room for the sent request, and be moved with it.
     fn attempt(
         &self,
         call: ChatCall,

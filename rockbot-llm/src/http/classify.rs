@@ -16,7 +16,7 @@ pub(crate) struct ErrorFacts {
     pub(crate) kind: String,
     /// A code that is an HTTP status, as OpenRouter's are.
     pub(crate) status: Option<u16>,
-    /// `true` if the body names what was flagged: the error is a content filter's.
+    /// `true` if the body names the flagged content: the error is a content filter's.
     pub(crate) is_flagged: bool,
     /// `true` if the limit is on requests in flight, not on credit: OpenRouter answers 402 for both.
     pub(crate) is_in_flight_limit: bool,
@@ -69,8 +69,8 @@ impl ErrorFacts {
     }
 }
 
-/// Returns `true` if the server could not parse what its own model wrote. llama.cpp reports that like a failure of the
-/// server, with status 500.
+/// Returns `true` if the server could not parse the text of its own model. llama.cpp reports that
+/// like a failure of the server, with status 500.
 pub(super) fn is_unparsed_output(text: &str) -> bool {
     text.contains("model produced output that does not match the expected")
         || text.contains("failed to parse input at pos")

@@ -59,11 +59,12 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 const MAX_CALL: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Connection {
-    /// Returns the settings of the model for `request`: its own, with those of this client where it sets none.
+    /// Returns the settings of the model for `request`: the request's own settings, and this client's
+    /// where the request sets none.
     ///
     /// # Errors
     ///
-    /// Returns an error if one has a value that no model takes.
+    /// Returns an error if a setting has a value that no model takes.
     pub(crate) fn settings_of<'a>(&'a self, request: &'a ChatRequest) -> Result<Cow<'a, ModelSettings>, ChatError> {
         let settings = request.settings_over(self.settings.as_deref());
         settings.check().map_err(invalid_settings)?;
@@ -86,7 +87,8 @@ impl Connection {
         url
     }
 
-    /// Sends `request` with this connection's headers, over which those of the request win, and returns the response whatever its status.
+    /// Sends `request` with this connection's headers and returns the response whatever its status. A
+    /// header of the request overrides the connection's.
     // No `async fn`: its future would have room for the request, and be moved with it.
     pub(crate) fn send(&self, mut request: Request) -> impl Future<Output = Result<Response, ChatError>> {
         let own = std::mem::replace(request.headers_mut(), self.headers.clone());
@@ -121,7 +123,7 @@ impl Connection {
         let advice = RetryAdvice::read(response.headers(), SystemClock.now());
         let id = request_id(response.headers()).map(str::to_owned);
         let mut body = Vec::new();
-        // What cannot be read of an error's body is not worth another error.
+        // Unreadable bytes of an error's body are not worth another error.
         while body.len() < MAX_ERROR_BYTES
             && let Ok(Some(bytes)) = response.chunk().await
         {
@@ -147,7 +149,8 @@ impl Connection {
         }
     }
 
-    /// Reads what follows `first`. A body that came in one piece, as most do, is not copied.
+    /// Reads the rest of the body behind `first`. A body that came in one piece, as most do, is not
+    /// copied.
     pub(crate) async fn collect(&self, first: Bytes, response: &mut Response) -> Result<Bytes, Fault> {
         let announced = response.content_length().unwrap_or(0);
         self.check_size(usize::try_from(announced).unwrap_or(usize::MAX))?;

@@ -21,7 +21,7 @@ pub(crate) struct Dialect {
     pub(crate) headers: &'static [(&'static str, &'static str)],
     /// Path of the list of models below the base URL.
     pub(crate) models_path: &'static str,
-    /// Query of the list of models, such as one that asks for a whole list at once.
+    /// Query of the list of models, such as a query for the whole list at once.
     pub(crate) models_query: Option<&'static str>,
     /// Reads the body of an error answer.
     pub(crate) read_error: fn(&[u8]) -> ErrorFacts,

@@ -31,7 +31,8 @@ pub(crate) fn quoted(body: &[u8]) -> String {
     }
 }
 
-/// Returns `true` if the member `error` holds an error: some servers send an empty one with each answer.
+/// Returns `true` if the member `error` holds an error: some servers send an empty member with
+/// each answer.
 pub(crate) fn is_error(raw: &RawValue) -> bool {
     !matches!(raw.get(), "\"\"" | "{}" | "false" | "0")
 }
@@ -69,7 +70,7 @@ fn words(body: &Value, error: &Value) -> String {
         },
         (None, detail) => detail.to_string(),
     };
-    // OpenRouter says what the provider behind it said.
+    // OpenRouter passes on the error of the provider behind it.
     if let Some(raw) = error["metadata"]["raw"].as_str() {
         text = format!("{text}: {raw}");
     }

@@ -1,4 +1,4 @@
-//! Images and files in requests: the form in which a model gets them.
+//! Images and files in requests, in the form that a model gets.
 
 use std::borrow::Cow;
 
@@ -8,9 +8,10 @@ use rockbot_core::chat::{ChatMessage, ChatRequest, ContentPart};
 use rockbot_core::content::{MAX_MEDIA_BYTES, MediaPart, MediaSource};
 use rockbot_core::support::json::push_text;
 
-/// The form in which a part of a message goes to the model.
+/// The form of a message's part in a request to the model.
 pub(crate) enum PartForm<'a> {
-    /// A text: of the part itself, of a text file, or the description of what the model cannot take.
+    /// A text: of the part itself, of a text file, or the description of a part that the model cannot
+    /// take.
     Text(Cow<'a, str>),
     /// An image, with bytes or a URL.
     Image(&'a MediaPart),
@@ -90,7 +91,7 @@ pub(crate) fn image_of(url: &str) -> Option<ContentPart> {
 /// Appends `bytes` as Base64.
 pub(crate) fn push_base64(body: &mut Vec<u8>, bytes: &[u8]) {
     let start = body.len();
-    // Room for every group of three bytes, then cut to what was written.
+    // Room for every group of three bytes, then cut to the written length.
     body.resize(start + bytes.len().div_ceil(3) * 4, 0);
     let written = STANDARD
         .encode_slice(bytes, &mut body[start..])
@@ -98,7 +99,7 @@ pub(crate) fn push_base64(body: &mut Vec<u8>, bytes: &[u8]) {
     body.truncate(start + written);
 }
 
-/// Appends the URL of an image or a file: its own, or one that holds the bytes.
+/// Appends the URL of an image or a file: its own, or a `data:` URL with the bytes.
 pub(crate) fn push_url(body: &mut Vec<u8>, media: &MediaPart) {
     match &media.source {
         MediaSource::Bytes(bytes) => {

@@ -7,23 +7,25 @@
 //! time, and turns refusals into a [`ChatError`](rockbot_core::chat::ChatError) of the right kind.
 //!
 //! * [`endpoint`]: base URLs and the providers behind them
-//! * [`builder`], [`options`], [`connection`]: what a client is built from, and the client of one model at one server
+//! * [`builder`], [`options`], [`connection`]: the options of a client, and the client of one
+//!   model at one server
 //! * [`chat`]: the chat client of every dialect
-//! * [`outgoing`]: what a request carries, with the members and headers that model settings add
+//! * [`outgoing`]: the body and headers of a request, with the members and headers that model
+//!   settings add
 //! * [`retry_after`], [`request_id`]: the server's advice on retrying, and its name for a request
 //! * [`answer`]: reads the answer, whole or streamed, with the [`AnswerReader`] of the dialect
 //! * [`sse`], [`idle_timer`]: events of a stream, bounded in size, and the limit on its pauses
 //! * [`calls`]: tool calls from the pieces of a stream
 //! * [`tool_name`], [`arguments`], [`rounds`], [`stand_in`]: parts of a conversation, as every provider accepts them
-//! * [`strict_tools`]: calls in strict mode, without what only that mode demands
-//! * [`notes`]: marks around what the host adds in the user's role
+//! * [`strict_tools`]: calls in strict mode, without parts that only that mode demands
+//! * [`notes`]: marks around the texts that the host adds in the user's role
 //! * [`reasoning_form`]: the dialect that kept reasoning belongs to
 //! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording
-//! * [`refused_form`]: what to do about refusals by chat templates
+//! * [`refused_form`]: the handling of refusals by chat templates
 //! * [`refused_part`]: images and schemas that a server does not take, and the words in their place
 //! * [`report`]: error messages that name the server and the setting, and never a key
 //! * [`probe`]: asks a server which models it lists
-//! * [`media`]: the form in which a model gets an image or a file
+//! * [`media`]: images and files in the form that a model gets
 //! * [`wire_text`]: JSON strings, read with patience
 
 mod answer;

@@ -1,11 +1,13 @@
-//! Notes: what the host adds in the user's role, between marks that nothing outside can know.
+//! Notes: texts that the host adds in the user's role, between marks that nothing outside can
+//! know.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rockbot_core::chat::{ChatCall, ChatMessage, ContextReason, Provenance, Role};
 use rockbot_core::{IdSource, RandomIds, TurnId};
 
-/// Returns `true` for a note: what the host adds in the user's role, unless it has marks of its own.
+/// Returns `true` for a note: a text that the host adds in the user's role, unless it has marks
+/// of its own.
 pub(crate) fn is_note(message: &ChatMessage) -> bool {
     let first = message.content.parts().first();
     let is_hosts = first.is_some_and(|part| *part.provenance() == Provenance::HOST);
@@ -21,7 +23,7 @@ pub(crate) fn is_mixed<'a>(messages: impl IntoIterator<Item = &'a ChatMessage>) 
     notes && others
 }
 
-/// The secret of a client from which marks follow. Tools may know the id of the turn.
+/// The secret of a client; the marks follow from it. Tools may know the id of the turn.
 #[derive(Debug)]
 pub(crate) struct MarkSecret(String);
 
@@ -31,16 +33,16 @@ impl MarkSecret {
         Self(RandomIds.next_id())
     }
 
-    /// Returns what the marks in the request of `call` follow from.
+    /// Returns the inputs of the marks in the request of `call`.
     pub(crate) fn scope<'a>(&'a self, call: &'a ChatCall) -> MarkScope<'a> {
         let turn = call.cx.turn().map_or(call.cx.session().as_str(), TurnId::as_str);
         MarkScope([&self.0, turn])
     }
 }
 
-/// A secret of this process and the id of the turn, of which marks are a hash. The author of a tool's result cannot know
-/// it, so a prompt injection cannot pretend to be the host; and it stays the same in all requests of the turn, as the
-/// provider's prompt cache needs it.
+/// A secret of this process and the id of the turn; marks are a hash of both. The author of a
+/// tool's result cannot know the secret, so a prompt injection cannot pretend to be the host.
+/// Both stay the same in all requests of the turn, as the provider's prompt cache needs it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MarkScope<'a>(pub(crate) [&'a str; 2]);
 
@@ -68,10 +70,11 @@ impl MarkScope<'_> {
 /// The letters of marks. Without vowels they spell no word.
 const LETTERS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
 
-/// The length of a mark, one of 1 280 000 000.
+/// The length of a mark: there are 1 280 000 000 marks.
 const MARK_LEN: usize = 7;
 
-/// The marks around notes. The first one alone is a secret: behind a forged end nothing speaks for the host.
+/// The marks around notes. The first mark alone is a secret: behind a forged end nothing speaks
+/// for the host.
 #[derive(Debug)]
 pub(crate) struct NoteMarks {
     pub(crate) begin: String,

@@ -23,7 +23,7 @@ pub(crate) struct ConnectionOptions {
     pub(crate) model: String,
     /// Key of the account, `None` for a server without keys.
     pub(crate) api_key: Option<Secret>,
-    /// Headers of each request, in the order in which they were added.
+    /// Headers of each request, in the order of their addition.
     pub(crate) headers: Vec<ExtraHeader>,
     /// Time limit for connecting. Default 5 seconds.
     pub(crate) connect_timeout: Duration,

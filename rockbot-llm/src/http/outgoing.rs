@@ -1,4 +1,4 @@
-//! What a request carries: its body and headers, with the parts that model settings add.
+//! A request to send: its body and headers, with the parts that model settings add.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,11 @@ use rockbot_core::chat::{ChatError, ChatErrorKind, ModelSettingsError};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// The members of a body that no setting may add: they decide what is asked, and how the answer is read.
+/// The members of a body that no setting may add: they decide the question and the reading of the
+/// answer.
 const RESERVED: [&str; 6] = ["model", "messages", "system", "tools", "stream", "input"];
 
-/// The body of a request, and its headers beside those of the connection. A clone is cheap.
+/// The body of a request, and its headers in addition to the connection's. A clone is cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Outgoing {
     pub(super) body: Bytes,
@@ -19,7 +20,8 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Creates a request with the extra headers of checked model settings. They win over those of the connection.
+    /// Creates a request with the extra headers of checked model settings. They override the
+    /// connection's headers.
     pub(crate) fn new(body: impl Into<Bytes>, extra_headers: &BTreeMap<String, String>) -> Self {
         let headers = extra_headers.iter().filter_map(|(name, value)| {
             let mut value = HeaderValue::from_str(value).ok()?;

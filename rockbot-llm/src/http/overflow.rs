@@ -115,7 +115,7 @@ pub(super) fn is_overflow(text: &str, codes: [&str; 2]) -> bool {
     WORDINGS.iter().any(is_said) && !is_rate(text, codes)
 }
 
-/// Returns `true` if the lower-case text or the codes are those of a rate limit.
+/// Returns `true` if the lower-case text or the codes name a rate limit.
 pub(super) fn is_rate(text: &str, codes: [&str; 2]) -> bool {
     LOOK_ALIKES
         .iter()

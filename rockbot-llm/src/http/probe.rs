@@ -23,8 +23,8 @@ const MAX_LIST_BYTES: usize = 8 << 20;
 pub enum ServerCheck {
     /// The server answers, and it has the model.
     Ready,
-    /// The server answers, and its list of models lacks the one that is set. Some servers answer for models that they
-    /// do not list.
+    /// The server answers, and its list of models lacks the configured model. Some servers answer for
+    /// models that they do not list.
     ModelNotListed {
         /// The model that is set.
         model: String,
@@ -35,7 +35,8 @@ pub enum ServerCheck {
     },
     /// The server answers, and has no list of models that could be read.
     NoList,
-    /// The server cannot be reached, refuses the key, or fails. The error says which, and what to do.
+    /// The server cannot be reached, refuses the key, or fails. The error names the problem and the
+    /// remedy.
     Failed(ChatError),
     /// The settings cannot be used at all.
     Unusable(LlmConfigError),

@@ -1,7 +1,7 @@
 //! Refusals of the form of a request: by the chat template of a model, or by a server that does not read its calls.
 //!
-//! Servers report them with many codes, llama.cpp with 500, too. The same request would be refused again, so it is not
-//! repeated; and what to do is known.
+//! Servers report them with many codes, llama.cpp with 500, too. The same request would be
+//! refused again, so it is not repeated; and the remedy is known.
 
 /// Words of servers in lower case, each with the advice for it.
 const ADVICE: [(&str, &str); 11] = [
@@ -36,7 +36,8 @@ const NO_IMAGES: &str = "set `Images` to false for this model";
 
 const OTHER_TEMPLATE: &str = "start its server with another chat template";
 
-/// Returns what to do about a refusal with this text, in lower case; `None` if it is about something else.
+/// Returns the remedy for a refusal with this text, in lower case; `None` if it is about
+/// something else.
 pub(super) fn advice_for(text: &str) -> Option<&'static str> {
     let mut known = ADVICE.iter();
     known.find(|(said, _)| text.contains(said)).map(|(_, advice)| *advice)

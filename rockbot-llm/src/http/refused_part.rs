@@ -44,7 +44,7 @@ impl RefusedParts {
         request.output.is_some() || has_media(request) || forced_tool(request).is_some()
     }
 
-    /// Leaves out of `request` what the server has refused before.
+    /// Leaves the parts out of `request` that the server has refused before.
     pub(crate) fn leave_out(&self, request: &mut Arc<ChatRequest>) {
         for part in [Part::Images, Part::Schema, Part::Tools] {
             if self.flag(part).load(Ordering::Relaxed) && part.is_in(request) {
@@ -53,8 +53,9 @@ impl RefusedParts {
         }
     }
 
-    /// Leaves out of `request` the part because of which the server refused it with `error`, and remembers it if the next
-    /// such request would be refused, too. Returns `false` if the error has another cause.
+    /// Leaves out of `request` the part that made the server refuse it with `error`. Remembers the
+    /// part if the server would refuse it in the next such request, too. Returns `false` if the error
+    /// has another cause.
     pub(crate) fn learn(&self, error: &ChatError, request: &mut Arc<ChatRequest>) -> bool {
         if error.kind() != ChatErrorKind::InvalidRequest {
             return false;

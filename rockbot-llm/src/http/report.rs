@@ -109,7 +109,7 @@ impl Reporter {
             error = error.with_request_id(id);
         }
         if kind == ChatErrorKind::InvalidResponse {
-            // The server cannot parse what its model wrote, and the model would write the same again.
+            // The server cannot parse the text of its model, and the model would write the same again.
             error = error.with_retry_advice(false);
         }
         if kind == ChatErrorKind::ContextOverflow {

@@ -15,7 +15,8 @@ pub(super) struct RetryAdvice {
 }
 
 impl RetryAdvice {
-    /// Reads `x-should-retry`, `retry-after-ms` and `retry-after`; what cannot be understood is ignored.
+    /// Reads `x-should-retry`, `retry-after-ms` and `retry-after`; values that cannot be understood
+    /// are ignored.
     pub(super) fn read(headers: &HeaderMap, now: Timestamp) -> Self {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
         let should_retry = match text("x-should-retry") {

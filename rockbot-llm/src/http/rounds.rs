@@ -1,8 +1,9 @@
 //! Calls and their results, in the order that every provider accepts.
 //!
-//! Servers refuse a call without its result, a result without its call, and anything between the results of one answer.
-//! A conversation that was shortened, joined by a user, or edited by a program may break these rules, and then one
-//! refused request would make every later one of the conversation fail.
+//! Servers refuse a call without its result, a result without its call, and anything between the
+//! results of one answer. A conversation that was shortened, joined by a user, or edited by a
+//! program may break these rules, and then one refused request would make every later request of
+//! the conversation fail.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use rockbot_core::content::{Content, Provenance};
 
 use super::stand_in::{NO_RESULT, ORPHAN};
 
-/// Returns `messages` with the results of each answer directly behind it, one for each of its calls. What stood between
-/// them follows. Nothing is copied if that is so already.
+/// Returns `messages` with the results of each answer directly behind it, one for each of its
+/// calls. Messages that stood between them follow. Nothing is copied if that is so already.
 pub(crate) fn in_rounds(messages: &[Arc<ChatMessage>]) -> Cow<'_, [Arc<ChatMessage>]> {
     match is_in_rounds(messages) {
         true => Cow::Borrowed(messages),

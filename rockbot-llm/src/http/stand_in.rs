@@ -1,5 +1,5 @@
-//! Texts that stand in for what a conversation lacks: one that was shortened, or began with another provider, may have
-//! lost what a server insists on.
+//! Texts that stand in for missing parts of a conversation: a conversation that was shortened, or
+//! began with another provider, may have lost a part that a server insists on.
 
 /// Words of the user in front of a conversation that begins with the model's.
 pub(crate) const OPENING: &str = "[The conversation begins here.]";

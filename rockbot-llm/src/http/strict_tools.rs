@@ -1,4 +1,4 @@
-//! Calls of a model in strict mode, without what only that mode demands.
+//! Calls of a model in strict mode, without parts that only that mode demands.
 
 use rockbot_core::chat::ToolCall;
 use rockbot_core::tool::{ToolEntry, ToolView, without_optional_nulls};

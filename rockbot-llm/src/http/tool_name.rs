@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use rockbot_core::ToolName;
 
-/// Returns a name that providers accept. A model may invent one that its own provider rejects in the next request,
-/// and then no later request of the conversation would succeed.
+/// Returns a name that providers accept. A model may invent a name that its own provider rejects
+/// in the next request, and then no later request of the conversation would succeed.
 pub(crate) fn sendable_name(name: &ToolName) -> Cow<'_, str> {
     if name.is_valid() {
         return Cow::Borrowed(name.as_str());

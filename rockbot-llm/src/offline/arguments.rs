@@ -1,4 +1,4 @@
-//! Arguments found in a question, by what the schema says of them.
+//! Arguments found in a question, according to the schema.
 
 use rockbot_core::tool::ToolRegistration;
 use serde_json::{Map, Number, Value};
@@ -17,8 +17,9 @@ pub(super) enum Evidence {
 /// Names of optional arguments that a quoted text is for, when several arguments are texts.
 const QUERIES: [&str; 6] = ["query", "search", "text", "words", "question", "content"];
 
-/// Takes the arguments of `tool` from `question`, as JSON text: the required ones, and the optional ones that the question has
-/// words for. Returns the name of the first required one that is missing as the error.
+/// Takes the arguments of `tool` from `question`, as JSON text: the required arguments, and the
+/// optional ones that the question has words for. Returns the name of the first missing required
+/// argument as the error.
 pub(super) fn fill(question: &str, tool: &ToolRegistration) -> Result<(String, Evidence), String> {
     let required = tool.parameters_schema["required"].as_array();
     let mut source = Source::new(question, tool);
@@ -32,7 +33,8 @@ pub(super) fn fill(question: &str, tool: &ToolRegistration) -> Result<(String, E
     Ok((Value::Object(arguments).to_string(), source.evidence))
 }
 
-/// Returns the name of the argument without a value that a quoted text is for: the one named as a query, or the only text.
+/// Returns the name of the argument without a value that a quoted text is for: the argument named
+/// as a query, or the only text.
 fn optional_text<'a>(tool: &'a ToolRegistration, arguments: &Map<String, Value>) -> Option<&'a str> {
     let properties = tool.parameters_schema["properties"].as_object()?;
     let is_free = |(name, schema): &(&String, &Value)| {
@@ -51,7 +53,7 @@ fn optional_text<'a>(tool: &'a ToolRegistration, arguments: &Map<String, Value>)
     }
 }
 
-/// A question, and what of it is used up.
+/// A question, and its parts that are used up.
 struct Source<'a> {
     question: &'a str,
     tool: &'a ToolRegistration,

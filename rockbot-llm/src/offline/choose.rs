@@ -21,7 +21,7 @@ pub(super) enum Choice<'a> {
 /// Minimum score of a tool that is called without being required: one word of its name, or two of its description.
 const ENOUGH: usize = 2;
 
-/// Chooses the tool with the highest score, the first one of equals.
+/// Chooses the tool with the highest score; of equal scores, the first tool.
 pub(super) fn choose<'a>(question: &str, tools: &'a ToolView, choice: &ToolChoice) -> Choice<'a> {
     let mut calls = Best::default();
     let mut attempts = Best::default();
@@ -77,8 +77,8 @@ fn named(question: &str, tool: &ToolRegistration) -> usize {
     asked.iter().map(score).sum()
 }
 
-/// Returns the score of the evidence. An expression is as good as a word of the name, because it asks to be
-/// computed; a file or a link does not tell what to do with it.
+/// Returns the score of the evidence. An expression is as good as a word of the name, because it
+/// asks to be computed; a file or a link does not tell the wanted action.
 fn weight(evidence: Evidence) -> usize {
     match evidence {
         Evidence::Expression => 3,

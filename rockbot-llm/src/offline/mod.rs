@@ -25,10 +25,10 @@ use self::choose::{Choice, choose};
 /// result word for word. The same conversation always gets the same answer. It knows no tool by name: names,
 /// descriptions and schemas are all it goes by.
 ///
-/// An argument is taken from the text when it is a number, a quoted text, one of the values that the schema
-/// lists, an arithmetic expression, a URL, a file name, or what follows the tool's verb (`weather in Paris`). An optional
-/// argument is filled by the same rules where the text has words for it: a search finds what was asked for, and does not
-/// list all.
+/// An argument is taken from the text when it is a number, a quoted text, one of the values that
+/// the schema lists, an arithmetic expression, a URL, a file name, or the words behind the tool's
+/// verb (`weather in Paris`). An optional argument is filled by the same rules where the text has
+/// words for it: a search finds the named things, and does not list all.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OfflineModel;
 

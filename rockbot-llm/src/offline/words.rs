@@ -1,6 +1,6 @@
 //! Words of names, descriptions and questions, in a form that can be compared.
 
-/// Words that tell nothing about what is wanted.
+/// Words that tell nothing about the wish.
 const COMMON: &[&str] = &[
     "the", "and", "for", "you", "your", "are", "was", "with", "that", "this", "from", "get", "set", "can", "what",
     "whats", "which", "who", "how", "please", "tool", "tools", "use", "using", "given", "returns", "return", "its",
@@ -13,7 +13,7 @@ pub(super) fn telling(text: &str) -> Vec<String> {
     all(text).into_iter().filter(|word| is_telling(word)).collect()
 }
 
-/// Returns `true` if the word tells something about what is wanted.
+/// Returns `true` if the word tells something about the wish.
 pub(super) fn is_telling(word: &str) -> bool {
     word.len() >= 3 && !COMMON.contains(&word)
 }

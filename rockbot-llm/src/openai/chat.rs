@@ -1,4 +1,4 @@
-//! The chat client, and what it is built from.
+//! The chat client and its options.
 
 use std::fmt;
 use std::sync::Arc;

@@ -35,7 +35,8 @@ impl DetailAssembler {
     }
 }
 
-/// Adds an entry, or continues the last one: a thought is streamed as many entries of one type and index.
+/// Adds an entry, or continues the last entry: a thought is streamed as many entries of one type
+/// and index.
 fn add(entries: &mut Vec<Map<String, Value>>, entry: Map<String, Value>) {
     let same = |last: &Map<String, Value>, name: &str| last.get(name) == entry.get(name);
     let has_index = entry.contains_key("index");

@@ -11,8 +11,8 @@ use crate::http::{Question, expected_size, invalid_body, push_extra, stated_temp
 /// Writes the body that asks a question. Unset members are left out. Its scope is for the marks in messages; see
 /// [`MessageForm`].
 ///
-/// Most of a body are messages that were sent before, and the tools: so they are written by hand, and copied in long runs. Those
-/// that the turn's last request had, too, are copied from it.
+/// Most of a body are messages that were sent before, and the tools. So they are written by hand,
+/// and copied in long runs. Messages that the turn's last request had, too, are copied from it.
 pub(super) fn body(question: Question<'_>) -> Result<Bytes, ChatError> {
     let members = members(&question);
     let Question {
@@ -105,7 +105,8 @@ struct Members<'a> {
     stream_options: Option<StreamOptions>,
 }
 
-/// Appends the list of tools in strict mode, those without a strict form as they are.
+/// Appends the list of tools in strict mode. Tools without a strict form are appended as they
+/// are.
 fn push_strict_tools(body: &mut Vec<u8>, request: &ChatRequest) {
     for (index, entry) in request.tools.iter().enumerate() {
         body.push(if index == 0 { b'[' } else { b',' });

@@ -1,4 +1,4 @@
-//! Assembles an answer: a whole one is a stream of one piece.
+//! Assembles an answer: a whole answer is a stream of one piece.
 
 use std::sync::Arc;
 
@@ -50,7 +50,8 @@ impl AnswerText<'_> {
 }
 
 impl<'a> Assembler<'a> {
-    /// Creates the assembler of an answer to `messages`. Calls without a usable id get one from `ids`.
+    /// Creates the assembler of an answer to `messages`. A call without a usable id gets an id from
+    /// `ids`.
     pub(super) fn new(messages: &'a [Arc<ChatMessage>], ids: &'a dyn IdSource, outlet: &'a Outlet) -> Self {
         Self {
             answer: AnswerText {
@@ -70,7 +71,8 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Reads what surrounds the message; returns the one choice that was asked for, if it is in this piece.
+    /// Reads the members around the message. Returns the single requested choice, if it is in this
+    /// piece.
     fn start<'w>(&mut self, answer: WireAnswer<'w>, body: &[u8]) -> Result<Option<WireChoice<'w>>, Fault> {
         if answer.error.is_some_and(is_error) {
             return Err(Fault::InBand(body.to_vec()));
@@ -208,7 +210,7 @@ fn with_piece(call: &WireCall<'_>, push: impl FnOnce(CallPiece<'_>) -> Result<()
 
 fn finish_reason(reason: &str) -> FinishReason {
     match reason {
-        // Besides OpenAI's words, those of servers that resemble it.
+        // Besides OpenAI's words, words of servers that resemble it.
         "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => FinishReason::Stop,
         "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
         "length" | "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,

@@ -35,7 +35,7 @@ pub(super) enum Piece<'a> {
 }
 
 impl ThinkSplitter {
-    /// Takes the next piece; `emit` gets what is certain by now.
+    /// Takes the next piece; `emit` gets the pieces that are certain by now.
     pub(super) fn push(&mut self, text: &str, emit: &mut impl FnMut(Piece<'_>)) {
         if self.stage == Stage::Answer {
             return emit_text(Piece::Answer(text), emit);
@@ -51,7 +51,7 @@ impl ThinkSplitter {
         }
     }
 
-    /// Ends the text: what was held back was no tag after all.
+    /// Ends the text: the text that was held back was no tag after all.
     pub(super) fn finish(&mut self, emit: &mut impl FnMut(Piece<'_>)) {
         let held = std::mem::take(&mut self.held);
         match self.stage {
@@ -61,7 +61,7 @@ impl ThinkSplitter {
         }
     }
 
-    /// Takes one step; returns the rest of the text for the next one.
+    /// Takes one step; returns the rest of the text for the next step.
     fn step<'a>(&mut self, text: &'a str, emit: &mut impl FnMut(Piece<'_>)) -> Option<&'a str> {
         match self.stage {
             Stage::Start => {

@@ -28,7 +28,7 @@ pub(crate) fn read_usage(raw: &RawValue) -> Option<(Option<Usage>, Option<MicroU
         .or(usage.reasoning_tokens);
     let input = usage.prompt_tokens.unwrap_or_else(|| usage.input());
     let output = usage.completion_tokens.or(usage.output_tokens).unwrap_or(0);
-    // Some leave the reasoning out of the answer's tokens; the total has it.
+    // Some servers leave the reasoning out of the answer's tokens; the total has it.
     let rest = usage.total_tokens.unwrap_or(0).saturating_sub(input);
     let usage = Usage::new(input, output.max(rest))
         .with_cached(cached.unwrap_or(0))
@@ -54,7 +54,7 @@ impl WireUsage {
         let details = self.cost_details.as_ref().filter(|_| self.is_byok == Some(true));
         let upstream = details.and_then(|details| details.upstream_inference_cost);
         let dollars = dollars + upstream.unwrap_or(0.0);
-        // A price in binary digits may be a little above the one that was meant.
+        // A price in binary digits may be a little above the intended price.
         (0.0..1e12)
             .contains(&dollars)
             .then(|| MicroUsd((dollars * 1e6 - 1e-3).ceil() as u64))

@@ -1,4 +1,5 @@
-//! The answer as servers write it: OpenAI's shape, read with patience for those who only resemble it.
+//! The answer as servers write it: OpenAI's shape, read with patience for servers that only
+//! resemble OpenAI.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -130,7 +131,7 @@ impl<'a> WireFunction<'a> {
     }
 }
 
-/// Tokens, by the names that OpenAI gave them, and by those of others.
+/// Tokens, by the names that OpenAI and other servers gave them.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct WireUsage {

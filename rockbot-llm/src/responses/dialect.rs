@@ -19,8 +19,8 @@ pub(super) const RESPONSES: Dialect = Dialect {
     read_error,
 };
 
-/// Beginnings of the names of OpenAI's models that do not reason, all of them from before reasoning models. The API
-/// refuses to encrypt the reasoning of those.
+/// Beginnings of the names of OpenAI's models that do not reason, all of them from before
+/// reasoning models. The API refuses to encrypt the reasoning of these models.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-"];
 
 /// Returns `true` if `model` may reason, with a vendor in front of its name, as gateways write it, or without.

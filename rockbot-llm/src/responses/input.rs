@@ -1,10 +1,11 @@
 //! The items of a request, made of the messages of a conversation.
 //!
-//! The API refuses a call without its output, an output without its call, and reasoning without the item that followed
-//! it. A conversation that was shortened or began with another provider breaks these rules, so they are restored here;
-//! otherwise one refused request would make every later one of the conversation fail. Neighbouring
-//! answers become one, and neighbouring texts of the user and of the host in the user's role are parts of one message, so
-//! that roles alternate for servers with strict templates; those of the host stand between marks.
+//! The API refuses a call without its output, an output without its call, and reasoning without
+//! the item that followed it. A conversation that was shortened or began with another provider
+//! breaks these rules, so they are restored here; otherwise one refused request would make every
+//! later request of the conversation fail. Neighbouring answers become one, and neighbouring
+//! texts of the user and of the host in the user's role are parts of one message, so that roles
+//! alternate for servers with strict templates. The texts of the host stand between marks.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -84,7 +85,8 @@ impl ItemList<'_> {
         Ok(())
     }
 
-    /// Appends neighbouring messages in the user's role, with marks around those of the host that stand beside others.
+    /// Appends neighbouring messages in the user's role. If messages of the host stand beside other
+    /// messages, they get marks.
     fn push_users(&mut self, group: &[Arc<ChatMessage>]) {
         let with_content = group
             .iter()
@@ -202,7 +204,8 @@ impl ItemList<'_> {
         self.body.push(b'}');
     }
 
-    /// Appends the words of an answer. It cannot have images, so those of another model are described.
+    /// Appends the words of an answer. An answer cannot have images, so the images of another model
+    /// are described in words.
     fn push_words(&mut self, message: &ChatMessage) {
         match message.content.has_media() {
             true => push_text(self.body, [&*message.content.words()]),
@@ -284,8 +287,9 @@ impl ItemList<'_> {
     }
 }
 
-/// Returns the messages that become items: without those of the system behind the first ones, and without blank ones,
-/// which would hide that those around them are neighbours. Nothing is copied if there are none.
+/// Returns the messages that become items. System messages are left out,
+/// and so are blank messages, because a blank message would separate two neighbours. Nothing is
+/// copied if only the first system messages are left out.
 fn said(messages: &[Arc<ChatMessage>]) -> Cow<'_, [Arc<ChatMessage>]> {
     let begin = messages.iter().take_while(|message| message.role == Role::System);
     let messages = messages.get(begin.count()..).unwrap_or_default();

@@ -10,7 +10,7 @@ use rockbot_core::chat::{ChatMessage, Reasoning};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// An item of an answer: reasoning, or the head of what followed it.
+/// An item of an answer: reasoning, or the head of the item behind it.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum KeptItem<'a> {
@@ -45,7 +45,8 @@ pub(super) struct KeptItems {
 }
 
 impl KeptItems {
-    /// Adds a whole item of reasoning. One that the API would not find again is left out: the server stores nothing.
+    /// Adds a whole item of reasoning. An item that the API would not find again is left out: the
+    /// server stores nothing.
     pub(super) fn push_reasoning(&mut self, raw: &RawValue) {
         let Ok(KeptItem::Reasoning {
             id,
@@ -92,8 +93,8 @@ impl KeptItems {
     }
 }
 
-/// Returns the items of `message` as the API gave them, if it did and the message still has what followed the reasoning:
-/// the API refuses reasoning without that.
+/// Returns the items of `message` as the API gave them, if it did and the message still has the
+/// item behind the reasoning: the API refuses reasoning without that item.
 pub(super) fn kept_items(message: &ChatMessage, has_text: bool) -> Option<Vec<KeptItem<'_>>> {
     let details = message.reasoning.as_ref()?.details.as_ref()?;
     let items: Vec<KeptItem<'_>> = serde_json::from_str(details.get()).ok()?;

@@ -1,13 +1,14 @@
 //! The dialect of OpenAI's Responses API, which some models speak only.
 //!
-//! The transport is [`http`](crate::http)'s; here is what goes over it. [`chat`] is the client. [`request`] writes the
-//! body, with the items that [`input`] makes of the conversation. [`response`] folds the answer, which it reads with
-//! [`wire`]. [`kept`] keeps encrypted reasoning and the ids of its items, so that they can be sent back unchanged, and
-//! [`dialect`] ties all of it to the transport.
+//! The transport is [`http`](crate::http)'s; this module has the contents of requests and
+//! answers. [`chat`] is the client. [`request`] writes the body, with the items that [`input`]
+//! makes of the conversation. [`response`] folds the answer, which it reads with [`wire`].
+//! [`kept`] keeps encrypted reasoning and the ids of its items, so that they can be sent back
+//! unchanged, and [`dialect`] ties all of it to the transport.
 //!
 //! The Responses API stores nothing: each request carries the whole conversation, as in the other
 //! dialects, so that a turn can resume and change its model. Reasoning comes back encrypted and
-//! is sent again with the ids of what followed it.
+//! is sent again with the ids of the items behind it.
 
 mod chat;
 mod dialect;

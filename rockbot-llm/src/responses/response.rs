@@ -47,7 +47,7 @@ impl Passage {
         self.is_between = !self.text.is_empty();
     }
 
-    /// Appends `piece`, and sends what is new.
+    /// Appends `piece`, and sends the added text.
     fn push(&mut self, piece: &str, send: impl Fn(&str)) {
         if piece.is_empty() {
             return;
@@ -68,7 +68,8 @@ struct BegunItem {
 }
 
 impl<'a> Assembler<'a> {
-    /// Creates the assembler of an answer to `messages`. Calls without a usable id get one from `ids`.
+    /// Creates the assembler of an answer to `messages`. A call without a usable id gets an id from
+    /// `ids`.
     pub(super) fn new(messages: &'a [Arc<ChatMessage>], ids: &'a dyn IdSource, outlet: &'a Outlet) -> Self {
         Self {
             outlet,
@@ -85,7 +86,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Reads what surrounds the items.
+    /// Reads the members around the items.
     fn surroundings(&mut self, response: &WireResponse<'_>) -> Result<(), Fault> {
         if let Some(error) = response.error.filter(|error| is_error(error)) {
             return Err(Fault::InBand(format!("{{\"error\":{}}}", error.get()).into_bytes()));
@@ -137,7 +138,8 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// Reads a whole item: of a whole answer, or the end of the one with `index` of a stream, which repeats its pieces.
+    /// Reads a whole item: an item of a whole answer, or the end of the item with `index` of a
+    /// stream, which repeats its pieces.
     fn end_item(&mut self, index: Option<u64>, raw: &RawValue) -> Result<(), Fault> {
         let had_pieces = match index {
             Some(index) => self.has_pieces(index, raw)?,

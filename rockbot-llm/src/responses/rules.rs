@@ -1,4 +1,5 @@
-//! The rules by which the Responses API refuses requests, for servers of tests. As strict as the API, or stricter.
+//! The rules of the Responses API for refusing requests, for servers of tests. As strict as the
+//! API, or stricter.
 
 use std::collections::BTreeSet;
 

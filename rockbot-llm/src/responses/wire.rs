@@ -68,7 +68,7 @@ pub(super) struct WirePart<'a> {
 }
 
 impl WirePart<'_> {
-    /// Returns the text, or the words with which the model refuses.
+    /// Returns the text, or the words of the model's refusal.
     pub(super) fn words(&self) -> &str {
         match text(self.text.as_ref()) {
             "" => text(self.refusal.as_ref()),

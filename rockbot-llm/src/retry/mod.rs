@@ -1,4 +1,4 @@
-//! Retries of model calls: the policy, and the one loop that attempts a call again.
+//! Retries of model calls: the policy, and the loop that attempts a call again.
 //!
 //! Both the [`Retry`](crate::Retry) layer of a gateway and the wire clients use it. A call that a retry layer attempts
 //! carries a [mark](Retried), and whatever is further in attempts it once, so attempts never multiply.
@@ -14,8 +14,9 @@ use tokio::time::{Instant, sleep};
 
 /// The policy of retries: how many attempts a call gets, and how long it waits between them.
 ///
-/// The wait before a further attempt is what the server asks for, up to `max_retry_after`; else exponential
-/// back-off with full jitter, which spreads the load of many clients that failed together.
+/// The wait before a further attempt is the time that the server asks for, up to
+/// `max_retry_after`. If the server asks for none, the wait is exponential back-off with full
+/// jitter, which spreads the load of many clients that failed together.
 ///
 /// ```
 /// use std::time::Duration;
@@ -91,7 +92,8 @@ impl RetryPolicy {
         self
     }
 
-    /// Returns the wait after attempt number `attempt` (from 1) failed with `error`, or `None` if it was the last one.
+    /// Returns the wait after attempt number `attempt` (from 1) failed with `error`, or `None` if it
+    /// was the last attempt.
     ///
     /// There is no further attempt if none can help, if `max_attempts` are made, or if the wait is not shorter than
     /// `time_left`.

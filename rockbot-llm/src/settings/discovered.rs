@@ -12,7 +12,7 @@ use super::{GatewaySettings, Provider, TierSettings};
 use crate::error::LlmConfigError;
 use crate::http::{SettingNames, base_url, is_key, is_loopback};
 
-/// The origin of a setting; for Balanced the later one wins.
+/// The origin of a setting; for Balanced the later origin wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     File,
@@ -89,7 +89,8 @@ impl DiscoveredSettings {
         Ok(())
     }
 
-    /// Reads the settings that are given to a model, below those that were read for it before.
+    /// Reads the settings that are given to a model. Settings that were read for it before override
+    /// them.
     fn read_model_settings(&mut self, model_key: ModelKey, section: &Section<'_>) -> Result<(), LlmConfigError> {
         let settings = section.model_settings()?;
         let own = self.model_settings.entry(model_key.clone()).or_default();
@@ -165,8 +166,9 @@ impl DiscoveredSettings {
         of(Origin::Ours).or_else(|| of(Origin::File))
     }
 
-    /// Returns the setting that wins, among the origins that `is_allowed` and the variables of `provider`. Those go before
-    /// files only for Balanced, whose variables they are; elsewhere they stand in for what is not set.
+    /// Returns the setting that wins, among the origins that `is_allowed` and the variables of
+    /// `provider`. The provider's variables go before files only for Balanced, whose variables they
+    /// are; elsewhere they stand in for settings that are missing.
     fn find(
         &self,
         model_key: &ModelKey,
@@ -205,8 +207,8 @@ impl DiscoveredSettings {
         self.standalone(&ModelKey::BALANCED, self.provider_of_balanced()?)
     }
 
-    /// Returns the provider of Balanced: the one that is set. Else it is Anthropic if nothing but its variables names a key
-    /// or an endpoint, and OpenAI otherwise.
+    /// Returns the configured provider of Balanced. Without one it is Anthropic if only Anthropic's
+    /// variables name a key or an endpoint, and OpenAI otherwise.
     fn provider_of_balanced(&self) -> Result<Provider, LlmConfigError> {
         let own = |field| self.own(&ModelKey::BALANCED, field);
         if let Some(setting) = own(Field::Provider) {

@@ -116,7 +116,7 @@ fn prices(llm: &Section<'_>) -> Result<PriceTable, LlmConfigError> {
     Ok(prices)
 }
 
-/// Reads a price. Without `Cached`, cached tokens cost what others do.
+/// Reads a price. Without `Cached`, cached tokens have the price of other tokens.
 fn price(section: &Section<'_>) -> Result<Price, LlmConfigError> {
     let needed = |name: &'static str| {
         let amount: Option<MicroUsd> = section.get(name)?;

@@ -12,21 +12,25 @@
 //! text counts as unset. A tier that names no endpoint uses Balanced's endpoint and key, unless only one of the two is
 //! Anthropic's.
 //!
-//! `Provider` is `openai`, the default, for OpenAI and all compatible servers, `openai-responses` for models that have only
-//! OpenAI's Responses API, `anthropic`, or `offline` for the built-in model that needs no server and is not an LLM, see
-//! [`Provider`]; the tiers may mix them. A tier that names neither provider nor endpoint has Balanced's provider. Balanced without a
-//! provider is Anthropic's if only the variables of Anthropic name a key or an endpoint. A tier with another provider
-//! than Balanced's uses the variables of that provider for what it lacks, so `LLM.High.Provider = "anthropic"` and
-//! `ANTHROPIC_API_KEY` are enough; at Anthropic itself the model is [`DEFAULT_ANTHROPIC_MODEL`] if none is set.
+//! `Provider` is `openai`, the default, for OpenAI and all compatible servers, `openai-responses`
+//! for models that have only OpenAI's Responses API, `anthropic`, or `offline` for the built-in
+//! model that needs no server and is not an LLM, see [`Provider`]; the tiers may mix them. A tier
+//! that names neither provider nor endpoint has Balanced's provider. Balanced without a provider
+//! is Anthropic's if only the variables of Anthropic name a key or an endpoint. A tier with
+//! another provider than Balanced's uses the variables of that provider for settings that it
+//! lacks, so `LLM.High.Provider = "anthropic"` and `ANTHROPIC_API_KEY` are enough; at Anthropic
+//! itself the model is [`DEFAULT_ANTHROPIC_MODEL`] if none is set.
 //!
 //! `OPENAI_API_KEY` goes only to `OPENAI_BASE_URL` and to OpenAI itself, never to another endpoint that a file or a
 //! variable of ours names; a key of a file never goes to `OPENAI_BASE_URL`. The same holds for `ANTHROPIC_API_KEY`. A
 //! flat `LLM.ApiKey` of a file never goes to a `LLM.Balanced.Endpoint` of the same file.
 //!
-//! `LLM.Fallbacks.{name}` holds `Provider`, `Endpoint`, `ApiKey` and `ModelId` of a model that is asked when another
-//! one fails, in the order of the names; what it lacks is Balanced's. `LLM.Embeddings` holds the last three of a model
-//! that makes vectors of texts, see [`OpenAiEmbeddings::from_config`](crate::OpenAiEmbeddings::from_config): texts go
-//! to its endpoint, so without this section no server is asked. The settings of the gateway stand beside the tiers, see
+//! `LLM.Fallbacks.{name}` holds `Provider`, `Endpoint`, `ApiKey` and `ModelId` of a model that is
+//! asked when another one fails, in the order of the names; settings that it lacks are
+//! Balanced's. `LLM.Embeddings` holds the last three of a model that makes vectors of texts, see
+//! [`OpenAiEmbeddings::from_config`](crate::OpenAiEmbeddings::from_config): texts go to its
+//! endpoint, so without this section no server is asked. The settings of the gateway stand beside
+//! the tiers, see
 //! [`GatewaySettings`]:
 //!
 //! | setting | default |
@@ -41,10 +45,11 @@
 //! | `LLM.PriceFile` | a file of prices, as [`PriceTable::from_file`](crate::PriceTable::from_file) reads it |
 //! | `LLM.Prices.{model}.Input`, `….Cached`, `….Output` | US dollars for a million tokens; over the file, and that over the built-in table |
 //!
-//! A tier or a fallback model may also set what its requests give to the model, see
-//! [`Section::model_settings`](rockbot_core::config::Section::model_settings); nothing
-//! of it is sent unless it is set, and nothing is taken over from Balanced. A tier that sets only these asks Balanced's
-//! model. A request and the behavior of a model, `ModelBehaviors.Models.{prefix}`, win over them.
+//! A tier or a fallback model may also set values that its requests give to the model, see
+//! [`Section::model_settings`](rockbot_core::config::Section::model_settings); none of them is
+//! sent unless it is set, and none is taken over from Balanced. A tier that sets only these asks
+//! Balanced's model. A request and the behavior of a model, `ModelBehaviors.Models.{prefix}`, win
+//! over them.
 //!
 //! | setting in `LLM.{tier}` | value |
 //! |---|---|
@@ -59,11 +64,13 @@
 //! | `StructuredOutput` | how the model is made to answer in a schema: `native`, `tool` or `prompt`, see `OutputMode`; default `auto` |
 //! | `ExtraHeaders` | a section of headers that are added; no message shows their values |
 //!
-//! A dialect leaves out what it has no name for: the Responses API has neither a seed nor stop sequences, Anthropic's has
-//! neither a seed nor a strict mode. The strict form of a schema requires all arguments, and optional ones may be `null`; a
-//! tool whose schema has no such form is sent without it, and `chat doctor` names it. With Anthropic the effort becomes a thinking budget, which comes on top of `MaxOutputTokens`: 1024 tokens for
-//! `minimal`, 4096 for `low`, 8192 for `medium`, 16384 for `high`, 32768 for `xhigh` and `max`, none for `none`; a model that
-//! thinks accepts neither `Temperature` nor `TopP`, so these are left out then.
+//! A dialect leaves out settings that it has no name for: the Responses API has neither a seed
+//! nor stop sequences, Anthropic's has neither a seed nor a strict mode. The strict form of a
+//! schema requires all arguments, and optional ones may be `null`; a tool whose schema has no
+//! such form is sent without it, and `chat doctor` names it. With Anthropic the effort becomes a
+//! thinking budget, which comes on top of `MaxOutputTokens`: 1024 tokens for `minimal`, 4096 for
+//! `low`, 8192 for `medium`, 16384 for `high`, 32768 for `xhigh` and `max`, none for `none`; a
+//! model that thinks accepts neither `Temperature` nor `TopP`, so these are left out then.
 //!
 //! ```
 //! use rockbot_core::config::Config;

@@ -101,7 +101,8 @@ impl Provider {
         }
     }
 
-    /// Returns `true` if `endpoint` is a server of the provider itself, to which the key of its variable may go.
+    /// Returns `true` if `endpoint` is a server of the provider itself: the key of its variable may
+    /// go there.
     pub(super) fn is_home(self, endpoint: &str) -> bool {
         let host = match self {
             Self::OpenAi | Self::OpenAiResponses => "api.openai.com",

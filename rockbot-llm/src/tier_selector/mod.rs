@@ -59,9 +59,10 @@ impl KeywordTierSelector {
 
     /// Creates a selector with the rules of a file such as `tier-selector.json`, as [`TierRules::from_json`] reads them.
     ///
-    /// A file that is missing means the default rules. The file is read again when a decision is asked for 60
-    /// seconds or more after the last read; it is at most 256 KiB, and read where the decision is made. When it cannot
-    /// be used, the rules stay as they were, and one warning says which file and what is wrong with it.
+    /// A file that is missing means the default rules. The file is read again when a decision is
+    /// asked for 60 seconds or more after the last read; it is at most 256 KiB, and read where the
+    /// decision is made. When it cannot be used, the rules stay as they were, and one warning names
+    /// the file and the problem.
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         Self(Source::File(RulesFile::new(path.into())))
     }

@@ -84,9 +84,9 @@ impl TierRules {
     ///
     /// # Errors
     ///
-    /// Returns an error if `json` is no object, a ceiling is not between 0 and 1, the low one is above the balanced
-    /// one, or a list has more than 1000 keywords, or one that is empty or longer than 100 characters. The error
-    /// names the member.
+    /// Returns an error if `json` is no object, a ceiling is not between 0 and 1, the low one is
+    /// above the balanced one, or a list has more than 1000 keywords, or a keyword that is empty or
+    /// longer than 100 characters. The error names the member.
     pub fn from_json(json: &str) -> Result<Self, TierRulesError> {
         let not_an_object = |reason: String| TierRulesError::NotAnObject { reason };
         let json = json.trim_start_matches('\u{feff}');

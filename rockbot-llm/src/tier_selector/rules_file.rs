@@ -94,7 +94,8 @@ impl RulesFile {
 }
 
 impl CachedRules {
-    /// Returns `true` if the file is due to be read, and marks it as read: one of concurrent callers reads it.
+    /// Returns `true` if the file is due to be read, and marks it as read, so only the first of
+    /// concurrent callers reads it.
     fn is_due(&mut self, now: Timestamp) -> bool {
         // A clock that was set back must not keep the file from being read.
         let is_fresh = self

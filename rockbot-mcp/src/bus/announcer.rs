@@ -1,4 +1,5 @@
-//! The task by which a bridge announces its servers: now, when they change, when an agent asks, and as a sign of life.
+//! The task that announces a bridge's servers: now, when they change, when an agent asks, and as
+//! a sign of life.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use crate::servers::McpServers;
 /// Number of heartbeats within a lease, so that a lost one ends nothing.
 const HEARTBEATS: u32 = 3;
 
-/// Time in which changes are merged into one announcement, and shortest time between two answers to requests.
+/// Time for merging changes into one announcement, and shortest time between two answers to
+/// requests.
 const MERGE: Duration = Duration::from_millis(100);
 
 /// Maximum time that a host waits for the announcement of its end; the lease ends otherwise.
@@ -82,7 +84,7 @@ impl Announcer {
         }
     }
 
-    /// Returns the servers that are connected here, without those of other bridges.
+    /// Returns the servers that are connected here, without the servers of other bridges.
     fn index(&self) -> Index {
         let runtime = self.servers.runtime();
         runtime
@@ -122,7 +124,8 @@ impl Announcer {
     }
 }
 
-/// Leaves out the names of a server's tools if those of all servers would be longer than `left`.
+/// Leaves out the names of a server's tools if they are longer than `left`, the length that
+/// remains for all servers.
 fn within(left: &mut usize, mut summary: McpServerSummary) -> McpServerSummary {
     let length = summary.tool_names.iter().map(String::len).sum();
     match left.checked_sub(length) {

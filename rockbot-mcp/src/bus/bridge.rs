@@ -20,7 +20,7 @@ use super::wire::{
 use crate::index_event::AnnouncedByBridge;
 use crate::servers::McpServers;
 
-/// Default time for which an announcement is valid.
+/// Default validity of an announcement.
 const LEASE: Duration = Duration::from_secs(15);
 
 /// Maximum number of calls that a bridge handles at once. The limits of its tools apply besides.
@@ -29,11 +29,13 @@ const MAX_CONCURRENCY: usize = 64;
 /// A subsystem that serves the MCP servers of a host with [`McpTools`](crate::McpTools) to agents on its bus, which have
 /// [`McpToolProxy`](crate::McpToolProxy).
 ///
-/// The bridge announces its servers under `tool.meta.mcp.{name}` with a lease, and that it leaves when it stops. It takes
-/// calls under `tool.invoke.mcp.{name}`, and under `tool.invoke.mcp` those of agents of the original RockBot; bridges share
-/// each of both queues, so no call runs in two of them. Give bridges that share the second one the same servers: a call that
-/// comes to a bridge without its server fails. A mutating call is recorded before it begins and runs once at most, as
-/// with `AgentHostBuilder::serve_tools`; other tools of the host are not served.
+/// The bridge announces its servers under `tool.meta.mcp.{name}` with a lease, and announces its
+/// departure when it stops. It takes calls under `tool.invoke.mcp.{name}`, and calls of agents of
+/// the original RockBot under `tool.invoke.mcp`. Bridges share the queue of each topic, so no
+/// call runs in two of them. Give bridges that share `tool.invoke.mcp` the same servers: a call
+/// that comes to a bridge without its server fails. A mutating call is recorded before it begins
+/// and runs once at most, as with `AgentHostBuilder::serve_tools`; other tools of the host are
+/// not served.
 ///
 /// Everything that can publish on an authenticated channel of the bus can call every tool of the servers that needs no
 /// approval. The host needs no model.
@@ -80,8 +82,9 @@ impl McpBridge {
         self
     }
 
-    /// Sets the hosts, such as `mcp.example.com`, at which other agents may have servers connected by their URL, and
-    /// disconnect those again. Default: none. It is the other agent that asks its user for an approval.
+    /// Sets the hosts, such as `mcp.example.com`, where other agents may have servers connected by
+    /// their URL, and disconnect those servers again. Default: none. The other agent asks its user
+    /// for an approval.
     ///
     /// A request that goes to all bridges of a bus names none of them: allow a host at one bridge alone, or each connects the
     /// server.
@@ -137,7 +140,7 @@ impl Subsystem for McpBridge {
         declarations.share_subscription(INVOKE_TOPIC, SHARED_SUBSCRIPTION, calls);
         let questions = SubscribeOptions::new().ephemeral().with_concurrency(8);
         declarations.subscribe_to(MANAGE_TOPIC, questions.clone());
-        // Processes of one name have the same servers: one of them answers.
+        // Processes of one name have the same servers, so a single process answers.
         declarations.subscribe_to(manage_topic(&name), SubscribeOptions::new().with_concurrency(8));
         declarations.subscribe_to(REFRESH_TOPIC, questions);
         Ok(())

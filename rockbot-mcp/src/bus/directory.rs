@@ -3,8 +3,8 @@
 //! A server on the bus belongs to the bridge that announced it first, while its lease lives:
 //! another program that names it takes over no call. An announcement counts only under the topic
 //! of its own bridge, since brokers grant rights to publish by topic. Bridges take the places for
-//! servers in turn, so one with many leaves a share to the others, and 32 places are the agent's
-//! own.
+//! servers in turn, so a bridge with many servers leaves a share to the others, and 32 places are
+//! the agent's own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,14 +32,16 @@ pub(super) const MAX_LEASE: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     bridges: BTreeMap<String, KnownBridge>,
-    /// Number of servers that were announced, by which the first one of a name is told.
+    /// Number of announced servers so far. Each announcement takes its number, so that the first
+    /// announcement of a name is known.
     announced: u64,
 }
 
 #[derive(Debug, Default)]
 struct KnownBridge {
     instances: BTreeMap<String, KnownInstance>,
-    /// The process whose announcement counts: of a rolling update, the one that began last.
+    /// The process whose announcement counts. During a rolling update it is the process that began
+    /// last.
     offering: String,
     servers: BTreeMap<String, KnownServer>,
 }
@@ -58,7 +60,7 @@ struct KnownServer {
     place: u64,
 }
 
-/// A server, and the bridge to which it belongs.
+/// A server, and the bridge that owns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OwnedServer {
     pub(super) bridge: String,
@@ -95,7 +97,8 @@ impl Directory {
         };
         bridge.instances.insert(lease.instance.clone(), instance);
         let is_orphaned = !bridge.instances.contains_key(&bridge.offering);
-        // Of two processes that differ, the older one does not take the servers back with each request for the index.
+        // Of two processes that differ, the older process does not take the servers back with each
+        // request for the index.
         if bridge.offering != lease.instance && !is_new && !is_orphaned && before == Some(lease.revision) {
             return Change::None;
         }
@@ -167,7 +170,7 @@ impl Directory {
             self.bridges.remove(&leaving.name);
             return Change::Servers;
         }
-        // The remaining processes may have other servers than the one whose announcement counted.
+        // The remaining processes may have other servers than the process whose announcement counted.
         match was_known && bridge.offering == leaving.instance {
             true => Change::Ask,
             false => Change::None,
@@ -188,16 +191,18 @@ impl Directory {
         Some(self.leaving(&leaving))
     }
 
-    /// Returns the moment at which the next lease runs out.
+    /// Returns the end of the next lease.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let instances = self.bridges.values().flat_map(|bridge| bridge.instances.values());
         instances.map(|instance| instance.expires).min()
     }
 
-    /// Returns the servers that have one of so many places, by their keys. One that several bridges have belongs to the one that
-    /// announced it first, as long as that bridge lives and has it; `is_own` tells those that no bridge can have.
+    /// Returns at most `places` servers by their keys. The first bridge to announce a server owns it
+    /// as long as the bridge lives and has the server. Servers whose key `is_own` accepts are left
+    /// out.
     ///
-    /// Bridges take places in turn, so that one with many servers leaves room for those of all others.
+    /// Bridges take places in turn, so that a bridge with many servers leaves room for the servers of
+    /// all others.
     pub(super) fn servers(&self, places: usize, is_own: impl Fn(&str) -> bool) -> BTreeMap<String, OwnedServer> {
         let mut of_bridges: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for (key, (place, server)) in self.owned().into_iter().filter(|(key, _)| !is_own(key)) {
@@ -236,7 +241,8 @@ impl Directory {
     }
 }
 
-/// Returns the fingerprint of a server; an empty one in place of a text that is too long for one.
+/// Returns the fingerprint of a server. A fingerprint that is too long is replaced by an empty
+/// text.
 fn fingerprint_of(summary: &McpServerSummary) -> String {
     let fingerprint = summary.fingerprint.as_deref();
     fingerprint

@@ -60,7 +60,7 @@ struct Fetch {
     bridge: String,
     due: Instant,
     backoff: Duration,
-    /// The bridge that is being asked, which may be a former one.
+    /// The bridge that is being asked, which may be a former bridge of the server.
     asking: Option<String>,
 }
 
@@ -79,13 +79,13 @@ impl Fetches {
         }
     }
 
-    /// Forgets the servers for which `is_wanted` is false, unless their question runs.
+    /// Forgets the servers that `is_wanted` rejects, unless their question runs.
     pub(super) fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
         self.0.retain(|key, fetch| fetch.asking.is_some() || is_wanted(key));
     }
 
-    /// Returns the server that is asked for next, if one is due: the one that has waited longest, of a bridge that is not being
-    /// asked.
+    /// Returns the server to ask next, if a server is due: among the servers of bridges that are not
+    /// being asked, the server that has waited longest.
     pub(super) fn begin(&mut self, now: Instant) -> Option<String> {
         let running = self.asked();
         if running.len() >= MAX_RUNNING {
@@ -115,7 +115,8 @@ impl Fetches {
         self.0.values().filter_map(|fetch| fetch.asking.clone()).collect()
     }
 
-    /// Returns the moment at which the next question is due, if it need not wait for the end of another one.
+    /// Returns the due time of the next question, if it need not wait for the end of another
+    /// question.
     pub(super) fn due(&self) -> Option<Instant> {
         let running = self.asked();
         let waiting = self.0.values().filter(|fetch| fetch.asking.is_none());
@@ -215,7 +216,7 @@ fn listed(tool: ToolDefinition) -> Option<ListedTool> {
     (is_named && ArgumentSchema::compile(&schema).is_ok()).then(|| {
         let end = tool.description.floor_char_boundary(MAX_DESCRIPTION);
         ListedTool {
-            // Of what came here: the bridge's word on it is no proof.
+            // Digest of the definition that came here: the bridge's word on it is no proof.
             fingerprint: Digest::of([tool.name.as_str(), &tool.description, &schema.to_string()]),
             description: tool.description[..end].to_owned(),
             sent: (end < tool.description.len()).then(|| tool.description.as_str().into()),

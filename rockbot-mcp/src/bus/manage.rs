@@ -27,12 +27,13 @@ const MAX_PAGE: usize = 256 * 1024;
 pub(super) struct Manager {
     pub(super) servers: Arc<OnceLock<McpServers>>,
     pub(super) asked: Arc<Notify>,
-    /// The hosts at which other agents may have servers connected.
+    /// The hosts where other agents may have servers connected.
     pub(super) hosts: Arc<[String]>,
 }
 
 impl Manager {
-    /// Answers with the next tools of a server. Of the bridges that share a topic only the one that has the server answers.
+    /// Answers with the next tools of a server. If several bridges share a topic, only the bridge
+    /// that has the server answers.
     pub(super) async fn details(&self, request: DetailsRequest, cx: &MessageContext) -> Result<(), BoxError> {
         authenticated(cx)?;
         let response = match self.find(&request.server_name) {
@@ -58,7 +59,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Connects a server at one of the hosts that the operator of the bridge has named.
+    /// Connects a server at a host that the operator of the bridge has named.
     pub(super) async fn register(&self, request: RegisterRequest, cx: &MessageContext) -> Result<(), BoxError> {
         authenticated(cx)?;
         if self.hosts.is_empty() && is_for_all(cx) {
@@ -109,7 +110,8 @@ fn refused(why: &str) -> rockbot_core::tool::ToolError {
     rockbot_core::tool::ToolError::new(rockbot_core::tool::ToolErrorCode::Denied, why)
 }
 
-/// Returns `true` if a question goes to all bridges, of which one has the answer.
+/// Returns `true` if a question goes to all bridges, so that only the bridge with the server
+/// answers.
 fn is_for_all(cx: &MessageContext) -> bool {
     *cx.delivery().topic == *MANAGE_TOPIC
 }

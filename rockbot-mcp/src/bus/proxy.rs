@@ -19,25 +19,30 @@ use crate::subsystem::McpTools;
 /// Maximum number of announcements that wait for the subsystem; the bus holds the others back.
 const MAX_WAITING: usize = 64;
 
-/// Maximum number of cancellations that wait to be published; further ones are dropped, and their calls run to their end.
+/// Maximum number of cancellations that wait to be published; further cancellations are dropped,
+/// and their calls run to their end.
 const MAX_ABANDONED: usize = 256;
 
-/// A subsystem that gives an agent the tools of the MCP servers to which bridges on its bus are connected.
+/// A subsystem that gives an agent the tools of MCP servers that bridges on its bus are connected
+/// to.
 ///
-/// A bridge is a host with [`McpBridge`](crate::McpBridge). The agent has the tools `{server}__{tool}` and those about the
-/// servers, as with [`McpTools`], which this subsystem contains: add only one of the two. Servers come and go with their
-/// bridges' announcements. A server that several bridges announce belongs to the first one, until it leaves or its lease
-/// ends; a server that the agent itself is connected to is never replaced.
+/// A bridge is a host with [`McpBridge`](crate::McpBridge). The agent has the tools
+/// `{server}__{tool}` and the tools about the servers, as with [`McpTools`], which this subsystem
+/// contains: do not add both. Servers come and go with their bridges' announcements. A server
+/// that several bridges announce belongs to the first bridge, until it leaves or its lease ends;
+/// a server that the agent itself is connected to is never replaced.
 ///
-/// A mutating call is sent once. If its answer is lost its outcome is unknown, and after a restart of the agent the bridge is
-/// asked what became of it.
+/// A mutating call is sent once. If its answer is lost its outcome is unknown, and after a
+/// restart of the agent the bridge is asked for the outcome.
 ///
-/// What bridges say is text of other programs: it is bounded (2 MiB for a server, 16 MiB for a bridge), its definitions are
-/// pinned as those of connected servers are, it makes the turns that may see it untrusted, and every tool counts as mutating,
-/// unless the operator [vouches](Self::vouch_for) for the server. Announcements over an unauthenticated channel are ignored.
+/// Bridges send text of other programs. It is bounded (2 MiB for a server, 16 MiB for a bridge),
+/// its definitions are pinned as the definitions of connected servers are, it makes the turns
+/// that may see it untrusted, and every tool counts as mutating, unless the operator
+/// [vouches](Self::vouch_for) for the server. Announcements over an unauthenticated channel are
+/// ignored.
 ///
-/// The section `McpProxy` of the configuration adds to what code sets: `Bridges`, a list of names, and `Vouched` and
-/// `Expected`, lists of pairs `bridge/server`.
+/// The section `McpProxy` of the configuration adds to the options set in code: `Bridges`, a list
+/// of names, and `Vouched` and `Expected`, lists of pairs `bridge/server`.
 ///
 /// ```
 /// use rockbot_mcp::McpToolProxy;
@@ -59,8 +64,8 @@ impl McpToolProxy {
         Self::default()
     }
 
-    /// Adds servers that the agent itself is connected to, and the options of all servers. Default: those of the
-    /// configuration.
+    /// Adds servers that the agent itself is connected to, and the options of all servers. Default:
+    /// the servers and options of the configuration.
     pub fn beside(mut self, tools: McpTools) -> Self {
         self.tools = tools;
         self
@@ -72,8 +77,9 @@ impl McpToolProxy {
         self
     }
 
-    /// Vouches for the server `server` of the bridge `bridge`, as [`McpServer::trusted`](crate::McpServer::trusted) does for one
-    /// that the agent itself is connected to: the effects of its tools count that the bridge's operator lets count.
+    /// Vouches for the server `server` of the bridge `bridge`, as
+    /// [`McpServer::trusted`](crate::McpServer::trusted) does for a server that the agent itself is
+    /// connected to: the effects of its tools count that the bridge's operator lets count.
     pub fn vouch_for(mut self, bridge: &str, server: &str) -> Self {
         self.options.vouched.insert(pair(bridge, server));
         self

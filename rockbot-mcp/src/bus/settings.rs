@@ -10,14 +10,15 @@ use rockbot_core::config::{Config, Section};
 pub(super) struct ProxyOptions {
     /// The bridges whose servers are taken; all of them if there is none.
     pub(super) only: BTreeSet<String>,
-    /// The servers for which the operator vouches, each with its bridge. The case of servers does not matter.
+    /// The servers that the operator vouches for, each with its bridge. The case of servers does not
+    /// matter.
     pub(super) vouched: BTreeSet<(String, String)>,
     /// The servers without whose tools the host is not ready, each with its bridge, in the same form.
     pub(super) expected: BTreeSet<(String, String)>,
 }
 
 impl ProxyOptions {
-    /// Adds what the section `McpProxy` of the configuration states.
+    /// Adds the settings of the section `McpProxy` of the configuration.
     pub(super) fn read(&mut self, config: &Config) -> Result<(), BoxError> {
         let section = config.section("McpProxy")?;
         self.only.extend(section.get_or::<Vec<String>>("Bridges", Vec::new())?);
@@ -37,7 +38,7 @@ impl ProxyOptions {
     }
 }
 
-/// Returns a server of a bridge in the form in which options name it.
+/// Returns a bridge's server in the form that options use for its name.
 pub(super) fn pair(bridge: &str, server: &str) -> (String, String) {
     (bridge.to_owned(), server.to_lowercase())
 }

@@ -1,4 +1,4 @@
-//! The task that keeps the servers of bridges among those of an agent.
+//! The task that takes the servers of bridges in as servers of an agent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// Maximum time of a call, over all servers.
 pub(super) const MAX_CALL: Duration = Duration::from_secs(5 * 60);
 
-/// The time limit of a call that a bridge does not state, such as one of the original RockBot.
+/// The time limit of a call whose bridge states none, such as a bridge of the original RockBot.
 const CALL_LIMIT: Duration = Duration::from_secs(60);
 
 /// The task of the subsystem.
@@ -167,8 +167,8 @@ impl Taking {
         }
     }
 
-    /// Returns `true` if the servers of a bridge are wanted: one that speaks for itself, under a name that can be shown, and
-    /// not this host.
+    /// Returns `true` if the servers of a bridge are wanted: the bridge speaks for itself, has a name
+    /// that can be shown, and is not this host.
     fn takes(&self, lease: &McpBridgeLease, message: &MessageEnvelope) -> bool {
         let is_own = *lease.instance == **self.identity.instance_id();
         let are_names = is_name(&lease.name) && is_name(&lease.instance);
@@ -183,7 +183,8 @@ impl Taking {
         }
     }
 
-    /// Removes the servers that no bridge has any more, and notes those whose tools are to be asked for.
+    /// Removes the servers that no bridge has any more, and notes the servers whose tools are to be
+    /// asked for.
     fn compare(&mut self) {
         let (now, owned) = (Instant::now(), self.owned());
         let is_of = |key: &str, bridge: &str| owned.get(key).is_some_and(|server| server.bridge == bridge);
@@ -271,7 +272,7 @@ impl Taking {
             state.instructions = details.instructions;
             state.link = Link::Bridged(Arc::new(link));
         });
-        // Some may have been accepted meanwhile.
+        // Some tools may have been accepted meanwhile.
         self.runtime.bridge.release(&service);
         let taken = TakenServer {
             bridge: server.bridge.clone(),
@@ -297,7 +298,7 @@ impl Taking {
         added.ok_or_else(|| "there are too many servers".to_owned())
     }
 
-    /// Returns the servers of bridges that have a place among those of the agent.
+    /// Returns the servers of bridges that have a place among the servers of the agent.
     fn owned(&self) -> BTreeMap<String, OwnedServer> {
         let bridge = &self.runtime.bridge;
         let is_own = |key: &str| bridge.find(key).is_some_and(|service| service.origin != Origin::Bridge);
@@ -371,7 +372,7 @@ pub(super) async fn listen(
     Ok(bus.on_with(META_PATTERN, &name, options, handler).await?)
 }
 
-/// Reads a message of another program; `None` if it is not what its type says.
+/// Reads a message of another program; `None` if its body does not fit its type.
 fn read<M: Message + DeserializeOwned>(message: &MessageEnvelope) -> Option<M> {
     let read = message.payload();
     read.inspect_err(

@@ -71,7 +71,7 @@ impl ServerCalls {
         invocation(service.server.name(), call)
     }
 
-    /// Translates a call that names no server: it is of the first one that has the tool.
+    /// Translates a call that names no server: it goes to the first server that has the tool.
     fn of_any(&self, call: &ToolInvokeRequest) -> Result<ToolInvokeRequest, ToolError> {
         let has_tool = |service: &Arc<Service>| {
             let tools = service.state.borrow().tools.clone();

@@ -1,7 +1,7 @@
 //! The topics and messages between a bridge and the agents that use its servers.
 //!
-//! Names and members are those of the original RockBot where it has them. Members of this framework alone are optional, and
-//! the original ignores them.
+//! Names and members are the original RockBot's where it has them. Members of this framework
+//! alone are optional, and the original ignores them.
 
 use rockbot_core::messaging::Message;
 use rockbot_core::tool::Effect;
@@ -10,13 +10,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::index_event::McpBridgeLease;
 
-/// Topic of calls for any bridge. Bridges share one subscription to it, so each call goes to one of them.
+/// Topic of calls for any bridge. Bridges share a subscription to it, so each call goes to a
+/// single bridge.
 pub(super) const INVOKE_TOPIC: &str = "tool.invoke.mcp";
 
 /// Name of the subscription that all bridges share.
 pub(super) const SHARED_SUBSCRIPTION: &str = "mcp-bridge";
 
-/// Topic of questions about servers for any bridge. Each gets all of them, and the one that has the server answers.
+/// Topic of questions about servers for any bridge. Each bridge gets all questions, and the
+/// bridge that has the server answers.
 pub(super) const MANAGE_TOPIC: &str = "mcp.manage";
 
 /// Topic of requests for the index. Each bridge gets all of them.
@@ -51,7 +53,7 @@ pub(super) fn segment(name: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     match !name.is_empty() && name.len() <= MAX_PLAIN && name.chars().all(is_plain) && name != "refresh" {
         true => name.to_owned(),
-        // Longer than any plain name, so that it is that of no other agent.
+        // Longer than any plain name, so that no other agent has this name.
         false => format!("{}-{}", name.replace(|c| !is_plain(c), "-"), Digest::of([name])),
     }
 }

@@ -38,7 +38,7 @@ impl Commands {
     }
 }
 
-/// Returns `true` if the words of a command are those of a pattern.
+/// Returns `true` if the words of a command match a pattern.
 fn matches(pattern: &str, words: &[&str]) -> bool {
     let pattern: Vec<_> = pattern.split_whitespace().collect();
     let (pattern, has_rest) = match pattern.split_last() {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::expand::Variables;
 use super::{McpConfigError, ServerList, entry};
 
-/// The keys under which files keep their servers: that of most clients, and that of editors.
+/// The keys that hold the servers in files: the key of most clients, and the key of editors.
 const ROOTS: [&str; 2] = ["mcpServers", "servers"];
 
 /// Parses the text of a file.

@@ -137,7 +137,7 @@ impl Entry<'_> {
         Ok(false)
     }
 
-    /// Checks that the transport is one of those that there are.
+    /// Checks that the transport is a known one.
     fn check_transport(&self) -> Result<(), String> {
         for key in TRANSPORT_KEYS {
             let Some(kind) = self.text(key)? else { continue };

@@ -1,11 +1,12 @@
-//! The members of an entry: a misspelt one is named, and a guard that this host does not have is refused.
+//! The members of an entry: a misspelt member is named, and a guard that this host does not have
+//! is refused.
 //!
 //! A member that is dropped protects nothing, so only members that guard nothing are ignored.
 
 use rockbot_core::support::nearest_names;
 use serde_json::{Map, Value};
 
-/// The members of a server that is started, and of one that is reached by its URL.
+/// The members of a server that is started, and of a server that is reached by its URL.
 const OF_PROCESS: [&str; 4] = ["command", "args", "env", "cwd"];
 const OF_URL: [&str; 5] = ["url", "serverUrl", "httpUrl", "headers", "oauth"];
 
@@ -37,7 +38,8 @@ const OF_OAUTH: [&str; 7] = [
 /// Members of other clients that are ignored: notes, and permissions, which only the user gives to this host.
 const IGNORED: [&str; 5] = ["alwaysAllow", "autoApprove", "description", "id", "origin"];
 
-/// Guards and abilities of the original and of other clients that this host does not have, with what stands in for each.
+/// Guards and abilities of the original and of other clients that this host does not have, with
+/// the replacement for each.
 const MISSING: [(&str, &str); 8] = [
     (
         "argGuards",

@@ -1,7 +1,7 @@
 //! The configuration of servers: files like `mcp.json`, in the forms of the original and of common desktop clients.
 //!
-//! One bad entry does not keep the others from being used: it becomes a [`ConfigProblem`], and the host is not ready while
-//! there is one.
+//! One bad entry does not keep the others from being used: it becomes a [`ConfigProblem`], and
+//! the host is not ready while there is a problem.
 
 mod commands;
 mod document;
@@ -69,7 +69,8 @@ pub(crate) struct ServerList {
 }
 
 impl ServerList {
-    /// Adds a server, unless one has its name, which differs in more than case, or its program may not be started.
+    /// Adds a server, unless another server has its name in any case of letters, or its program may
+    /// not be started.
     pub(crate) fn add(&mut self, server: McpServer) {
         let problem = match self.servers.iter().find(|other| other.key() == server.key()) {
             Some(other) => format!(
@@ -108,7 +109,7 @@ impl ServerList {
     }
 }
 
-/// Reads the servers of a file, whose variables are those of this process.
+/// Reads the servers of a file. Variables in it come from this process.
 pub(crate) fn read(path: &Path) -> Result<ServerList, McpConfigError> {
     let unreadable = |cause| McpConfigError::Unreadable {
         path: path.to_owned(),

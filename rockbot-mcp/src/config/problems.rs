@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct ConfigProblem {
     /// The name of the server, or its place if it has none.
     pub server: String,
-    /// The problem, and what to write instead.
+    /// The problem, and the remedy.
     pub problem: String,
 }
 
@@ -19,7 +19,8 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// The problems of a host: those of the program and its settings, which stay, and those of the file, which may change.
+/// The problems of a host: problems of the program and its settings, which stay, and problems of
+/// the file, which may change.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigProblems(Mutex<[Vec<ConfigProblem>; 2]>);
 

@@ -7,7 +7,7 @@ use rmcp::model::{CancelledNotificationParam, ClientRequest, RequestId, ServerRe
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 use tokio::time::timeout;
 
-/// Time in which a cancellation is sent.
+/// Time limit for sending a cancellation.
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 
 /// Sends a request and waits for its answer, for `limit` at most.

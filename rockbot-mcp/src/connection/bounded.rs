@@ -1,8 +1,8 @@
-//! A transport around another one that bounds what a server can make this process do.
+//! A transport that wraps another transport and bounds a server's demands on this process.
 //!
-//! The client library starts a task for each notification and request that it receives. Here a flood ends before that:
-//! what announces a change is merged into one signal, log messages are left out, and whatever else comes faster than the
-//! limit is dropped.
+//! The client library starts a task for each notification and request that it receives. Here a
+//! flood ends before that: announcements of changes are merged into one signal, log messages are
+//! left out, and any other message that comes faster than the limit is dropped.
 //!
 //! The notifications of a server are bounded in the transport: the client library starts a task
 //! for each.
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 /// Number of messages of a server's own that pass at once.
 const BURST: u32 = 64;
 
-/// Interval after which one more message passes.
+/// Interval until a further message passes.
 const REFILL: Duration = Duration::from_millis(20);
 
 /// The signals of a connection.
@@ -63,7 +63,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Creates a transport around another one.
+    /// Creates a transport around another transport.
     pub(super) fn around<T>(&self, inner: T) -> Bounded<T> {
         Bounded {
             inner,
@@ -96,7 +96,7 @@ impl<T> Bounded<T> {
         self.take().then_some(message)
     }
 
-    /// Takes one of the messages that may pass now.
+    /// Takes a permit for a message; returns `false` if none is left.
     fn take(&mut self) -> bool {
         let refill = self.refilled.elapsed().as_micros() / REFILL.as_micros();
         if refill > 0 {

@@ -1,4 +1,5 @@
-//! The client's side of a connection: what a server may ask of it, and where reports of progress go.
+//! The client's side of a connection: the requests that a server may make, and the way of
+//! progress reports.
 #![expect(
     deprecated,
     reason = "today's protocol deprecates sampling; servers of both eras use it"
@@ -16,7 +17,7 @@ use rockbot_core::support::loggable;
 
 use crate::requests::{Answers, RunningCalls, declined};
 
-/// The client of one connection. It offers a server what the host answers, and no folders.
+/// The client of one connection. It offers a server the answers of the host, and no folders.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     server: Arc<str>,

@@ -1,4 +1,5 @@
-//! The transport of 2024: a `GET` opens a stream of events, whose first one names the address that requests are posted to.
+//! The transport of 2024: a `GET` opens a stream of events; the first event names the address
+//! that requests are posted to.
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Response, StatusCode, Url};

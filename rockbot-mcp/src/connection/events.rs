@@ -24,7 +24,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Creates a parser of events of at most `max` bytes. A longer one is left out.
+    /// Creates a parser of events of at most `max` bytes. A longer event is left out.
     pub(super) fn new(max: usize) -> Self {
         Self {
             max,

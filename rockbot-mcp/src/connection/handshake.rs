@@ -1,15 +1,17 @@
 //! The handshake with a server: of the present protocol, and with a server that does not know it, of an older one.
 //!
-//! A server may need a minute until its first answer: a container, a JVM, a program that is downloaded first. The client
-//! library waits ten seconds for the answer to its first question, and takes a later one for the answer to the next. So
-//! the questions are asked here, each by an id of its own, and both of them wait for their answers as long as there is
-//! time. Then the library makes its own handshake over a [`Greeted`] transport, which answers it with what the server said.
+//! A server may need a minute until its first answer: a container, a JVM, a program that is
+//! downloaded first. The client library waits ten seconds for the answer to its first question,
+//! and takes a later answer as the answer to the next question. So the questions are asked here,
+//! each by an id of its own, and both of them wait for their answers as long as there is time.
+//! Then the library makes its own handshake over a [`Greeted`] transport, which answers it with
+//! the server's answer.
 //!
 //! The handshake is ours, and patient (`connection/handshake.rs`): a server may need a minute
 //! until its first answer. The client library would give up its first question after ten seconds
-//! and take the late answer for one to the next. So both questions have ids of their own, wait
-//! for their answers in one process, and the library then gets the answer that counts. A version
-//! of the protocol that is no known one is refused.
+//! and take the late answer for an answer to the next question. So both questions have ids of
+//! their own, wait for their answers in one process, and the library then gets the answer that
+//! counts. An unknown version of the protocol is refused.
 
 use std::time::Duration;
 
@@ -27,7 +29,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::ConnectError;
 use super::client::Client;
 
-/// Longest time without an answer to the question of the present protocol, after which the older one is asked, too.
+/// Longest time without an answer to the question of the present protocol. After it the older
+/// question is asked, too.
 const MAX_PROBE: Duration = Duration::from_secs(10);
 
 /// Share of the time for a connection that the question of the present protocol has for itself.
@@ -156,8 +159,8 @@ impl Question {
 }
 
 impl<T: Transport<RoleClient> + 'static> Greeting<'_, T> {
-    /// Asks until the server has answered one of the questions. The older one is asked once the other is refused, or is
-    /// not answered within `probe` over a stream.
+    /// Asks until the server has answered the present or the older question. The older question is
+    /// asked once the present one is refused, or is not answered within `probe` over a stream.
     async fn run(&mut self, probe: Duration) -> Result<ServerResult, ConnectError> {
         if self.client.knows_sessions_only() {
             self.discover = Question::Failed;
@@ -295,7 +298,8 @@ impl<T: Transport<RoleClient> + 'static> Greeting<'_, T> {
         )))
     }
 
-    /// Returns the error of a server that has ended. One that ended at the first question may know the older one alone.
+    /// Returns the error of a server that has ended. A server that ended at the first question may
+    /// know the older question alone.
     fn ended(&self) -> ConnectError {
         match self.initialize {
             Question::Unasked if self.channel == Channel::Stream => ConnectError::EndedAtFirst(String::new()),
@@ -303,7 +307,7 @@ impl<T: Transport<RoleClient> + 'static> Greeting<'_, T> {
         }
     }
 
-    /// Returns the error by which the server refused the older question.
+    /// Returns the server's error if it refused the older question.
     fn refusal(&self) -> Option<ConnectError> {
         match &self.initialize {
             Question::Refused(error) => {
@@ -324,7 +328,8 @@ fn is_answer(question: &RequestId, id: Option<&RequestId>) -> bool {
     }
 }
 
-/// Checks that a refusal of the question of the present protocol is one of a server that may speak an older one.
+/// Checks that a server which refuses the question of the present protocol may speak an older
+/// one.
 fn check_refusal(error: &ErrorData) -> Result<(), ConnectError> {
     match error.code {
         ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => check_versions(&supported_by(error)),

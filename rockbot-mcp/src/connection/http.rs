@@ -25,7 +25,7 @@ use super::{ConnectError, MAX_MESSAGE, open_service};
 use crate::oauth::{Authorizer, authorized_client};
 use crate::server::Web;
 
-/// Time in which a connection of the network is made.
+/// Time limit for making a connection of the network.
 const DIAL: Duration = Duration::from_secs(10);
 
 /// A running connection with its signals.
@@ -92,7 +92,8 @@ async fn authorized(
     streamable(web, authorized_client(http.clone(), manager), client, limit).await
 }
 
-/// Returns the bounds of a connection. Each attempt has signals of its own: those of a failed one have fired.
+/// Returns the bounds of a connection. Each attempt has signals of its own: the signals of a
+/// failed attempt have fired.
 fn bounds(client: &Client) -> Bounds {
     Bounds {
         server: client.server().clone(),

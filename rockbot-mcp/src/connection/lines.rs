@@ -26,7 +26,7 @@ const CHUNK: usize = 8 * 1024;
 pub(super) struct WatchedLines<R> {
     inner: R,
     max_line: usize,
-    /// Bytes that were read, of which those before `next` are passed on.
+    /// Bytes that were read; the bytes before `next` are passed on.
     chunk: Vec<u8>,
     next: usize,
     /// The line in place of an answer that was too long, still to be passed on.

@@ -32,7 +32,7 @@ pub(crate) const MAX_DESCRIPTION: usize = 2_000;
 /// Maximum number of tools and pages that are named as left out.
 const MAX_LEFT_OUT: usize = 100;
 
-/// Maximum length of the reason why one is left out, in bytes.
+/// Maximum length of the reason for leaving a tool or page out, in bytes.
 const MAX_REASON: usize = 300;
 
 /// A tool as its server describes it, within bounds.
@@ -41,7 +41,7 @@ pub(crate) struct ListedTool {
     /// The name on the wire.
     pub(crate) name: String,
     pub(crate) description: String,
-    /// The description as the server sent it, if models are shown another one.
+    /// The description as the server sent it, if models are shown a changed description.
     pub(crate) sent: Option<Arc<str>>,
     pub(crate) schema: Value,
     /// The effect that the server claims.
@@ -70,7 +70,8 @@ pub(crate) struct LeftOut {
     pub(crate) what: String,
 }
 
-/// A page of the list: its tools, those that cannot be read as their JSON with the reason.
+/// A page of the list with its tools. A tool that cannot be read is kept as its JSON with the
+/// reason.
 struct Page {
     tools: Vec<Result<Tool, (Value, String)>>,
     cursor: Option<String>,
@@ -141,7 +142,7 @@ async fn page(peer: &Peer<RoleClient>, cursor: Option<String>, limit: Duration) 
 }
 
 impl Page {
-    /// Reads a page of which a part is no list of tools in the sense of the protocol.
+    /// Reads a page that is no list of tools in the sense of the protocol, tool by tool.
     fn read(mut page: Value) -> Option<Self> {
         let Value::Array(tools) = page.get_mut("tools")?.take() else {
             return None;
@@ -181,7 +182,7 @@ impl ToolList {
         }
     }
 
-    /// Notes that a page failed, and with it those after it, which it would have named.
+    /// Notes that a page failed, and with it the pages after it, which it would have named.
     fn fail(&mut self, page: usize, error: &ServiceError) {
         self.is_partial = true;
         let problem = shown(&text_of(error), MAX_REASON);

@@ -38,10 +38,10 @@ use crate::requests::{Answers, RunningCalls};
 use crate::server::{Endpoint, McpServer};
 use crate::transport_error::without_paths;
 
-/// Maximum length of one message of a server, in bytes. A longer one is dropped.
+/// Maximum length of one message of a server, in bytes. A longer message is dropped.
 const MAX_MESSAGE: usize = 8 << 20;
 
-/// Time in which a connection is closed, before its process is ended.
+/// Time limit for closing a connection, before its process is ended.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// An established connection. Dropping it ends the process of the server, if it has one.
@@ -68,7 +68,7 @@ impl ConnectionEnd {
         let _ = self.given.set(reason);
     }
 
-    /// Returns the reason of a connection that has ended, if one is known.
+    /// Returns the reason of a connection that has ended, if it is known.
     pub(crate) async fn reason(&self) -> Option<String> {
         match (self.given.get(), &self.process) {
             (Some(reason), _) => Some(reason.clone()),

@@ -26,7 +26,7 @@ struct GetServiceDetails {
 #[serde(rename_all = "camelCase")]
 struct Details {
     name: String,
-    /// The name under which the tool is called directly.
+    /// The name for direct calls of the tool.
     typed_name: String,
     description: String,
     parameters_schema: Value,

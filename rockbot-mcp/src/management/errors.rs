@@ -1,4 +1,4 @@
-//! Errors that name what there is, so that a model finds its way.
+//! Errors that name the existing servers and tools, so that a model finds its way.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! `mcp_find_tools`: a search by words over the tools of all servers. What it finds is shown to the model from then on.
+//! `mcp_find_tools`: a search by words over the tools of all servers. The model sees the found
+//! tools from then on.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -62,7 +62,7 @@ impl ToolExecutor for Invoke {
         let name = tool_name(service.server.name(), &tool.name);
         let arguments = match checked.map_err(|error| error.into_tool_error(&name))? {
             Value::Object(arguments) => arguments,
-            // A schema that fits is that of an object.
+            // A schema that fits is the schema of an object.
             _ => Map::new(),
         };
         let asked = ServerCall::new(&tool.name, &text, arguments);

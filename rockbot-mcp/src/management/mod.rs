@@ -22,7 +22,7 @@ const SOURCE: &str = "mcp:management";
 /// The guide to these tools.
 const GUIDE: &str = include_str!("guide.md");
 
-/// Returns the tools; those of registration only if servers of some hosts may be registered.
+/// Returns the tools; the tools of registration only if servers of some hosts may be registered.
 pub(crate) fn tools(servers: &McpServers, registration_hosts: &[String]) -> Vec<Tool> {
     let group = ToolGroup::new(
         GROUP,

@@ -34,7 +34,7 @@ struct UnregisterServer {
     server_name: String,
 }
 
-/// The servers, and the hosts of those that may be registered.
+/// The servers, and the hosts whose servers may be registered.
 #[derive(Debug, Clone)]
 struct Registrar {
     servers: McpServers,

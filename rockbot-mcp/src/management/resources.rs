@@ -1,4 +1,5 @@
-//! `mcp_list_resources`, `mcp_read_resource` and `mcp_get_prompt`: what servers offer beside tools.
+//! `mcp_list_resources`, `mcp_read_resource` and `mcp_get_prompt`: the offers of servers beside
+//! tools.
 
 use std::time::Duration;
 
@@ -151,7 +152,7 @@ async fn prompt(servers: ToolState<McpServers>, args: GetPrompt, cx: CallContext
     Ok(content)
 }
 
-/// Lists what a server of a bridge offers, within the same bounds.
+/// Lists the offers of a bridge's server, within the same bounds.
 async fn listed_by(link: &BridgeLink, args: &ListResources, cx: &CallContext) -> Result<Offers, ToolError> {
     let offers = link.forward("mcp_list_resources", json!(args), cx).await?.into_words();
     let mut offers: Offers = serde_json::from_str(&offers).map_err(|error| {
@@ -166,8 +167,8 @@ async fn listed_by(link: &BridgeLink, args: &ListResources, cx: &CallContext) ->
     Ok(offers)
 }
 
-/// Returns what a server offers as a model may read it. A resource whose URI hides characters is left out, and so is a prompt
-/// whose name does: they could not be asked for.
+/// Returns an offer of a server as a model may read it. A resource whose URI hides characters is
+/// left out, and so is a prompt whose name hides characters: they could not be asked for.
 fn offer(uri: Option<String>, name: &str, description: Option<&str>) -> Option<Offer> {
     let key = uri.as_deref().unwrap_or(name);
     (*one_line(key) == *key).then(|| Offer {

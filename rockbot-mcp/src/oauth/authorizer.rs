@@ -1,8 +1,9 @@
 //! The authorization of a connection: kept tokens first, then the program's own account or the user.
 //!
 //! A call that a server refuses with a challenge has had no effect, so it is repeated once,
-//! whatever its effect, when the user has granted the scopes that the challenge names beside
-//! those granted before. A server asks so three times at most, and a refusal leaves it connected.
+//! whatever its effect, when the user has granted the scopes that the challenge names in addition
+//! to the scopes granted before. A server asks so three times at most, and a refusal leaves it
+//! connected.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -31,10 +32,10 @@ use crate::server::{Endpoint, McpServer, Web, parse_url};
 /// Maximum time for the user to answer.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Maximum time of the requests before the user is asked, and of those afterwards.
+/// Maximum time of the requests before the user is asked, and of the requests afterwards.
 const PHASE: Duration = Duration::from_secs(60);
 
-/// Name under which an agent registers itself.
+/// Name that an agent registers itself with.
 const CLIENT_NAME: &str = "rockbot";
 
 /// Returns the client whose requests have the tokens that `manager` keeps.
@@ -98,8 +99,8 @@ impl Authorizer {
         self.serves(web) && (!demanded.is_insufficient_scope() || is_noted())
     }
 
-    /// Returns the further authorization that a call has demanded, if the user grants it. What was granted before serves other
-    /// calls.
+    /// Returns the further authorization that a call has demanded, if the user grants it. The
+    /// authorization that was granted before serves other calls.
     pub(crate) async fn demanded(&self, server: &str, web: &Web) -> Option<AuthorizationManager> {
         let challenge = self.prompts.take_demand(&key(server, web))?;
         let granted = self.authorize(server, web, &challenge).await;
@@ -271,7 +272,7 @@ impl Authorizer {
         Ok(client)
     }
 
-    /// Looks up the authorization server, and checks that it is the one that may authorize the agent.
+    /// Looks up the authorization server, and checks that it may authorize the agent.
     async fn discover(
         &self,
         web: &Web,
@@ -306,15 +307,15 @@ impl Authorizer {
     }
 }
 
-/// Exchanges the code in the address at which the browser ended.
+/// Exchanges the code in the browser's last address.
 async fn finish(session: &AuthorizationSession, url: &str, page: &Url, oauth: &McpOAuth) -> Result<(), Callback> {
     check_callback(url, page, &oauth.redirect_uri)?;
     let exchanged = async { session.handle_callback_url(url).await.map(drop).map_err(words) };
     within_phase(exchanged).await.map_err(Callback::Failed)
 }
 
-/// Returns the scopes to ask for: those of the configuration and, if the challenge is that they do not suffice, those that were
-/// granted and those that it names.
+/// Returns the scopes to ask for: the scopes of the configuration. If the challenge says that the
+/// granted scopes do not suffice, the granted scopes and the scopes that it names are added.
 async fn further_scopes(
     oauth: &McpOAuth,
     tokens: &Tokens,
@@ -347,7 +348,7 @@ fn reads_client_metadata(metadata: &AuthorizationMetadata) -> bool {
     supported.and_then(Value::as_bool) == Some(true)
 }
 
-/// Bounds the requests of a phase in which the user is not asked.
+/// Bounds the requests of a phase that does not ask the user.
 async fn within_phase<T>(phase: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     let late = |_| {
         Err(format!(

@@ -14,9 +14,10 @@ use async_trait::async_trait;
 pub trait AuthorizationHandler: fmt::Debug + Send + Sync + 'static {
     /// Asks the user to authorize the agent.
     ///
-    /// The future is dropped after five minutes and when the host stops; the authorization then counts as declined, as it
-    /// does if the page refuses, or three addresses in turn are wrong. A server for which it was declined asks again once its
-    /// configuration changes, or the host restarts.
+    /// The future is dropped after five minutes and when the host stops; the authorization then
+    /// counts as declined, as it does if the page refuses, or three addresses in turn are wrong. If
+    /// the user declined a server, it asks again once its configuration changes, or the host
+    /// restarts.
     async fn authorize(&self, authorization: Authorization) -> AuthorizationAnswer;
 }
 
@@ -29,7 +30,7 @@ pub struct Authorization {
     /// Page of the authorization server, with `http` or `https`. Show its host, and open it only if the user agrees; never
     /// hand it to a shell.
     pub url: String,
-    /// Address to which the page sends the browser at the end, with a code.
+    /// Address where the page sends the browser at the end, with a code.
     pub redirect_uri: String,
 }
 
@@ -37,7 +38,7 @@ pub struct Authorization {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthorizationAnswer {
-    /// The whole address to which the browser was sent: the redirect URI with a code and a state.
+    /// The whole address of the browser at the end: the redirect URI with a code and a state.
     Redirected(String),
     /// The user refuses.
     Decline,

@@ -1,4 +1,5 @@
-//! What became of asking the user: a refusal counts, and so do attempts that fail again and again.
+//! The outcomes of asking the user: a refusal counts, and so do attempts that fail again and
+//! again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +8,8 @@ use reqwest::Url;
 use rmcp::transport::auth::OAuthClientConfig;
 use rockbot_core::support::loggable;
 
-/// Maximum number of demands of one server for a further authorization, each of which asks the user.
+/// Maximum number of demands of one server for a further authorization. Each demand asks the
+/// user.
 const MAX_DEMANDS: u32 = 3;
 
 /// Number of attempts that may fail before the authorization counts as declined.
@@ -98,7 +100,7 @@ impl Prompts {
     }
 }
 
-/// The problem with the address at which a browser ended.
+/// The problem with the browser's last address.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Callback {
     /// The user refused on the page.

@@ -1,4 +1,4 @@
-//! Stores of what servers have granted.
+//! Stores of the tokens that servers have granted.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,8 @@ const FOLDER: &str = "credentials";
 /// Maximum size of a document, in bytes.
 const MAX_BYTES: u64 = 256 << 10;
 
-/// A store of what servers have granted: for each key one text with tokens, which is never printed.
+/// A store of the tokens that servers have granted: for each key one text with tokens, which is
+/// never printed.
 ///
 /// A key names a server with its address and its client, so that no other server gets the tokens. Default: files in
 /// `mcp/credentials` of the host's data folder, which only the user of the process may read; in memory without one.

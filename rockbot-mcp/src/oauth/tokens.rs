@@ -16,10 +16,10 @@ use tokio::time::{Instant, sleep};
 
 use super::CredentialStore;
 
-/// Time for another host that has used the same refresh token to store what it got.
+/// Time for another host that has used the same refresh token to store the new tokens.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Interval of the looks whether it has.
+/// Interval between two looks at the store.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Locks of refreshes, one for each server: a refresh token may be used once. Clones share them.
@@ -32,7 +32,7 @@ impl RefreshLocks {
     fn of(&self, key: &str) -> RefreshLock {
         // An insertion either happened or did not, so a poisoned map is consistent.
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those of servers that are gone.
+        // Removes the locks of servers that are gone.
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
         locks.entry(key.to_owned()).or_default().clone()
     }
@@ -86,8 +86,9 @@ impl TokenStore for Tokens {
         self.store.clear(&self.key).await.map_err(failed)
     }
 
-    /// Clears tokens that are of no use any more, unless others are granted meanwhile: another host that shares the store may
-    /// have refreshed them just before, and be about to store what it got. The user would be asked for nothing.
+    /// Clears tokens that are of no use any more, unless other tokens are granted meanwhile: another
+    /// host that shares the store may have refreshed the tokens just before, and be about to store
+    /// the new ones. The user would be asked for nothing.
     async fn on_refresh_token_rejected(&self, rejected: &StoredCredentials) -> Result<(), AuthError> {
         let until = Instant::now() + GRACE;
         loop {

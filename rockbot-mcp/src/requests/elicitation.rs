@@ -1,4 +1,4 @@
-//! Elicitation: a server asks for input of the user while one of its tools runs.
+//! Elicitation: a server asks for input of the user while a tool of the server runs.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::form::ElicitationForm;
 
-/// The handler of servers' requests for input of the user: it shows a request to the user of the call, and returns what the
-/// user says.
+/// The handler of servers' requests for input of the user: it shows a request to the user of the
+/// call, and returns the user's answer.
 ///
 /// A host without one refuses all such requests. It is set by [`McpTools::elicitation`](crate::McpTools::elicitation), or
 /// provided to the host as the part `dyn ElicitationHandler`.
@@ -55,7 +55,7 @@ pub trait ElicitationHandler: fmt::Debug + Send + Sync + 'static {
 pub struct Elicitation {
     /// Name of the server, as configured.
     pub server: String,
-    /// Explanation of what is wanted.
+    /// Explanation of the wanted input.
     pub message: String,
     /// Input that is wanted.
     pub input: ElicitationInput,

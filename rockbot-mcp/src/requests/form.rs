@@ -64,7 +64,7 @@ pub enum ElicitationKind {
     Number,
     /// Yes or no.
     Boolean,
-    /// One of these texts.
+    /// A choice among these texts.
     Choice(Vec<String>),
     /// Any of these texts, as a list.
     Choices(Vec<String>),
@@ -138,7 +138,8 @@ impl ElicitationField {
         }
     }
 
-    /// Reads the value of the field from what a user typed: a boolean from `yes`, several choices from a list with commas.
+    /// Reads the value of the field from a user's words: a boolean from `yes`, several choices from a
+    /// list with commas.
     ///
     /// # Errors
     ///

@@ -1,8 +1,9 @@
 //! The requests that servers make while their tools run: input of the user, and answers of a model. The host answers or
 //! refuses them; without a handler it refuses all.
 //!
-//! A server of the older protocol sends them as requests of its own, one of today's as the result of the call, which is
-//! then sent again with the answers ([`Answers::to_all`]). Both come here.
+//! A server of the older protocol sends them as requests of its own. A server of the present
+//! protocol sends them as the result of the call, which is then sent again with the answers
+//! ([`Answers::to_all`]). Both come here.
 #![expect(
     deprecated,
     reason = "today's protocol deprecates sampling; servers of both eras use it"
@@ -51,7 +52,8 @@ impl Answers {
         self.elicitation.is_some() || self.sampling.is_some()
     }
 
-    /// Notes what a server demands for a call, and returns `true` if the next connection to it will be authorized so.
+    /// Notes a server's demand for a call, and returns `true` if the next connection to it will be
+    /// authorized so.
     #[cfg(feature = "oauth")]
     pub(crate) fn will_authorize(&self, server: &McpServer, challenge: &str) -> bool {
         let authorizer = self.authorizer.as_ref();
@@ -64,7 +66,7 @@ impl Answers {
         false
     }
 
-    /// Returns what servers are told that they may ask for.
+    /// Returns the capabilities of the client: the requests that servers may make.
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::default();
         capabilities.sampling = self.sampling.as_ref().map(|_| SamplingCapability::default());

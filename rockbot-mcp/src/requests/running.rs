@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::DropGuard;
 
-/// Time in which the requests of a server during one call are answered, from the first one on.
+/// Time limit for answering the requests of a server during one call, from the first request on.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Maximum number of requests for input of the user during one call.
@@ -30,7 +30,7 @@ pub(crate) struct RunningCall {
     ended: CancellationToken,
     /// The number of requests of the server that are being answered.
     answering: watch::Sender<u32>,
-    /// The end of the time in which requests of the server are answered.
+    /// The end of the time for answering requests of the server.
     answer_by: OnceLock<Instant>,
 }
 
@@ -86,7 +86,8 @@ impl RunningCall {
         answer.await.ok().flatten()
     }
 
-    /// Waits until the server has worked for `limit`. The time in which it waits for an answer does not count.
+    /// Waits until the server has worked for `limit`. Time that the server waits for an answer does
+    /// not count.
     pub(crate) async fn worked_for(&self, limit: Duration) {
         let (mut left, mut answering) = (limit, self.answering.subscribe());
         loop {
@@ -145,8 +146,9 @@ impl RunningCalls {
 
     /// Returns the call that a request of the server belongs to.
     ///
-    /// Only HTTP tells it. Elsewhere it is the one that runs; if several run, it must not matter which one, so a request is
-    /// never shown to the user of another call.
+    /// Only HTTP tells it. Elsewhere it is the running call. If several calls run and they do not
+    /// have the same principal and session, there is no answer, so a request is never shown to the
+    /// user of another call.
     pub(crate) fn of_request(&self, extensions: &Extensions) -> Option<Arc<RunningCall>> {
         let calls = self.lock();
         match extensions.get::<InboundStreamOrigin>() {

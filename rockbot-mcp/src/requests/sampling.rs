@@ -1,4 +1,4 @@
-//! Sampling: a server asks the host's model while one of its tools runs.
+//! Sampling: a server asks the host's model while a tool of the server runs.
 //!
 //! A server that asks for a model gets the host's model and nothing else: its texts are
 //! untrusted, there are no tools and nothing of a conversation, whatever context it asks for; the
@@ -22,10 +22,10 @@ use rockbot_core::trust::{Label, Trust};
 
 use super::running::RunningCall;
 
-/// The limits of what servers may ask the host's model.
+/// The limits of servers' requests to the host's model.
 ///
-/// Each limit counts for one tool call of the agent; what the answers cost is in the ledger of the host, under the turn of
-/// the call.
+/// Each limit counts for one tool call of the agent. The cost of the answers is in the ledger of
+/// the host, under the turn of the call.
 ///
 /// ```
 /// use rockbot_core::chat::ModelTier;
@@ -208,7 +208,7 @@ fn content(message: SamplingMessage, left: &mut usize) -> Result<Content, ErrorD
     Ok(content)
 }
 
-/// Returns a text of the server with nothing hidden in it, and takes its length from what is left.
+/// Returns a text of the server with nothing hidden in it, and subtracts its length from `left`.
 fn bounded(text: &str, left: &mut usize) -> Result<String, ErrorData> {
     take(text.len(), left)?;
     Ok(defused(text).into_owned())

@@ -19,7 +19,7 @@ const SESSION: &str = "mcp";
 /// Number of reports that wait for the client. A tool that reports faster loses reports.
 const MAX_REPORTS: usize = 16;
 
-/// Maximum time in which the last reports are sent before the result.
+/// Time limit for sending the last reports before the result.
 const LAST_REPORTS: Duration = Duration::from_secs(1);
 
 /// On whose behalf calls are made.
@@ -53,7 +53,7 @@ pub(super) async fn run(
     let response = tokio::select! {
         // In order: a report that is there goes before the result.
         biased;
-        // Cancel point: at most the one report that is being sent is lost.
+        // Cancel point: at most the report that is being sent is lost.
         () = reports.forward() => calling.await,
         response = &mut calling => response,
     };
@@ -62,7 +62,7 @@ pub(super) async fn run(
     response
 }
 
-/// Returns the context of a call: what the client's model has read is unknown.
+/// Returns the context of a call. The text that the client's model has read is unknown.
 fn context(caller: &Caller, cx: &RequestContext<RoleServer>) -> CallContext {
     let call = CallContext::new(SESSION)
         .with_principal(caller.principal.clone())
@@ -76,7 +76,7 @@ fn context(caller: &Caller, cx: &RequestContext<RoleServer>) -> CallContext {
     }
 }
 
-/// Takes the reports of a tool; those that find no room are dropped.
+/// Takes the reports of a tool; reports that find no room are dropped.
 struct Listener(mpsc::Sender<String>);
 
 impl ProgressListener for Listener {

@@ -1,4 +1,4 @@
-//! The part by which a program sees where its tools are served.
+//! The part of a host that tells the program where its tools are served.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};

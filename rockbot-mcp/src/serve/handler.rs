@@ -27,13 +27,13 @@ use super::selection::Selection;
 /// Maximum number of calls of all clients that run at once; a further call is refused.
 pub(super) const MAX_CALLS: usize = 64;
 
-/// Time in which changes of the tools are merged into one notification.
+/// Time for merging changes of the tools into one notification.
 const MERGED: Duration = Duration::from_millis(200);
 
 /// Interval of the looks whether a client is still there.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// A handler of one client's requests. All of a server share what they serve.
+/// A handler of one client's requests. All handlers of a server share the served tools.
 #[derive(Clone)]
 pub(super) struct Handler(Arc<Served>);
 
@@ -150,7 +150,7 @@ async fn tell(peer: Peer<RoleServer>, mut changes: watch::Receiver<u64>) {
     }
 }
 
-/// Merges the changes that follow at once with the one before.
+/// Merges changes that follow at once with the change before.
 async fn merge(changes: &mut watch::Receiver<u64>) {
     sleep(MERGED).await;
     changes.borrow_and_update();

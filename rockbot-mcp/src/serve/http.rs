@@ -24,7 +24,7 @@ use super::handler::Handler;
 use super::places::Places;
 use super::sessions::{Sessions, of_peer};
 
-/// Maximum number of connections; a further one takes the place of one.
+/// Maximum number of connections; a further connection takes the place of an earlier one.
 const MAX_CONNECTIONS: usize = 256;
 
 /// Maximum length of a request, in bytes.
@@ -39,13 +39,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The path of the server's URL.
 const PATH: &str = "/mcp";
 
-/// The names by which this machine calls itself.
+/// The names of this machine for itself.
 const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// The origins of pages of this machine.
 const LOCAL_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
-/// The conditions under which a client may connect.
+/// The conditions for a client's connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Admission {
     pub(super) token: Option<Secret>,
@@ -54,7 +54,7 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Reports whether an address may be listened at: one that others reach needs a token.
+    /// Checks that an address may be listened at: an address that others reach needs a token.
     pub(super) fn check(&self, address: SocketAddr) -> Result<(), String> {
         match address.ip().is_loopback() || self.token.is_some() {
             true => Ok(()),
@@ -183,7 +183,7 @@ impl HttpServer {
         let mut protocol = http1::Builder::new();
         protocol.timer(TokioTimer::new()).header_read_timeout(HEADERS);
         let connection = protocol.serve_connection(TokioIo::new(stream), service);
-        // What is wrong with a connection concerns its client, who sees it end.
+        // A problem of a connection concerns its client, who sees it end.
         let _ = end.run_until_cancelled(connection).await;
     }
 

@@ -41,7 +41,8 @@ fn schema(tool: &ToolRegistration) -> Map<String, Value> {
     schema
 }
 
-/// Returns the effect in the protocol's words. What a tool without output of others knows is a closed world.
+/// Returns the effect in the protocol's words. A tool that returns no text of others has a closed
+/// world.
 fn annotations(tool: &ToolRegistration) -> ToolAnnotations {
     let annotations = match tool.effect {
         Effect::Pure => ToolAnnotations::new().read_only(true),

@@ -1,10 +1,11 @@
 //! The tools of a host as an MCP server: [`McpToolServer`].
 //!
-//! `subsystem` is the builder and the running side, `settings` its section of the configuration, `selection` the choice of
-//! tools. `handler` answers the requests of a client: the list of tools (`listing`), and calls (`call`), whose results become
-//! the protocol's (`result`). `http` is the transport over HTTP with its checks, `sessions` those of clients of the older
-//! protocol and `places` the bound of what clients hold; the transport over standard input and output is the protocol library's,
-//! with unique ids of requests (`request_ids`).
+//! `subsystem` is the builder and the running side, `settings` its section of the configuration,
+//! `selection` the choice of tools. `handler` answers the requests of a client: the list of tools
+//! (`listing`), and calls (`call`), whose results become the protocol's (`result`). `http` is the
+//! transport over HTTP with its checks, `sessions` holds the sessions of clients of the older
+//! protocol, and `places` bounds the places that clients hold; the transport over standard input
+//! and output is the protocol library's, with unique ids of requests (`request_ids`).
 
 mod call;
 mod endpoint;

@@ -1,21 +1,22 @@
 //! A bounded number of places that the peers of a server take. No peer locks out another one.
 //!
 //! No client of the MCP server locks out another one: once all sessions or connections are taken,
-//! the client that has the most gives one up, an unused one first. A request under the id of one
-//! that runs is refused. The effects of its tools count only if the operators of both hosts vouch
-//! for it.
+//! the client that has the most gives up a session or connection, an unused one first. A request
+//! under the id of a running request is refused. The effects of its tools count only if the
+//! operators of both hosts vouch for it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
 
-/// The places, each under a key. Once all are taken, the peer that has the most gives one of its own up for the next one:
-/// first one that was never used, then the one that was used least recently, last one that is in use.
+/// The places, each under a key. Once all are taken, the peer that has the most gives up a place
+/// for the next one: first a place that was never used, then the place that was used least
+/// recently, last a place that is in use.
 #[derive(Debug)]
 pub(super) struct Places<K, T> {
     max: usize,
     taken: HashMap<K, Place<T>>,
-    /// Number of uses so far, by which the least recent one is told.
+    /// Number of uses so far; it tells the least recent use.
     uses: u64,
 }
 
@@ -38,7 +39,7 @@ impl<K: Eq + Hash + Clone, T> Places<K, T> {
         }
     }
 
-    /// Takes a place. Returns those that give way to it.
+    /// Takes a place. Returns the places that give way to it.
     pub(super) fn take(&mut self, key: K, peer: IpAddr, value: T) -> Vec<(K, T)> {
         let mut left = Vec::new();
         while self.taken.len() >= self.max

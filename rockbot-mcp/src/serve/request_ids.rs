@@ -1,5 +1,5 @@
-//! A transport that refuses a request under the id of one that runs: of two answers with one id, a client cannot tell which is
-//! which.
+//! A transport that refuses a request under the id of a running request: a client could not tell
+//! two answers with one id apart.
 
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -35,7 +35,7 @@ impl<T: Transport<RoleServer>> UniqueIds<T> {
         }
     }
 
-    /// Returns the id to refuse if the message is a request under the id of one that runs.
+    /// Returns the id to refuse if the message is a request under the id of a running request.
     fn note(&mut self, message: &RxJsonRpcMessage<RoleServer>) -> Option<RequestId> {
         match message {
             JsonRpcMessage::Request(request) => {

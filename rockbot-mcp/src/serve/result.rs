@@ -72,7 +72,7 @@ fn block_of(part: &MediaPart, bytes: &[u8]) -> ContentBlock {
     ContentBlock::resource(ResourceContents::blob(data, uri(name)).with_mime_type(kind))
 }
 
-/// Returns what stands for a part whose bytes are not here: a link, or words.
+/// Returns the replacement of a part whose bytes are not here: a link, or words.
 fn without_bytes(part: &ContentPart, media: &MediaPart) -> ContentBlock {
     match &media.source {
         MediaSource::Url(url) => {
@@ -83,7 +83,7 @@ fn without_bytes(part: &ContentPart, media: &MediaPart) -> ContentBlock {
     }
 }
 
-/// Returns the URI of an embedded file: a name may hold what a URI may not.
+/// Returns the URI of an embedded file: a name may hold characters that a URI may not.
 fn uri(name: &str) -> String {
     let escaped: String = name
         .bytes()

@@ -15,12 +15,13 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Adds patterns: names, in which each `*` stands for any text.
+    /// Adds patterns: names; each `*` in them stands for any text.
     pub(super) fn add(&mut self, patterns: impl IntoIterator<Item = impl Into<String>>) {
         self.patterns.extend(patterns.into_iter().map(Into::into));
     }
 
-    /// Sets a filter, which takes a tool besides those that the patterns name.
+    /// Sets a filter. The tools that it takes are served in addition to the tools that the patterns
+    /// name.
     pub(super) fn set_filter(&mut self, filter: impl Fn(&ToolRegistration) -> bool + Send + Sync + 'static) {
         self.filter = Some(Arc::new(filter));
     }

@@ -20,8 +20,8 @@ use tokio::time::timeout;
 use super::places::Places;
 use super::request_ids::refusal;
 
-/// Maximum number of sessions; another one of a further client takes the place of one. A session without requests ends after
-/// five minutes.
+/// Maximum number of sessions. A session of a further client takes the place of an earlier
+/// session. A session without requests ends after five minutes.
 const MAX_SESSIONS: usize = 256;
 
 /// Maximum time for the end of a session that gives way.

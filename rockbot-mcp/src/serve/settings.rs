@@ -24,22 +24,23 @@ use rockbot_core::config::{Config, ConfigError, Section};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct McpServerSettings {
-    /// `Enabled`: `false` turns the server off, also one that code adds. Default `true`.
+    /// `Enabled`: `false` turns the server off, also a server that code adds. Default `true`.
     pub is_enabled: bool,
-    /// `Address`: the address to listen at, such as `127.0.0.1:8931`. One that is not of this machine alone needs a `Token`.
-    /// Default: none, nothing listens.
+    /// `Address`: the address to listen at, such as `127.0.0.1:8931`. An address that is not of this
+    /// machine alone needs a `Token`. Default: none, nothing listens.
     pub address: Option<SocketAddr>,
-    /// `Tools`: the names of the tools that are served, in which each `*` stands for any text. Default: empty, none.
+    /// `Tools`: the names of the tools that are served; each `*` stands for any text. Default: empty,
+    /// none.
     pub tools: Vec<String>,
     /// `Token`: the bearer token that clients over HTTP must send. Default: none.
     pub token: Option<Secret>,
     /// `Principal`: the principal on whose behalf calls are made. Default `mcp`.
     pub principal: Option<String>,
-    /// `AllowedHosts`: the names in the header `Host` that are accepted besides those of this machine; `*` accepts all.
-    /// Default: empty.
+    /// `AllowedHosts`: the names in the header `Host` that are accepted besides the names of this
+    /// machine; `*` accepts all. Default: empty.
     pub allowed_hosts: Vec<String>,
-    /// `AllowedOrigins`: the origins of pages that may call, besides those of this machine, such as
-    /// `https://app.example.com:443`. Default: empty.
+    /// `AllowedOrigins`: the origins of pages that may call, besides the origins of this machine,
+    /// such as `https://app.example.com:443`. Default: empty.
     pub allowed_origins: Vec<String>,
 }
 

@@ -33,7 +33,7 @@ const MAX_TEXT: usize = 256 * 1024;
 /// Maximum length of a message on standard input, in bytes.
 const MAX_LINE: usize = 4 << 20;
 
-/// Time in which running calls end when the host stops.
+/// Time for running calls to end when the host stops.
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// The tools of a host as a server of the Model Context Protocol, for other agents and editors.
@@ -44,8 +44,8 @@ const CLOSING: Duration = Duration::from_secs(5);
 /// they change nothing that the user trusts. Effects become annotations; changes of the tools are announced; progress and
 /// cancellation are passed on. The text of a result is cut at 256 KiB.
 ///
-/// Over HTTP it listens at `http://ADDRESS/mcp`, and accepts what names this machine in the headers `Host` and `Origin`. An
-/// address that others reach needs a [token](Self::token).
+/// Over HTTP it listens at `http://ADDRESS/mcp`, and accepts requests that name this machine in
+/// the headers `Host` and `Origin`. An address that others reach needs a [token](Self::token).
 ///
 /// Options come from code, then from the section [`McpServer`](super::settings) of the configuration. A host that only serves
 /// tools needs no model.
@@ -95,13 +95,15 @@ impl McpToolServer {
         self
     }
 
-    /// Serves the tools of these names, in which each `*` stands for any text. Default: the setting `McpServer.Tools`.
+    /// Serves the tools of these names; each `*` in a name stands for any text. Default: the setting
+    /// `McpServer.Tools`.
     pub fn tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.selection.add(names);
         self
     }
 
-    /// Serves the tools that the filter takes, besides those that are named. It is asked anew when the tools change.
+    /// Serves the tools that the filter takes, besides the named tools. The filter is asked anew when
+    /// the tools change.
     pub fn matching(mut self, filter: impl Fn(&ToolRegistration) -> bool + Send + Sync + 'static) -> Self {
         self.selection.set_filter(filter);
         self
@@ -113,29 +115,29 @@ impl McpToolServer {
         self
     }
 
-    /// Accepts this name in the header `Host`, besides those of this machine; `*` accepts all. Default: the setting
-    /// `McpServer.AllowedHosts`.
+    /// Accepts this name in the header `Host`, besides the names of this machine; `*` accepts all.
+    /// Default: the setting `McpServer.AllowedHosts`.
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.admission.hosts.push(host.into());
         self
     }
 
-    /// Accepts calls of pages from this origin, besides those of this machine, such as `https://app.example.com:443`. Default:
-    /// the setting `McpServer.AllowedOrigins`.
+    /// Accepts calls of pages from this origin, besides the origins of this machine, such as
+    /// `https://app.example.com:443`. Default: the setting `McpServer.AllowedOrigins`.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.admission.origins.push(origin.into());
         self
     }
 
-    /// Sets the principal on whose behalf calls are made: stores keep what it has apart from others'. Default: the setting
-    /// `McpServer.Principal`, else `mcp`.
+    /// Sets the principal on whose behalf calls are made: stores keep its data apart from others'
+    /// data. Default: the setting `McpServer.Principal`, else `mcp`.
     pub fn principal(mut self, principal: Principal) -> Self {
         self.principal = Some(principal);
         self
     }
 
-    /// Sets how far callers are trusted, at most as a user is. Default [`Trust::Untrusted`]: it is unknown what their models
-    /// have read.
+    /// Sets the trust in callers, at most the trust in a user. Default [`Trust::Untrusted`]: it is
+    /// unknown what their models have read.
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = Some(trust.min(Trust::User));
         self
@@ -147,13 +149,13 @@ impl McpToolServer {
         self
     }
 
-    /// Sets what clients' models are told about the tools. Default: nothing.
+    /// Sets the text about the tools that clients' models are shown. Default: no text.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
     }
 
-    /// Takes from the settings what code has left open.
+    /// Takes the values that code has left open from the settings.
     fn apply(&mut self, settings: McpServerSettings) {
         self.address = self.address.or(settings.address);
         if self.selection.is_empty() {

@@ -28,7 +28,8 @@ const QUEUE_LEN: usize = 64;
 /// Time limit of the model for one job.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// Time for which users are silent before a job begins. Short, since what was saved is found better once it is in order.
+/// Silence of users before a job begins. Short, since a saved memory is found better once it is
+/// in order.
 const QUIET_PERIOD: Duration = Duration::from_secs(2);
 
 /// Maximum number of times that a job begins.
@@ -87,7 +88,8 @@ impl BackgroundWorker {
         }
     }
 
-    /// Does a job while users are silent, and anew, after a longer silence, when one of them wrote meanwhile.
+    /// Does a job while users are silent. If a user writes meanwhile, does it anew after a longer
+    /// silence.
     async fn work_in_slot(&self, job: &Job) {
         let Some(turns) = &self.turns else {
             return self.work(job).await;

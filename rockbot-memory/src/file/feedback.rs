@@ -1,8 +1,9 @@
 //! Feedback in files: [`FileFeedbackStore`].
 //!
-//! `{session}.jsonl` has an entry in each line; sessions of the principal `local` are in the folder itself, those
-//! of other principals in `@{principal}/`. Entries older than the retention period are removed by
-//! [`purge`](rockbot_core::store::TimelineStore::purge), which a [`Memory`](crate::Memory) calls.
+//! `{session}.jsonl` has an entry in each line; sessions of the principal `local` are in the
+//! folder itself, sessions of other principals in `@{principal}/`. Entries older than the
+//! retention period are removed by [`purge`](rockbot_core::store::TimelineStore::purge), which a
+//! [`Memory`](crate::Memory) calls.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,11 +1,13 @@
 //! Long-term memory in files: [`FileLongTermMemory`].
 //!
-//! A memory is one JSON document, `{category}/{id}.json`, or `{id}.json` when it has no category; memories of the
-//! principal `local` are in the folder itself, those of other principals in `@{principal}/`.
+//! A memory is one JSON document, `{category}/{id}.json`, or `{id}.json` when it has no category;
+//! memories of the principal `local` are in the folder itself, memories of other principals in
+//! `@{principal}/`.
 //!
-//! People may add, change and remove these files. The id is the name of the file; `category`, when it is missing,
-//! is the folder; `createdAt`, when it is missing, is the modification time: `{"content": "likes tea"}` is a valid
-//! file. A memory stays in the file in which it was found until its category changes.
+//! People may add, change and remove these files. The id is the name of the file; `category`,
+//! when it is missing, is the folder; `createdAt`, when it is missing, is the modification time:
+//! `{"content": "likes tea"}` is a valid file. A memory stays in its file until its category
+//! changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,10 +25,11 @@ const LONG_QUERY: usize = 4 * 1024;
 
 /// A [`LongTermMemory`] in a folder, which one process at a time can open.
 ///
-/// A write resolves when it is synced to disk. Memories are cached with a word index, those of at most 256
-/// principals; the files are the source of truth. An external edit is seen by the first search 2 seconds later, or
-/// after 20 times the duration of a rescan, whichever is longer; a folder of more than 200 files is rescanned in the
-/// background, so that the search after next may be the first to see it. A memory has at most 8 MiB as JSON.
+/// A write resolves when it is synced to disk. Memories of at most 256 principals are cached with
+/// a word index; the files are the source of truth. An external edit is seen by the first search
+/// 2 seconds later, or after 20 times the duration of a rescan, whichever is longer; a folder of
+/// more than 200 files is rescanned in the background, so that the search after next may be the
+/// first to see it. A memory has at most 8 MiB as JSON.
 ///
 /// ```
 /// # use rockbot_core::chat::Provenance;

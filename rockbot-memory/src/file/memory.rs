@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{ConversationLogOptions, FileOptions, WorkingMemoryOptions};
 
-/// Options of a [`FileMemory`]. The defaults are those of the stores.
+/// Options of a [`FileMemory`]. The defaults are the defaults of the stores.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct FileMemoryOptions {
@@ -91,7 +91,8 @@ impl FileMemory {
     ///
     /// # Errors
     ///
-    /// Returns an error if one of the folders is open already, here or in another process, or cannot be created.
+    /// Returns an error if a folder is open already, here or in another process, or cannot be
+    /// created.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(folder, FileMemoryOptions::default())
     }

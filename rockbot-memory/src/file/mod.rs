@@ -1,8 +1,9 @@
 //! Stores in files that people can read and edit: one folder and one lock for each store.
 //!
-//! [`FileMemory`] opens all stores of a data folder. The files of the principal `local` lie in the folder of the store
-//! itself, those of other principals in `@{principal}/`. Ids become encoded file names, and no symbolic link is
-//! followed, so a request never leaves the folder of its store.
+//! [`FileMemory`] opens all stores of a data folder. The files of the principal `local` lie in
+//! the folder of the store itself, the files of other principals in `@{principal}/`. Ids become
+//! encoded file names, and no symbolic link is followed, so a request never leaves the folder of
+//! its store.
 //!
 //! | store | files |
 //! |---|---|

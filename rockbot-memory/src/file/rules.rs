@@ -44,7 +44,7 @@ struct RuleFiles {
     texts: PrincipalCache<Mutex<ParsedFiles>>,
 }
 
-/// The rules of each file, with the modification time and size at which it was parsed.
+/// The rules of each file, with the file's modification time and size when it was parsed.
 type ParsedFiles = BTreeMap<String, ((Option<SystemTime>, u64), Vec<Rule>)>;
 
 impl FileRulesStore {

@@ -1,7 +1,7 @@
 //! Uses of skills in files: [`FileSkillUsageStore`].
 //!
-//! `{session}.jsonl` has a use in each line; sessions of the principal `local` are in the folder itself, those of other
-//! principals in `@{principal}/`.
+//! `{session}.jsonl` has a use in each line; sessions of the principal `local` are in the folder
+//! itself, sessions of other principals in `@{principal}/`.
 
 use rockbot_core::store::SkillUsage;
 

@@ -1,8 +1,9 @@
 //! Skills in files: [`FileSkillStore`].
 //!
-//! A skill is one JSON document, `{name}.json`, whose name may be nested; skills of the principal `local` are in
-//! the folder itself, those of other principals in `@{principal}/`. People may add, change and remove these files.
-//! The name of the skill is that of the file; `createdAt`, when it is missing, is the modification time.
+//! A skill is one JSON document, `{name}.json`, whose name may be nested; skills of the principal
+//! `local` are in the folder itself, skills of other principals in `@{principal}/`. People may
+//! add, change and remove these files. The name of the skill is the name of the file;
+//! `createdAt`, when it is missing, is the modification time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,10 +18,11 @@ use crate::storage::documents::{Collection, DocumentStore};
 
 /// A [`SkillStore`] in a folder, which one process at a time can open.
 ///
-/// A write resolves when it is synced to disk. Skills are cached with an index of their names and summaries, those
-/// of at most 256 principals; the files are the source of truth. An external edit is seen after 2 seconds, or after
-/// 20 times the duration of a rescan, whichever is longer; a folder of more than 200 files is rescanned in the
-/// background, so that the read after next may be the first to see it. A skill has at most 8 MiB as JSON.
+/// A write resolves when it is synced to disk. Skills of at most 256 principals are cached with
+/// an index of their names and summaries; the files are the source of truth. An external edit is
+/// seen after 2 seconds, or after 20 times the duration of a rescan, whichever is longer; a
+/// folder of more than 200 files is rescanned in the background, so that the read after next may
+/// be the first to see it. A skill has at most 8 MiB as JSON.
 #[derive(Debug)]
 pub struct FileSkillStore {
     documents: Arc<DocumentStore<Skill>>,

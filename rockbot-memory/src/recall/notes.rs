@@ -21,8 +21,9 @@ const SHARED: &str = "shared";
 
 /// A context source of the newest entries of the conversation's working memory and of the shared part.
 ///
-/// An entry is shown for a message that shares a word with it, and all are for one that refers to something before it ("what
-/// else does it say?") or that is not in English. Any other message has nothing to do with them.
+/// An entry is shown for a message that shares a word with it. All entries are shown for a
+/// message that refers to something before it ("what else does it say?") or that is not in
+/// English. No entry is shown for any other message.
 #[derive(Debug)]
 pub struct NoteRecall {
     memory: Arc<dyn WorkingMemory>,
@@ -123,7 +124,8 @@ fn refers_back(text: &str) -> bool {
     words(text).any(|word| WORDS.contains(&word.as_str()))
 }
 
-/// Reports whether a message has one of the commonest English words; it is compared by words of that language.
+/// Returns `true` if a message has a very common English word: entries are compared with it by
+/// the words of that language.
 fn is_english(text: &str) -> bool {
     const WORDS: [&str; 18] = [
         "a", "an", "and", "are", "can", "do", "for", "how", "is", "me", "my", "of", "please", "the", "to", "what",

@@ -26,7 +26,8 @@ pub(super) const MAX_LINES: usize = 10;
 #[derive(Debug, Default)]
 pub(super) struct SkillLists(PrincipalCache<Mutex<Arc<SkillList>>>);
 
-/// The first lines of a list, in the order of names, and what they were made of.
+/// The first lines of a list, in the order of names, and the skills and guides that they were
+/// made of.
 #[derive(Debug, Default)]
 pub(super) struct SkillList {
     /// The skills of the store. They are compared by address, which nothing else gets while a pointer to it is left.
@@ -44,8 +45,8 @@ struct Line {
 }
 
 impl SkillLists {
-    /// Returns the list of at least `max_lines` lines, if there are as many: the last one of `principal`, or a new one if a
-    /// skill or guide changed since.
+    /// Returns the list of at least `max_lines` lines, if there are as many: the last list of
+    /// `principal`, or a new list if a skill or guide changed since.
     pub(super) fn of(
         &self,
         principal: &Principal,
@@ -75,7 +76,7 @@ impl SkillList {
             .map(|(name, summary)| (name.as_str(), &**summary, Provenance::HOST));
         let mut all: Vec<_> = trusted.chain(beside).collect();
         all.sort_unstable_by_key(|(name, ..)| *name);
-        // Lines are made only of those that may be shown: a store may have thousands.
+        // Lines are made only of skills that may be shown: a store may have thousands.
         let lines = all.into_iter().take(max_lines).map(|(name, summary, from)| Line {
             name: name.into(),
             text: line(name, summary),
@@ -99,7 +100,8 @@ impl SkillList {
         same_guides && self.skills.len() == skills.len() && self.skills.iter().zip(skills).all(is_same)
     }
 
-    /// Returns the first `max_lines` lines without those of `whole`, lines of one author together.
+    /// Returns the first `max_lines` lines without the lines of `whole`. Lines of one author stand
+    /// together.
     pub(super) fn items(&self, whole: &[StorePath], max_lines: usize) -> Vec<ContextItem> {
         let shown = self
             .lines

@@ -1,4 +1,5 @@
-//! Recall of skills: a list of all, and whole those that fit the message or that the conversation uses.
+//! Recall of skills: a list of all, and the whole text of skills that fit the message or that the
+//! conversation uses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,20 +30,25 @@ const IN_USE: Duration = Duration::from_secs(30 * 60);
 /// Maximum number of skills in use that are shown whole.
 const MAX_IN_USE: usize = 2;
 
-/// Maximum number of trusted skills that are shown whole: those in use, and the best that fits. They have no line.
+/// Maximum number of trusted skills that are shown whole: the skills in use, and the best fitting
+/// skill. They have no line.
 const MAX_WHOLE: usize = MAX_IN_USE + 1;
 
-/// Maximum number of uses of all conversations among which those of one are looked for.
+/// Maximum number of uses of all conversations that are searched for the uses of one
+/// conversation.
 const MAX_USES: usize = 50;
 
 /// A context source of skills.
 ///
-/// It lists all trusted skills, and the host's guides, in each turn, one short line each, so that the model knows what it
-/// can read. A skill is shown whole when it fits the message: they share two words, or half of the message's. So is one
-/// that the conversation read in the last 30 minutes, for as long as it is used. What is trusted is shown as guidance.
+/// It lists all trusted skills, and the host's guides, in each turn, one short line each, so that
+/// the model knows the skills that it can read. A skill is shown whole when it fits the message:
+/// they share two words, or half of the message's. A skill that the conversation read in the last
+/// 30 minutes is shown whole, too, for as long as it is used. Trusted skills are shown as
+/// guidance.
 ///
-/// Skills from untrusted sources, such as those of folders that are not trusted, are shown only when they fit, as data,
-/// because a turn that was shown untrusted text is tainted: whatever it saves is not trusted either.
+/// Skills from untrusted sources, such as folders that are not trusted, are shown only when they
+/// fit, as data, because a turn that was shown untrusted text is tainted: whatever it saves is
+/// not trusted either.
 #[derive(Debug)]
 pub struct SkillRecall {
     skills: Arc<dyn SkillStore>,
@@ -94,7 +100,7 @@ impl SkillRecall {
         self
     }
 
-    /// Returns the skills that the conversation read lately, the last one first.
+    /// Returns the skills that the conversation read lately, the last skill first.
     async fn in_use(&self, query: &ContextQuery) -> Result<Vec<Arc<Skill>>, BoxError> {
         let Some((usage, clock)) = &self.usage else {
             return Ok(Vec::new());
@@ -135,8 +141,9 @@ impl SkillRecall {
     }
 }
 
-/// Number of bytes of a message that are compared with what a skill is for. A message says early what it is about, and a
-/// pasted document would be read for each skill, on the runtime's thread.
+/// Number of bytes of a message that are compared with the purpose of a skill. A message names
+/// its subject early, and a pasted document would be read for each skill, on the runtime's
+/// thread.
 const MAX_COMPARED: usize = 4 * 1024;
 
 /// The different words of a message, in order.
@@ -152,7 +159,8 @@ impl TopicWords {
         Self(words)
     }
 
-    /// Reports whether the message is about what a skill is for: they share two words, or half of the message's.
+    /// Reports whether the message is about the purpose of a skill: they share two words, or half of
+    /// the message's.
     fn fit(&self, skill: &Skill) -> bool {
         let mut shared: Vec<usize> = Vec::new();
         let mut compare = |word: &str, _: &str| {
@@ -165,7 +173,7 @@ impl TopicWords {
     }
 }
 
-/// Returns a skill whole, or its line if it is long. One whose author is not trusted is data.
+/// Returns a skill whole, or its line if it is long. A skill whose author is not trusted is data.
 fn shown(skill: &Skill, reason: String) -> ContextItem {
     let from = shown_origin(&skill.provenance);
     let item = |heading: String, text| ContextItem::new(heading, text, reason, from);
@@ -208,7 +216,7 @@ impl ContextSource for SkillRecall {
         let mut items: Vec<_> = in_use.map(|skill| (skill, "in use".to_owned())).collect();
         for (rank, found) in self.fitting(query).await?.into_iter().enumerate() {
             let is_known = items.iter().any(|(skill, _)| skill.name == found.item.name);
-            // The best one is shown whole, and trusted ones have their line in the list already.
+            // The best skill is shown whole, and trusted skills have their line in the list already.
             if !is_known && (rank == 0 || is_untrusted_source(&found.item.provenance)) {
                 items.push((found.item, reason(found.topic, found.score)));
             }

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use rockbot_core::search::Ranked;
 
-/// Weight of a topic relative to the next newer one.
+/// Weight of a topic relative to the next newer topic.
 const FADING: f64 = 0.6;
 
 /// Minimum score relative to the best hit of a topic: below it, a hit only shares a word with the topic.

@@ -24,7 +24,7 @@ const BATCH: usize = 32;
 /// Time limit of one call.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Pause after a failure: the first one, and the maximum.
+/// Pause after a failure: the first pause, and the maximum.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const MAX_REST: Duration = Duration::from_secs(5 * 60);
 

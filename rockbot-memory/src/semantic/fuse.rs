@@ -1,9 +1,10 @@
 //! Fuses hits by words with hits by meaning into one ranking.
 //!
-//! Normalized scores are added with equal weight. Reciprocal rank fusion would be simpler, but ranks count the last
-//! hit of a list nearly as much as the first, and [`recall`](crate::recall), which drops weak hits, could no longer
-//! tell a good match from one that shares a single word with the query. Combinations of scores also find more:
-//! Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", 2023.
+//! Normalized scores are added with equal weight. Reciprocal rank fusion would be simpler, but
+//! ranks count the last hit of a list nearly as much as the first, and [`recall`](crate::recall),
+//! which drops weak hits, could no longer tell a good match from a hit that shares a single word
+//! with the query. Combinations of scores also find more: Bruch, Gai and Ingber, "An Analysis of
+//! Fusion Functions for Hybrid Retrieval", 2023.
 //!
 //! Words and meanings are fused by scores, not by ranks: recall drops hits that fit much less
 //! than the best, and ranks no longer say how much less.

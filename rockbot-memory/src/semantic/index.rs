@@ -13,7 +13,7 @@ use tokio::time::Instant;
 /// Minimum interval between scans for entries that were changed outside of this store.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// The digests of a principal's live entries, and the vectors of those that are embedded.
+/// The digests of a principal's live entries, and the vectors of the entries that are embedded.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     /// Serializes scans: held during one.

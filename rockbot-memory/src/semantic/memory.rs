@@ -25,7 +25,8 @@ use crate::storage::principal_cache::PrincipalCache;
 /// Minimum number of hits that each search contributes before fusion.
 const POOL: usize = 50;
 
-/// A [`LongTermMemory`] around any other one that also finds entries by meaning.
+/// A [`LongTermMemory`] that wraps another long-term memory and also finds its entries by
+/// meaning.
 ///
 /// See [the module](super) for the files that it keeps and the texts that it sends to the model.
 ///

@@ -7,13 +7,15 @@
 //! has embedded it. Only its content is embedded; category and tags are found by words. Archived entries have no
 //! vectors and are found by words.
 //!
-//! **Searches** embed the query, compare it with all vectors (an exact search), and fuse the hits with those by
-//! words. Without a vector in time, search falls back to words, and for 30 seconds no search waits for the model.
+//! **Searches** embed the query, compare it with all vectors (an exact search), and fuse the hits
+//! with the hits by words. Without a vector in time, search falls back to words, and for 30
+//! seconds no search waits for the model.
 //!
-//! **Vectors are cached** in `vectors.jsonl`, those of other principals in `@{principal}/vectors.jsonl`, by the
-//! digest of the model's name and the text: an unchanged entry is not embedded again after a restart, and vectors
-//! of different models never mix. The file may be deleted while the store is closed; missing or damaged vectors are
-//! computed again. It is compacted when it has more than twice as many vectors as there are entries, plus 1000.
+//! **Vectors are cached** in `vectors.jsonl`, vectors of other principals in
+//! `@{principal}/vectors.jsonl`, by the digest of the model's name and the text: an unchanged
+//! entry is not embedded again after a restart, and vectors of different models never mix. The
+//! file may be deleted while the store is closed; missing or damaged vectors are computed again.
+//! It is compacted when it has more than twice as many vectors as there are entries, plus 1000.
 //!
 //! [`EmbeddingClient`]: rockbot_core::embedding::EmbeddingClient
 

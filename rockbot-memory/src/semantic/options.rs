@@ -17,9 +17,9 @@ pub struct SemanticMemoryOptions {
     /// Minimum similarity of a hit, from 0 to 1. Default 0.3, which suits most models. Some models place all texts
     /// close together: for the E5 family 0.75 is better.
     pub min_similarity: f32,
-    /// Similarity from which an entry counts as one that says the same in other words, from 0 to 1: a model that saves
-    /// the text is told of the entry. Default 0.85. Some models place all texts close together: for the E5 family
-    /// 0.95 is better.
+    /// Minimum similarity, from 0 to 1, of an entry that counts as the same text in other words: a
+    /// model that saves the text is told of the entry. Default 0.85. Some models place all texts
+    /// close together: for the E5 family 0.95 is better.
     pub duplicate_similarity: f32,
     /// Maximum length of an embedded text, in bytes; longer texts are truncated. Default 8 000, about 2 000 tokens;
     /// smaller models take 512.
@@ -63,8 +63,8 @@ impl SemanticMemoryOptions {
         self
     }
 
-    /// Sets the similarity from which an entry counts as one that says the same in other words, from 0 to 1. Default
-    /// 0.85.
+    /// Sets the minimum similarity, from 0 to 1, of an entry that counts as the same text in other
+    /// words. Default 0.85.
     #[must_use]
     pub fn with_duplicate_similarity(mut self, duplicate_similarity: f32) -> Self {
         self.duplicate_similarity = duplicate_similarity;

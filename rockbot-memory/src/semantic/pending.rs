@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use rockbot_core::Principal;
 use tokio::sync::Notify;
 
-/// Maximum number of waiting principals; any further one is added again by its next search.
+/// Maximum number of waiting principals; a further principal is added again by its next search.
 const MAX_PRINCIPALS: usize = 10_000;
 
 /// A deduplicating queue of principals: the longest waiting comes first.

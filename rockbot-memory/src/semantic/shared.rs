@@ -52,7 +52,7 @@ impl SemanticState {
         }
     }
 
-    /// Returns the index of `principal`, after a scan for unknown entries if one is due.
+    /// Returns the index of `principal`, after a scan for unknown entries if a scan is due.
     pub(super) async fn index(self: &Arc<Self>, principal: &Principal) -> Result<Arc<Index>, StoreError> {
         let index = self.indexes.get_or_default(principal);
         if index.is_stale() {
@@ -99,7 +99,7 @@ impl SemanticState {
         })
     }
 
-    /// Embeds `texts`, none of which is empty.
+    /// Embeds `texts`, which must not contain an empty text.
     pub(super) async fn embed(
         &self,
         principal: &Principal,

@@ -20,7 +20,8 @@ const NAME: &str = "vectors.jsonl";
 /// Maximum length of a line, in bytes: vectors have up to some thousand numbers.
 const MAX_LINE: u64 = 1 << 20;
 
-/// Maximum deviation of a vector's length from 1 that counts as rounding; a larger one is damage.
+/// Maximum deviation of a vector's length from 1 that counts as rounding; a larger deviation is
+/// damage.
 const ROUNDING: f32 = 1e-3;
 
 /// A folder of vectors, with a file for each principal. It is a cache: everything in it can be computed again.

@@ -20,7 +20,7 @@ const REPLACED_WORDS: usize = 4;
 pub enum Correction {
     /// The answer is wrong: "that's not right".
     Wrong,
-    /// The question was another one: "I meant the other file".
+    /// The user meant another question: "I meant the other file".
     Misunderstood,
     /// A detail of the answer is wrong: "it's Tuesday, not Monday".
     Replaced,
@@ -40,7 +40,7 @@ impl Correction {
     }
 }
 
-/// Detects whether `message` corrects `answer`, the one before it, and how.
+/// Detects whether and how `message` corrects `answer`, the message before it.
 ///
 /// It prefers a missed correction to a false one, because a false one teaches the agent something wrong. So it
 /// knows set phrases of English only, and looks for them at the beginning of the first sentence, after words such

@@ -8,7 +8,7 @@ use rockbot_core::turn::EndedTurn;
 
 use super::correction;
 
-/// Maximum number of tools reported for a turn: those with the most failures.
+/// Maximum number of tools reported for a turn: the tools with the most failures.
 const MAX_TOOLS: usize = 8;
 
 /// Maximum length of a correction, in characters.

@@ -118,7 +118,7 @@ pub(super) const YOU_ERRED: &[&str] = &[
 /// to steal", "right away".
 pub(super) const ABOUT_ELSE: &[&str] = &["of", "to", "that", "if", "when", "for", "away", "now"];
 
-/// Phrases by which a user clarifies a misunderstood question.
+/// Phrases of a user who clarifies a misunderstood question.
 pub(super) const MEANT: &[&str] = &[
     "i meant",
     "i didnt mean",

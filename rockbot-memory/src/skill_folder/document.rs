@@ -15,7 +15,8 @@ const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1024;
 const MAX_COMPATIBILITY: usize = 500;
 
-/// The fields beside name and description that are stored with a skill, in the order in which they are written.
+/// The fields beside name and description that are stored with a skill, in the order of the
+/// document.
 const FIELDS: [&str; 3] = ["license", "compatibility", "allowed-tools"];
 
 /// Prefix of the author's notes: `metadata.author`.
@@ -221,7 +222,8 @@ fn is_name(name: &str) -> bool {
     name.len() <= MAX_NAME && name.split('-').all(is_word)
 }
 
-/// Converts the name of a skill into one that the format allows: `mcp/E-Mail` becomes `mcp-e-mail`.
+/// Converts the name of a skill into a name that the format allows: `mcp/E-Mail` becomes
+/// `mcp-e-mail`.
 fn name_of(name: &StorePath) -> String {
     let name = name.as_str().to_lowercase();
     let words = name

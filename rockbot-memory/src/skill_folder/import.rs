@@ -67,7 +67,7 @@ pub enum SkipReason {
     /// The file violates the format.
     #[error(transparent)]
     Invalid(#[from] SkillFileError),
-    /// The name of the skill differs from that of its folder.
+    /// The name of the skill differs from the name of its folder.
     #[error("it is named `{0}`: a skill has the name of its folder")]
     OtherName(String),
     /// Another skill of the folder has its name.
@@ -90,12 +90,13 @@ pub(crate) struct FolderSkill {
 impl SkillFolder {
     /// Imports the skills of the folder into a store, for `principal`.
     ///
-    /// A skill that was imported before is replaced when its text changed, unless it was edited in the store
-    /// meanwhile. A skill of the same name from another author stays, and so does one that is trusted more than
-    /// this folder, such as a skill of the same name from a folder that you trust. Nothing is removed. Folders are
-    /// searched six levels deep, without hidden ones and `node_modules`, for up to 1 000 skills of 256 KiB each. No
-    /// link is followed. Files beside a `SKILL.md` stay where they are:
-    /// [`Memory::skill_folder`](crate::Memory::skill_folder) lets a model read them.
+    /// A skill that was imported before is replaced when its text changed, unless it was edited in
+    /// the store meanwhile. A skill of the same name from another author stays, and so does a skill
+    /// that is trusted more than this folder, such as a skill of the same name from a folder that you
+    /// trust. Nothing is removed. Folders are searched six levels deep, without hidden ones and
+    /// `node_modules`, for up to 1 000 skills of 256 KiB each. No link is followed. Files beside a
+    /// `SKILL.md` stay where they are: [`Memory::skill_folder`](crate::Memory::skill_folder) lets a
+    /// model read them.
     ///
     /// # Errors
     ///
@@ -177,7 +178,7 @@ impl SkillFolder {
     }
 }
 
-/// Admits a skill, unless the limit is reached or an earlier one has its name.
+/// Admits a skill, unless the limit is reached or an earlier skill has its name.
 fn admitted(skill: FolderSkill, before: &[FolderSkill]) -> Result<FolderSkill, SkipReason> {
     if before.len() == MAX_SKILLS {
         return Err(SkipReason::TooMany);

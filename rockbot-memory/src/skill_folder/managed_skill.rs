@@ -35,7 +35,7 @@ pub enum SkillOutcome {
     Updated,
     /// The skill is already there.
     Unchanged,
-    /// The existing one was edited, has another author, or is trusted more, and stays.
+    /// The existing skill was edited, has another author, or is trusted more, and stays.
     Kept,
     /// The skill was deleted after an earlier copy, and stays deleted.
     Deleted,
@@ -47,7 +47,8 @@ impl ManagedSkill {
         digest(&self.summary, &self.content, &self.metadata)
     }
 
-    /// Installs the skill into a store, unless one of its name was edited, has another author, or was deleted.
+    /// Installs the skill into a store, unless a skill of its name was edited, has another author, or
+    /// was deleted.
     pub(crate) async fn install_into(
         self,
         store: &dyn SkillStore,

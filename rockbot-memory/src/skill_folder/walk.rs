@@ -19,8 +19,9 @@ pub(super) struct FoundFiles {
 }
 
 impl FoundFiles {
-    /// Searches a folder, without hidden folders and those of package managers. No link is followed. Names with
-    /// control characters, such as line ends, are left out: models are shown the names in one line.
+    /// Searches a folder, without hidden folders and folders of package managers. No link is
+    /// followed. Names with control characters, such as line ends, are left out: models are shown the
+    /// names in one line.
     pub(super) fn in_folder(folder: &Path) -> io::Result<Self> {
         let mut found = Self::default();
         found.walk(folder, "", MAX_DEPTH)?;

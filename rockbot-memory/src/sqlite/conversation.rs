@@ -102,7 +102,7 @@ impl ConversationMemory for SqliteConversationMemory {
     }
 }
 
-/// Reads the rows of a page, and the one before it, which tells that there is an earlier page.
+/// Reads the rows of a page, and the row before it, which tells that there is an earlier page.
 fn page(
     connection: &Connection,
     (principal, session): (&str, &str),

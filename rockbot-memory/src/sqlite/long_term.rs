@@ -19,8 +19,8 @@ const BATCH: usize = 100;
 
 /// The [`LongTermMemory`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
-/// The word index of a principal is built at the first search and cached, those of at most 256 principals. A memory
-/// has at most 8 MiB as JSON.
+/// The word index of a principal is built at the first search. The indexes of at most 256
+/// principals are cached. A memory has at most 8 MiB as JSON.
 #[derive(Debug)]
 pub struct SqliteLongTermMemory {
     entries: IndexedTable<MemoryEntry>,
@@ -126,8 +126,8 @@ fn archived(connection: &Connection, before: Timestamp) -> Result<Vec<(Principal
     Ok(found)
 }
 
-/// Removes those memories that are still archived: a caller may have restored one since they were listed. No word index
-/// has archived memories, so none is to be updated.
+/// Removes the memories of `some` that are still archived: a caller may have restored a memory
+/// since they were listed. No word index has archived memories, so none is to be updated.
 fn purge(connection: &Connection, some: &[(Principal, MemoryId)], before: Timestamp) -> Result<u64, QueryError> {
     let mut gone = 0;
     for (principal, id) in some {
@@ -141,7 +141,8 @@ fn purge(connection: &Connection, some: &[(Principal, MemoryId)], before: Timest
     Ok(gone)
 }
 
-/// Writes a memory together with the digest of its wording, by which a repetition of the same fact finds it.
+/// Writes a memory together with the digest of its wording; the digest finds a repetition of the
+/// same fact.
 fn put(entries: &IndexedWrite<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<(), QueryError> {
     entries.put(entry)?;
     let table = &entries.table;
@@ -164,7 +165,7 @@ fn same_wording(table: &Table<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<V
     Ok(entries.collect())
 }
 
-/// Returns a digest of what a memory states, short enough for an index column.
+/// Returns a digest of a memory's wording, short enough for an index column.
 fn wording(entry: &MemoryEntry) -> String {
     Digest::of([entry.wording()]).short()
 }

@@ -21,7 +21,7 @@ use crate::{ConversationLogOptions, FileOptions};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SqliteMemoryOptions {
-    /// The clock by which entries of working memory expire. Default: the system's clock.
+    /// The clock for the expiry of entries of working memory. Default: the system's clock.
     pub clock: Option<Arc<dyn Clock>>,
     /// Capacity of each namespace of working memory.
     pub working_limits: WorkingLimits,
@@ -43,7 +43,7 @@ impl Default for SqliteMemoryOptions {
 }
 
 impl SqliteMemoryOptions {
-    /// Sets the clock by which entries of working memory expire. Default: the system's clock.
+    /// Sets the clock for the expiry of entries of working memory. Default: the system's clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);

@@ -18,13 +18,13 @@
 //!
 //! SQLite. One process holds `agent.db.lock`. One thread writes (WAL, `synchronous=FULL`) with
 //! group commit: up to 256 queued writes share one transaction, each in a savepoint, so that a
-//! failed one is rolled back alone. Up to 8 reads run concurrently, each on a snapshot. Rows hold
-//! the JSON of the files, unknown members preserved. The word index is built from the rows at the
-//! first search and updated after each commit. Newer, foreign and damaged files (`quick_check`)
-//! are refused unchanged.
+//! failed write is rolled back alone. Up to 8 reads run concurrently, each on a snapshot. Rows
+//! hold the JSON of the files, unknown members preserved. The word index is built from the rows
+//! at the first search and updated after each commit. Newer, foreign and damaged files
+//! (`quick_check`) are refused unchanged.
 //!
-//! SQLite holds documents, not columns: only what a query needs stands beside the JSON, and both
-//! backends search one index of ours, not SQLite's text search.
+//! SQLite holds documents, not columns: only values that a query needs stand beside the JSON, and
+//! both backends search one index of ours, not SQLite's text search.
 
 mod conversation;
 mod conversation_log;

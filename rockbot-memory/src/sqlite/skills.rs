@@ -12,8 +12,8 @@ use super::storage::IndexedTable;
 
 /// The [`SkillStore`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
-/// The names and purposes of its skills are held in memory once they are searched, those of 256 principals at most. A
-/// skill has at most 8 MiB as JSON.
+/// The names and purposes of its skills are held in memory once they are searched, for 256
+/// principals at most. A skill has at most 8 MiB as JSON.
 #[derive(Debug)]
 pub struct SqliteSkillStore {
     skills: IndexedTable<Skill>,

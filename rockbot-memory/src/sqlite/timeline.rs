@@ -108,7 +108,8 @@ fn kept_since(
     since.collect()
 }
 
-/// The rows of a principal that are to be purged; those up to the number `after` have been visited.
+/// The rows of a principal that are to be purged; the rows up to the number `after` have been
+/// visited.
 struct PurgeBatch {
     table: &'static str,
     principal: String,

@@ -8,8 +8,8 @@ use rockbot_core::store::StoreError;
 
 use super::blocking::failed;
 
-/// Opens and locks a folder, and removes what killed processes left of files that `is_ours` accepts. `what` is the noun
-/// phrase for the folder's content in errors.
+/// Opens and locks a folder, and removes files that `is_ours` accepts and that killed processes
+/// left. `what` is the noun phrase for the folder's content in errors.
 pub(crate) fn open_folder(
     path: PathBuf,
     what: impl Display,

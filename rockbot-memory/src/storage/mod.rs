@@ -4,10 +4,10 @@
 //! * [`documents`]: a JSON file for each document, an index in memory, rescans for external edits
 //! * [`json_file`]: one JSON document that is read once and replaced as a whole
 //! * [`timeline`]: dated entries in one JSON Lines file for each session
-//! * [`folder`]: opens a folder and removes what killed processes left in it
+//! * [`folder`]: opens a folder and removes files that killed processes left in it
 //! * [`path`]: the encoding of nested names as folders
 //! * [`principal_cache`]: an LRU cache of per-principal state
-//! * [`external_edit`]: how a file that a person edited is told from one that this crate wrote
+//! * [`external_edit`]: how a file that a person edited is told from a file that this crate wrote
 //! * [`blocking`]: runs file I/O on the runtime's blocking threads
 //!
 //! Memory on disk. Each store is a locked folder; other principals are in `@{principal}/`.

@@ -5,7 +5,7 @@ use rockbot_core::store::StorePath;
 
 /// Maximum depth of the folders of one path; a deeper path is encoded as a single name.
 ///
-/// Folders are listed to a depth of 40, of which a principal and an id may take 16 each.
+/// Folders are listed to a depth of 40; a principal and an id may take 16 each.
 const MAX_FOLDERS: usize = 8;
 
 /// Encodes `path` as a relative file path. The encoding is injective, also on file systems that ignore case.

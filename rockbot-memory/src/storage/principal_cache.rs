@@ -1,7 +1,7 @@
 //! An LRU cache of per-principal state.
 //!
-//! A host may serve any number of principals, so what a store keeps in memory of each is bounded. An evicted value is
-//! built from the files again when it is needed next.
+//! A host may serve any number of principals, so the memory that a store keeps for each is
+//! bounded. An evicted value is built from the files again when it is needed next.
 
 use std::collections::HashMap;
 use std::fmt;

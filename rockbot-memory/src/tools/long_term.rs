@@ -31,7 +31,8 @@ pub(crate) struct LongTermTools {
 }
 
 pub(crate) fn tools(memory: &LongTermTools) -> [Tool; 4] {
-    // What is saved anew is as trusted as what was read; a change of what the user trusts needs the user.
+    // A new memory is as trusted as the texts that its model read; a change of a memory that the
+    // user trusts needs the user.
     let trusted = |tool: Tool| {
         let memory = memory.memory.clone();
         tool.endorsed_when(move |call, cx| {
@@ -71,14 +72,15 @@ struct SaveMemory {
     tags: Option<String>,
 }
 
-/// The argument by which a call names a memory.
+/// The argument of a call that names a memory.
 #[derive(Deserialize)]
 struct Named {
     #[serde(default)]
     id: Option<String>,
 }
 
-/// Reports whether a call names a trusted memory. One that cannot be read counts as trusted.
+/// Returns `true` if a call names a trusted memory. A memory that cannot be read counts as
+/// trusted.
 async fn is_of_trusted(memory: &dyn LongTermMemory, arguments: &str, cx: &CallContext) -> bool {
     let id = serde_json::from_str::<Named>(arguments).ok().and_then(|named| named.id);
     let Some(id) = id.as_deref().map(str::trim).filter(|id| !id.is_empty()) else {
@@ -131,8 +133,8 @@ async fn save(this: ToolState<LongTermTools>, args: SaveMemory, cx: CallContext)
 
 /// Returns the part of `entry` that is not known yet.
 ///
-/// An entry that repeats a known one is returned whole and reinforces it. If nothing is new, the error names the
-/// entries that contain the text.
+/// An entry that repeats a known entry is returned whole and reinforces it. If nothing is new,
+/// the error names the entries that contain the text.
 fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntry, Content> {
     // An entry of lower trust does not make this text redundant.
     let trust = entry.provenance.trust;
@@ -152,8 +154,8 @@ fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntr
 
 /// Returns the lines of `text` that no entry contains, and the ids of the entries that contain the others.
 ///
-/// A model may repeat what it was shown of its memory. Repeated, it must not become a second memory with a new date
-/// and a trust that the first one does not have.
+/// A model may repeat memories that it was shown. A repeated memory must not become a second
+/// memory with a new date and a trust that the first memory does not have.
 fn unknown_lines(text: &str, entries: &[&Arc<MemoryEntry>]) -> (String, Shown) {
     let mut new = Vec::new();
     let mut known: Vec<&MemoryEntry> = Vec::new();
@@ -172,7 +174,7 @@ fn unknown_lines(text: &str, entries: &[&Arc<MemoryEntry>]) -> (String, Shown) {
     (new.join("\n").trim().to_owned(), standing)
 }
 
-/// Removes the label and the continuation mark with which a line is shown to the model.
+/// Removes the label and the continuation mark that a line has when it is shown to the model.
 fn without_label(line: &str) -> &str {
     let line = line.trim_end().trim_end_matches("[…]");
     let listed = line.trim_start().trim_start_matches(['-', '*']).trim_start();
@@ -252,8 +254,8 @@ pub(crate) fn mark(from: &Provenance) -> Option<String> {
     (from.trust == Trust::Untrusted).then(|| format!("from {source}, not confirmed by the user"))
 }
 
-/// Returns the text of an entry as a model reads it. That of an untrusted source stays on its line, where it cannot
-/// look like another entry.
+/// Returns the text of an entry as a model reads it. The text of an untrusted source stays on its
+/// line, where it cannot look like another entry.
 pub(crate) fn fact(entry: &MemoryEntry) -> Cow<'_, str> {
     match is_untrusted_source(&entry.provenance) {
         true => one_line(&entry.content),

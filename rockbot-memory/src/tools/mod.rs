@@ -1,4 +1,4 @@
-//! The tools by which a model uses the agent's memory: one file for each family.
+//! The tools that let a model use the agent's memory: one file for each family.
 
 mod edit;
 mod groups;
@@ -35,7 +35,7 @@ fn tags(list: Option<&str>) -> Vec<String> {
     tags.map(str::to_owned).collect()
 }
 
-/// Parses the name of a category; a blank one is none.
+/// Parses the name of a category; a blank name means no category.
 fn category(name: Option<&str>) -> Result<Option<StorePath>, ToolError> {
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     name.map(path).transpose()
@@ -45,7 +45,7 @@ fn path(name: &str) -> Result<StorePath, ToolError> {
     StorePath::new(name).map_err(|error: PathError| invalid(&error))
 }
 
-/// Converts an error into one that asks the model to correct its arguments.
+/// Converts an error into a tool error that asks the model to correct its arguments.
 fn invalid(error: &impl ToString) -> ToolError {
     ToolError::invalid_arguments(error.to_string())
 }

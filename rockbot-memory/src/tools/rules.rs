@@ -135,8 +135,8 @@ impl RuleTools {
 
     /// Replaces a rule.
     ///
-    /// Ordering: the new rule is added first, unless the store treats both as equal. A crash in between leaves one
-    /// rule too many, never one too few.
+    /// Ordering: the new rule is added first, unless the store treats both as equal. A crash in
+    /// between leaves one rule too many, and never loses a rule.
     async fn replace(&self, before: &Rule, after: Option<Rule>, cx: &CallContext) -> Result<(), StoreError> {
         let (first, last) = match after {
             Some(after) if after.is_same_as(before) => (None, Some(after)),

@@ -28,7 +28,8 @@ pub(crate) struct SkillTools {
 /// Skills and guides are one thing for the model: `get_skill` reads both, and is shown once there is one.
 pub(crate) fn tools(skills: &SkillTools) -> [Tool; 5] {
     let group = groups::skills();
-    // A new skill is as trusted as what was read; a change of one that the user trusts needs the user.
+    // A new skill is as trusted as the texts that its model read; a change of a skill that the user
+    // trusts needs the user.
     let trusted = |tool: Tool| {
         let service = skills.service.clone();
         tool.endorsed_when(move |call, cx| {
@@ -55,14 +56,14 @@ pub(crate) fn tools(skills: &SkillTools) -> [Tool; 5] {
     .map(|tool| tool.source("memory").own_output())
 }
 
-/// The argument by which a call names a skill.
+/// The argument of a call that names a skill.
 #[derive(Deserialize)]
 struct Named {
     #[serde(default)]
     name: String,
 }
 
-/// Reports whether a call names a trusted skill. One that cannot be read counts as trusted.
+/// Returns `true` if a call names a trusted skill. A skill that cannot be read counts as trusted.
 async fn is_of_trusted(service: &SkillService, arguments: &str, cx: &CallContext) -> bool {
     let named = serde_json::from_str::<Named>(arguments).ok();
     let Some(name) = named.and_then(|named| path(&named.name).ok()) else {
@@ -121,8 +122,8 @@ async fn get(this: ToolState<SkillTools>, args: GetSkill, cx: CallContext) -> Re
     Ok(shown.into_content())
 }
 
-/// Returns the text of a skill as a model reads it: that of an untrusted source indented, so that nothing in it looks
-/// like the words of another.
+/// Returns the text of a skill as a model reads it. The text of an untrusted source is indented,
+/// so that nothing in it looks like the words of another.
 fn as_read(text: &str, from: &Provenance) -> String {
     match is_untrusted_source(from) {
         true => indented(text),
@@ -201,7 +202,8 @@ async fn edit(this: ToolState<SkillTools>, args: EditSkill, cx: CallContext) -> 
             let left = "nothing would be left of it: use delete_skill";
             return Err(ChangeError::Rejected(ToolError::invalid_arguments(left)));
         }
-        // The user who endorses an edit reads its words alone: what is left of an untrusted text stays untrusted.
+        // The user who endorses an edit reads its words alone: the rest of an untrusted text stays
+        // untrusted.
         let is_seen = !is_untrusted_source(&before.provenance) || content == args.new_string;
         let provenance = match cx.is_endorsed() && is_seen {
             true => origin,

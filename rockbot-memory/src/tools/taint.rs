@@ -1,7 +1,8 @@
-//! Trust in what the memory tools write and show.
+//! Trust in the texts that the memory tools write and show.
 //!
-//! What a call writes has the label of all that its model had read, unless a person approved exactly this write. What it
-//! shows of stored texts states their origin, part by part: the rest is the tools' own.
+//! A text that a call writes has the label of all that its model had read, unless a person
+//! approved exactly this write. A result that shows stored texts states their origin, part by
+//! part: the rest is the tools' own.
 
 use rockbot_core::CallContext;
 use rockbot_core::content::{Content, ContentPart, Provenance};
@@ -26,7 +27,8 @@ pub(crate) fn is_untrusted_source(from: &Provenance) -> bool {
     from.trust == Trust::Untrusted && from.source != UNKNOWN
 }
 
-/// Returns the origin with which a stored text is shown: that of files edited by hand is the operator.
+/// Returns the origin that a stored text is shown with. Files edited by hand come from the
+/// operator.
 pub(crate) fn shown_origin(from: &Provenance) -> Provenance {
     match from.source == UNKNOWN {
         true => Provenance::new(UNKNOWN, Trust::User),
@@ -48,7 +50,7 @@ pub(super) fn check_change(before: &Provenance, origin: &Provenance) -> Result<(
     Err(ToolError::new(ToolErrorCode::ApprovalRequired, message))
 }
 
-/// Returns the less trusted of two origins; the first one if they are equal.
+/// Returns the less trusted of two origins; `a` if they are equal.
 pub(super) fn least(a: Provenance, b: Provenance) -> Provenance {
     if b.trust < a.trust { b } else { a }
 }

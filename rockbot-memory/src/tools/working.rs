@@ -253,7 +253,8 @@ fn reach(key: &str, wanted: Access, cx: &CallContext) -> Result<StorePath, ToolE
     }
 }
 
-/// Resolves the namespace to search: the named path, or that of this conversation; `None` for all.
+/// Resolves the namespace to search: the named path, or the namespace of this conversation;
+/// `None` for all.
 fn folder(namespace: Option<&str>, cx: &CallContext) -> Result<Option<StorePath>, ToolError> {
     match namespace.map(|named| named.trim().trim_matches('/')) {
         None | Some("") => Ok(Some(Namespace::of(cx).path().clone())),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::tools::CallSite;
 
-/// Tokens with which a message or a section begins or ends.
+/// Tokens at the beginning or end of a message or a section.
 pub(super) const OPENERS: [&str; 4] = ["<|channel|>", "<|start|>", "<|open|>", "<|close|>"];
 
 /// The parts of an answer, or of the end of one.
@@ -14,7 +14,7 @@ pub(crate) struct Framed {
     pub(crate) sites: Vec<CallSite>,
     /// Byte ranges of the words for a person, in order. Headers and thoughts are around them.
     pub(crate) words: Vec<Range<usize>>,
-    /// Byte offset up to which nothing but these sites can be a call: that behind the thoughts.
+    /// Byte offset of the end of the thoughts: before it, only these sites can be calls.
     pub(crate) settled: usize,
 }
 

@@ -9,7 +9,8 @@ const NAME: &str = "tool_call_name";
 const ARGUMENTS: &str = "tool_call_arguments";
 const MARKS: [char; 4] = ['`', '*', '"', ' '];
 
-/// Parses a name after `tool_call_name:`, then `tool_call_arguments:` on the same line or one of the next three.
+/// Parses a name after `tool_call_name:`, then `tool_call_arguments:` on the same line or within
+/// the next three.
 pub(super) fn two_lines(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     marks(cursor);
@@ -157,8 +158,8 @@ pub(super) fn recipient(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<Ca
     Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
-/// A line that is a known name, and an object on the next one. Needs no marker (GLM 4, Functionary, the
-/// original agent).
+/// A line that is a known name, and an object on the next line. Needs no marker (GLM 4,
+/// Functionary, the original agent).
 pub(crate) fn name_line(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let name = cursor.line();

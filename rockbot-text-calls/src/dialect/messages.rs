@@ -51,8 +51,8 @@ pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Framed> {
     (end > start).then_some(framed)
 }
 
-/// Moves past a header. A recipient without anything before it can only be that of the first
-/// message.
+/// Moves past a header. A recipient without anything before it can only be the recipient of the
+/// first message.
 fn header<'a>(cursor: &mut Cursor<'a>, first: bool) -> Option<Header<'a>> {
     let rest = cursor.head(MAX_HEADER);
     let head = &rest[..rest.find(MESSAGE)?];

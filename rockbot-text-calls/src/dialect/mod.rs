@@ -1,4 +1,4 @@
-//! The forms in which models write calls: one row per form, with the parsers of its payloads.
+//! The forms of calls that models write: one row per form, with the parsers of its payloads.
 //!
 //! The forms were taken from the chat templates of the models and from the documentation of the servers that
 //! read them (vLLM's and llama.cpp's pages on tool calling); each row names whose form it is.
@@ -81,7 +81,7 @@ const WRAPPED: &[Dialect] = &[
         &["]<]minimax[>[</tool_call>"],
         &[minimax::read],
     ),
-    // Jamba, Hunyuan; also what small models make of the former.
+    // Jamba, Hunyuan; also the forms that small models make of the former.
     dialect("<tool_calls>", &["</tool_calls>"], &[JSON, TAGGED, PARAMETERS]),
     // Hunyuan 4 marks its tags with a suffix.
     prefix("<tool_calls:", &[keyed::suffixed]),
@@ -210,7 +210,7 @@ const WRAPPED: &[Dialect] = &[
     prefix(">>>", &[lines::functionary]),
 ];
 
-/// Forms whose first token belongs to the payload: what stands inside a wrapper, without the wrapper.
+/// Forms whose first token belongs to the payload: the content of a wrapper, without the wrapper.
 const BARE: &[Dialect] = &[
     // Llama 3.1, Functionary 3.1, Qwen3-Coder.
     dialect("<function=", &["</tool_call>"], &[PARAMETERS]),

@@ -12,16 +12,17 @@ use crate::fence::Fence;
 use crate::thought::{THOUGHTS, closed_by};
 use crate::tools::Tools;
 
-/// Number of held bytes after which text that may still become a call is treated as one.
+/// Number of held bytes after which text that may still become a call is treated as a call.
 const MAX_DOUBT: usize = 640;
 
 /// A filter that holds back text that may be part of a call while an answer is streamed.
 ///
-/// It is given the pieces of the answer and returns what can be shown: text of which no byte can still become part
-/// of a call, of something malformed, or of a result that the model hallucinates. When a call may have begun it
-/// holds all that follows, until the answer is complete and [`TextCallParser::parse`](crate::TextCallParser::parse)
-/// decides. All that was returned and [`HoldBack::held`] together are the answer; [`HoldBack::rest_of`] is what to
-/// show of the rest. It keeps no more than is held.
+/// It takes the pieces of the answer and returns the text that can be shown: no byte of it can
+/// still become part of a call, of something malformed, or of a result that the model
+/// hallucinates. When a call may have begun it holds all that follows, until the answer is
+/// complete and [`TextCallParser::parse`](crate::TextCallParser::parse) decides. All that was
+/// returned and [`HoldBack::held`] together are the answer; [`HoldBack::rest_of`] is the part of
+/// the rest to show. It keeps no more than is held.
 ///
 /// ```
 /// use rockbot_text_calls::TextCallParser;
@@ -48,7 +49,8 @@ pub struct HoldBack {
     thought: Option<&'static str>,
     /// Set while only white space was received since a reasoning block ended.
     behind_thought: bool,
-    /// Number of bytes passed on: all, those from the first to the last word, and trailing white space.
+    /// Number of bytes passed on: all bytes, the bytes from the first to the last word, and trailing
+    /// white space.
     shown: usize,
     words: usize,
     space: usize,
@@ -138,8 +140,8 @@ impl HoldBack {
         shown
     }
 
-    /// Returns the length of the beginning in which nothing can open or close: in the middle of a line only the marks
-    /// below do.
+    /// Returns the length of the beginning where nothing can open or close: in the middle of a line
+    /// only the marks below do.
     fn plain(&self, text: &str) -> usize {
         if self.may_begin() {
             return 0;
@@ -266,7 +268,7 @@ impl HoldBack {
             None if self.fence.is_some() || self.in_code => Opens::No,
             None => opens::in_line(text, &self.tools),
         };
-        // Text of which so much leaves it open is rather held than shown.
+        // Text that stays unclear for so many bytes is rather held than shown.
         match opens {
             Opens::Unclear if text.len() >= MAX_DOUBT => Opens::Yes,
             opens => opens,

@@ -39,7 +39,7 @@ fn name_in(value: &str) -> &str {
     Cursor::new(string).name()
 }
 
-/// Returns the string at the start of `text` and what follows it.
+/// Returns the string at the start of `text` and the text behind it.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|char| matches!(char, '"' | '\''))?;
     text[1..].split_once(quote).filter(|(string, _)| !string.contains('\\'))
@@ -56,7 +56,7 @@ fn may_be_key(text: &str, tools: &Tools) -> bool {
         || tools.may_be_spelled(begun)
 }
 
-/// Returns what follows the string, number or word at the start of `text`, when something does.
+/// Returns the text behind the string, number or word at the start of `text`, when there is some.
 fn scalar(text: &str) -> Option<&str> {
     if let Some((_, behind)) = quoted(text) {
         return Some(behind.trim_start());
@@ -66,7 +66,7 @@ fn scalar(text: &str) -> Option<&str> {
     scalar.then(|| behind.trim_start())
 }
 
-/// Returns `true` if the rest of a value may still arrive, or is one that was not looked at.
+/// Returns `true` if the rest of a value may still arrive, or if the value was not looked at.
 fn may_go_on(value: &str) -> bool {
     let is_word = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '.' | '+');
     value.starts_with(['"', '\'', '[']) || value.chars().all(is_word)

@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The class of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AddressClass {
-    /// Never dialled: link-local addresses, under which clouds serve credentials, and those that are no host's.
+    /// Never dialled: link-local addresses, where clouds serve credentials, and addresses that no
+    /// host has.
     Forbidden,
     /// Addresses of this machine and of private networks: dialled for hosts that the operator allows by name.
     Internal,
@@ -41,7 +42,8 @@ const V4_RANGES: [([u8; 4], u32, AddressClass); 18] = [
 /// The metadata server of a cloud in the range of private networks.
 const V6_METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
-/// Returns the class of an address. An address that contains another one, such as `::ffff:127.0.0.1`, has its class.
+/// Returns the class of an address. An address that contains another address, such as
+/// `::ffff:127.0.0.1`, has the class of that address.
 pub(crate) fn class_of(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(address) => class_of_v4(address),

@@ -91,17 +91,18 @@ impl Body {
         }
     }
 
-    /// Returns the bytes of a body of which all pieces were taken, or `None` if it ends too early.
+    /// Returns the bytes of a body whose pieces were all taken, or `None` if it ends too early.
     pub(super) fn finish(self) -> Option<Vec<u8>> {
         match self {
             Self::Plain(buffer) => Some(buffer.bytes),
-            // A response to HEAD and one without content may name the encoding that a content would have.
+            // A response to HEAD and a response without content may name the encoding that a content would
+            // have.
             Self::Gzip { received: 0, .. } => Some(Vec::new()),
             Self::Gzip { decoder, .. } => decoder.finish().ok().map(|buffer| buffer.bytes),
         }
     }
 
-    /// Returns the bytes so far of a body of which not all pieces were taken.
+    /// Returns the bytes so far of a body whose pieces were not all taken.
     pub(super) fn cut(mut self) -> Vec<u8> {
         match &mut self {
             Self::Plain(buffer) => std::mem::take(&mut buffer.bytes),

@@ -76,7 +76,7 @@ impl EgressRequest {
         }
     }
 
-    /// Changes the request into the one that a redirect with `status` asks for.
+    /// Changes the request as a redirect with `status` asks.
     pub(super) fn redirect(&mut self, status: StatusCode, target: Url) -> Result<(), EgressError> {
         let is_same_origin = target.origin() == self.url.origin();
         if self.url.scheme() == "https" && target.scheme() == "http" {
@@ -274,7 +274,8 @@ impl EgressClient {
         })
     }
 
-    /// Takes the pieces of a body as they come, until the last one or one that cannot be taken whole.
+    /// Takes the pieces of a body as they come, until the last piece or a piece that cannot be taken
+    /// whole.
     async fn fill(
         &self,
         body: &mut Body,

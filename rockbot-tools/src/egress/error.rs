@@ -43,7 +43,7 @@ pub enum EgressError {
         /// The host.
         host: String,
     },
-    /// The host has an address that is never dialled, such as that of a metadata server.
+    /// The host has an address that is never dialled, such as the address of a metadata server.
     #[error("`{host}` has an address that is never allowed, such as a link-local one")]
     Forbidden {
         /// The host.
@@ -95,7 +95,7 @@ pub enum EgressError {
         /// The encoding.
         encoding: String,
     },
-    /// The response is not what its content encoding says.
+    /// The response does not fit its content encoding.
     #[error("the response of `{host}` is damaged: it is not valid gzip")]
     Damaged {
         /// The host.
@@ -143,7 +143,7 @@ impl EgressError {
         }
     }
 
-    /// Returns `true` if a server may have got the request, or the one before a redirect.
+    /// Returns `true` if a server may have got the request, or the request before a redirect.
     #[cfg_attr(not(feature = "rest"), expect(dead_code, reason = "other requests only read"))]
     pub(crate) fn was_sent(&self) -> bool {
         match self {

@@ -26,10 +26,11 @@ const QUOTED: usize = 100;
 
 /// The rules of requests that a model or a remote text can influence.
 ///
-/// Such a request reaches the internet and nothing else: http and https on their own ports, no user names, and no
-/// address of this machine, of a private network, of a link or of a tunnel to one of these, in whatever notation. The
-/// address that was checked is the one that is dialled, and redirects are checked again. Environment variables that name
-/// a proxy have no effect. Credentials never follow a redirect to another origin, and nothing goes from https to http.
+/// Such a request reaches the internet and nothing else: http and https on their own ports, no
+/// user names, and no address of this machine, of a private network, of a link or of a tunnel to
+/// one of these, in whatever notation. The checked address is the dialled address, and redirects
+/// are checked again. Environment variables that name a proxy have no effect. Credentials never
+/// follow a redirect to another origin, and nothing goes from https to http.
 ///
 /// The section `Egress` of the settings, and the methods:
 ///
@@ -160,7 +161,8 @@ impl EgressPolicy {
         self
     }
 
-    /// Sets the maximum size of a response after decompression, in bytes. What is longer is cut. Default 5 MiB.
+    /// Sets the maximum size of a response after decompression, in bytes. A longer response is cut.
+    /// Default 5 MiB.
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.limits.max_bytes = bytes;

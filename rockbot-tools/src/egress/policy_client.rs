@@ -9,7 +9,8 @@ use super::{EgressClient, EgressError, EgressPolicy, EgressRequest};
 
 /// A client whose requests obey an [`EgressPolicy`]. Clones share their connections.
 ///
-/// It is for crates that must go to an address that a server names, such as that of its authorization server.
+/// It is for crates that must go to an address that a server names, such as the address of its
+/// authorization server.
 #[derive(Debug, Clone)]
 pub struct PolicyClient(EgressClient);
 

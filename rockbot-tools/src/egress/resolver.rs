@@ -1,4 +1,4 @@
-//! Looking hosts up, with a check of every address before one of them is dialled.
+//! Looking hosts up, with a check of every address before an address is dialled.
 
 use std::fmt;
 use std::io;
@@ -29,7 +29,7 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// The resolver of the HTTP client: it dials what this returns and nothing else.
+/// The resolver of the HTTP client. The client dials the returned addresses and no others.
 #[derive(Debug)]
 pub(super) struct CheckedResolver {
     pub(super) policy: Arc<EgressPolicy>,

@@ -19,7 +19,8 @@ pub(super) const MAX_LISTED: usize = 1_000;
 /// Maximum number of entries of folders that a list looks at.
 const MAX_VISITED: usize = 20_000;
 
-/// Age at which a file that is being written counts as left by a killed process. Another host may use the folder.
+/// Minimum age of a draft, a file that is being written, that counts as left by a killed process.
+/// Another host may use the folder.
 const LEFT_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// A folder. The operating system resolves every path below its handle, so neither a link nor a folder that is moved while
@@ -57,7 +58,8 @@ impl Version {
 }
 
 impl Folder {
-    /// Opens the folder, which is created if it is missing, and removes what a killed process left of its writes.
+    /// Opens the folder, which is created if it is missing, and removes drafts that a killed process
+    /// left.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(path)?;
         let folder = Self {
@@ -86,8 +88,9 @@ impl Folder {
         Ok(Some(Version::of(bytes)))
     }
 
-    /// Replaces the content of a file, atomically: a crash leaves the old or the new version. The old version, which must be
-    /// `before`, is kept as the previous one; the new one has its permissions.
+    /// Replaces the content of a file, atomically: a crash leaves the old or the new version. The old
+    /// version, which must be `before`, is kept as the previous version; the new version has its
+    /// permissions.
     pub(super) fn replace(&self, path: &FilePath, bytes: &[u8], before: Option<&Version>) -> io::Result<()> {
         if let Some(folder) = path.folder() {
             self.dir.create_dir_all(folder)?;
@@ -106,7 +109,7 @@ impl Folder {
             self.dir.rename(&draft, &self.dir, path.as_str())
         });
         if written.is_err() {
-            // The error of the write is the one that counts.
+            // The error of the write counts, and not an error here.
             let _ = self.dir.remove_file(&draft);
         }
         written?;
@@ -120,8 +123,8 @@ impl Folder {
         self.sync_folder(path)
     }
 
-    /// Returns the files below a folder, or below all of it, sorted; and whether there are more. What cannot be read below it
-    /// is left out.
+    /// Returns the files below a folder, or below all of it, sorted; and whether there are more.
+    /// Files and folders that cannot be read are left out.
     pub(super) fn list(&self, prefix: &str) -> io::Result<(Vec<Listed>, bool)> {
         self.dir.entries()?;
         let (mut found, mut folders, mut visited) = (Vec::new(), vec![String::new()], 0);
@@ -152,7 +155,7 @@ impl Folder {
         let mut file = self
             .dir
             .open_with(draft, OpenOptions::new().write(true).create_new(true))?;
-        // Before the content, which only those may read who may read the file.
+        // Before the content: only users who may read the file may read the content.
         if let Ok(metadata) = self.dir.metadata(path.as_str()) {
             file.set_permissions(metadata.permissions())?;
         }
@@ -172,7 +175,8 @@ impl Folder {
         self.dir.open(path.folder().unwrap_or("."))?.sync_all()
     }
 
-    /// Removes what killed processes left. A host runs as well with what cannot be removed.
+    /// Removes drafts that killed processes left. A host runs as well with drafts that cannot be
+    /// removed.
     fn remove_drafts(&self) {
         let Ok(entries) = self.dir.read_dir(BACKUPS) else {
             return;
@@ -188,7 +192,8 @@ impl Folder {
     }
 }
 
-/// Returns what an entry of a folder is, or `None` for one that a list of `prefix` leaves out.
+/// Returns an entry of a folder as a file or a folder, or `None` for an entry that a list of
+/// `prefix` leaves out.
 fn below(folder: &str, entry: &DirEntry, prefix: &str) -> io::Result<Option<Below>> {
     let Ok(name) = entry.file_name().into_string() else {
         return Ok(None);
@@ -200,7 +205,7 @@ fn below(folder: &str, entry: &DirEntry, prefix: &str) -> io::Result<Option<Belo
     if path == BACKUPS {
         return Ok(None);
     }
-    // Links are not followed: one may lead to a folder above itself.
+    // Links are not followed: a link may lead to a folder above itself.
     let kind = entry.file_type()?;
     if kind.is_dir() && (path.starts_with(prefix) || prefix.starts_with(&format!("{path}/"))) {
         return Ok(Some(Below::Folder(path)));

@@ -1,4 +1,5 @@
-//! A record of what conversations have read: a file is overwritten only by a model that has seen all of it.
+//! A record of the lines that conversations have read: a file is overwritten only by a model that
+//! has seen all of it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -21,7 +22,7 @@ pub(super) struct Ledger(Mutex<Entries>);
 #[derive(Debug, Default)]
 struct Entries {
     seen: BTreeMap<Key, Seen>,
-    /// The keys in the order in which they came.
+    /// The keys in the order of their arrival.
     order: VecDeque<Key>,
 }
 

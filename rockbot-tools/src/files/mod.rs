@@ -1,4 +1,4 @@
-//! Files for an agent: a folder in which it reads and writes texts.
+//! Files for an agent: a folder where it reads and writes texts.
 
 mod folder;
 mod ledger;

@@ -19,7 +19,7 @@ pub(super) const BACKUPS: &str = ".prev";
 /// The beginning of the names of files that are being written. No previous version has such a name.
 pub(super) const DRAFT: &str = "%draft-";
 
-/// Length to which the name of a previous version is cut, in bytes, if it is too long.
+/// Length of the name of a previous version, in bytes, after a name that is too long was cut.
 const CUT_NAME: usize = 120;
 
 /// A path below the folder.
@@ -60,7 +60,7 @@ impl FilePath {
         Ok(Self(names.join("/")))
     }
 
-    /// Parses the path of a file that is to change: not one of the previous versions.
+    /// Parses the path of a file that is to change, which must not be a previous version.
     pub(super) fn of_change(text: &str) -> Result<Self, PathError> {
         let path = Self::parse(text)?;
         match path.is_backup() {

@@ -1,4 +1,4 @@
-//! The text of a file, and the encoding in which it is written back.
+//! The text of a file, and the encoding for writing it back.
 
 /// An encoding with its byte order mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,4 +1,4 @@
-//! The elements that are blocks: the one table of them, for the parser and for the converter.
+//! The elements that are blocks: the only table of them, for the parser and for the converter.
 
 /// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

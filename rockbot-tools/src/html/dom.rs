@@ -56,7 +56,7 @@ impl Element {
         self.attribute(name).unwrap_or_default()
     }
 
-    /// Returns `true` if one of the classes is `name`.
+    /// Returns `true` if a class of the element is `name`.
     pub(crate) fn has_class(&self, name: &str) -> bool {
         self.text_of("class")
             .split_ascii_whitespace()
@@ -171,7 +171,7 @@ impl Dom {
         all.filter(|id| !self[*id].is_dropped)
     }
 
-    /// Returns the element before a node, past texts and what is dropped.
+    /// Returns the element before a node, past texts and dropped nodes.
     pub(crate) fn element_before(&self, id: NodeId) -> Option<NodeId> {
         let before = |id: &NodeId| self[*id].previous;
         let mut all = std::iter::successors(before(&id), before).take(16);

@@ -1,4 +1,4 @@
-//! What belongs to an article and stands before its text: the heading and the introduction.
+//! The parts of an article before its text: the heading and the introduction.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,8 @@ const MAX_PARTS: usize = 16;
 /// Share of an introduction that may be links.
 const LINKS: f64 = 0.4;
 
-/// Returns the element that holds the article with its heading and introduction. What else is in it is dropped.
+/// Returns the element that holds the article with its heading and introduction. The other parts
+/// of the element are dropped.
 pub(super) fn with_lead(dom: &mut Dom, weights: &[Weight], root: NodeId) -> NodeId {
     let is_heading = |dom: &Dom, id: NodeId| dom.name(id) == "h1";
     let mut inside = dom.walk(root);
@@ -72,7 +73,7 @@ fn keep_only(dom: &mut Dom, kept: &[NodeId]) -> NodeId {
     let shortest = paths.iter().map(Vec::len).min().unwrap_or(1);
     let common = (1..shortest).take_while(|at| paths.iter().all(|path| path[*at] == paths[0][*at]));
     let depth = common.count();
-    // The common ancestor, and all elements between it and what is kept.
+    // The common ancestor, and all elements between it and the kept elements.
     let between: BTreeSet<NodeId> = paths.iter().flat_map(|path| path[depth..].iter().copied()).collect();
     for parent in &between {
         for child in dom.children(*parent).collect::<Vec<_>>() {

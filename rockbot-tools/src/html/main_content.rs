@@ -1,9 +1,10 @@
-//! The main content of a page: its articles without what is around them.
+//! The main content of a page: its articles without the parts around them.
 //!
-//! Parts that are hidden or that say what they are (navigation, footers, banners) are dropped first. What is left is
-//! weighed: text in paragraphs, lists, tables and code counts, text of links does not. The root of the content is the
-//! deepest element that still holds most of that weight. Inside of it, blocks that are mostly links are dropped. A page of
-//! which too little would be left keeps everything that is shown.
+//! Parts that are hidden, or whose names say that they are no content (navigation, footers,
+//! banners), are dropped first. The rest is weighed: text in paragraphs, lists, tables and code
+//! counts, text of links does not. The root of the content is the deepest element that still
+//! holds most of that weight. Inside of it, blocks that are mostly links are dropped. If too
+//! little would be left of a page, the page keeps everything that is shown.
 
 use super::blocks::is_block;
 use super::dom::{DOCUMENT, Dom, NodeId};
@@ -18,7 +19,8 @@ const MOST: f64 = 0.85;
 /// Share of the weight that an element holds which says that it is the content.
 const MARKED: f64 = 0.5;
 
-/// Share of a page's text that a suspect part may hold. A larger one is the content, whatever it is called.
+/// Share of a page's text that a suspect part may hold. A larger part is the content, whatever it
+/// is called.
 const SUSPECT_SHARE: f64 = 0.4;
 
 /// Share of text in links above which a block is navigation.
@@ -30,7 +32,8 @@ const WORDS: usize = 24;
 /// Maximum number of links of a block that text around it explains.
 const FEW: usize = 4;
 
-/// Minimum length of the content, in bytes. A page of which less is left keeps everything that is shown.
+/// Minimum length of the content, in bytes. If less would be left of a page, the page keeps
+/// everything that is shown.
 const MIN_CONTENT: usize = 140;
 
 /// Drops everything that is not the main content, and returns its root.
@@ -96,7 +99,8 @@ fn root_of(dom: &Dom, weights: &[Weight], body: NodeId) -> NodeId {
         let is_marked = kind_of(dom, *id) == Kind::Content || matches!(dom.name(*id), "article" | "main");
         is_marked && weights[id.index()].good as f64 >= MARKED * total
     });
-    // The last one is the innermost. What it holds is its own: an introduction may stand apart from the text.
+    // The last marked element is the innermost. Half of the weight is enough for it: an introduction
+    // may stand apart from the text.
     let marked = marked.next_back();
     if let Some(root) = marked.filter(|root| dom.name(*root) != "main") {
         return root;

@@ -1,4 +1,4 @@
-//! What is no part of a page's content: scripts, hidden text, navigation, banners.
+//! The parts of a page that are no content: scripts, hidden text, navigation, banners.
 
 use super::dom::{DOCUMENT, Dom, Element, NodeId};
 
@@ -328,14 +328,15 @@ fn is_in_content(dom: &Dom, id: NodeId) -> bool {
         .any(|parent| matches!(dom.name(parent), "article" | "main" | "section"))
 }
 
-/// Returns `true` if a class or id contains one of the suspect words.
+/// Returns `true` if a class or id contains a suspect word.
 fn is_suspect(name: &str) -> bool {
-    // Utility classes say how something looks, and not what it is.
+    // Utility classes describe the look of an element, and not its purpose.
     let is_utility = name.contains(':') || ["has-", "no-", "with-"].iter().any(|start| name.starts_with(start));
     !is_utility && has_word(name, &SUSPECT)
 }
 
-/// Returns `true` if a class or id contains one of `words`, which are sorted, whole or as a part between signs.
+/// Returns `true` if a class or id contains a word of `words`, whole or as a part between signs.
+/// The words are sorted.
 fn has_word(name: &str, words: &[&str]) -> bool {
     let lower = name.to_ascii_lowercase();
     let is_word = |word: &str| words.binary_search(&word).is_ok();

@@ -1,8 +1,9 @@
 //! Parsing of a page into a [`Dom`], with bounds for pages that are made to be slow.
 //!
-//! The tokenizer is html5ever's. The tree is built here, since the builder of the standard is quadratic in the depth of
-//! open elements and in the number of formatting elements: a page of a megabyte can keep it busy for hours. The rules for
-//! end tags that authors leave out are kept; those for misnested formatting elements are not, which moves no text.
+//! The tokenizer is html5ever's. The tree is built here, since the builder of the standard is
+//! quadratic in the depth of open elements and in the number of formatting elements: a page of a
+//! megabyte can keep it busy for hours. The rules for end tags that authors leave out are kept;
+//! the rules for misnested formatting elements are not, which moves no text.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 /// Number of bytes after which the time is checked.
 const PIECE: usize = 16 << 10;
 
-/// Elements out of which no end tag reaches.
+/// Elements that stop end tags: an end tag inside of them closes no element outside.
 const BOUNDARIES: [&str; 7] = ["caption", "td", "th", "template", "table", "object", "iframe"];
 
 /// Parses a page.
@@ -70,7 +71,7 @@ struct Sink(RefCell<Builder>);
 struct Builder {
     dom: Dom,
     max_nodes: usize,
-    /// The open elements with their names; the document is the first one.
+    /// The open elements with their names; the document is the first element.
     open: Vec<(NodeId, LocalName)>,
     /// Number of open paragraphs.
     paragraphs: usize,
@@ -193,7 +194,8 @@ impl Builder {
         self.open.iter().take(4).any(|(_, own)| &**own == name)
     }
 
-    /// Closes the innermost open element with one of these names, unless one of `boundaries` is further inside.
+    /// Closes the innermost open element with such a name, unless an element of `boundaries` is
+    /// further inside.
     fn close(&mut self, names: &[&str], boundaries: &[&str]) {
         for at in (1..self.open.len()).rev() {
             let name = &*self.open[at].1;
@@ -215,7 +217,7 @@ impl Builder {
         }
         match &**name {
             "body" | "html" => {}
-            // The standard makes it an empty paragraph, which separates what is around it.
+            // The standard makes it an empty paragraph, which separates the texts around it.
             "p" if self.paragraphs == 0 => {
                 let (parent, attributes) = (self.current().0, Vec::new());
                 if self.has_room() {
@@ -298,7 +300,7 @@ fn is_void(name: &str) -> bool {
     )
 }
 
-/// Returns `true` for elements that belong into the head; another one ends it.
+/// Returns `true` for elements that belong into the head; any other element ends it.
 fn is_of_head(name: &str) -> bool {
     matches!(
         name,

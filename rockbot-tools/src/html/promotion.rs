@@ -93,7 +93,7 @@ const LABELS: [&str; 79] = [
     "ähnliche",
 ];
 
-/// Drops such lines, and such headings with what is below them. Returns what it dropped.
+/// Drops such lines, and such headings with the content below them. Returns the dropped nodes.
 pub(super) fn drop_promotions(dom: &mut Dom, weights: &[Weight], root: NodeId) -> Vec<NodeId> {
     let mut dropped = Vec::new();
     let are_links = |links: usize, text: usize| links as f64 >= LINKS * text as f64;
@@ -145,7 +145,7 @@ fn has_label(start: &str) -> bool {
     LABELS.iter().any(|label| start.starts_with(label))
 }
 
-/// Returns the siblings behind a heading, up to the next one. Only headings have a section.
+/// Returns the siblings behind a heading, up to the next heading. Only headings have a section.
 fn section_of(dom: &Dom, heading: NodeId) -> Vec<NodeId> {
     let level = |id: NodeId| match dom.name(id).as_bytes() {
         [b'h', digit @ b'1'..=b'6'] => Some(*digit),

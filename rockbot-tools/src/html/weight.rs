@@ -1,4 +1,4 @@
-//! The weight of each part of a page: its text, its links, and what of it looks like content.
+//! The weight of each part of a page: its text, its links, and its signs of content.
 
 use super::dom::{Dom, NodeData, NodeId};
 use super::noise;

@@ -17,8 +17,9 @@ const COMPOSED: [(char, &str, &str); 13] = [
     ('˛', "AEIUaeiu", "ĄĘĮŲąęįų"),
 ];
 
-/// Returns the character that two glyphs are which overlap: an accent and its letter, or a letter and what hangs below it. An
-/// accent above may overlap the letter before its own one, too.
+/// Returns the character that two overlapping glyphs make: an accent and its letter, or a letter
+/// and a mark that hangs below it. An accent above may overlap the letter before its own letter,
+/// too.
 pub(super) fn composed(first: char, second: char) -> Option<char> {
     let with = |accent: char, letter: char| {
         let (_, letters, composed) = COMPOSED.iter().find(|(own, ..)| *own == accent)?;

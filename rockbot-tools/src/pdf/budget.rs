@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// wrote takes up to half of it.
 pub(super) const MAX_WORK: usize = 64 << 20;
 
-/// Maximum time for a document, of which the work allowed takes a part.
+/// Maximum time for a document; the allowed work takes a part of it.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
 /// Work after which the time is checked, in bytes.
@@ -57,7 +57,8 @@ impl Budget {
         self.left.get()
     }
 
-    /// Returns the size up to which the bytes may be decompressed that the caller goes on to read, which has its price, too.
+    /// Returns the maximum size of bytes to decompress for a caller that goes on to read them:
+    /// reading has its price, too.
     pub(super) fn room(&self) -> usize {
         MAX_STREAM.min(self.left() / 2)
     }

@@ -19,7 +19,7 @@ pub(super) struct DocumentText {
     with_text: usize,
     /// Number of bytes of text.
     size: usize,
-    /// The first of the last pages of an incomplete document, of which no text was found.
+    /// The first of the last pages of an incomplete document, if no text was found on them.
     gap: Option<usize>,
 }
 
@@ -37,7 +37,8 @@ impl DocumentText {
         }
     }
 
-    /// Appends a page. Of an incomplete document, pages without text become one gap: their text may be in what is missing.
+    /// Appends a page. Of an incomplete document, pages without text become one gap: their text may
+    /// be in the missing part.
     pub(super) fn add(&mut self, page: &PageText) {
         self.pages += 1;
         if self.is_cut && page.characters == 0 {

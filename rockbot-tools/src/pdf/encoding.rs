@@ -13,14 +13,15 @@ use super::syntax::Lexer;
 /// The upper half of Adobe's standard encoding, from 0xA1. A space stands for a code without a character.
 const STANDARD: &str = "¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ –†‡· ¶•‚„”»…‰ ¿ `´ˆ˜¯˘˙¨ ˚¸ ˝˛ˇ—                Æ ª    ŁØŒº     æ   ı  łøœß";
 
-/// The characters of the codes from 11 in the fonts of TeX: ligatures of the older encoding, and then of the newer one. A space
-/// stands for a code whose character is not the same in most fonts.
+/// The characters of the codes from 11 in the fonts of TeX: ligatures of the older encoding, and
+/// then of the newer encoding. A space stands for a code whose character is not the same in most
+/// fonts.
 const LIGATURES: &str = "ﬀﬁﬂﬃﬄ“”„«»–—  ıȷﬀﬁﬂﬃﬄ";
 
-/// The characters of titles from 0x80, which are not those of Latin-1.
+/// The characters of titles from 0x80, which differ from Latin-1.
 const TITLES: &str = "•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž";
 
-/// Names of glyphs, each followed by its characters. Those that are one letter name themselves.
+/// Names of glyphs, each followed by its characters. A name of one letter stands for the letter.
 static NAMES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
     let words: Vec<&str> = include_str!("glyph_names.txt").split_whitespace().collect();
     words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
@@ -29,7 +30,8 @@ static NAMES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
 /// The characters of the codes 0 to 255. Empty: the code has none.
 pub(super) type CodePage = Vec<String>;
 
-/// Returns the characters of a font's codes: those of its base encoding, with the differences that it lists.
+/// Returns the characters of a font's codes: the characters of its base encoding, with the
+/// differences that it lists.
 pub(super) fn code_page(file: &File<'_>, font: &Dict) -> CodePage {
     let encoding = file.entry(font, "Encoding");
     let listed = encoding.as_deref().and_then(Object::dict);

@@ -12,7 +12,7 @@ use super::syntax::{Lexer, is_space};
 /// Maximum size of all object streams together, decoded.
 const MAX_OBJECT_STREAMS: usize = 32 << 20;
 
-/// Maximum number of objects. Those behind are not found.
+/// Maximum number of objects. Objects behind them are not found.
 const MAX_OBJECTS: usize = 1 << 18;
 
 /// Number of bytes in front of the word `obj` that may hold its number and generation.
@@ -31,7 +31,7 @@ pub(super) struct File<'a> {
     places: HashMap<u32, Place>,
     /// The decoded streams that hold objects.
     object_streams: Vec<Vec<u8>>,
-    /// The dictionary in which the document begins.
+    /// The dictionary where the document begins.
     pub(super) trailer: Dict,
     pub(super) is_encrypted: bool,
 }
@@ -87,7 +87,7 @@ impl<'a> File<'a> {
         Lexer::new(bytes, place.at, self.budget).object()
     }
 
-    /// Returns the object itself, or the one that it refers to.
+    /// Returns the object itself, or the object that it refers to.
     pub(super) fn resolve<'o>(&self, object: &'o Object) -> Option<Cow<'o, Object>> {
         match object.reference() {
             Some(id) => self.get(id).map(Cow::Owned),
@@ -188,7 +188,7 @@ impl<'a> File<'a> {
         self.object_streams.push(decoded);
     }
 
-    /// Takes the entries of a trailer over: those of the last one count.
+    /// Takes the entries of a trailer over. Entries of the last trailer count.
     fn note(&mut self, trailer: Option<&Dict>) {
         let Some(trailer) = trailer else { return };
         self.is_encrypted |= trailer.contains_key("Encrypt");

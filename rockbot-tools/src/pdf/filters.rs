@@ -56,7 +56,7 @@ fn has_predictor(dict: &Dict) -> bool {
 
 fn inflate(data: &[u8], max: usize) -> Vec<u8> {
     let mut decoded = Vec::new();
-    // What comes before the damage is kept.
+    // Data before the damage is kept.
     let _ = ZlibDecoder::new(data).take(max as u64).read_to_end(&mut decoded);
     decoded
 }

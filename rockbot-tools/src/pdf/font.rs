@@ -1,4 +1,4 @@
-//! Fonts: what the codes of a text mean, and how wide they are.
+//! Fonts: the meaning of a text's codes, and their widths.
 
 use super::cmap::{CMap, Ranges};
 use super::collection::{Legacy, collection};
@@ -187,7 +187,8 @@ impl Font {
     }
 }
 
-/// Returns about the width of a character in the fonts that every viewer has, of which documents need not say the widths.
+/// Returns about the width of a character in the fonts that every viewer has: documents need not
+/// state the widths of such fonts.
 fn estimate(character: char) -> f64 {
     match character {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '!' | '\'' | '|' => 240.0,

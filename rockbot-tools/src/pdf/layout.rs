@@ -5,7 +5,8 @@ use super::accents::composed;
 /// Gap between two pieces in a line that is a space, in heights of the font.
 pub(super) const SPACE: f64 = 0.1;
 
-/// Distance back from the end of a piece at which the next one overlaps it, in heights of the font.
+/// Distance back from the end of a piece, in heights of the font, where the next piece overlaps
+/// it.
 const OVERLAP: f64 = 0.1;
 
 /// Distance between two pieces that is a new line, in heights of the font.
@@ -14,7 +15,7 @@ const LINE: f64 = 0.5;
 /// Distance between two lines that is a new paragraph, in heights of the font.
 const PARAGRAPH: f64 = 1.9;
 
-/// A page shows its unknown characters if it has fewer than one for so many others.
+/// A page shows its unknown characters if it has at most one for so many others.
 const FEW: usize = 5;
 
 /// A character that the document does not make known.
@@ -29,7 +30,7 @@ pub(super) struct Layout {
     text: String,
     /// The place behind the last piece.
     end: Option<Point>,
-    /// `true` if the next character overlaps the last one.
+    /// `true` if the next character overlaps the last character.
     overlaps: bool,
     max: usize,
 }
@@ -60,7 +61,8 @@ impl Layout {
         self.text.len() >= self.max
     }
 
-    /// Begins a piece at this point. `axis` is the direction in which it is written, of length 1; `height` is that of its font.
+    /// Begins a piece at this point. `axis` is the direction of writing, of length 1; `height` is the
+    /// height of its font.
     pub(super) fn begin(&mut self, start: Point, axis: Point, height: f64) {
         let Some(end) = self.end.filter(|_| !self.text.is_empty()) else {
             return;

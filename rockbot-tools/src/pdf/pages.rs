@@ -8,10 +8,11 @@ use super::object::{Dict, Object};
 /// Maximum number of pages that are found.
 pub(super) const MAX_PAGES: usize = 2_000;
 
-/// Maximum number of nodes of the page tree, and of those that wait to be visited.
+/// Maximum number of nodes of the page tree, and of nodes that wait to be visited.
 const MAX_NODES: usize = 2 * MAX_PAGES;
 
-/// A page. What it holds is read when it is asked for: documents may name large objects on every page.
+/// A page. Its content is read when it is asked for: documents may name large objects on every
+/// page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {
     id: u32,
@@ -64,7 +65,8 @@ impl Page {
     }
 }
 
-/// Returns the pages: those of the page tree or, where a damaged document has none, all that are found.
+/// Returns the pages: the pages of the page tree or, where a damaged document has none, all pages
+/// that are found.
 pub(super) fn pages(file: &File<'_>) -> Vec<Page> {
     let stated = file.trailer.get("Root").and_then(Object::reference);
     let catalog = stated.or_else(|| file.of_type("Catalog").last().copied());

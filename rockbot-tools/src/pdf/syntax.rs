@@ -38,7 +38,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Returns the place behind what was read.
+    /// Returns the place behind the tokens that were read.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -81,7 +81,7 @@ impl<'a> Lexer<'a> {
             let Some(token) = self.token() else { return Some(items) };
             match token {
                 Token::Close => return Some(items),
-                // The end of the object ends what was not closed in it.
+                // The end of the object ends all values that were not closed in it.
                 Token::Value(Object::Word(word)) if word == "endobj" => {
                     self.at = before;
                     return Some(items);

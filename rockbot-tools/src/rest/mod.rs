@@ -1,8 +1,9 @@
 //! Tools from HTTP interfaces: endpoints that the settings describe, and OpenAPI documents.
 //!
-//! [`RestTools`] is the subsystem. Every request obeys the [`EgressPolicy`]; the host of an endpoint is one that the operator
-//! wrote, so it may be internal, and a redirect may not leave it for another internal one. A server that an OpenAPI document
-//! alone names gets neither credentials nor this exception.
+//! [`RestTools`] is the subsystem. Every request obeys the [`EgressPolicy`]. The operator wrote
+//! the host of an endpoint, so it may be internal, and a redirect may not leave it for another
+//! internal host. A server that an OpenAPI document alone names gets neither credentials nor this
+//! exception.
 
 mod credentials;
 mod endpoint;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::credentials::Credentials;
 use super::endpoint::RestEndpoint;
 
-/// The header of a key, unless `ApiKeyHeader` names another one.
+/// The header of a key, unless `ApiKeyHeader` names another header.
 const API_KEY_HEADER: &str = "X-Api-Key";
 
 /// An OpenAPI document in the settings.
@@ -87,7 +87,7 @@ fn document(section: &Section<'_>, config: &Config) -> Result<DocumentSettings, 
     })
 }
 
-/// Reads the credentials. A missing one is an error now, and not at the first call.
+/// Reads the credentials. A missing credential is an error now, and not at the first call.
 fn credentials(section: &Section<'_>, config: &Config) -> Result<Credentials, ConfigError> {
     let header = section.get_or("ApiKeyHeader", API_KEY_HEADER.to_owned())?;
     let variable = section.setting("AuthEnvVar");

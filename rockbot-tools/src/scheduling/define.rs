@@ -28,13 +28,15 @@ pub(super) struct Definition {
     pub(super) run_once: bool,
     pub(super) principal: Principal,
     pub(super) label: Option<Label>,
-    /// The policies; `None` means those of the task that is replaced, which its user may have edited, or the defaults.
+    /// The policies; `None` means the policies of the task that is replaced, which its user may have
+    /// edited, or the defaults.
     pub(super) policies: Option<Policies>,
 }
 
 impl Scheduler {
-    /// Schedules a task, and returns the time at which it runs next. A task of the same name is replaced, but for the
-    /// instructions that its runs keep and policies that the definition leaves open; one that is defined alike goes on.
+    /// Schedules a task, and returns the time of its next run. A task of the same name is replaced,
+    /// but for the instructions that its runs keep and policies that the definition leaves open. A
+    /// task with the same definition goes on.
     pub(super) async fn define(&self, definition: Definition) -> Result<Timestamp, ScheduleError> {
         let now = self.clock.now();
         let keeps_policies = definition.policies.is_none();
@@ -62,7 +64,7 @@ impl Scheduler {
         Ok(next)
     }
 
-    /// Returns the task of a definition, the time at which it runs next, and its zone.
+    /// Returns the task of a definition, the time of its next run, and its zone.
     pub(super) async fn prepare(
         &self,
         definition: Definition,

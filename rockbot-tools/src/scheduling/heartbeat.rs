@@ -1,4 +1,4 @@
-//! The heartbeat patrol of the original: a task that looks after what waits for the user.
+//! The heartbeat patrol of the original: a task that looks after work that waits for the user.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ pub(super) struct HeartbeatPatrol {
 }
 
 impl HeartbeatPatrol {
-    /// Reads the settings, of which the program's own times take precedence; `None` if none is wanted.
+    /// Reads the settings; the program's own times take precedence. Returns `None` if no patrol is
+    /// wanted.
     pub(super) fn read(times: Option<String>, config: &Config) -> Result<Option<Self>, BoxError> {
         let section = config.section("HeartbeatPatrol")?;
         let is_set = section.is_set();
@@ -41,7 +42,7 @@ impl HeartbeatPatrol {
         Ok(Some(Self { is_enabled, cron }))
     }
 
-    /// Schedules the patrol, or cancels the one of an earlier start.
+    /// Schedules the patrol, or cancels the patrol of an earlier start.
     pub(super) async fn apply(self, scheduler: &Arc<Scheduler>) -> Result<(), BoxError> {
         if !self.is_enabled {
             scheduler.cancel(&Principal::default(), NAME).await?;

@@ -7,14 +7,14 @@
 //! is in `scheduled-tasks.json`, in the original's form; next times are computed, never stored,
 //! and cached with the zone that they were computed for. Times that passed are found by bisection
 //! (`times.rs`). A change of the file holds the lock `scheduled-tasks.lock`, from the latest
-//! contents to the write, with the start of turns in between (`store.rs`): of two processes one
-//! starts the turn of a time. If it is killed before the write, the lock is free and the next
-//! process starts the same turn: over one journal it runs once, over two at least once. Overlap
-//! is judged by the runs of the own process. An edit by hand is noticed by time and length of the
-//! file; a task whose expression was edited begins anew, so what the new expression names before
-//! the edit is not missed. `cron/` computes civil times with the `cron` crate, in a pretended
-//! UTC, and jiff maps them to instants of the user's zone: neither chrono nor the crate's zone
-//! rules leave that folder.
+//! contents to the write, with the start of turns in between (`store.rs`): of two processes, only
+//! the first starts the turn of a time. If it is killed before the write, the lock is free and
+//! the next process starts the same turn: over one journal it runs once, over two at least once.
+//! Overlap is judged by the runs of the own process. An edit by hand is noticed by time and
+//! length of the file; a task whose expression was edited begins anew, so times of the new
+//! expression before the edit are not missed. `cron/` computes civil times with the `cron` crate,
+//! in a pretended UTC, and jiff maps them to instants of the user's zone: neither chrono nor the
+//! crate's zone rules leave that folder.
 
 mod cron;
 mod define;
@@ -49,22 +49,25 @@ use scheduler::{Scheduler, Shared};
 pub use schedules::{NewTask, Schedules};
 use store::TaskStore;
 
-/// Tools by which a model schedules tasks, `schedule_task`, `list_scheduled_tasks`, `cancel_scheduled_task` and
-/// `run_scheduled_task`, the tasks of the program ([`Schedules`]), and the scheduler that runs them.
+/// Tools that let a model schedule tasks, `schedule_task`, `list_scheduled_tasks`,
+/// `cancel_scheduled_task` and `run_scheduled_task`, the tasks of the program ([`Schedules`]),
+/// and the scheduler that runs them.
 ///
-/// A task has a cron expression of 5 or 6 fields in the user's time zone, an interval (`@every 90s`), or runs once at a plain
-/// time. When it is due, its description is a message to the agent, in the session `patrol/{name}`, and the answer is
-/// announced to the user (`Agent::announcements`). The turn of a time has an id that follows from the task and the time: it
-/// runs once, also if the process ends in between. What becomes of times that pass while the host does not run is said by
-/// [`Misfire`], and of times at which the run before is not over by [`Overlap`]. A task that fails five times in a row is
-/// paused, and the user is told.
+/// A task has a cron expression of 5 or 6 fields in the user's time zone, an interval (`@every
+/// 90s`), or runs once at a plain time. When it is due, its description is a message to the
+/// agent, in the session `patrol/{name}`, and the answer is announced to the user
+/// (`Agent::announcements`). The turn of a time has an id that follows from the task and the
+/// time: it runs once, also if the process ends in between. [`Misfire`] decides about times that
+/// pass while the host does not run, and [`Overlap`] about times when the run before is not over.
+/// A task that fails five times in a row is paused, and the user is told.
 ///
 /// The instructions for the runs of a task are the file `{name}.md` of the data folder, for tasks of the principal `local`,
 /// and its directive, which its runs keep with `update_task_directive` and `edit_task_directive`.
 ///
-/// The tasks are kept in `scheduled-tasks.json` of the data folder, in the form of the original RockBot. An edit of the file
-/// counts within five seconds; while it cannot be read, the tasks stay as they were. Processes that share the file take
-/// turns by a lock beside it, so that one of them starts the turn of a time. A task that is scheduled in a conversation with
+/// The tasks are kept in `scheduled-tasks.json` of the data folder, in the form of the original
+/// RockBot. An edit of the file counts within five seconds; while it cannot be read, the tasks
+/// stay as they were. Processes that share the file take turns by a lock beside it, so that a
+/// single process starts the turn of a time. A task that is scheduled in a conversation with
 /// untrusted text needs an endorsement, and its runs are labelled as the conversation was.
 ///
 /// | setting | default |

@@ -1,4 +1,4 @@
-//! What becomes of the times of a task that cannot run when they are due.
+//! The policies for times of a task that cannot run when they are due.
 
 use std::time::Duration;
 
@@ -13,23 +13,23 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Misfire {
-    /// The last one runs late, if it passed no longer ago than `within`. The default, with an hour; with seven days for a
-    /// task that runs once.
+    /// The last time runs late, if it passed no longer ago than `within`. The default, with an hour;
+    /// with seven days for a task that runs once.
     OnceLate {
         /// Maximum delay, which the file keeps in whole minutes.
         #[serde(rename = "withinMinutes", with = "minutes")]
         within: Duration,
     },
-    /// None runs.
+    /// No late time runs.
     Skip,
-    /// The last `max` run, one after the other.
+    /// The last `max` times run, one after the other.
     All {
         /// Maximum number of times that run late, at most 100.
         max: u32,
     },
 }
 
-/// The policy for a time at which the run before is not over.
+/// The policy for a time when the run before is not over.
 ///
 /// In `scheduled-tasks.json` it is the member `overlap` of a task: `"skip"`, `"queueOne"` or `"cancelRunning"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -39,8 +39,8 @@ pub enum Overlap {
     /// The time is skipped.
     #[default]
     Skip,
-    /// The time waits for the end of the run before. One waits; what is due meanwhile is made up for by the
-    /// [`Misfire`] policy.
+    /// The time waits for the end of the run before. A single time waits; the [`Misfire`] policy
+    /// makes up for times that are due meanwhile.
     QueueOne,
     /// The run before is cancelled, which does not count as a failure.
     CancelRunning,
@@ -61,7 +61,8 @@ pub(super) struct Policies {
     /// Limits of each run; `None` means the host's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) budget: Option<Budget>,
-    /// Form in which answers report the results of tools; `None` means that of the model's behavior.
+    /// Form in which answers report the results of tools; `None` means the form of the model's
+    /// behavior.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) result_mode: Option<ResultMode>,
 }

@@ -24,7 +24,7 @@ const MAX_FAILURES: u32 = 5;
 /// Number of attempts to write the end of a run.
 const MAX_ATTEMPTS: u32 = 20;
 
-/// Time for which journals keep the outcomes of turns.
+/// Time that journals keep the outcomes of turns.
 const OUTCOMES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Maximum length of the file with the instructions for a task, in bytes.
@@ -56,7 +56,7 @@ impl Scheduler {
         Ok(Step::Changed)
     }
 
-    /// Runs a task now. It is a time of its own, beside those of the task's expression.
+    /// Runs a task now. It is a time of its own, besides the times of the task's expression.
     pub(super) async fn run_now(self: &Arc<Self>, principal: &Principal, name: &str) -> Result<TurnId, ScheduleError> {
         let mut store = self.store.lock().await;
         let now = self.clock.now();
@@ -75,8 +75,9 @@ impl Scheduler {
         Ok(turn)
     }
 
-    /// Starts the turn of a time, or returns what becomes of the time while the run before is not over; `None` if it waits.
-    /// The id of the message follows from the task and the time, so a second start, as after a crash, is the same turn.
+    /// Starts the turn of a time, or returns the outcome of the time while the run before is not
+    /// over; `None` if it waits. The id of the message follows from the task and the time, so a
+    /// second start, as after a crash, is the same turn.
     async fn fire(
         &self,
         task: &ScheduledTask,
@@ -122,7 +123,8 @@ impl Scheduler {
         live.into_iter().map(|live| live.turn).find(|live| live == turn)
     }
 
-    /// Cancels a run for the next one, which waits for it in its session. It is not awaited, since its tools may want the tasks.
+    /// Cancels a run for the next run, which waits for it in its session. It is not awaited, since
+    /// its tools may want the tasks.
     fn cancel_running(&self, turn: TurnId) {
         let turns = self.turns.clone();
         tokio::spawn(async move {
@@ -143,8 +145,9 @@ impl Scheduler {
         }
     }
 
-    /// Notes the end of a run, in a task of its own. If the journal does not know the turn, the run is one of another
-    /// process, which notes it, unless it is so old that the journal may have forgotten it.
+    /// Notes the end of a run, in a task of its own. If the journal does not know the turn, the run
+    /// belongs to another process, which notes it, unless it is so old that the journal may have
+    /// forgotten it.
     fn watch(self: &Arc<Self>, task: &ScheduledTask, turn: TurnId, is_old: bool) {
         let (scheduler, principal, name) = (self.clone(), task.principal.clone(), task.name.clone());
         tokio::spawn(async move {
@@ -179,7 +182,8 @@ impl Scheduler {
         self.changed.notify_one();
     }
 
-    /// Writes the end of a run, and returns the task; `None` if the run is not its last one any more.
+    /// Writes the end of a run, and returns the task, or `None` if the run is no longer the task's
+    /// last run.
     async fn note_end(
         &self,
         principal: &Principal,
@@ -254,8 +258,8 @@ impl Scheduler {
         }
     }
 
-    /// Returns the instructions for the runs of a task: those of the file `{name}.md` beside the agent's profile, which
-    /// the user writes, and those that the runs keep.
+    /// Returns the instructions for the runs of a task: the file `{name}.md` beside the agent's
+    /// profile, which the user writes, and the instructions that the runs keep.
     fn instructions(&self, task: &ScheduledTask) -> Option<String> {
         let profile = self.profile.as_ref().filter(|_| task.principal == Principal::default());
         let read = profile.map(|folder| folder.read(&format!("{}.md", task.name), MAX_INSTRUCTIONS));

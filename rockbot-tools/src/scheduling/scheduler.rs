@@ -1,4 +1,4 @@
-//! The scheduler: it sleeps until the next task is due, and runs what is.
+//! The scheduler: it sleeps until the next task is due, and runs the due tasks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -118,7 +118,7 @@ impl Scheduler {
         zone.unwrap_or_else(|| self.zone.clone())
     }
 
-    /// Runs what is due, and returns the next time at which something is.
+    /// Runs the due tasks, and returns the time when the next task is due.
     async fn run_due(self: &Arc<Self>) -> Option<Timestamp> {
         let now = self.clock.now();
         let mut store = self.store.lock().await;
@@ -132,7 +132,7 @@ impl Scheduler {
             return Some(retry);
         }
         match self.arm(store.all_mut(), now).await {
-            // What could not run now does not keep others from their times.
+            // A task that could not run now does not keep other tasks from their times.
             Some(next) if next <= now => first_after(store.all(), now).into_iter().chain([retry]).min(),
             next => next,
         }
@@ -144,7 +144,7 @@ impl Scheduler {
         let mut first: Option<Timestamp> = None;
         for (index, task) in tasks.iter_mut().enumerate() {
             if index % PASS == PASS - 1 {
-                // Others work in between: the first pass over many tasks takes a while.
+                // Other tasks of the process work in between: the first pass over many tasks takes a while.
                 tokio::task::yield_now().await;
             }
             let zone = zones.of(&task.principal, self).await;
@@ -160,8 +160,9 @@ impl Scheduler {
         first
     }
 
-    /// Runs the tasks that are due, and notes it in one change. No other process runs them meanwhile; if this one is killed
-    /// before the change is written, the next one starts the same turns.
+    /// Runs the tasks that are due, and notes their runs in one change. No other process runs them
+    /// meanwhile; if this process is killed before the change is written, the next process starts the
+    /// same turns.
     async fn step_all(self: &Arc<Self>, store: &mut TaskStore, now: Timestamp) -> Result<(), FileError> {
         let mut change = store.change(now).await?;
         for (index, zone, due) in self.due_tasks(change.all(), now).await {
@@ -182,7 +183,7 @@ impl Scheduler {
         change.commit()
     }
 
-    /// Returns the places of the tasks that are due, with their zones and what is to be done.
+    /// Returns the places of the due tasks, with their zones and steps.
     async fn due_tasks(&self, tasks: &[ScheduledTask], now: Timestamp) -> Vec<(usize, TimeZone, Due)> {
         let mut zones = Zones::default();
         let mut due = Vec::new();

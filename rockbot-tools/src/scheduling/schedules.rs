@@ -16,8 +16,9 @@ use super::times::every;
 
 /// The scheduled tasks of a principal, for the program around a host.
 ///
-/// A host with [`Scheduling`](super::Scheduling) has it among its parts: `host.parts().require::<Schedules>()`. It works
-/// on the same tasks as the tools of the model, and begins with those of the principal `local`.
+/// A host with [`Scheduling`](super::Scheduling) has it among its parts:
+/// `host.parts().require::<Schedules>()`. It works on the same tasks as the tools of the model,
+/// and begins with the tasks of the principal `local`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -73,8 +74,8 @@ impl Schedules {
         }
     }
 
-    /// Schedules a task at intervals of at least a second, of which the first begins now. In the file and for models the
-    /// expression is `@every 90s`.
+    /// Schedules a task at intervals of at least a second; the first interval begins now. In the file
+    /// and for models the expression is `@every 90s`.
     pub fn every(&self, name: impl Into<String>, interval: Duration, prompt: impl Into<String>) -> NewTask {
         self.schedule(name, every(interval), prompt)
     }
@@ -88,12 +89,13 @@ impl Schedules {
         self.scheduler()?.cancel(&self.principal, name).await
     }
 
-    /// Runs a task now, also one that is paused, and returns the turn. For a task that runs once it is the one run.
+    /// Runs a task now, also a paused task, and returns the turn. For a task that runs once it is the
+    /// only run.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no task of this name, its run before is not over and not to be cancelled for the
-    /// next one, or the turn is not accepted.
+    /// Returns an error if there is no task of this name, its run before is not over and not to be
+    /// cancelled for the next run, or the turn is not accepted.
     pub async fn run_now(&self, name: &str) -> Result<TurnId, ScheduleError> {
         self.scheduler()?.run_now(&self.principal, name).await
     }
@@ -103,7 +105,8 @@ impl Schedules {
     }
 }
 
-/// A task to be scheduled, which is stored by awaiting it. The result is the time at which it runs next.
+/// A task to be scheduled, which is stored by awaiting it. The result is the time of its next
+/// run.
 ///
 /// # Errors
 ///
@@ -130,7 +133,7 @@ impl NewTask {
         self
     }
 
-    /// Sets the policy for times at which the run before is not over. Default [`Overlap::Skip`].
+    /// Sets the policy for times when the run before is not over. Default [`Overlap::Skip`].
     pub fn overlap(mut self, overlap: Overlap) -> Self {
         self.policies.overlap = overlap;
         self
@@ -143,13 +146,13 @@ impl NewTask {
         self
     }
 
-    /// Sets the limits of each run. Default those of the host.
+    /// Sets the limits of each run. Default: the limits of the host.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.policies.budget = Some(budget);
         self
     }
 
-    /// Sets the form in which answers report the results of tools. Default that of the model's behavior.
+    /// Sets the form of the results of tools in answers. Default: the form of the model's behavior.
     pub fn result_mode(mut self, result_mode: ResultMode) -> Self {
         self.policies.result_mode = Some(result_mode);
         self

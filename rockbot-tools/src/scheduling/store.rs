@@ -77,7 +77,7 @@ impl TaskStore {
         &mut self.tasks
     }
 
-    /// Returns `true` if the file is not the one that was read or written last.
+    /// Returns `true` if the file has changed since it was read or written last.
     pub(super) fn is_stale(&self) -> bool {
         match self.version() {
             Ok(version) => version != self.seen,
@@ -163,7 +163,7 @@ impl Change<'_> {
         self.tasks.iter().find(|task| task.is_named(principal, name))
     }
 
-    /// Adds a task, or replaces the one of its name.
+    /// Adds a task, or replaces the task of its name.
     pub(super) fn put(&mut self, task: ScheduledTask) {
         self.remove(&task.principal, &task.name);
         self.tasks.push(ScheduledTask { armed: None, ..task });
@@ -187,7 +187,7 @@ impl Change<'_> {
         is_removed
     }
 
-    /// Writes the tasks, the file first: what is in memory is what is on the disk.
+    /// Writes the tasks, the file first: the tasks in memory are the tasks on the disk.
     ///
     /// # Errors
     ///
@@ -214,8 +214,9 @@ async fn locked(path: &Path) -> Result<FileLock, FileError> {
     }
 }
 
-/// Takes over what is known of the tasks `before`: the next times of those that are as they were. Tasks whose times were
-/// edited by hand lose their beginning: what the new expression names before now is not missed.
+/// Takes over the known state of the tasks `before`: the next times of unchanged tasks. Tasks
+/// whose times were edited by hand lose their beginning: times of the new expression before now
+/// are not missed.
 fn compare(before: &[ScheduledTask], tasks: &mut [ScheduledTask]) {
     let key = |task: &ScheduledTask| (task.principal.clone(), task.name.clone(), task.created_at);
     let before: HashMap<_, _> = before.iter().map(|task| (key(task), task)).collect();

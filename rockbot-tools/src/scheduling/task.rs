@@ -14,19 +14,20 @@ use super::times::Times;
 /// Beginning of the sessions of tasks, and of their namespaces in working memory.
 pub(super) const SESSION: &str = "patrol/";
 
-/// Maximum time by which a run of a recurring task is late; a time that was missed by more is not run.
+/// Maximum lateness of a run of a recurring task; a time that was missed by more is not run.
 const LATE: Duration = Duration::from_secs(60 * 60);
 
-/// Maximum time by which a run-once task is late.
+/// Maximum lateness of a run-once task.
 const LATE_ONCE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Time by which a run counts as late, and says so.
+/// Lateness from which on a run counts as late, and says so.
 const TOLERANCE: Duration = Duration::from_secs(60);
 
 /// Maximum number of times that [`Misfire::All`] makes up for.
 const MAX_LATE_RUNS: u32 = 100;
 
-/// A task and what became of it. All but name, expression and description may be left out of the file.
+/// A task and the outcome of its last time. All but name, expression and description may be left
+/// out of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ScheduledTask {
@@ -50,10 +51,10 @@ pub(super) struct ScheduledTask {
     /// The principal that the task belongs to.
     #[serde(default)]
     pub(super) principal: Principal,
-    /// Label of what the task was made of, if others wrote some of it.
+    /// Label of the texts that the task was made of, if others wrote some of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) label: Option<Label>,
-    /// Number of runs that failed since the last one that did not.
+    /// Number of runs that failed since the last run that did not fail.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) failures: u32,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -73,9 +74,9 @@ pub(super) struct ScheduledTask {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Armed {
     pub(super) next: Option<Timestamp>,
-    /// The zone for which it was computed.
+    /// The zone of the computation.
     pub(super) zone: TimeZone,
-    /// The time at which it was computed.
+    /// The time of the computation.
     pub(super) since: Timestamp,
 }
 
@@ -86,7 +87,7 @@ impl Armed {
     }
 }
 
-/// A time at which a task was due, and what became of it.
+/// A time when a task was due, and the outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Occurrence {
@@ -175,7 +176,7 @@ impl ScheduledTask {
             return Due::SetBack(now);
         }
         let delay = self.delay();
-        // The time for which a delayed task is due now.
+        // The due time of a delayed task that is due now.
         let now = before(now, delay);
         if let Some(last) = self.last.as_ref().filter(|last| last.state == OccurrenceState::Due) {
             return Due::now(last.due, now);
@@ -191,7 +192,7 @@ impl ScheduledTask {
         }
     }
 
-    /// Returns the step about times that have come, of which `first` is the first.
+    /// Returns the step about times that have come; `first` is the first of them.
     fn due_now(&self, times: &Times, first: Timestamp, now: Timestamp, zone: &TimeZone) -> Due {
         let within = match self.policies.misfire {
             Some(Misfire::All { max }) => {
@@ -214,7 +215,7 @@ impl ScheduledTask {
         }
     }
 
-    /// Returns the first of the last `max` times up to `now`, of which `first` is one.
+    /// Returns the first of the last `max` times from `first` up to `now`.
     fn last_times(&self, times: &Times, first: Timestamp, now: Timestamp, zone: &TimeZone, max: u32) -> Timestamp {
         let (mut time, mut until) = (first, now);
         for _ in 0..max {
@@ -227,8 +228,8 @@ impl ScheduledTask {
         time
     }
 
-    /// Lets the times after `now` count, which a clock that was ahead has hidden. Those of them that have run are the same
-    /// turns, which do not run again.
+    /// Lets the times after `now` count, which a clock that was ahead has hidden. Times that have run
+    /// are the same turns, which do not run again.
     pub(super) fn set_back(&mut self, now: Timestamp) {
         self.created_at = self.created_at.min(now);
         if let Some(last) = &mut self.last {

@@ -55,8 +55,8 @@ impl Times {
         }
     }
 
-    /// Returns the last time that is not after `until`, given an earlier one. It halves the range instead of counting, so
-    /// a year of seconds takes as many steps as there are bits in its length.
+    /// Returns the last time that is not after `until`, given an earlier time. It halves the range
+    /// instead of counting, so a year of seconds takes as many steps as there are bits in its length.
     pub(super) fn last_until(
         &self,
         earlier: Timestamp,

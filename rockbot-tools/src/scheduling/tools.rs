@@ -18,7 +18,7 @@ use super::error::ScheduleError;
 use super::scheduler::{Scheduler, Shared, started};
 use super::task::{Due, OccurrenceState, ScheduledTask};
 
-/// Returns the tools of all turns, and those that the runs of tasks alone have.
+/// Returns the tools of all turns, and the tools that only the runs of tasks have.
 pub(super) fn tools(shared: &Shared) -> [Tool; 6] {
     let group = ToolGroup::new("scheduling", "reminders and tasks at set times")
         .with_guide(include_str!("guides/scheduling.md"));
@@ -77,7 +77,7 @@ fn definition(args: ScheduleTask, cx: &CallContext) -> Definition {
     }
 }
 
-/// Returns `false` for a call that is refused anyway, of which no person is asked.
+/// Returns `false` for a call that is refused anyway: no person is asked about it.
 async fn may_schedule(shared: Shared, arguments: &str, cx: &CallContext) -> bool {
     let (Ok(args), Some(scheduler)) = (serde_json::from_str(arguments), shared.get()) else {
         return true;

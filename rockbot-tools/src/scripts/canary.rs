@@ -1,4 +1,4 @@
-//! The trial of a runner: a script that tries to break what the runner guarantees.
+//! The trial of a runner: a script that tries to break the runner's guarantees.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use super::guarantees::Guarantees;
 use super::runner::{Script, ScriptOutput, ScriptRunner};
 
-/// Prints what it could break.
+/// Prints the breaches that it achieved.
 const SCRIPT: &str = include_str!("canary.py");
 
 /// Time limit of the script.
@@ -115,7 +115,7 @@ impl Bait {
     }
 }
 
-/// Reads what the script could break, by guarantee.
+/// Reads the breaches that the script achieved, by guarantee.
 fn broken(output: &ScriptOutput) -> Result<BTreeMap<String, Vec<String>>, String> {
     let unusable = |reason: &str| format!("the trial of the runner failed: {reason}");
     match output.exit_code {

@@ -20,8 +20,8 @@ use std::fmt;
 pub struct Guarantees {
     /// A script reaches no network, no server on the host's machine, and no socket of another process.
     pub no_network: bool,
-    /// A script reads no file of the host but the installation of Python and its libraries, changes none, and gains no
-    /// rights by which it could.
+    /// A script reads no file of the host but the installation of Python and its libraries, changes
+    /// none, and gains no rights to do so.
     pub no_files: bool,
     /// A script sees no variable of the environment of the host or of another process.
     pub no_credentials: bool,
@@ -41,7 +41,7 @@ impl Guarantees {
         cleanup: true,
     };
 
-    /// No guarantees: a script may do what the host's own process may.
+    /// No guarantees: a script may do everything that the host's own process may do.
     pub const NONE: Self = Self {
         no_network: false,
         no_files: false,

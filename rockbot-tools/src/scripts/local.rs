@@ -149,7 +149,7 @@ impl LocalRunner {
     }
 }
 
-/// Returns what the bootstrap reads.
+/// Returns the input of the bootstrap.
 fn input(script: &Script) -> Vec<u8> {
     [script.source.as_bytes(), script.input.as_bytes()].concat()
 }

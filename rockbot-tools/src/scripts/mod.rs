@@ -2,9 +2,9 @@
 //!
 //! Scripts (`rockbot-tools/src/scripts`). A `ScriptRunner` declares guarantees (network, files,
 //! credentials, limits, cleanup); `local.rs` runs Python in bubblewrap. A canary tries the
-//! guarantees out before the tool is there, and one that does not hold keeps the tool away, with
-//! the reason in the list of parts. Script and input go through standard input, so nothing of a
-//! run is on the disk of the host.
+//! guarantees out before the tool is there. A guarantee that does not hold keeps the tool away,
+//! with the reason in the list of parts. Script and input go through standard input, so nothing
+//! of a run is on the disk of the host.
 
 mod canary;
 mod guarantees;

@@ -14,7 +14,7 @@ use super::package::Package;
 use super::runner::ScriptError;
 use super::system::find;
 
-/// Time in which the packages of a script are installed.
+/// Time limit for installing the packages of a script.
 pub(super) const INSTALL_LIMIT: Duration = Duration::from_secs(120);
 
 /// Maximum number of sets that are kept.
@@ -115,7 +115,7 @@ impl PackageCache {
 
     /// Returns the command that installs packages into a folder, without its last arguments: the packages.
     fn installer(&self, python: &Path, folder: &Path) -> Command {
-        // All users may read what is installed, such as the one that scripts run as.
+        // All users may read the installed packages, such as the user that scripts run as.
         let shell = ["-c", "umask 022; exec \"$@\"", "sh"];
         let mut command = configured(Command::new("sh").args(shell)).max_stderr(2_000);
         command = match find("uv", &std::env::var_os("PATH").unwrap_or_default()) {
@@ -154,7 +154,7 @@ impl PackageCache {
     }
 }
 
-/// Passes on the variables by which an installer and its network are configured.
+/// Passes on the variables that configure an installer and its network.
 fn configured(mut command: Command) -> Command {
     for (name, value) in std::env::vars_os() {
         let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) else {
@@ -180,7 +180,8 @@ async fn lock(cache: &Path) -> io::Result<File> {
     }
 }
 
-/// Removes what an installation left that did not come to its end, and the sets that were not used for the longest time.
+/// Removes the remains of installations that did not come to their end, and the sets that were
+/// not used for the longest time.
 fn sweep(cache: &Path) -> io::Result<()> {
     let mut sets = Vec::new();
     for entry in fs::read_dir(cache)? {

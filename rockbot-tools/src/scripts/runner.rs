@@ -11,8 +11,8 @@ use super::package::Package;
 
 /// A runner of Python scripts, on this machine or elsewhere.
 ///
-/// A runner declares what it [guarantees](Guarantees) of every script, also of a hostile one; the subsystem
-/// [`Scripts`](super::Scripts) tries each guarantee that is declared before it offers the tool.
+/// A runner declares its [guarantees](Guarantees) for every script, also for a hostile one; the
+/// subsystem [`Scripts`](super::Scripts) tries each declared guarantee before it offers the tool.
 ///
 /// The contract with scripts: the variable `ROCKBOT_INPUT` holds the input, empty if there is none, and the standard input
 /// has it, too. An input that is longer than 64 KiB or has a NUL stands on the standard input alone, and the variable is

@@ -52,8 +52,8 @@ struct ExecutePythonScript {
 }
 
 impl ScriptState {
-    /// Returns the tool. What a runner does not wall off is a deed of the model: it never runs twice, and a model that has
-    /// read untrusted text asks first.
+    /// Returns the tool. An action that a runner does not wall off is a deed of the model: it never
+    /// runs twice, and a model that has read untrusted text asks first.
     pub(super) fn into_tool(self) -> Tool {
         let guarantees = self.guarantees;
         let walls = format!("\nScripts run with `{}`: {guarantees}.\n", self.runner.name());
@@ -147,7 +147,7 @@ fn failure(code: Option<i32>, output: &ScriptOutput, timeout: Duration, note: &s
     text
 }
 
-/// Returns what an exit code says beyond its number.
+/// Returns the meaning of an exit code beyond its number.
 fn meaning(code: i32) -> &'static str {
     match code {
         137 => ", killed",

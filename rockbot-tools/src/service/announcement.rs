@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::descriptor::{Descriptor, DescriptorProblem, Fields, Kind};
 use super::queue_id::{QueueId, QueueIdError};
 
-/// Time for which an announcement is valid.
+/// Validity of an announcement.
 pub(super) const LEASE: Duration = Duration::from_secs(30);
 
 /// Interval between two announcements of a process: two may be lost.
@@ -25,7 +25,8 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum lease that an agent accepts.
 const MAX_LEASE: Duration = Duration::from_secs(3600);
 
-/// Maximum number of descriptors of each kind in one announcement; further ones are dropped.
+/// Maximum number of descriptors of each kind in one announcement; further descriptors are
+/// dropped.
 const MAX_DESCRIPTORS: usize = 64;
 
 /// Maximum length of an instance's name, in bytes.
@@ -62,7 +63,7 @@ impl Announced {
         self.tools.insert(name, descriptor);
     }
 
-    /// Sets the queues in the descriptors of all services: those that the process listens to.
+    /// Sets the queues in the descriptors of all services to the queues that the process listens to.
     pub(super) fn set_queues(&mut self, request: &QueueId, response: &QueueId) {
         for service in self.services.values_mut() {
             service["request-queue"] = json!(request.to_string());

@@ -91,7 +91,7 @@ impl ToolExecutor for ServiceExecutor {
 }
 
 impl ServiceExecutor {
-    /// Converts an error into that of the call.
+    /// Converts an error into the error of the call.
     fn error(&self, error: CallError) -> ToolError {
         let what = format!("the tool service on `{}`: {error}", self.client.request_queue());
         let failed = match &error {

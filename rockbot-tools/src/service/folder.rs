@@ -10,8 +10,9 @@ use super::descriptor::{Descriptor, DescriptorProblem, Kind, read_folder};
 /// Maximum length of a descriptor's name in a key, in bytes.
 const MAX_NAME: usize = 128;
 
-/// A folder of descriptors: `tool-service/ID.json` and `tool/NAME.json`, as their keys say, or files beside each other,
-/// where a tool is what has a `type`. Files with other endings, and names that begin with a dot, are ignored.
+/// A folder of descriptors: `tool-service/ID.json` and `tool/NAME.json`, as their keys say, or
+/// files beside each other; a descriptor with a `type` is a tool. Files with other endings, and
+/// names that begin with a dot, are ignored.
 ///
 /// ```
 /// use rockbot_tools::service::DescriptorFolder;
@@ -38,8 +39,9 @@ impl DescriptorFolder {
         &self.0
     }
 
-    /// Writes the descriptor of a key, `tool-service/ID` or `tool/NAME`, in place of the one that is there, and creates the
-    /// folder if it is missing. A descriptor with a defect is not written. Agents that watch the folder have it at their next look.
+    /// Writes the descriptor of a key, `tool-service/ID` or `tool/NAME`, in place of the present one,
+    /// and creates the folder if it is missing. A descriptor with a defect is not written. Agents
+    /// that watch the folder have it at their next look.
     ///
     /// # Errors
     ///

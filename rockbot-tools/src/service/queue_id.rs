@@ -30,11 +30,11 @@ pub struct QueueId {
     class: QueueClass,
     space: Box<str>,
     name: Box<str>,
-    /// The domain on Pulsar, if it is not that of the class.
+    /// The domain on Pulsar, if it differs from the domain of the class.
     domain: Option<&'static str>,
 }
 
-/// The class of a queue: what its messages are for.
+/// The class of a queue: the purpose of its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum QueueClass {
     Flow,
@@ -69,7 +69,7 @@ impl QueueClass {
 }
 
 impl QueueId {
-    /// Creates the id of the queue on which the service `name` takes requests, in the space `tg`.
+    /// Creates the id of the queue for requests to the service `name`, in the space `tg`.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl QueueId {
         Self::checked(QueueClass::Request, SPACE, name, None)
     }
 
-    /// Creates the id of the queue to which the service `name` sends its replies, in the space `tg`.
+    /// Creates the id of the queue for the replies of the service `name`, in the space `tg`.
     ///
     /// # Errors
     ///
@@ -92,8 +92,8 @@ impl QueueId {
         Self::checked(QueueClass::Notify, SPACE, name, None)
     }
 
-    /// Returns the topic of the queue on a bus: space, class and name, joined by dots; or its text, if that states a domain
-    /// that is not the one of its class.
+    /// Returns the topic of the queue on a bus: space, class and name, joined by dots; or its text,
+    /// if that states another domain than the domain of its class.
     pub fn topic(&self) -> String {
         match self.domain {
             None => format!("{}.{}.{}", self.space, self.class.name(), self.name),
@@ -149,7 +149,8 @@ impl FromStr for QueueId {
     }
 }
 
-/// Writes the form `class:space:name`, or `domain://space/class/name` if the domain is not that of the class.
+/// Writes the form `class:space:name`, or `domain://space/class/name` if the domain differs from
+/// the domain of the class.
 impl fmt::Display for QueueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (class, space, name) = (self.class.name(), &self.space, &self.name);

@@ -6,8 +6,8 @@ use super::descriptor::Argument;
 
 /// Returns the schema of an object with these arguments.
 ///
-/// The types of JSON Schema are taken as they are. A descriptor's type is free text, so any other one becomes a text,
-/// and is named in the description.
+/// The types of JSON Schema are taken as they are. A descriptor's type is free text, so any other
+/// type becomes a text, and is named in the description.
 pub(super) fn schema(arguments: &[Argument]) -> Value {
     let mut properties = Map::new();
     for argument in arguments {

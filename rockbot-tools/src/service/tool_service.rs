@@ -1,4 +1,4 @@
-//! The trait of a tool service, and what its code says to the process that runs it.
+//! The trait of a tool service, and the messages of its code to the process that runs it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -51,8 +51,8 @@ pub trait ToolService: fmt::Debug + Send + Sync + 'static {
     /// again later.
     async fn invoke(&self, user: &str, config: &Value, arguments: &Value) -> Result<Value, BoxError>;
 
-    /// Runs a call that can send parts of its result before the last one. Override it for long results; by default it is
-    /// [`invoke`](Self::invoke).
+    /// Runs a call that can send parts of its result before the last part. Override it for long
+    /// results; by default it is [`invoke`](Self::invoke).
     ///
     /// The result of the caller is all parts and the returned value, joined. TrustGraph's agent takes the first
     /// message for the whole result.
@@ -179,7 +179,7 @@ impl ReplyParts {
         })
     }
 
-    /// Publishes a reply. That no client listens any more is no error: it has given up.
+    /// Publishes a reply. A client that no longer listens is no error: it has given up.
     async fn publish(&self, envelope: &Arc<MessageEnvelope>) -> Result<(), BusError> {
         self.bus.publish(&self.topic, Arc::clone(envelope)).await.map(drop)
     }

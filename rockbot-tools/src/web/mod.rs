@@ -26,9 +26,10 @@ use search::{Brave, SearXng};
 
 /// The tools of the web: `web_search` and `web_browse`.
 ///
-/// Brave is the search engine, or SearXNG where the settings name an instance; [`search_provider`](Self::search_provider)
-/// takes any other one. Without a key for Brave, `web_search` answers that there is none. What both tools return is untrusted,
-/// with the tool as its source.
+/// Brave is the search engine, or SearXNG where the settings name an instance;
+/// [`search_provider`](Self::search_provider) takes any other search engine. Without a key for
+/// Brave, `web_search` answers that there is no key. Texts that both tools return are untrusted,
+/// with the tool as their source.
 ///
 /// `web_browse` reads pages, feeds, texts and, with the feature `pdf`, the text layer of PDF documents. A PDF is read up to a
 /// budget of 64 MiB of work, to 2 000 pages and to 2 MiB of text; of an incomplete one, the pages that are there are read.
@@ -63,7 +64,7 @@ pub struct WebTools {
 /// The search engine.
 #[derive(Debug, Default)]
 enum Engine {
-    /// The one of the settings.
+    /// The engine of the settings.
     #[default]
     Configured,
     Brave(Secret),

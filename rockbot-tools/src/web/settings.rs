@@ -6,7 +6,7 @@ use rockbot_core::Secret;
 use rockbot_core::config::{Config, ConfigError, Setting};
 use url::Url;
 
-/// The environment variable of the key, unless `ApiKeyEnvVar` names another one.
+/// The environment variable of the key, unless `ApiKeyEnvVar` names another variable.
 const API_KEY_VARIABLE: &str = "BRAVE_API_KEY";
 
 /// Settings of the web tools.

@@ -46,8 +46,8 @@ impl Outlet {
 const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 impl Connection {
-    /// Waits for the response to what was `posted`, and reads it with the reader that `reader` creates. A server that
-    /// does not stream although it was asked to is understood.
+    /// Waits for the response to the `posted` request, and reads it with the reader that `reader`
+    /// creates. A server that does not stream although it was asked to is understood.
     // A reader is large, so it is created where it reads: futures that only waited with it would each have room for it.
     pub(crate) async fn answer_to<R: AnswerReader>(
         &self,

@@ -7,13 +7,16 @@
 //! * All system messages become one, in their order.
 //! * Neighbours of one role become one message. Only the results of tool calls stay one message each, directly behind
 //!   the calls.
-//! * What the host adds in the user's role stands between two marks in the user's message. Behind the results of tool
-//!   calls it stands in the last result, because some servers refuse a user's message there. For the same reason the
-//!   model says a word between results and a message of the user.
+//! * A text that the host adds in the user's role stands between two marks in the user's message.
+//!   Behind the results of tool calls it stands in the last result, because some servers refuse a
+//!   user's message there. For the same reason the model says a word between results and a
+//!   message of the user.
 //! * For a model that makes one call at a time, an answer with several becomes as many answers, each with its result.
-//! * Images and files stand in users' messages only: those of results and answers follow in the next one.
+//! * Images and files stand in users' messages only. The images and files of results and answers
+//!   follow in the next user's message.
 //!
-//! What a request has in common with the one before it in its turn is copied from there ([`written`]).
+//! Text that a request has in common with the last request of its turn is copied from there
+//! ([`written`]).
 
 mod content;
 #[cfg(test)]

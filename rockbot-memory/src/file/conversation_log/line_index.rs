@@ -78,8 +78,8 @@ impl LineIndex {
     }
 }
 
-/// Iterates over the non-empty lines with their byte positions. Torn and damaged lines count, so that offsets do
-/// not depend on what can be parsed.
+/// Iterates over the non-empty lines with their byte positions. Torn and damaged lines count, so
+/// that offsets do not depend on the lines that can be parsed.
 pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut at = 0;
     let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(move |line| {

@@ -68,7 +68,8 @@ impl PrincipalLog {
         Ok(log)
     }
 
-    /// Removes readers whose offset lies beyond the end: they have read another log, and this one is new to them.
+    /// Removes readers whose offset lies beyond the end: they have read another log, and the present
+    /// log is new to them.
     fn forget_lost_readers(&mut self, folder: &DataFolder) -> Result<(), StoreError> {
         let (end, before) = (self.index.end(), self.readers.len());
         self.readers.retain(|_, position| *position <= end);
@@ -105,7 +106,7 @@ impl PrincipalLog {
         self.trim(folder, offset)
     }
 
-    /// Appends lines, each of which ends with a newline, in one write without a sync.
+    /// Appends lines in one write without a sync. Each line ends with a newline.
     pub(super) fn append(&mut self, folder: &DataFolder, bytes: &[u8]) -> Result<(), StoreError> {
         let failed = |error| failed("the conversation log cannot be written", error);
         let file = match self.file.take() {
@@ -197,7 +198,7 @@ impl PrincipalLog {
     }
 }
 
-/// Reads a file; a damaged one is quarantined and read as missing.
+/// Reads a file; a damaged file is quarantined and read as missing.
 fn read(folder: &DataFolder, name: &str, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
     match folder.read(name, limit) {
         Err(error) if error.is_damage() => {

@@ -1,8 +1,8 @@
 //! The conversation log in files: [`FileConversationLog`].
 //!
-//! `turns.jsonl` has an entry in each line, of all sessions, in append order; `readers.json` has the committed
-//! offset of each reader. The files of the principal `local` are in the folder itself, those of other principals in
-//! `@{principal}/`.
+//! `turns.jsonl` has an entry in each line, of all sessions, in append order; `readers.json` has
+//! the committed offset of each reader. The files of the principal `local` are in the folder
+//! itself, the files of other principals in `@{principal}/`.
 //!
 //! An offset is the number of lines that were ever appended before it. When lines at the beginning are dropped, the
 //! first line of the new file, `{"start": …}`, has their number, so offsets stay valid. If another program empties

@@ -1,4 +1,5 @@
-//! Compaction: changed groups are written as documents, and the log is cut by what they contain.
+//! Compaction: changed groups are written as documents, and the entries that they contain are cut
+//! from the log.
 //!
 //! Puts do not wait for the disk meanwhile: the state is locked only to take a snapshot and to cut the log.
 //! Operations that are appended in between lie behind the snapshot's offset and stay in the log.

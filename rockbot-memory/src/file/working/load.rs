@@ -44,7 +44,7 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Reads all documents, also those whose names this store does not write.
+    /// Reads all documents, also documents whose names this store does not write.
     fn documents(&mut self) -> Result<(), StoreError> {
         let found = self.folder.list_of(self.principal);
         let found = found.map_err(|error| failed("working memory cannot be listed", error))?;
@@ -64,7 +64,8 @@ impl Loader<'_> {
         documents.iter().try_for_each(|(_, name)| self.document(name))
     }
 
-    /// Reads one document. A damaged one is quarantined; unreadable entries are skipped, and a copy preserves them.
+    /// Reads one document. A damaged document is quarantined; unreadable entries are skipped, and a
+    /// copy preserves them.
     fn document(&mut self, name: &str) -> Result<(), StoreError> {
         let json = match self.folder.read(name, MAX_BYTES) {
             Ok(json) => json.unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The working memory of one principal: its entries, its open log, and what compaction has to do.
+//! The working memory of one principal: its entries, its open log, and the state of compaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::format::{Change, group};
 use crate::storage::blocking::{failed, invalid};
 
-/// Minimum growth of the log in bytes before it is compacted; twice the size of all texts is added, so that
-/// compaction costs a constant factor of what was written.
+/// Minimum growth of the log in bytes before it is compacted; twice the size of all texts is
+/// added, so that compaction costs a constant factor of the written bytes.
 const COMPACT_BYTES: u64 = 4 << 20;
 
 /// The entries of one principal and the write-ahead log behind them.
@@ -24,7 +24,8 @@ pub(super) struct WorkingState {
     pub(super) log_name: String,
     /// Groups whose document is outdated.
     pub(super) changed: BTreeSet<String>,
-    /// Documents with names that this store does not write; their entries move to those of their groups.
+    /// Documents with names that this store does not write; their entries move to the documents of
+    /// their groups.
     pub(super) foreign: BTreeSet<String>,
     /// `true` if the log has lines that cannot be parsed.
     pub(super) is_damaged: bool,

@@ -21,9 +21,9 @@ use crate::storage::principal_cache::PrincipalCache;
 
 /// A [`WorkingMemory`] in a folder, which one process at a time can open.
 ///
-/// A put resolves when the operating system has it: it survives `kill -9`, though not power loss, and takes as long
-/// as writing its texts, however many entries there are. Time to live counts while the process is down, too. All
-/// entries are cached, those of at most 256 principals.
+/// A put resolves when the operating system has it: it survives `kill -9`, though not power loss,
+/// and takes as long as writing its texts, however many entries there are. Time to live counts
+/// while the process is down, too. The entries of at most 256 principals are cached.
 #[derive(Debug)]
 pub struct FileWorkingMemory(Arc<WorkingFolder>);
 

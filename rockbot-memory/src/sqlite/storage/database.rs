@@ -73,8 +73,9 @@ impl Database {
         done.unwrap_or(Err(QueryError::CLOSED))
     }
 
-    /// Runs `work` on the writer thread, and resolves when its transaction is synced to disk. If `work` fails, its
-    /// changes are rolled back, and those of other writes in the same transaction are not.
+    /// Runs `work` on the writer thread, and resolves when its transaction is synced to disk. If
+    /// `work` fails, its changes are rolled back, and the changes of other writes in the same
+    /// transaction are not.
     ///
     /// Not cancelled with its caller: a write that is queued will run.
     pub(in crate::sqlite) async fn write<R: Send + 'static>(

@@ -32,7 +32,7 @@ pub enum SqliteError {
     /// The file is not a database, or is damaged.
     #[error("it is damaged: put a copy in its place, or move it away; it was not changed ({0})")]
     Damaged(String),
-    /// A row cannot be parsed. Others are not affected.
+    /// A row cannot be parsed. Other rows are not affected.
     #[error("the {what} `{id}` in it cannot be read: delete it, or mend it with SQLite's own program ({cause})")]
     Row {
         /// The kind of the row, such as `memory`.

@@ -141,7 +141,8 @@ impl<D: DocumentRow> IndexedTable<D> {
             }
             Ok(words)
         };
-        // Of two concurrent builds the first one wins: it has received the changes since, and the second has not.
+        // Of two concurrent builds the first build wins: it has received the changes since, and the
+        // second build has not.
         let then = move |words| drop(index.0.set(RwLock::new(words)));
         self.database.write_then(work, then).await
     }

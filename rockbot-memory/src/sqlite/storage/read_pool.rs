@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use super::connection::connect;
 use super::error::QueryError;
 
-/// Maximum number of concurrent reads; others wait for a permit.
+/// Maximum number of concurrent reads; further reads wait for a permit.
 const MAX_READERS: usize = 8;
 
 /// Read-only connections, opened on demand and reused.

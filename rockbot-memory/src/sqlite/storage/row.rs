@@ -17,7 +17,7 @@ pub(in crate::sqlite) fn parse<T: DeserializeOwned>(what: &'static str, id: &str
     Ok(read?)
 }
 
-/// Parses one of many rows; one that cannot be parsed is skipped with a warning.
+/// Parses a row of many. A row that cannot be parsed is skipped with a warning.
 pub(in crate::sqlite) fn parse_or_skip<T: DeserializeOwned>(what: &'static str, id: &str, json: &str) -> Option<T> {
     let parsed = parse(what, id, json);
     parsed

@@ -7,14 +7,14 @@ use super::error::{QueryError, SqliteError};
 /// The application id that marks a file of this crate: `rkbt`.
 const APPLICATION: i64 = 0x726b_6274;
 
-/// The migration to each version of the file from the one before it.
+/// The migration to each version of the file from the version before it.
 const VERSIONS: [&str; 2] = [TABLES, TIME_ZONES];
 
 /// The newest version.
 const VERSION: i64 = VERSIONS.len() as i64;
 
-/// `memory.wording` is a digest of what a live memory states, by which a repetition of the same fact finds it. Rows
-/// of logs are never changed, only deleted.
+/// `memory.wording` is a digest of a live memory's wording; it finds a repetition of the same
+/// fact. Rows of logs are never changed, only deleted.
 const TABLES: &str = "
 CREATE TABLE memory (principal TEXT NOT NULL, id TEXT NOT NULL, json TEXT NOT NULL, wording TEXT,
     PRIMARY KEY (principal, id)) STRICT;

@@ -1,8 +1,9 @@
 //! The writer thread: group commit over a bounded queue.
 //!
-//! A commit costs a disk sync, however many rows it has. So the thread takes all queued writes at once, up to a
-//! bound, and commits them in one transaction; while it waits for the disk, the next batch gathers in the queue.
-//! Each write has a savepoint of its own, so that one that fails is rolled back alone.
+//! A commit costs a disk sync, however many rows it has. So the thread takes all queued writes at
+//! once, up to a bound, and commits them in one transaction; while it waits for the disk, the
+//! next batch gathers in the queue. Each write has a savepoint of its own, so that a write that
+//! fails is rolled back alone.
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};

@@ -16,7 +16,7 @@ use super::stored_document::{FileVersion, StoredDocument};
 #[derive(Debug)]
 pub(crate) struct Collection<D: Document> {
     by_file: BTreeMap<String, StoredDocument<D>>,
-    /// The copies of each key, in the order in which documents are listed.
+    /// The copies of each key, in list order.
     copies: BTreeMap<D::Key, Copies<D>>,
     /// The current document of each key.
     documents: HashMap<D::Key, Arc<D>>,
@@ -106,7 +106,7 @@ impl<D: Document> Collection<D> {
         self.by_file.get(file)
     }
 
-    /// Inserts the document of `file`, replacing the one read from it before.
+    /// Inserts the document of `file`, in place of the document that was read from it before.
     pub(super) fn put(&mut self, file: &str, stored: StoredDocument<D>) {
         let key = stored.document.key();
         // An edit may have changed the key: the old key must not keep a file that no longer has it.

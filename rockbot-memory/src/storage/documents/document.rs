@@ -19,7 +19,7 @@ pub(crate) trait Document:
     /// The noun for it in errors and logs, such as `memory`; also the name of its SQLite table.
     const WHAT: &'static str;
 
-    /// The members of the JSON object that the type has. All others are preserved unchanged.
+    /// The members of the JSON object that the type has. All other members are preserved unchanged.
     const MEMBERS: &'static [&'static str];
 
     /// Returns the key, unique within a principal.

@@ -4,9 +4,9 @@ use rockbot_core::search::Ranked;
 
 /// Returns the first `limit` hits that `find` resolves to an item.
 ///
-/// The index ranks all documents, but `find` drops those that are filtered out or gone. So `search` is repeated
-/// with eight times as many hits until `limit` are left or there are no more: most queries need one pass, and a
-/// filter that drops nearly everything costs a few.
+/// The index ranks all documents, but `find` drops documents that are filtered out or gone. So
+/// `search` is repeated with eight times as many hits until `limit` are left or there are no
+/// more: most queries need one pass, and a filter that drops nearly everything costs a few.
 pub(crate) fn search_filtered<K, T, E>(
     limit: usize,
     search: impl Fn(usize) -> Vec<Ranked<K>>,

@@ -20,7 +20,7 @@ const BATCH: usize = 128;
 /// Maximum number of threads that read files. More do not help, since one thread puts all documents into the index.
 const MAX_READERS: usize = 8;
 
-/// Files with what was read from them.
+/// Files with the documents that were read from them.
 type Parsed<'a, D> = Vec<(&'a FileEntry, Result<Option<StoredDocument<D>>, Unreadable>)>;
 
 impl<D: Document> DocumentStore<D> {

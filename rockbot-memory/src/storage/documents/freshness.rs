@@ -8,14 +8,15 @@ use rockbot_core::Timestamp;
 /// Minimum interval between two rescans.
 const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Minimum interval between two rescans as a multiple of the duration of the last one: rescans take at most a twentieth
-/// of the time, however many files there are.
+/// Minimum interval between two rescans as a multiple of the duration of the last rescan: rescans
+/// take at most a twentieth of the time, however many files there are.
 const RESCAN_COST_FACTOR: u32 = 20;
 
-/// The time of the last rescan of a principal's documents, and the interval for which it is fresh.
+/// The time of the last rescan of a principal's documents, and how long it is fresh.
 ///
-/// It has a lock of its own. A rescan that waits for the write lock of the documents makes all their readers wait, for as
-/// long as the system takes to run its thread; one that finds nothing new must not need that lock.
+/// It has a lock of its own. A rescan that waits for the write lock of the documents makes all
+/// their readers wait, for as long as the system takes to run its thread. A rescan that finds
+/// nothing new must not need that lock.
 #[derive(Debug, Default)]
 pub(super) struct Freshness(Mutex<Option<(Timestamp, Duration)>>);
 

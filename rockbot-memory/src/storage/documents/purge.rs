@@ -15,7 +15,7 @@ use crate::storage::external_edit::is_changed_since;
 /// Maximum number of documents that are purged under one hold of the principal's file lock, so that writers do not starve.
 const BATCH: usize = 100;
 
-/// Returns the time at which a document expired, or `None` if it has not.
+/// Returns the time when a document expired, or `None` if it has not.
 type ExpiredAt<D> = fn(&D) -> Option<Timestamp>;
 
 impl<D: Document> DocumentStore<D> {
@@ -47,7 +47,7 @@ impl<D: Document> DocumentStore<D> {
         Ok(gone)
     }
 
-    /// Returns the principals that have files, also those that are not in memory.
+    /// Returns the principals that have files, also principals that are not in memory.
     fn owners(&self) -> Result<BTreeSet<Principal>, StoreError> {
         let found = self.folder.list("").map_err(|error| self.failed("listed", error))?;
         let owners = found.iter().filter_map(|found| owner_of(&found.name));

@@ -16,14 +16,15 @@ use super::stored_document::{FileVersion, StoredDocument};
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl<D: Document> DocumentStore<D> {
-    /// Reads the files that are new or changed since the last rescan, and drops those that are gone. The caller does
-    /// not hold the file lock, which is taken for one file at a time.
+    /// Reads the files that are new or changed since the last rescan, and drops the documents of
+    /// files that are gone. The caller does not hold the file lock, which is taken for one file at a
+    /// time.
     pub(super) fn rescan(&self, principal: &Principal, owned: &PrincipalDocuments<D>) -> Result<(), StoreError> {
         let _rescan = owned.lock_rescan();
         self.rescan_held(principal, owned)
     }
 
-    /// Rescans after a pause, in which other rescans are held off.
+    /// Rescans after a pause that holds other rescans off.
     ///
     /// A read begins this. Looking at thousands of files takes a core for tens of milliseconds, and the message of that
     /// read needs the core for one: by the end of the pause it mostly waits for its model.
@@ -104,8 +105,8 @@ impl<D: Document> DocumentStore<D> {
         let (file, version) = (&found.name, FileVersion::from(&found));
         match self.parse(principal, &found) {
             Err(Unreadable::Damaged(error)) => {
-                // A file that just became unreadable may be half-written by an editor; one that stays so is damaged.
-                // The lock ends with this statement: the quarantine takes it again.
+                // A file that just became unreadable may be half-written by an editor; a file that stays
+                // unreadable is damaged. The lock ends with this statement: the quarantine takes it again.
                 let is_known = owned.write().suspects.insert(file.clone(), version) == Some(version);
                 match is_known {
                     true => self.quarantine(owned, file, &error).map(drop),
@@ -116,7 +117,8 @@ impl<D: Document> DocumentStore<D> {
         }
     }
 
-    /// Puts what was read from a file in place of what was known of it. A damaged file is quarantined.
+    /// Replaces the known document of a file by the document that was read from it. A damaged file is
+    /// quarantined.
     pub(super) fn apply(
         &self,
         owned: &PrincipalDocuments<D>,

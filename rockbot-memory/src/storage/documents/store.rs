@@ -69,7 +69,8 @@ impl<D: Document> PrincipalDocuments<D> {
         matches!(self.rescan.try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// Returns `true` if a read waits for a rescan: for the first one, and for those of a small folder.
+    /// Returns `true` if a read waits for a rescan: for the first rescan, and for the rescans of a
+    /// small folder.
     fn rescan_is_awaited(&self) -> bool {
         self.freshness.is_unscanned() || self.read().file_count() <= MAX_AWAITED_FILES
     }
@@ -106,8 +107,9 @@ impl<D: Document> DocumentStore<D> {
 
     /// Calls `read` with the documents of `principal`.
     ///
-    /// If the last rescan is stale, another one begins. The call waits for the first one and for those of small folders;
-    /// a large folder is rescanned in the background, and its documents are read as they were known.
+    /// If the last rescan is stale, a new rescan begins. The call waits for the first rescan and for
+    /// the rescans of small folders; a large folder is rescanned in the background, and its documents
+    /// are read as they were known.
     pub(crate) async fn read<R>(
         self: &Arc<Self>,
         principal: &Principal,
@@ -127,7 +129,7 @@ impl<D: Document> DocumentStore<D> {
         Ok(read(&owned.read()))
     }
 
-    /// Begins a rescan a little later. If it fails, the next read begins another one.
+    /// Begins a rescan a little later. If it fails, the next read begins another rescan.
     fn rescan_in_background(self: &Arc<Self>, principal: &Principal, owned: &Arc<PrincipalDocuments<D>>) {
         let (this, owned, principal) = (self.clone(), owned.clone(), principal.clone());
         tokio::task::spawn_blocking(move || {
@@ -150,9 +152,10 @@ impl<D: Document> DocumentStore<D> {
 
     /// Writes the document that `plan` makes of the current ones, if it makes one.
     ///
-    /// Optimistic concurrency against external edits: if a file involved changed since it was read, the edit is
-    /// read and `plan` is called again. Other writers of this process wait for the file lock. Between the check and
-    /// the rename an edit can still be lost; no file system offers a compare-and-swap that would close this window.
+    /// Optimistic concurrency against external edits: if a file involved changed since it was read,
+    /// the edit is read and `plan` is called again. Other writers of this process wait for the file
+    /// lock. Between the check and the rename an edit can still be lost; no file system offers a
+    /// compare-and-swap that would close this window.
     pub(crate) async fn write<R: Send + 'static>(
         self: &Arc<Self>,
         principal: &Principal,
@@ -234,7 +237,7 @@ impl<D: Document> DocumentStore<D> {
         Ok((before, format!("{stem}.json")))
     }
 
-    /// Writes `document` to `file`, and removes `before`, its previous file, if that is another one.
+    /// Writes `document` to `file`, and removes `before`, its previous file, if that is another file.
     fn put(
         &self,
         owned: &PrincipalDocuments<D>,
@@ -259,9 +262,10 @@ impl<D: Document> DocumentStore<D> {
                 len,
             ));
         }
-        // Synced and renamed: a crash leaves the old or the new document. The old file of a moved document is removed
-        // afterwards, so a crash in between leaves two copies, of which the newer one is current.
-        // What cannot be synced is visible all the same: memory shows what the files show, and the old file stays.
+        // Synced and renamed: a crash leaves the old or the new document. The old file of a moved
+        // document is removed afterwards, so a crash in between leaves two copies; the newer copy is
+        // current. A document that cannot be synced is visible all the same: memory shows the state of
+        // the files, and the old file stays.
         let written = self.folder.replace(file, &json);
         if matches!(written, Ok(()) | Err(FileError::NotDurable { .. })) {
             owned.write().put(file, stored);
@@ -274,7 +278,7 @@ impl<D: Document> DocumentStore<D> {
         Ok(())
     }
 
-    /// Removes a file; one that is gone already is no error.
+    /// Removes a file. It is no error if the file is gone already.
     pub(super) fn remove(&self, file: &str) -> Result<(), StoreError> {
         let removed = self.folder.remove(file);
         removed.map(drop).map_err(|error| self.failed("removed", error))

@@ -1,4 +1,4 @@
-//! A document together with what its file adds: unknown members and the file's version.
+//! A document together with the additions of its file: unknown members and the file's version.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -18,7 +18,7 @@ pub(super) struct StoredDocument<D> {
     pub(super) version: Option<FileVersion>,
 }
 
-/// The modification time and size by which a changed file is recognized.
+/// The modification time and size of a file, which show that it has changed.
 ///
 /// An edit that keeps both, within the resolution of the file system's clock, is missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,8 @@ impl<D: Document> StoredDocument<D> {
         self.document == other.document && self.other == other.other
     }
 
-    /// Returns the key by which copies are ordered, the newest last. A file that this process just wrote is the newest.
+    /// Returns the sort key of copies, the newest last. A file that this process just wrote is the
+    /// newest.
     pub(super) fn age(&self) -> (bool, Option<SystemTime>) {
         (
             self.version.is_none(),

@@ -26,7 +26,7 @@ use crate::storage::folder::open_folder;
 /// Maximum length of a line in bytes, read or written.
 const MAX_LINE: u64 = 1 << 20;
 
-/// Maximum number of open files; the least recently written one is closed.
+/// Maximum number of open files; the file that was written least recently is closed.
 const MAX_OPEN: usize = 64;
 
 /// A [`TimelineEntry`] that can be written as a line of JSON or as a row of a table.
@@ -39,7 +39,8 @@ pub trait StoredEntry: TimelineEntry + Serialize + DeserializeOwned {
     const TABLE: &'static str;
 }
 
-/// A folder with `{session}.jsonl` for each session; those of other principals are in `@{principal}/`.
+/// A folder with `{session}.jsonl` for each session; the sessions of other principals are in
+/// `@{principal}/`.
 ///
 /// An append returns once the operating system has the line, without a sync: it survives `kill -9`, not power loss.
 pub(crate) struct Timeline<T> {

@@ -1,7 +1,7 @@
 //! Purge of lines that are too old.
 //!
-//! A file is replaced atomically, and only if no line was appended since it was read. So a crash leaves either all
-//! lines or those that stay, and no append waits for the disk.
+//! A file is replaced atomically, and only if no line was appended since it was read. So a crash
+//! leaves either all lines or the lines that stay, and no append waits for the disk.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -88,7 +88,8 @@ impl<T: StoredEntry> Timeline<T> {
     fn exchange(&self, file: &FileEntry, kept: &[u8]) -> Result<bool, FileError> {
         let draft = match kept.is_empty() {
             true => None,
-            // Keeps the modification time: otherwise the next purge would take the file for one that a person edited.
+            // Keeps the modification time: otherwise the next purge would take the file for a file that a
+            // person edited.
             false => Some(self.folder.draft(&file.name, kept)?.dated(file.modified)?),
         };
         {

@@ -47,7 +47,7 @@ pub(super) async fn write(
     }
     let length = arguments.content.lines().count();
     let version = store(&this, &path, &arguments.content, encoding, before).await?;
-    // The model knows what it has written.
+    // The model knows the lines that it has written.
     this.ledger.record(&cx, &path, &version, 0..length);
     Ok(format!("Wrote `{path}`: {length} lines."))
 }

@@ -147,7 +147,7 @@ fn hits(folder: &Folder, prefix: &str, query: &str) -> Result<String, ToolError>
     let (files, mut is_cut) = folder.list(prefix).map_err(|error| listing_failed(&error))?;
     let (mut shown, mut count) = (String::new(), 0);
     for file in &files {
-        // What is no text, too long or just gone has no lines to show.
+        // A file that is no text, too long or just gone has no lines to show.
         let Ok(path) = FilePath::parse(&file.path) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! The tools, a file for those that read and one for those that change.
+//! The tools: a file for tools that read and a file for tools that change.
 
 mod change;
 mod look;
@@ -19,11 +19,12 @@ use super::text;
 pub(super) struct FileState {
     pub(super) folder: Arc<Folder>,
     pub(super) ledger: Arc<Ledger>,
-    /// Held while a file changes, so that no change is made on the ground of a version that another one replaces.
+    /// Held while a file changes, so that no change is based on a version that another change
+    /// replaces.
     pub(super) changing: Arc<Mutex<()>>,
 }
 
-/// Returns the tools. Those that only report what they did say nothing of others.
+/// Returns the tools. A tool that only reports its own effect returns no outside text.
 pub(super) fn tools(state: &FileState) -> [Tool; 6] {
     let group =
         ToolGroup::new("files", "read, write and search text files").with_guide(include_str!("../guides/files.md"));

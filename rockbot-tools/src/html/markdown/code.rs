@@ -74,7 +74,7 @@ fn is_beside(element: &Element) -> bool {
     BESIDE_CODE.iter().any(|class| element.has_class(class))
 }
 
-/// Returns the language that the block, what is in it or what is around it is marked with.
+/// Returns the language mark of the block, of an element in it or of an element around it.
 fn language(dom: &Dom, id: NodeId) -> Option<String> {
     let code = dom.children(id).find(|child| dom.name(*child) == "code");
     let around = dom.ancestors(id).take(3);

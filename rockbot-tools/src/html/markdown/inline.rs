@@ -17,7 +17,7 @@ pub(super) enum Mark {
 #[derive(Debug, Default)]
 pub(super) struct Inline {
     text: String,
-    /// The open styles, each with the position at which its text begins.
+    /// The open styles, each with the position of its text.
     open: Vec<(Mark, usize)>,
     /// White space was read that is not written yet.
     is_spaced: bool,
@@ -166,7 +166,7 @@ fn starts_with_space(bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns the length of `text` before the first character at which `is_end` holds.
+/// Returns the length of `text` before the first character that `is_end` accepts.
 fn length_until(text: &str, is_end: impl Fn(&[u8]) -> bool) -> usize {
     let bytes = text.as_bytes();
     // Bytes inside of a character are neither the beginning of white space nor the end of a word.

@@ -25,7 +25,7 @@ impl Prefix {
 pub(super) struct Lines {
     out: String,
     prefixes: Vec<Prefix>,
-    /// Maximum size, in bytes. A block that goes beyond it is the last one.
+    /// Maximum size, in bytes. A block that goes beyond it is the last block.
     max: usize,
 }
 
@@ -106,7 +106,8 @@ impl Lines {
         }
     }
 
-    /// Returns `true` if the line before is one of an item, so that the next item needs no blank line.
+    /// Returns `true` if the line before belongs to an item, so that the next item needs no blank
+    /// line.
     fn is_after_item(&self) -> bool {
         let line = self.out.trim_end_matches('\n').rsplit('\n').next().unwrap_or_default();
         let line = line.trim_start_matches("> ");

@@ -20,7 +20,7 @@ use inline::{Inline, Mark};
 use lines::{Lines, Prefix};
 use table::Table;
 
-/// Maximum length of a link, in bytes. Of a longer one, the text alone stays.
+/// Maximum length of a link, in bytes. Of a longer link, the text alone stays.
 pub(super) const MAX_LINK: usize = 2_048;
 
 /// Returns the Markdown of `root` and everything below it, and whether its end is missing, since it would be longer than
@@ -63,7 +63,7 @@ struct Writer<'d> {
 }
 
 impl Writer<'_> {
-    /// Returns the size of what is written, in bytes.
+    /// Returns the size of the written text, in bytes.
     fn len(&self) -> usize {
         self.lines.len() + self.inline.len() + self.table.as_ref().map_or(0, Table::len)
     }
@@ -290,7 +290,8 @@ impl Writer<'_> {
         self.resolved(element.attribute("href")?.trim())
     }
 
-    /// Returns an absolute URL, or `None` for one that is too long or leads to no other document, such as a script.
+    /// Returns an absolute URL, or `None` for a URL that is too long or leads to no other document,
+    /// such as a script.
     fn resolved(&self, reference: &str) -> Option<String> {
         if reference.is_empty() {
             return None;

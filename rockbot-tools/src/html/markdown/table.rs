@@ -41,17 +41,18 @@ impl Table {
         self.id
     }
 
-    /// Returns the size of what is written, in bytes.
+    /// Returns the size of the written text, in bytes.
     pub(super) fn len(&self) -> usize {
         self.len + self.caption.len()
     }
 
-    /// Returns `true` if the row or cell is one of this table and not of one inside of it.
+    /// Returns `true` if the row or cell belongs to this table and not to a table inside of it.
     pub(super) fn is_own(&self, dom: &Dom, id: NodeId) -> bool {
         dom.ancestors(id).find(|parent| dom.name(*parent) == "table") == Some(self.id)
     }
 
-    /// Begins a cell. What was written outside of all cells, such as a caption, stands before the table.
+    /// Begins a cell. Text that was written outside of all cells, such as a caption, stands before
+    /// the table.
     pub(super) fn begin_cell(&mut self, before: &str, columns: usize, rows: usize) {
         self.rest(before);
         self.span = (columns.clamp(1, MAX_COLUMNS), rows.clamp(1, MAX_ROWSPAN));
@@ -144,7 +145,8 @@ fn cell_of(text: &str) -> String {
     line
 }
 
-/// Returns `true` for a table with several columns of short texts. Others lay blocks out beside each other.
+/// Returns `true` for a table with several columns of short texts. Other tables lay blocks out
+/// beside each other.
 pub(super) fn is_data(dom: &Dom, id: NodeId) -> bool {
     let element = dom.element(id);
     if element.is_some_and(|element| matches!(element.text_of("role"), "presentation" | "none")) {

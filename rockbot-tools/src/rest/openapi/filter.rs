@@ -33,7 +33,7 @@ impl Filter {
     }
 }
 
-/// Returns `true` if `text` fits `pattern`, in which `*` stands for any text.
+/// Returns `true` if `text` fits `pattern`; each `*` in it stands for any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -61,7 +61,7 @@ struct Parameter<'d> {
 }
 
 impl Parameter<'_> {
-    /// Returns `true` if the parameter is one of the [`FRAMING_HEADERS`].
+    /// Returns `true` if the parameter is a header of [`FRAMING_HEADERS`].
     fn is_framing(&self) -> bool {
         let is_name = |header: &&str| self.name.eq_ignore_ascii_case(header);
         self.place == "header" && FRAMING_HEADERS.iter().any(is_name)
@@ -88,7 +88,7 @@ pub(super) fn all(document: &Value) -> Vec<Operation<'_>> {
     operations.collect()
 }
 
-/// Returns the object itself, or the one that it refers to.
+/// Returns the object itself, or the object that it refers to.
 pub(super) fn resolved<'d>(document: &'d Value, mut object: &'d Value) -> Option<&'d Value> {
     for _ in 0..MAX_REFERENCES {
         match object.get("$ref").and_then(Value::as_str) {
@@ -170,7 +170,8 @@ impl<'d> Operation<'d> {
         Ok(Some(endpoint))
     }
 
-    /// Returns the parameters of the operation, and those of its path that it does not replace.
+    /// Returns the parameters of the operation, and the parameters of its path that it does not
+    /// replace.
     fn parameters(&self, document: &'d Value) -> Vec<Parameter<'d>> {
         let of = |object: &'d Value| object.get("parameters").and_then(Value::as_array).into_iter().flatten();
         let mut parameters: Vec<Parameter<'d>> = Vec::new();

@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, VecDeque};
 use rockbot_core::support::one_line;
 use serde_json::{Map, Value, json};
 
-/// Maximum number of definitions of one tool. A reference to a further one accepts everything.
+/// Maximum number of definitions of one tool. A reference to a further definition accepts
+/// everything.
 const MAX_DEFINITIONS: usize = 48;
 
-/// Maximum depth of a schema. What is deeper accepts everything.
+/// Maximum depth of a schema. A deeper schema accepts everything.
 const MAX_DEPTH: usize = 24;
 
 /// Maximum size of the definitions of one tool, in bytes.
 const MAX_BYTES: usize = 32 << 10;
 
-/// Maximum weight of the schemas of one tool: their texts in bytes, and 8 for each value. What is beyond it is left out, and
-/// so accepts everything.
+/// Maximum weight of the schemas of one tool: their texts in bytes, and 8 for each value. A
+/// schema beyond it is left out, and so accepts everything.
 const MAX_WEIGHT: usize = 128 << 10;
 
 /// Maximum length of a description, in characters.
@@ -70,7 +71,7 @@ impl<'d> Schemas<'d> {
         }
     }
 
-    /// Returns a schema of the document as one of the tool.
+    /// Returns a schema of the document as a schema of the tool.
     pub(super) fn converted(&mut self, schema: &'d Value) -> Value {
         self.at(schema, 0)
     }
@@ -111,8 +112,8 @@ impl<'d> Schemas<'d> {
         converted.into()
     }
 
-    /// Returns a member of the schema `members`, or `None` for one that says nothing about arguments. Schemas in it are at
-    /// `depth`.
+    /// Returns a member of the schema `members`, or `None` for a member that says nothing about
+    /// arguments. Schemas in it are at `depth`.
     fn member(&mut self, name: &str, member: &'d Value, members: &Map<String, Value>, depth: usize) -> Option<Value> {
         Some(match (name, member) {
             (name, _) if LEFT_OUT.contains(&name) || name.starts_with("x-") => return None,
@@ -129,7 +130,7 @@ impl<'d> Schemas<'d> {
             }
             (name, schema) if SCHEMAS.contains(&name) => self.at(schema, depth),
             ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => {
-                // An alternative less would refuse what the API takes.
+                // A missing alternative would refuse values that the API takes.
                 let converted: Vec<_> = schemas.iter().map_while(|schema| self.left_at(schema, depth)).collect();
                 (converted.len() == schemas.len()).then(|| converted.into())?
             }
@@ -201,7 +202,8 @@ impl<'d> Schemas<'d> {
     }
 }
 
-/// Returns the names of the required properties of the schema `members`, without those that only servers write.
+/// Returns the names of the required properties of the schema `members`, without properties that
+/// only servers write.
 fn required(names: &[Value], members: &Map<String, Value>) -> Value {
     let is_read_only = |name: &&Value| {
         let property = name.as_str().and_then(|name| members.get("properties")?.get(name));

@@ -20,7 +20,7 @@ const MAX_YEARS: i16 = 41;
 const FIRST_MODEL_YEAR: i16 = 2001;
 const LAST_MODEL_YEAR: i16 = FIRST_MODEL_YEAR + 27;
 
-/// The civil times at which a cron expression fires.
+/// The civil times of a cron expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CivilTimes {
     /// Matches a superset of the days.

@@ -4,9 +4,10 @@ use jiff::civil::{Date, Weekday};
 
 use super::field::{DAY_OF_MONTH, DAY_OF_WEEK, Values, number};
 
-/// The days on which a cron expression fires, in the months that it allows.
+/// The days of a cron expression, in the months that it allows.
 ///
-/// A date must match both the day of month and the day of week, as in Cronos. (In `crontab`, one of them is enough.)
+/// A date must match both the day of month and the day of week, as in Cronos. (In `crontab`, a
+/// match of either is enough.)
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Days {
     of_month: DayOfMonth,
@@ -52,17 +53,17 @@ impl Days {
         })
     }
 
-    /// Returns `true` if `date` is one of the days, whatever its month.
+    /// Returns `true` if the expression fires on `date`, whatever its month.
     pub(super) fn contains(&self, date: Date) -> bool {
         self.of_month.contains(date) && self.of_week.contains(date)
     }
 
-    /// Returns the days of the month that may be one of the days: all others never are.
+    /// Returns the days of the month when the expression may fire: it never fires on other days.
     pub(super) fn possible_days_of_month(&self) -> impl Iterator<Item = u8> {
         (1..=31).filter(|day| self.of_month.may_contain(*day) && self.of_week.may_be_on(*day))
     }
 
-    /// Returns the days of the week that may be one of the days, from 0 for Sunday to 6.
+    /// Returns the days of the week when the expression may fire, from 0 for Sunday to 6.
     pub(super) fn possible_days_of_week(&self) -> impl Iterator<Item = u8> {
         (0..7).filter(|day| match &self.of_week {
             DayOfWeek::Listed(days) => contains_weekday(*days, *day),

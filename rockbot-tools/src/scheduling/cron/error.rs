@@ -5,10 +5,11 @@ use rockbot_core::support::loggable;
 /// Maximum length of a user's text in an error, in characters.
 const MAX_EXCERPT: usize = 60;
 
-/// A refused cron expression or time. Its text says what is wrong, and shows an example that works.
+/// A refused cron expression or time. Its text states the problem, and shows an example that
+/// works.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CronError {
-    /// A text in which a field, or their number, is wrong.
+    /// A text with a wrong field, or a wrong number of fields.
     #[error(
         "cron expression {expression}: {reason}. Write minute, hour, day of month, month and day of week, \
          such as \"30 9 * * MON-FRI\" for 9:30 on workdays"
@@ -41,7 +42,7 @@ pub(crate) enum CronError {
     Past {
         /// The text, shortened.
         time: String,
-        /// The current time, in the zone in which the text was read.
+        /// The current time, in the zone of the text.
         now: String,
     },
 }

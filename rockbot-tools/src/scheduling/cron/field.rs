@@ -2,7 +2,7 @@
 
 use super::error::quote;
 
-/// A field of a cron expression: what its numbers mean.
+/// A field of a cron expression, with the meaning of its numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field {
     /// Name in errors.
@@ -36,7 +36,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Creates the values of which each is in `numbers`.
+    /// Creates the values in `numbers`.
     pub(super) fn of(numbers: impl IntoIterator<Item = u8>) -> Self {
         Self {
             bits: numbers.into_iter().fold(0, |bits, number| bits | 1 << number),
@@ -68,8 +68,9 @@ impl Field {
 
     /// Reads a whole field.
     ///
-    /// The grammar is that of Cronos, which the original uses: `*` and `?` stand for all numbers and may have a step;
-    /// else the field is a list of numbers, of ranges, and of either with a step.
+    /// The grammar is the grammar of Cronos, which the original uses: `*` and `?` stand for all
+    /// numbers and may have a step; else the field is a list of numbers, of ranges, and of either
+    /// with a step.
     ///
     /// # Errors
     ///
@@ -143,7 +144,8 @@ impl Field {
         })
     }
 
-    /// Returns each number that is `step` after the one before it, over the end of the field if `to` is before `from`.
+    /// Returns each number that is `step` after the number before it, over the end of the field if
+    /// `to` is before `from`.
     fn range(&self, from: u8, to: u8, step: usize) -> impl Iterator<Item = u8> + use<> {
         let (first, wraps) = (self.first, to < from);
         // A week that wraps has one Sunday.

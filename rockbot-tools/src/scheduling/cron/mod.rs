@@ -1,8 +1,8 @@
 //! Cron expressions, and the times that tasks which run once name.
 //!
-//! Expressions mean the same as in Cronos, the library of the original: our own parser turns each field into a set of
-//! numbers (`field`) and days (`days`), the `cron` crate finds civil times that match them (`civil`), and jiff maps those
-//! to instants of a time zone (`zone`).
+//! Expressions mean the same as in Cronos, the library of the original: our own parser turns each
+//! field into a set of numbers (`field`) and days (`days`), the `cron` crate finds civil times
+//! that match them (`civil`), and jiff maps the civil times to instants of a time zone (`zone`).
 
 mod civil;
 mod days;

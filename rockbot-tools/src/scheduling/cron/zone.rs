@@ -1,6 +1,6 @@
-//! Instants of civil times in a time zone, also on the nights on which the clocks change.
+//! Instants of civil times in a time zone, also on the nights when the clocks change.
 //!
-//! The rules are those of Cronos, which the original uses:
+//! The rules are the rules of Cronos, which the original uses:
 //!
 //! - A time that the clocks skip, as at the beginning of daylight saving time, fires at the first instant after the gap.
 //! - A time that the clocks repeat fires at both its instants if the expression is an interval, else at the first.
@@ -12,7 +12,7 @@ use jiff::{SignedDuration, ToSpan as _};
 
 use super::civil::CivilTimes;
 
-/// Returns the first instant after `after` at which one of `times` fires in `zone`.
+/// Returns the first instant after `after` when a time of `times` fires in `zone`.
 pub(super) fn next_instant(times: &CivilTimes, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
     let local = zone.to_datetime(after);
     let local = local.with().subsec_nanosecond(0).build().ok()?;
@@ -31,7 +31,8 @@ fn first_from(times: &CivilTimes, from: DateTime, zone: &TimeZone) -> Option<Tim
     first_instant(times.next_from(from)?, zone)
 }
 
-/// Returns the first instant at which the clocks of `zone` show `civil`, or the first after the gap in which it is.
+/// Returns the first instant when the clocks of `zone` show `civil`. If `civil` is in a gap,
+/// returns the first instant after the gap.
 pub(super) fn first_instant(civil: DateTime, zone: &TimeZone) -> Option<Timestamp> {
     let offset = match zone.to_ambiguous_timestamp(civil).offset() {
         AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => offset,
@@ -60,7 +61,7 @@ struct Fold {
 }
 
 impl Fold {
-    /// Returns the fold in which `instant` is, with the offsets of its two passes.
+    /// Returns the fold around `instant`, with the offsets of its two passes.
     fn around(instant: Timestamp, zone: &TimeZone, first: Offset, second: Offset) -> Option<Self> {
         let is_first_pass = zone.to_offset(instant) == first;
         let change = if is_first_pass {

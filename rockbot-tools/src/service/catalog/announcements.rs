@@ -7,7 +7,8 @@ use tokio::time::Instant;
 use super::Layer;
 use crate::service::announcement::Announcement;
 
-/// Maximum number of processes whose announcements are kept; those of further ones are dropped.
+/// Maximum number of processes whose announcements are kept; announcements of further processes
+/// are dropped.
 const MAX_INSTANCES: usize = 64;
 
 /// The announcements of all running processes, the latest change first.

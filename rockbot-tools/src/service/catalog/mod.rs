@@ -1,8 +1,8 @@
 //! The descriptors that an agent has, and the tools that follow from them.
 //!
-//! Descriptors come in layers: the files of the operator, then the announcements of running services. A defect concerns
-//! one descriptor, and nothing of a layer is lost when another one changes: services and tools are both kept, and joined
-//! anew.
+//! Descriptors come in layers: the files of the operator, then the announcements of running
+//! services. A defect concerns one descriptor, and nothing of a layer is lost when another layer
+//! changes: services and tools are both kept, and joined anew.
 //!
 //! Descriptors of both kinds are kept and joined anew at each change, and an unreadable one keeps
 //! its last form: in the original of this idea a change of one kind loses the tools of the other,
@@ -34,7 +34,7 @@ struct Placed<D> {
 }
 
 impl Layer {
-    /// Adds a descriptor. A second one of a key is a problem.
+    /// Adds a descriptor. A second descriptor of a key is a problem.
     pub(super) fn insert(&mut self, key: &str, place: &str, descriptor: Descriptor) {
         let is_new = match descriptor {
             Descriptor::Service(descriptor) => {
@@ -49,7 +49,7 @@ impl Layer {
         }
     }
 
-    /// Returns the service of this key, else the one with this id.
+    /// Returns the service of this key, else the service with this id.
     fn service(&self, name: &str) -> Option<&ServiceDescriptor> {
         let by_id = || self.services.values().find(|placed| placed.descriptor.id == name);
         let placed = self.services.get(name).or_else(by_id);
@@ -57,7 +57,8 @@ impl Layer {
     }
 }
 
-/// Adds a descriptor under a key. Returns the place of the one that has the key already.
+/// Adds a descriptor under a key. Returns the place of the descriptor that has the key already as
+/// the error.
 fn insert<D>(map: &mut BTreeMap<String, Placed<D>>, key: &str, place: &str, descriptor: D) -> Result<(), String> {
     if let Some(taken) = map.get(key) {
         return Err(taken.place.clone());
@@ -67,15 +68,15 @@ fn insert<D>(map: &mut BTreeMap<String, Placed<D>>, key: &str, place: &str, desc
     Ok(())
 }
 
-/// The tools of all layers, and what is wrong with the others.
+/// The tools of all layers, and the problems of the others.
 #[derive(Debug, Default)]
 pub(super) struct Derived {
     pub(super) tools: Vec<ResolvedTool>,
     pub(super) problems: Vec<DescriptorProblem>,
 }
 
-/// Joins the tools of all layers with their services. The operator's files go before announcements, and those in the given
-/// order: the first tool of a name is used.
+/// Joins the tools of all layers with their services. The operator's files go before
+/// announcements, which go in the given order: the first tool of a name is used.
 pub(super) fn derive<'a>(files: &Layer, announced: &(impl Iterator<Item = &'a Layer> + Clone)) -> Derived {
     let mut derived = Derived::default();
     let layers = std::iter::once((files, false)).chain(announced.clone().map(|layer| (layer, true)));

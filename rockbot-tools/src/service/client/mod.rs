@@ -1,8 +1,9 @@
 //! The calling side: requests to one pair of queues, and the replies that belong to them.
 //!
-//! A [`ServiceClient`] is made for a pair of queues when a tool of that pair is first called (`lazily`), and subscribes to
-//! the replies before it sends its first request. All clients of a reply queue see all replies; those with a foreign `id`
-//! are dropped. `pending` collects the parts of a result.
+//! A [`ServiceClient`] is made for a pair of queues when a tool of that pair is first called
+//! (`lazily`), and subscribes to the replies before it sends its first request. All clients of a
+//! reply queue see all replies; replies with a foreign `id` are dropped. `pending` collects the
+//! parts of a result.
 //!
 //! A reply without `end_of_stream` is final, only an explicit `false` means more: TrustGraph's
 //! agent reads one message, ours all.

@@ -64,7 +64,7 @@ struct PendingCall {
 #[derive(Debug, Default)]
 struct Collected {
     text: String,
-    /// The delivery of the request to which the text belongs.
+    /// The delivery of the request that the text belongs to.
     attempt: u32,
     /// The end of the call; later messages change nothing.
     result: Option<Result<String, CallError>>,
@@ -116,7 +116,7 @@ impl PendingCall {
 }
 
 impl Collected {
-    /// Takes in a message, and returns the part to report: one that more follow.
+    /// Takes in a message, and returns the part to report: a part that is not the last.
     fn take(&mut self, body: &[u8], attempt: u32, max_bytes: usize) -> Option<String> {
         if self.result.is_some() || attempt < self.attempt {
             return None;

@@ -39,7 +39,7 @@ impl Fields {
         self.members.contains_key(name)
     }
 
-    /// Returns a text that may be missing. An empty one is an error.
+    /// Returns a text that may be missing. An empty text is an error.
     pub(super) fn text(&self, name: &str) -> Result<Option<&str>, DescriptorProblem> {
         match self.members.get(name) {
             None => Ok(None),
@@ -73,7 +73,7 @@ impl Fields {
         }
     }
 
-    /// Creates the problem of a field, of which `message` says more: "is missing: …".
+    /// Creates the problem of a field; `message` says more: "is missing: …".
     pub(super) fn wrong(&self, name: &str, message: impl Into<String>) -> DescriptorProblem {
         DescriptorProblem::in_field(&self.place, name, message)
     }

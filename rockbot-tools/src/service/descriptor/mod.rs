@@ -1,8 +1,9 @@
 //! The two descriptors: of a tool service, which names its queues, and of a tool, which refers to a service.
 //!
-//! A descriptor is a JSON object under a key: `tool-service/ID` or `tool/NAME`. [`service`] and [`tool`] read one each,
-//! member by member (`fields`); `file` finds them, and `resolve` joins a tool with its service. What is wrong is a [`DescriptorProblem`], which
-//! names the place and the field and concerns that descriptor alone.
+//! A descriptor is a JSON object under a key: `tool-service/ID` or `tool/NAME`. [`service`] and
+//! [`tool`] read one each, member by member (`fields`); `file` finds them, and `resolve` joins a
+//! tool with its service. A problem is a [`DescriptorProblem`], which names the place and the
+//! field and concerns that descriptor alone.
 
 mod fields;
 mod file;

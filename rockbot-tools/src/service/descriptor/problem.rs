@@ -4,7 +4,8 @@ use std::fmt;
 
 use rockbot_core::support::loggable;
 
-/// A defect of one descriptor: the place where it stands, the field, and what to do. Other descriptors are not concerned.
+/// A defect of one descriptor: its place, the field, and the remedy. Other descriptors are not
+/// concerned.
 ///
 /// ```
 /// use rockbot_tools::service::DescriptorFolder;
@@ -20,7 +21,7 @@ pub struct DescriptorProblem {
     pub place: String,
     /// The field, such as `arguments[1].name`. `None` if the defect concerns the whole descriptor.
     pub field: Option<String>,
-    /// The defect, and what to do.
+    /// The defect, and the remedy.
     pub message: String,
     /// `true` if the descriptor is not used because of it, `false` for a hint.
     pub is_fatal: bool,

@@ -16,7 +16,7 @@ pub(in crate::service) struct ResolvedTool {
     pub(in crate::service) response: QueueId,
     /// The values of the config parameters, of any JSON type.
     pub(in crate::service) config: Map<String, Value>,
-    /// `true` if one of the two descriptors is another program's.
+    /// `true` if either descriptor is another program's.
     pub(in crate::service) is_announced: bool,
 }
 

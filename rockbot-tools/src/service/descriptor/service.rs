@@ -44,7 +44,7 @@ impl ServiceDescriptor {
     }
 }
 
-/// Returns the queue in the field `name`, or that of the `topic`.
+/// Returns the queue in the field `name`, or the queue of the `topic`.
 fn queue(
     fields: &Fields,
     name: &str,

@@ -1,4 +1,4 @@
-//! The descriptor of a tool: its service, and what the model reads.
+//! The descriptor of a tool: its service, and the texts that the model reads.
 
 use rockbot_core::tool::Effect;
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ pub(in crate::service) struct ToolDescriptor {
     pub(in crate::service) service: String,
     pub(in crate::service) arguments: Vec<Argument>,
     pub(in crate::service) effect: Effect,
-    /// All members, among which are the config parameters.
+    /// All members, the config parameters among them.
     pub(super) members: Map<String, Value>,
 }
 

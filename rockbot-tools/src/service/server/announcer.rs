@@ -76,7 +76,8 @@ async fn announce(announced: Announced, bus: Arc<dyn Bus>, topic: Arc<str>, inst
     }
 }
 
-/// The handler of messages on the queue of announcements, of which only those of asking agents matter here.
+/// The handler of messages on the queue of announcements; only the messages of asking agents
+/// matter here.
 struct Asked(Arc<Notify>);
 
 #[async_trait]

@@ -76,7 +76,8 @@ impl LiveTools {
         self.announcements.take(announcement, Instant::now())
     }
 
-    /// Removes what is no longer announced. Returns `true` if something has changed.
+    /// Removes the services and tools that are no longer announced. Returns `true` if something has
+    /// changed.
     pub(super) fn expire(&mut self) -> bool {
         self.announcements.expire(Instant::now())
     }

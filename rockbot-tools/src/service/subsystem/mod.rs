@@ -31,8 +31,9 @@ use watch::Watching;
 /// Calls are mutating unless the descriptor's `effect` is `pure` or `idempotent`. The arguments of the model are passed
 /// through as they are, and the service validates them. Results are outside text.
 ///
-/// It needs a bus: the host's, or [its own](Self::bus), such as one that shares a broker with TrustGraph. Settings
-/// are in the section `ToolServices` ([`ToolServiceSettings`]); what is set in code takes precedence.
+/// It needs a bus: the host's, or [its own](Self::bus), such as a bus that shares a broker with
+/// TrustGraph. Settings are in the section `ToolServices` ([`ToolServiceSettings`]); values set
+/// in code take precedence.
 ///
 /// ```
 /// use rockbot_core::subsystem::Subsystem as _;
@@ -55,7 +56,7 @@ pub struct ToolServices {
     plan: Option<Plan>,
 }
 
-/// The outcome of the declarations: what is set in code, completed by the settings.
+/// The outcome of the declarations: the values set in code, completed by the settings.
 #[derive(Debug)]
 struct Plan {
     sources: Sources,
@@ -77,13 +78,14 @@ impl ToolServices {
         self
     }
 
-    /// Watches a file with a descriptor; call it once for each file. A tool is what has a `type`.
+    /// Watches a file with a descriptor; call it once for each file. A descriptor with a `type` is a
+    /// tool.
     pub fn file(mut self, file: impl Into<PathBuf>) -> Self {
         self.files.push(file.into());
         self
     }
 
-    /// Sets the bus on which services take requests. Default: the host's.
+    /// Sets the bus that services take requests on. Default: the host's.
     pub fn bus(mut self, bus: Arc<dyn Bus>) -> Self {
         self.bus = Some(bus);
         self
@@ -122,7 +124,7 @@ impl ToolServices {
         self
     }
 
-    /// Completes what is set in code by the settings.
+    /// Completes the values set in code by the settings.
     fn plan(&self, parts: &Parts) -> Result<Plan, BoxError> {
         let config = parts.get::<Config>().unwrap_or_default();
         let settings = ToolServiceSettings::from_config(&config)?;

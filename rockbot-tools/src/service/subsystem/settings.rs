@@ -20,7 +20,8 @@ use rockbot_core::config::{Config, ConfigError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolServiceSettings {
-    /// `Folder`: the folder of descriptors; a relative one is below the host's data folder. Default `None`.
+    /// `Folder`: the folder of descriptors; a relative path is below the host's data folder. Default
+    /// `None`.
     pub folder: Option<PathBuf>,
     /// `PollInterval`: interval between two looks at the files. Default 5 seconds.
     pub poll_interval: Duration,

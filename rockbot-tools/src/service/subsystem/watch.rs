@@ -22,7 +22,8 @@ use crate::service::client::{CallLimits, ServiceClients};
 use crate::service::descriptor::DescriptorProblem;
 use crate::service::executor;
 
-/// Maximum number of announcements that wait. Further ones are dropped: a process announces again soon.
+/// Maximum number of announcements that wait. Further announcements are dropped: a process
+/// announces again soon.
 const MAX_WAITING: usize = 64;
 
 /// The work of the subsystem, before it starts.
@@ -58,7 +59,7 @@ impl Watching {
     }
 }
 
-/// Subscribes to announcements, and asks for those of services that run already.
+/// Subscribes to announcements, and asks for the announcements of services that run already.
 async fn listen(bus: &dyn Bus, sender: mpsc::Sender<Announcement>) -> Result<Subscription, BoxError> {
     let topic = announcement::queue()?.topic();
     let (name, options) = (
@@ -140,7 +141,7 @@ impl Registered {
         }
     }
 
-    /// Replaces the tools in the registry by those of the descriptors as they are now.
+    /// Replaces the tools in the registry by the tools of the present descriptors.
     fn apply(&mut self) {
         let Watching {
             tools,
@@ -157,7 +158,7 @@ impl Registered {
             .map(|resolved| (resolved.place.clone(), executor::tool(resolved, clients, *limits)))
             .collect();
         while let Err(error) = register(&**registry, &self.owner, &placed) {
-            // One tool that cannot be registered must not keep the others out.
+            // A tool that cannot be registered must not keep the others out.
             let culprit =
                 culprit(&error).and_then(|name| placed.iter().position(|(_, tool)| tool.registration.name == *name));
             let Some(index) = culprit else {

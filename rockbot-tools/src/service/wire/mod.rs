@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 /// The header that a request and its replies share.
 pub(super) const ID: &str = "id";
 
-/// The header of replies to a request that was delivered again: the number of that delivery. Replies with a higher number
-/// replace those before.
+/// The header of replies to a request that was delivered again: the number of that delivery.
+/// Replies with a higher number replace the earlier replies.
 pub(super) const ATTEMPT: &str = "attempt";
 
 /// The `id` in replies to requests without one.
@@ -154,7 +154,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Parses the body of a request. The error says what is wrong, for the caller.
+    /// Parses the body of a request. The error states the problem, for the caller.
     pub(super) fn parse(body: &[u8]) -> Result<Self, String> {
         let body: Value = serde_json::from_slice(body).map_err(|error| format!("the request is not JSON: {error}"))?;
         let Value::Object(mut members) = body else {

@@ -3,7 +3,7 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// Number of bytes at the beginning of a page in which a declaration counts.
+/// Number of bytes at the beginning of a page that may hold a declaration.
 const DECLARED_WITHIN: usize = 2048;
 
 /// Returns the text, or `None` if the bytes are no text.
@@ -49,7 +49,7 @@ fn declared(start: &[u8]) -> Option<&'static Encoding> {
     let value = after.trim_start_matches(['"', '\'', ' ']);
     let label = value.split(['"', '\'', ' ', ';', '>', '/']).next()?;
     let encoding = Encoding::for_label(label.as_bytes())?;
-    // A document that was read as bytes so far is not in one of these.
+    // A document whose declaration was read as bytes is not in UTF-16.
     Some(if encoding == UTF_16LE || encoding == UTF_16BE {
         UTF_8
     } else {

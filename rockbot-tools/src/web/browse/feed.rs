@@ -78,7 +78,7 @@ struct State {
 }
 
 impl State {
-    /// Returns the entry that is read, or the feed itself before the first one.
+    /// Returns the entry that is read, or the feed itself before the first entry.
     fn entry(&mut self) -> &mut Entry {
         self.entries.last_mut().unwrap_or(&mut self.feed)
     }
@@ -180,7 +180,7 @@ fn set(entry: &mut Entry, field: &str, value: &str) {
     }
 }
 
-/// Returns the character of one of the five references that XML knows by name.
+/// Returns the character of a reference that XML knows by name; there are five.
 fn named(name: &str) -> Option<&'static str> {
     let known = [("amp", "&"), ("lt", "<"), ("gt", ">"), ("quot", "\""), ("apos", "'")];
     known.into_iter().find(|(own, _)| *own == name).map(|(_, text)| text)

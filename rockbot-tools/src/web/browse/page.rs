@@ -89,7 +89,7 @@ impl Page {
     }
 }
 
-/// Returns the kind of a document, or `None` for one that is not text.
+/// Returns the kind of a document, or `None` for a document that is not text.
 #[cfg_attr(
     not(feature = "pdf"),
     expect(unused_variables, reason = "only a PDF is known by its bytes")
@@ -99,7 +99,7 @@ fn kind_of(media_type: &str, body: &[u8]) -> Option<Kind> {
     match (family, kind) {
         #[cfg(feature = "pdf")]
         ("application", "pdf" | "x-pdf") => Some(Kind::Pdf),
-        // Many servers do not say what they serve.
+        // Many servers do not state the type of a document.
         #[cfg(feature = "pdf")]
         ("application", "octet-stream") | ("", _) if pdf::is_pdf(body) => Some(Kind::Pdf),
         ("text", "html") | ("application", "xhtml+xml") => Some(Kind::Html),

@@ -75,7 +75,7 @@ pub enum SearchError {
     /// There is no key for the engine.
     #[error("web search has no key: the operator sets {setting}")]
     NoKey {
-        /// The settings of which one must be set.
+        /// The settings for the key; a single one suffices.
         setting: String,
     },
     /// The engine refuses the key.

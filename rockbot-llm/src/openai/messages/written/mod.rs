@@ -1,4 +1,5 @@
-//! The messages of the turn's last request as they were written: the next one copies what both begin with.
+//! The messages of the turn's last request as they were written: the next request copies the
+//! beginning that both share.
 //!
 //! Without it, each step of a turn would escape the texts of all messages again, and check all arguments of its calls.
 

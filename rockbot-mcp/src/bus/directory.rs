@@ -5,6 +5,8 @@
 //! of its own bridge, since brokers grant rights to publish by topic. Bridges take the places for
 //! servers in turn, so a bridge with many servers leaves a share to the others, and 32 places are
 //! the agent's own.
+//!
+//! The effects of a bridge's tools count only if the operators of both hosts vouch for the server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -2,8 +2,7 @@
 //!
 //! No client of the MCP server locks out another one: once all sessions or connections are taken,
 //! the client that has the most gives up a session or connection, an unused one first. A request
-//! under the id of a running request is refused. The effects of its tools count only if the
-//! operators of both hosts vouch for it.
+//! under the id of a running request is refused.
 
 use std::collections::HashMap;
 use std::hash::Hash;

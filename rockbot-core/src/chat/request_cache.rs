@@ -13,9 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A place for one value of a chat client, shared by the calls of one turn.
 ///
-/// Each request of a turn repeats the ones before it. A client that keeps the written form of a request here copies what
-/// the next one has in common with it, so that a step costs what it adds. The driver of a turn creates the cache and drops
-/// it with the turn. Clones share the value.
+/// Each request of a turn repeats the ones before it. A client that keeps the written form of a
+/// request here copies the part that the next request repeats, so that it writes only the part
+/// that a step adds. The driver of a turn creates the cache and drops it with the turn. Clones
+/// share the value.
 ///
 /// Taking the value leaves the cache empty, so two calls at the same time never wait for each other: the second one finds
 /// nothing. A value of another type, which a client of another kind left, counts as nothing, too.

@@ -153,7 +153,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if one of them [is an error](UnknownKey::is_error).
+    /// Returns an error if a warning among them [is an error](UnknownKey::is_error).
     pub fn check_unknown(&self) -> Result<Vec<UnknownKey>, ConfigError> {
         unknown::check(self.unknown())
     }

@@ -1,5 +1,5 @@
-//! The JSON form of content: a string for one text without an origin, else an array of parts. Parts have a type if one
-//! of them is no text.
+//! The JSON form of content: a string for one text without an origin, else an array of parts.
+//! Parts have a type unless all of them are texts.
 
 use std::borrow::Cow;
 use std::fmt;

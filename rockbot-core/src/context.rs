@@ -178,7 +178,7 @@ struct Scope {
     origin: Origin,
     priority: Priority,
     trust: Trust,
-    /// The label of what the model had read; see [`CallContext::label`].
+    /// The label of everything that the model had read; see [`CallContext::label`].
     content: Label,
     /// `true` if a person approved this exact call.
     is_endorsed: bool,
@@ -260,8 +260,8 @@ impl CallContext {
         self.0.trust
     }
 
-    /// Returns how far everything can be trusted that led to this call: its originator, and what the model had read
-    /// when it made the call.
+    /// Returns how far everything can be trusted that led to this call: its originator, and all
+    /// that the model had read when it made the call.
     ///
     /// It is [`Trust::Untrusted`] as soon as the model has read text of an untrusted source: a tool's result (unless the
     /// tool's [output is its own](crate::tool::ToolHints::own_output)), an answer that was made of such text, or content
@@ -276,15 +276,17 @@ impl CallContext {
     /// Returns the label of everything that led to this call: its trust is the [content
     /// trust](Self::content_trust), its sources are the untrusted ones that the model had read when it made the call.
     ///
-    /// What the call stores or starts carries this label, unless the call [is endorsed](Self::is_endorsed).
+    /// Everything that the call stores or starts carries this label, unless the call [is
+    /// endorsed](Self::is_endorsed).
     pub fn label(&self) -> Label {
         let mut label = self.0.content.clone();
         label.join(&Label::of(self.0.trust));
         label
     }
 
-    /// Returns `true` if a person approved exactly this call: what it writes may be trusted as the person's own, whatever
-    /// the model had read. The host sets it for the call that the grant names, and for no other.
+    /// Returns `true` if a person approved exactly this call. Its writes may be trusted as the
+    /// person's own, whatever the model had read. The host sets it for the call that the grant
+    /// names, and for no other.
     pub fn is_endorsed(&self) -> bool {
         self.0.is_endorsed
     }
@@ -330,8 +332,9 @@ impl CallContext {
         self.0.grants.iter().any(matches)
     }
 
-    /// Returns the key by which an external system can recognize a repetition of `call`: turn id and call id, or the
-    /// key that the program gave that asked for the call. Pass it to services that accept idempotency keys.
+    /// Returns the idempotency key of `call`: turn id and call id, or the key that the program gave
+    /// that asked for the call. Pass it to services that accept idempotency keys: they recognize a
+    /// repetition of the call by it.
     pub fn idempotency_key(&self, call: &CallId) -> String {
         match (&self.0.turn, &self.0.idempotency_key) {
             (Some(turn), _) => format!("{turn}/{call}"),

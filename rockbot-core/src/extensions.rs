@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A set of values of the caller's own types, at most one of each type.
+/// A set of values of the caller's own types, at most one value for each type.
 ///
 /// A caller attaches them to a [request](crate::turn::TurnRequest::extensions), and the tools of its turn find them in
 /// their [`CallContext`](crate::CallContext::extension). They live in memory only: neither the journal nor a bus carries

@@ -28,11 +28,11 @@ use crate::turn::TurnCall;
 ///
 /// # Turns
 ///
-/// Around turns, the layer counts those that begin with a message of a user or of a bus. A turn that another turn or a
-/// schedule began takes no token, and neither does a turn that continues after a decision or a restart: its user has
-/// waited for a token before, and would wait again in the middle of the work.
-/// [`counting_all_turns`](Self::counting_all_turns) counts these turns, too. Of model calls, tool calls and messages,
-/// every one takes a token.
+/// Around turns, the layer counts the turns that begin with a message of a user or of a bus. A
+/// turn that another turn or a schedule began takes no token, and neither does a turn that
+/// continues after a decision or a restart: its user has waited for a token before, and would
+/// wait again in the middle of the work. [`counting_all_turns`](Self::counting_all_turns) counts
+/// these turns, too. Every model call, every tool call and every message takes a token.
 ///
 /// # Cancellation safety
 ///
@@ -58,7 +58,7 @@ use crate::turn::TurnCall;
 pub struct RateLimitLayer {
     /// Interval between two tokens.
     interval: Duration,
-    /// Time in which the bucket is refilled but for one token.
+    /// Time until an empty bucket holds all its tokens but one.
     tolerance: Duration,
     max_wait: Duration,
     counts_all_turns: bool,
@@ -102,8 +102,8 @@ impl RateLimitLayer {
         self
     }
 
-    /// Counts every turn: also those that other turns and schedules begin, and those that continue. By default, only
-    /// turns that begin with a message take a token.
+    /// Counts every turn, including the turns that other turns and schedules begin, and the turns
+    /// that continue. By default, only turns that begin with a message take a token.
     ///
     /// A limit of one turn a minute then makes an agent wait a minute for each agent that it calls as a tool.
     ///

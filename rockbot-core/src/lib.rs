@@ -78,7 +78,7 @@ pub use identity::AgentIdentity;
 pub use support::Digest;
 pub use trace::TraceContext;
 
-/// A boxed error of any type, the form in which tower's middleware returns errors.
+/// A boxed error of any type, as tower's middleware returns errors.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
 /// A text that is never printed, logged or serialized, such as an API key or a password.

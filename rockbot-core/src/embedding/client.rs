@@ -22,7 +22,8 @@ pub trait EmbeddingClient: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if one of them has no vector, when the call is cancelled and when its deadline passes.
+    /// Returns an error if a text has no vector, when the call is cancelled and when its deadline
+    /// passes.
     async fn embed(&self, call: EmbeddingCall) -> Result<Vec<Embedding>, EmbeddingError>;
 }
 

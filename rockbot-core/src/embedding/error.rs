@@ -48,8 +48,8 @@ impl EmbeddingError {
         matches!(self, Self::Call(error) if error.retry_helps())
     }
 
-    /// Returns `true` if the error may concern a single text, such as one that is too long, so that others may
-    /// still be embedded. All other errors concern every text.
+    /// Returns `true` if the error may concern a single text, such as a text that is too long, so
+    /// that other texts may still be embedded. All other errors concern every text.
     pub fn is_about_a_text(&self) -> bool {
         match self {
             Self::Call(error) => matches!(

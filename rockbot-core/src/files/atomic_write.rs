@@ -94,8 +94,9 @@ impl Drop for Draft {
     }
 }
 
-/// Creates a file that did not exist. A file that a crash left there, or a link that another user planted
-/// there, is removed and never followed: `create_new` (`O_EXCL`) does not open what is there already.
+/// Creates a file that did not exist. A file that a crash left there, or a link that another user
+/// planted there, is removed and never followed: `create_new` (`O_EXCL`) does not open an
+/// existing file.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = system::open_options();
     options.write(true).create_new(true);

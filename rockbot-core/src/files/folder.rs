@@ -22,10 +22,11 @@ const DEPTH: usize = 40;
 /// A folder of documents, locked by this process until it is dropped, unless it is
 /// [`unheld`](DataFolder::unheld).
 ///
-/// Documents have names relative to the folder, with `/` between nested folders. No symbolic link inside the
-/// folder is followed: a link is an error where a document is read or written, is left out of lists, and is
-/// itself what is replaced or removed. (A folder that is exchanged for a link at the very moment of its use
-/// cannot be detected; for a file it is.) The folder itself may be a link.
+/// Documents have names relative to the folder, with `/` between nested folders. No symbolic link
+/// inside the folder is followed: a link is an error where a document is read or written, and is
+/// left out of lists. Replacing or removing a document replaces or removes the link itself. (A
+/// folder that is exchanged for a link at the very moment of its use cannot be detected; for a
+/// file it is.) The folder itself may be a link.
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
@@ -120,7 +121,8 @@ impl DataFolder {
             return Err(too_large());
         }
         let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
-        // Another process may append between `metadata` and `read`: the limit holds for what is really read.
+        // Another process may append between `metadata` and `read`: the limit holds for the bytes
+        // that are really read.
         let read = file.take(limit + 1).read_to_end(&mut bytes);
         read.map_err(FileError::io("read", &path))?;
         if bytes.len() as u64 > limit {
@@ -201,12 +203,13 @@ impl DataFolder {
         }
     }
 
-    /// Removes what killed processes left of [drafts](Self::draft), and returns the number of files: plain files `NAME.tmp`
-    /// from before this folder was opened, whose NAME `is_ours` accepts as one that the store writes. Of nested folders
-    /// only those that `enters` accepts are searched.
+    /// Removes what killed processes left of [drafts](Self::draft), and returns the number of
+    /// files: plain files `NAME.tmp` from before this folder was opened, whose NAME `is_ours`
+    /// accepts as a name that the store writes. Nested folders are searched only if `enters`
+    /// accepts them.
     ///
-    /// Call it when the store is opened. A file that cannot be removed stays, and so do those of a folder that cannot be
-    /// read: they only take room.
+    /// Call it when the store is opened. A file that cannot be removed stays, and so do the files
+    /// of a folder that cannot be read: they only take room.
     pub fn remove_drafts(&self, enters: impl Fn(&str) -> bool, is_ours: impl Fn(&str) -> bool) -> usize {
         let mut drafts = Vec::new();
         let is_draft = |name: &str| name.strip_suffix(atomic_write::ENDING).is_some_and(&is_ours);
@@ -321,8 +324,8 @@ impl DataFolder {
         }
     }
 
-    /// Returns the path of `name`; `None` if one of its folders is missing. Checks every folder on the way,
-    /// since the system would follow a link there.
+    /// Returns the path of `name`; `None` if a folder on the way is missing. Checks every such
+    /// folder, since the system would follow a link there.
     fn existing(&self, name: &str) -> Result<Option<PathBuf>, FileError> {
         let mut path = self.root.clone();
         let mut pieces = pieces(&self.root, name)?.peekable();
@@ -359,7 +362,7 @@ impl DataFolder {
     }
 }
 
-/// Splits a name into its segments, none of which leads out of the folder.
+/// Splits a name into its segments. No segment leads out of the folder.
 fn pieces<'a>(root: &Path, name: &'a str) -> Result<impl Iterator<Item = &'a str>, FileError> {
     // On Windows a backslash stands between folders, and a colon behind a drive.
     let foreign = |piece: &str| cfg!(windows) && piece.contains(['\\', ':']);

@@ -150,8 +150,8 @@ impl FileHandle {
     ///
     /// # Errors
     ///
-    /// Returns the error of the system. The system may have forgotten what it could not write, so a later sync that
-    /// succeeds says nothing about it: it has to be written again.
+    /// Returns the error of the system. The system may have forgotten the bytes that it could not
+    /// write. A later sync that succeeds says nothing about them: they have to be written again.
     pub fn sync(&self) -> io::Result<()> {
         sync_file(&self.file, &self.path)
     }

@@ -119,7 +119,7 @@ impl MessageContext {
             .with_idempotency_key(self.idempotency_key())
             .with_origin(Origin::Bus)
             .with_trust(self.0.delivery.trust.min(Trust::User))
-            // It is unknown what the model of the sending program had read.
+            // It is unknown which texts the model of the sending program had read.
             .with_content_trust(Trust::Untrusted);
         if let Some(limit) = headers::timeout(headers) {
             cx = cx.with_deadline(self.received() + limit);

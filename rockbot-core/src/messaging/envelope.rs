@@ -36,8 +36,9 @@ const BODY_CAPACITY: usize = 512;
 /// # Ok::<(), rockbot_core::messaging::PayloadError>(())
 /// ```
 pub trait Message {
-    /// The name of the type on the wire, by which the receiver finds its handler. It is written out, never derived
-    /// from a path in the code, so that programs in other languages and versions can share a bus.
+    /// The name of the type on the wire. The receiver finds its handler by this name. It is written
+    /// out, never derived from a path in the code, so that programs in other languages and versions
+    /// can share a bus.
     const TYPE: &'static str;
 
     /// The topic of such messages unless the sender chooses another. A host that handles the type subscribes to it.

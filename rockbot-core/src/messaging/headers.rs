@@ -22,7 +22,7 @@ pub const TIMEOUT_MS: &str = "rb-timeout-ms";
 pub const MCP_SERVER: &str = "rb-mcp-server";
 /// The principal on whose behalf the sender works.
 pub const PRINCIPAL: &str = "rb-principal";
-/// The key by which an external system can recognize a repetition.
+/// The idempotency key. An external system recognizes a repetition by it.
 pub const IDEMPOTENCY_KEY: &str = "rb-idempotency-key";
 /// The key of the partition that the message belongs to, see
 /// [`PartitionBy::partition_key`](super::PartitionBy::partition_key).
@@ -64,7 +64,7 @@ pub fn trace(headers: &Headers) -> Option<TraceContext> {
     })
 }
 
-/// Writes `trace` as the parent of what the receiver does.
+/// Writes `trace` as the parent of the receiver's work.
 pub fn set_trace(trace: &TraceContext, headers: &mut Headers) {
     headers.insert(TRACEPARENT.into(), trace.traceparent());
     match trace.tracestate() {

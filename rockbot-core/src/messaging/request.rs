@@ -253,8 +253,8 @@ impl RequestError {
         }
     }
 
-    /// Returns `true` if the same request may succeed a little later. `false` after a time-out: the request may have
-    /// been handled, so repeat only one that may be handled twice.
+    /// Returns `true` if the same request may succeed a little later. `false` after a time-out: the
+    /// request may have been handled, so repeat it only if it may be handled twice.
     pub fn retry_helps(&self) -> bool {
         match self {
             Self::Refused(reply) => reply.is_retryable,

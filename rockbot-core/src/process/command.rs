@@ -1,4 +1,4 @@
-//! How a program is started, and the output of one that ran to its end.
+//! How a program is started, and the output of a program that ran to its end.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -40,9 +40,10 @@ const MAX_STDERR: usize = 16 << 10;
 
 /// A program to start, with its arguments and its environment.
 ///
-/// The program is found in `PATH`, and no shell reads the arguments. The process gets a few harmless variables of this
-/// process (`PATH`, `HOME`, `USER`, `LOGNAME`, `LANG`, `LC_ALL`, `TZ`, `TMPDIR`, and their like on Windows) and those of
-/// [`env`](Self::env): keys of models and other secrets of this process stay here.
+/// The program is found in `PATH`, and no shell reads the arguments. The process gets a few
+/// harmless variables of this process (`PATH`, `HOME`, `USER`, `LOGNAME`, `LANG`, `LC_ALL`, `TZ`,
+/// `TMPDIR`, and their like on Windows) and the variables of [`env`](Self::env): keys of models
+/// and other secrets of this process stay here.
 ///
 /// ```
 /// # #[cfg(unix)]
@@ -125,7 +126,7 @@ impl Command {
         self
     }
 
-    /// Sets a variable of the environment, in place of one that is inherited.
+    /// Sets a variable of the environment, in place of an inherited variable of this name.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<Secret>) -> Self {
         self.variables.insert(name.into(), value.into());
@@ -139,8 +140,9 @@ impl Command {
         self
     }
 
-    /// Sets the user that the process runs as, by number, with the group of the same number and no others. Only a process
-    /// of root starts one of another user. Default: the user of this process; on systems other than Unix always.
+    /// Sets the user that the process runs as, by number, with the group of the same number and no
+    /// others. Only a process of root can start a process of another user. Default: the user of
+    /// this process; on systems other than Unix always.
     #[must_use]
     pub fn user(mut self, id: u32) -> Self {
         self.user = Some(id);

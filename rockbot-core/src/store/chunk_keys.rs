@@ -105,7 +105,7 @@ impl ChunkKeys {
         StorePath::new(&format!("{}{end}", self.stem)).expect("a longer key was a path")
     }
 
-    /// Returns the common prefix of all keys in the form in which the model is shown them.
+    /// Returns the common prefix of all keys as the model is shown them.
     pub fn shown_prefix(&self) -> &str {
         &self.stem[self.hidden..]
     }

@@ -1,4 +1,4 @@
-//! The error of all stores: what failed, of which kind, and why.
+//! The error of all stores: the failed operation, the kind of failure, and its cause.
 
 use std::error::Error;
 use std::fmt;

@@ -142,8 +142,9 @@ pub trait LongTermMemoryExt: LongTermMemory {
     ///
     /// # Errors
     ///
-    /// Returns the error of `change`; an error of the store, if it cannot be read or written; and one of kind
-    /// [`StoreErrorKind::Conflict`] if other writers changed the entry during all of 100 attempts.
+    /// Returns the error of `change`, or an error of the store if it cannot be read or written. The
+    /// error has the kind [`StoreErrorKind::Conflict`] if other writers changed the entry during
+    /// all of 100 attempts.
     async fn try_update<E: From<StoreError> + Send>(
         &self,
         principal: &Principal,

@@ -1,4 +1,4 @@
-//! Entries of long-term memory, and the rules by which two of them are the same fact.
+//! Entries of long-term memory, and the rules for whether two of them are the same fact.
 //!
 //! The same fact is the same words, not similar ones: `born in 1980` and `born in 1981` are
 //! nearly the same words. A less trusted text reinforces nothing.
@@ -235,10 +235,11 @@ impl MemoryEntry {
         }
     }
 
-    /// Merges `by`, another occurrence of the same fact. The entry keeps its words and category; the earlier
-    /// creation, the later time and the higher importance win; counts add up; tags and metadata are merged. An
-    /// occurrence of lower trust changes nothing: otherwise any web page could make a fact look well established. Of one
-    /// of higher trust the entry takes everything but its id: nothing that an untrusted source wrote becomes trusted.
+    /// Merges `by`, another occurrence of the same fact. The entry keeps its words and category;
+    /// the earlier creation, the later time and the higher importance win; counts add up; tags and
+    /// metadata are merged. An occurrence of lower trust changes nothing: otherwise any web page
+    /// could make a fact look well established. From an occurrence of higher trust the entry takes
+    /// everything but its id: nothing that an untrusted source wrote becomes trusted.
     pub fn reinforce(&mut self, by: &Self) {
         if by.provenance.trust < self.provenance.trust {
             return;

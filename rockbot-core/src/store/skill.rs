@@ -24,7 +24,7 @@ pub trait SkillStore: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the store cannot be read.
     async fn get(&self, principal: &Principal, name: &StorePath) -> Result<Option<Arc<Skill>>, StoreError>;
 
-    /// Stores a skill, in place of one of the same name.
+    /// Stores a skill. It replaces a skill of the same name.
     ///
     /// # Errors
     ///

@@ -55,8 +55,8 @@ impl TraceContext {
         }
     }
 
-    /// Creates the position of a span that a tracing backend has assigned. Returns `None` if one of the ids is zero,
-    /// which the recommendation forbids.
+    /// Creates the position of a span that a tracing backend has assigned. Returns `None` if an id
+    /// is zero, which the recommendation forbids.
     pub fn new(trace_id: u128, span_id: u64, is_sampled: bool) -> Option<Self> {
         (trace_id != 0 && span_id != 0).then_some(Self {
             trace_id,
@@ -88,8 +88,8 @@ impl TraceContext {
         }
     }
 
-    /// Sets the `tracestate`, the part of tracing vendors. One that is empty, longer than 512 bytes or holds other
-    /// characters than printable ASCII is dropped.
+    /// Sets the `tracestate`, the part of tracing vendors. A state that is empty, longer than 512
+    /// bytes or holds other characters than printable ASCII is dropped.
     #[must_use]
     pub fn with_tracestate(mut self, state: &str) -> Self {
         let is_valid =

@@ -7,14 +7,14 @@ use super::english::{Role, role};
 use super::fold::fold;
 use super::stem::stem;
 
-/// A splitter of texts into the terms by which searches find them.
+/// A splitter of texts into terms. Searches find texts by their terms.
 pub trait Analyzer: fmt::Debug + Send + Sync + 'static {
-    /// Calls `each` with the terms of `text`, in order, each with the word as written. Texts are found by their terms, and
-    /// those that have a word of the query as written rank higher.
+    /// Calls `each` with the terms of `text`, in order, each with the word as written. Texts are
+    /// found by their terms, and texts that have a word of the query as written rank higher.
     fn words(&self, text: &str, each: &mut dyn FnMut(&str, &str));
 
-    /// Calls `each` with the terms that `query` is searched by, in order. By default these are all its
-    /// [`words`](Self::words); an analyzer may leave out those that say little.
+    /// Calls `each` with the terms that `query` is searched by, in order. By default these are all
+    /// its [`words`](Self::words); an analyzer may leave out words that say little.
     fn query_words(&self, query: &str, each: &mut dyn FnMut(&str, &str)) {
         self.words(query, each);
     }
@@ -154,7 +154,7 @@ fn read(text: &str, each: EachTerm<'_>) {
             word.push(c);
             continue;
         } else if matches!(c, '\'' | '’') && word.is_possessive_before(rest.as_str()) {
-            // Marienau's: what is owned is found by the owner's name.
+            // Marienau's: a possession is found by the owner's name.
             rest.next();
             word.end(each)
         } else if matches!(c, '\'' | '’') && word.folded.len() > 2 && goes_on(rest.as_str()) {
@@ -174,8 +174,9 @@ fn read(text: &str, each: EachTerm<'_>) {
     let _ended = word.end(each);
 }
 
-/// Returns the length of the word that `text` begins with, if it consists of small letters `a` to `z`, of which the first may
-/// be a capital, and what follows ends it. Most words do: they are read as a run, not character by character.
+/// Returns the length of the word that `text` begins with, if it consists of small letters `a` to
+/// `z` (the first letter may be a capital) and the character behind it ends it. Most words do:
+/// they are read as a run, not character by character.
 fn plain_word(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     bytes.first().filter(|first| first.is_ascii_alphabetic())?;

@@ -43,7 +43,7 @@ pub(super) enum Role {
     Stop,
 }
 
-/// The words above, sorted, with the place where those of each first letter begin.
+/// The words above, sorted, with the place where the words of each first letter begin.
 struct Words {
     words: Vec<(&'static str, Role)>,
     first: [usize; 27],

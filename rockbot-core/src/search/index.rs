@@ -48,7 +48,7 @@ impl<K> Default for Bm25Index<K> {
 }
 
 impl<K> Bm25Index<K> {
-    /// Creates an empty index whose terms are those of `analyzer`.
+    /// Creates an empty index with the terms of `analyzer`.
     pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
         Self {
             analyzer,
@@ -135,7 +135,8 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         self.best(&scores, limit)
     }
 
-    /// Returns the weight of what the texts with these document numbers contain.
+    /// Returns the weight of a term, a form or a bigram that occurs in the texts with these
+    /// document numbers.
     fn weight(&self, collection: Collection, texts: &[(u32, u32)]) -> f64 {
         let is_there = |text: u32| self.keys[text as usize].is_some();
         let frequency = match self.removed() {

@@ -55,7 +55,7 @@ fn without_torn_start(text: &str) -> &str {
 /// Returns the distinct terms of `query` that the index contains, in order; of more than [`MAX_TERMS`] the rarest.
 pub(super) fn query_terms<'a>(analyzer: &dyn Analyzer, words: &'a Vocabulary, query: &str) -> Vec<QueryTerm<'a>> {
     let mut terms: Vec<QueryTerm<'a>> = Vec::new();
-    // The numbers are those of the index.
+    // The numbers are the index's own.
     let mut places = FoldMap::default();
     for part in read_parts(query) {
         let mut last = None;

@@ -34,7 +34,7 @@ impl Default for Bm25Ranker {
 }
 
 impl Bm25Ranker {
-    /// Creates a ranker whose terms are those of `analyzer`.
+    /// Creates a ranker with the terms of `analyzer`.
     pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
         Self {
             analyzer,

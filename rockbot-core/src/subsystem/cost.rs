@@ -11,8 +11,9 @@ use crate::ToolName;
 
 /// The cost of a part of a host in model calls and tokens, as users read it.
 ///
-/// A subsystem states what it knows in [`Declarations::cost`](super::Declarations::cost): the names of its tools and its
-/// calls of models. The host adds the tokens, which it estimates from the definitions that models are sent.
+/// A subsystem states its part of the cost in [`Declarations::cost`](super::Declarations::cost):
+/// the names of its tools and its calls of models. The host adds the tokens, which it estimates
+/// from the definitions that models are sent.
 ///
 /// ```
 /// use rockbot_core::subsystem::PartCost;

@@ -1,7 +1,7 @@
 //! The declarations of subsystems: what they provide, require and handle.
 //!
-//! A subsystem provides its parts while it declares (`Declarations::provide`), and takes those of
-//! others when it starts (`Parts`): all slots are filled before anything runs.
+//! A subsystem provides its parts while it declares (`Declarations::provide`), and takes the
+//! parts of others when it starts (`Parts`): all slots are filled before anything runs.
 
 use std::any::{TypeId, type_name};
 use std::fmt;
@@ -18,10 +18,11 @@ use crate::turn::TurnObserver;
 
 /// The collector that every subsystem of a host declares to, one after the other.
 ///
-/// A subsystem calls its methods in [`Subsystem::declare`](super::Subsystem::declare): [`provide`](Self::provide) for
-/// the parts that other subsystems use, [`require`](Self::require) for those that it cannot do without, and one method
-/// for each kind of extension that the host serves, such as [`tool`](Self::tool) and [`handle`](Self::handle).
-/// Requirements are checked after the last declaration, so the order of subsystems does not matter.
+/// A subsystem calls its methods in [`Subsystem::declare`](super::Subsystem::declare):
+/// [`provide`](Self::provide) for the parts that other subsystems use, [`require`](Self::require)
+/// for the parts that it cannot do without, and one method for each kind of extension that the
+/// host serves, such as [`tool`](Self::tool) and [`handle`](Self::handle). Requirements are
+/// checked after the last declaration, so the order of subsystems does not matter.
 ///
 /// A test of a subsystem creates one itself:
 ///
@@ -94,8 +95,8 @@ pub struct MissingPart {
 }
 
 impl Declarations {
-    /// Creates a collector without declarations. The host has `parts` already, such as those that its builder was
-    /// given.
+    /// Creates a collector without declarations. The host has `parts` already, such as the parts
+    /// that its builder was given.
     pub fn new(parts: Parts) -> Self {
         Self {
             parts,
@@ -173,8 +174,8 @@ impl Declarations {
         self.tools.push(tool);
     }
 
-    /// Adds an agent beside the host's own. An invalid name, or one that another agent of the host has, keeps the host from
-    /// being built.
+    /// Adds an agent beside the host's own. An invalid name, or the name of another agent of the
+    /// host, keeps the host from being built.
     pub fn agent(&mut self, name: impl Into<String>, agent: AgentSpec) {
         self.agents.push((name.into(), agent));
     }
@@ -208,8 +209,9 @@ impl Declarations {
         self.subscriptions.push((pattern.into(), options));
     }
 
-    /// Subscribes the host to the topics that match `pattern` under a `name` that hosts of other names use, too: each message
-    /// goes to one of them. Messages go to the handler of their type.
+    /// Subscribes the host to the topics that match `pattern` under a `name` that hosts of other
+    /// names use, too: each message goes to a single host. Messages go to the handler of their
+    /// type.
     pub fn share_subscription(
         &mut self,
         pattern: impl Into<String>,
@@ -223,8 +225,8 @@ impl Declarations {
         });
     }
 
-    /// States what a part of the subsystem costs, for [users who ask](PartCost). A subsystem that states nothing is listed
-    /// as one whose cost is unknown.
+    /// States what a part of the subsystem costs, for [users who ask](PartCost). A subsystem that
+    /// states nothing is listed with an unknown cost.
     pub fn cost(&mut self, cost: PartCost) {
         self.costs.push((self.declaring.clone(), cost));
     }
@@ -266,7 +268,8 @@ impl Declarations {
     }
 }
 
-/// The declarations of all subsystems of a host, in the order in which they were made. The host is built from them.
+/// The declarations of all subsystems of a host, in the order of the calls. The host is built
+/// from them.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MergedDeclarations {

@@ -92,7 +92,7 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     if is_plain_line(text.as_bytes()) {
         return Cow::Borrowed(text);
     }
-    // What is hidden may stand beside spaces.
+    // Hidden characters may stand beside spaces.
     let text = defused(text);
     if is_tidy(&text) {
         return text;

@@ -1,8 +1,8 @@
 //! Reading JSON whose members are named in any case.
 //!
-//! A deserializer around another one that renames the members of structs, and nothing else: a
-//! member that is named exactly costs one look through the names of the struct. Maps and JSON
-//! values keep their keys.
+//! A deserializer that wraps another deserializer and renames the members of structs, and nothing
+//! else: a member that is named exactly costs one look through the names of the struct. Maps and
+//! JSON values keep their keys.
 //!
 //! Members of messages are read in any case (`support/json/any_case.rs`), as .NET programs write
 //! and read them: by a deserializer that knows the fields of each struct. Keys of maps and JSON
@@ -236,7 +236,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for AnyCase<A> {
     }
 }
 
-/// The members of an object. Those of a struct are renamed to its fields.
+/// The members of an object. The members of a struct are renamed to its fields.
 struct Members<A> {
     members: A,
     fields: Fields,

@@ -48,7 +48,8 @@ pub fn to_raw_value<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, s
     let mut json = Vec::with_capacity(USUAL_LEN);
     write(&mut json, value)?;
     let json = String::from_utf8(json).map_err(serde::ser::Error::custom)?;
-    // The form in which `serde_json` hands over the text of a raw value: so it is neither parsed nor copied once more.
+    // `serde_json` hands over the text of a raw value in this form: so it is neither parsed nor
+    // copied once more.
     Box::deserialize(MapDeserializer::new(iter::once((RAW_VALUE, json))))
 }
 

@@ -12,7 +12,7 @@ use serde_json::Error;
 
 use super::text::{push_name, push_text};
 
-/// The name by which `serde_json` recognizes a struct whose one field is JSON text.
+/// The name of a struct whose one field is JSON text; `serde_json` recognizes it by this name.
 pub(super) const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
 /// Beginning of the names of all structs whose one field `serde_json` writes as it is: raw values, and numbers of any
@@ -242,7 +242,7 @@ impl Members<'_> {
     }
 }
 
-/// Implements the traits of arrays, and those of objects with fixed names.
+/// Implements the traits of arrays, and the traits of objects with fixed names.
 macro_rules! members {
     ($($sequence:ident::$method:ident),*; $($object:ident),*) => {
         $(impl $sequence for Members<'_> {

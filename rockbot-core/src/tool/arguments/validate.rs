@@ -46,7 +46,8 @@ struct Validation<'a> {
     depth: usize,
     path: Vec<PathSegment<'a>>,
     problems: Vec<String>,
-    /// `true` if problems are noticed but not recorded, because one of several shapes is being tried.
+    /// `true` if problems are noticed but not recorded, because a shape among several is being
+    /// tried.
     is_quiet: bool,
 }
 

@@ -55,7 +55,7 @@ fn is_of_numbers(format: &Value) -> bool {
     bits.is_some_and(|bits| bits.bytes().all(|byte| byte.is_ascii_digit())) || matches!(format, "float" | "double")
 }
 
-/// The keyword by which [`NullForm::Keyword`] says that a schema accepts `null`.
+/// The keyword of [`NullForm::Keyword`]; it says that a schema accepts `null`.
 pub(super) const NULLABLE: &str = "nullable";
 
 impl<'a> Inliner<'a> {

@@ -8,13 +8,14 @@ use serde_json::{Map, Value, json};
 
 use super::write::{ORDER, property_order};
 
-/// Keywords that servers refuse at the top, beside those that are merged.
+/// Keywords that servers refuse at the top, beside the keywords that are merged.
 const REFUSED: [&str; 3] = ["enum", "const", "not"];
 
 /// Maximum number of forms that are told in words; of more, the model sees the properties alone.
 const MAX_TOLD: usize = 20;
 
-/// Maximum nesting of forms within each other, and of references at the top; what is deeper is left out.
+/// Maximum nesting of forms within each other, and of references at the top; deeper forms are
+/// left out.
 const MAX_DEPTH: usize = 8;
 
 /// Makes `members`, the normalized schema of a tool's arguments, one object schema.
@@ -100,7 +101,8 @@ fn add_required<'a>(members: &mut Map<String, Value>, names: impl Iterator<Item 
     }
 }
 
-/// Adds forms of which a call has one: what all of them require is required, and words tell the rest.
+/// Adds forms. A call has one of them. A member that all forms require is required, and words
+/// tell the rest.
 fn add_forms(members: &mut Map<String, Value>, forms: &[Map<String, Value>]) {
     let [first, others @ ..] = forms else { return };
     let common = required(first).into_iter();
@@ -136,7 +138,7 @@ fn in_words(form: &Map<String, Value>) -> String {
     }
 }
 
-/// Adds the properties of `object`, in its order behind those of `members`.
+/// Adds the properties of `object`, in its order, behind the properties of `members`.
 fn add_object(members: &mut Map<String, Value>, object: &Map<String, Value>) {
     let Some(Value::Object(added)) = object.get("properties") else {
         return;

@@ -1,4 +1,5 @@
-//! The text of a schema: the keywords in the order in which they read best, the properties in the author's order.
+//! The text of a schema: the keywords in the order that reads best, the properties in the
+//! author's order.
 
 use std::fmt::Write;
 

@@ -73,8 +73,8 @@ impl<F, A, R> TypedExecutor<F, A, R> {
         checked.map_err(|error| error.into_tool_error(&request.tool_name))
     }
 
-    /// Describes what is wrong with the arguments: by the schema if it finds the problem, else by serde's message
-    /// `problem`.
+    /// Describes the fault in the arguments: by the schema if it finds the problem, else by serde's
+    /// message `problem`.
     fn teach(&self, request: &ToolInvokeRequest, problem: String) -> ToolError {
         let Some(schema) = &self.arguments else {
             return ToolError::invalid_arguments(problem);

@@ -263,7 +263,7 @@ impl From<BoxError> for ToolError {
     }
 }
 
-/// Reports whether an error, or one of its sources, is a time-out.
+/// Reports whether an error, or a source of it, is a time-out.
 fn is_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
     let sources = std::iter::successors(Some(error), |error| error.source());
     // Sources may form a circle, which a foreign error cannot be trusted not to.

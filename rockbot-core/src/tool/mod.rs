@@ -16,8 +16,9 @@
 //!
 //! The parts of this module work together like this:
 //!
-//! * [`tool`] and [`stateful_tool`] make a [`Tool`] of a closure; its setters, such as [`Tool::pure`], describe it to
-//!   the host. [`remote_tool`] makes one whose calls run in another program.
+//! * [`tool`] and [`stateful_tool`] make a [`Tool`] of a closure; its setters, such as
+//!   [`Tool::pure`], describe it to the host. [`remote_tool`] makes a tool whose calls run in
+//!   another program.
 //! * A [`ToolRegistry`] holds the tools by name and hands out immutable [`ToolSnapshot`]s. A [`ToolView`] is what a
 //!   model sees of a snapshot: JSON that only grows during a turn, so that prompt caching works.
 //! * A call is a [`ToolInvokeRequest`]. The host guards it (arguments by [`ArgumentSchema`], approval, time limit,

@@ -66,7 +66,8 @@ impl ClaimTable {
         Claim::new(run, fence).with_slot(slot)
     }
 
-    /// Adds a run without a holder whose last claim had `fence`: one that a journal read from its file.
+    /// Adds a run without a holder whose last claim had `fence`, such as a run that a journal read
+    /// from its file.
     pub fn restore(&mut self, run: TurnId, fence: Fence) {
         self.insert(run, fence, None);
     }
@@ -151,7 +152,7 @@ impl ClaimTable {
         slot
     }
 
-    /// Returns the run of which `claim` is the newest claim.
+    /// Returns the run whose newest claim is `claim`.
     fn run_by(&mut self, claim: &Claim) -> Option<&mut ClaimedRun> {
         // A claim that another table made, or a caller, has no slot or a wrong one.
         let is_here =

@@ -34,7 +34,7 @@ pub enum TurnError {
     /// A model setting of the request has a value that no model takes.
     #[error(transparent)]
     ModelSettings(#[from] ModelSettingsError),
-    /// The message has too many parts, or one that is too large.
+    /// The message has too many parts, or a part is too large.
     #[error(transparent)]
     Content(#[from] ContentError),
     /// An id of the message is longer than stores take.

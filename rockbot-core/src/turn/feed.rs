@@ -15,9 +15,10 @@ const REPORT_BYTES: usize = 64;
 
 /// The reports of one turn, from its beginning on: any number of readers read them, each at its own pace.
 ///
-/// A position in a feed is the number of units before it: each report is one, and a piece of text counts its bytes.
-/// Consecutive pieces of text are kept as one, so a reader that is behind reads few long pieces. Of a turn that reports
-/// more than 4 MiB the oldest reports are dropped, and a reader that comes later begins with the oldest one that is left.
+/// A position in a feed is the number of units before it: each report is one, and a piece of text
+/// counts its bytes. Consecutive pieces of text are kept as one, so a reader that is behind reads
+/// few long pieces. If a turn reports more than 4 MiB, its oldest reports are dropped, and a
+/// reader that comes later begins with the oldest report that is left.
 #[derive(Clone, Default)]
 pub struct TurnFeed(Arc<Mutex<FeedState>>);
 
@@ -36,7 +37,7 @@ struct KeptReport {
     progress: TurnProgress,
 }
 
-/// A position in a feed, from which it is read.
+/// A position in a feed. The reader goes on from there.
 #[derive(Debug, Clone)]
 pub(super) struct FeedReader {
     feed: TurnFeed,

@@ -43,7 +43,7 @@ pub enum GivenHistoryError {
     /// Two calls of one message with the same id.
     #[error("call {0} stands twice in one message: give each call an id of its own")]
     Repeated(CallId),
-    /// A message has too many parts, or one that is too large.
+    /// A message has too many parts, or a part is too large.
     #[error(transparent)]
     Content(#[from] ContentError),
 }

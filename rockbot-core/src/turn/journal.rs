@@ -69,7 +69,8 @@ pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the journal cannot be read.
     async fn claim(&self, run: &TurnId, owner: &str, lease: Duration) -> Result<Option<Claim>, JournalError>;
 
-    /// Releases a run without finishing it: one that waits for an approval, or that a shutdown interrupted.
+    /// Releases a run without finishing it, such as a run that waits for an approval, or that a
+    /// shutdown interrupted.
     async fn release(&self, claim: Claim);
 
     /// Returns the stored run: all its records while it is unfinished, its outcome afterwards; `None` if it is

@@ -1,8 +1,8 @@
 //! The in-memory journal: fast, and lost when the process ends.
 //!
-//! A host without a data folder keeps 1 000 outcomes, not those of a day: nothing redelivers to
-//! it after its end, and a busy test would fill the memory. A program that wants more gives it an
-//! `InMemoryTurnJournal` of its own.
+//! A host without a data folder keeps 1 000 outcomes, not the outcomes of a day: nothing
+//! redelivers to it after its end, and a busy test would fill the memory. A program that wants
+//! more gives it an `InMemoryTurnJournal` of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -124,8 +124,8 @@ pub struct TurnRequest {
     pub priority: Priority,
     /// Trust in the sender.
     pub trust: Trust,
-    /// Label of what the message was made of, if a program made it of texts of others: it names their sources. `None`
-    /// means that the sender wrote it.
+    /// Label of the message's sources, if a program made it of texts of others: it names their
+    /// sources. `None` means that the sender wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
     /// Tier of the model; `None` means the balanced one.
@@ -140,10 +140,12 @@ pub struct TurnRequest {
     /// Schema that the answer must match, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputSchema>,
-    /// Way in which the model is made to match the schema. Default [`OutputMode::Auto`]: the model's client knows it.
+    /// Way of making the model match the schema. Default [`OutputMode::Auto`]: the model's client
+    /// knows it.
     #[serde(default, skip_serializing_if = "OutputMode::is_auto")]
     pub output_mode: OutputMode,
-    /// Settings of the model in this turn, such as the temperature; they win over those of the model's behavior and tier.
+    /// Settings of the model in this turn, such as the temperature; they win over the settings of
+    /// the model's behavior and tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_settings: Option<Arc<ModelSettings>>,
     /// Instructions for this turn alone, of the program that asks. The model reads them as part of its system message.
@@ -162,8 +164,8 @@ pub struct TurnRequest {
     /// Namespace of the turn in working memory, such as `subagent/7`; `None` means that of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<StorePath>,
-    /// Form in which the answer reports the results of tools; `None` means that of the model's behavior for scheduled
-    /// messages, and a summary for others.
+    /// Form of tool results in the answer. `None` means the form of the model's behavior for
+    /// scheduled messages, and a summary for other messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_mode: Option<ResultMode>,
     /// Session that gets the result of the turn, whatever it is, as one message; `None` means none.
@@ -272,7 +274,7 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the label of what the message was made of. Default `None`: the sender wrote it.
+    /// Sets the label of the message's sources. Default `None`: the sender wrote it.
     #[must_use]
     pub fn with_label(mut self, label: impl Into<Option<Label>>) -> Self {
         self.label = label.into();
@@ -307,7 +309,7 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the way in which the model is made to match the schema. Default [`OutputMode::Auto`].
+    /// Sets the way of making the model match the schema. Default [`OutputMode::Auto`].
     #[must_use]
     pub fn with_output_mode(mut self, output_mode: OutputMode) -> Self {
         self.output_mode = output_mode;
@@ -344,8 +346,8 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the form in which the answer reports the results of tools. Default `None`: that of the model's behavior for
-    /// scheduled messages, and a summary for others.
+    /// Sets the form of tool results in the answer. Default `None`: the form of the model's
+    /// behavior for scheduled messages, and a summary for other messages.
     #[must_use]
     pub fn with_result_mode(mut self, result_mode: impl Into<Option<ResultMode>>) -> Self {
         self.result_mode = result_mode.into();
@@ -369,8 +371,8 @@ impl TurnRequest {
         self
     }
 
-    /// Sets whether the conversation memory keeps nothing of the turn. Set it for a turn whose session is for it alone, such
-    /// as one that a tool call runs. Default `false`.
+    /// Sets whether the conversation memory keeps nothing of the turn. Set it for a turn whose
+    /// session is for it alone, such as the turn of a tool call. Default `false`.
     #[must_use]
     pub fn with_forgotten(mut self, is_forgotten: bool) -> Self {
         self.is_forgotten = is_forgotten;
@@ -443,8 +445,8 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the messages that the model sees instead of the stored conversation, such as those of a program that keeps
-    /// conversations itself.
+    /// Sets the messages that the model sees instead of the stored conversation, such as the
+    /// messages of a program that keeps conversations itself.
     ///
     /// They are in the journal. Their parts have the trust that they state, but never more than the request's sender, and
     /// the ids of their calls are replaced. The conversation of the session then gets this turn's message and answer, as

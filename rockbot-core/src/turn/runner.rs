@@ -1,8 +1,8 @@
-//! The contract by which the parts of a host run turns.
+//! The contract of the turn runner: the parts of a host run turns by it.
 //!
-//! Runs. `TurnRunner` (`rockbot-core/src/turn/runner.rs`) is the contract by which a part of a
-//! host runs turns: it starts, awaits, follows, lists and cancels them by id. The host provides
-//! it (`engine/runner.rs`), a subsystem finds it by `Parts::get`, and the part depends on
+//! Runs. `TurnRunner` (`rockbot-core/src/turn/runner.rs`) is a contract for the parts of a host
+//! that run turns: they start, await, follow, list and cancel turns by id. The host provides it
+//! (`engine/runner.rs`), a subsystem finds it by `Parts::get`, and the part depends on
 //! `rockbot-core` alone. A turn's setting is in its request, and so in the journal: the filter of
 //! its tools (`ToolFilter`, by name, source and group), its namespace of working memory, its
 //! result mode. The driver puts filter and namespace into the contexts of calls, so tools and a
@@ -70,9 +70,9 @@ pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the turn is unknown or was not resumed, or the host stops first.
     async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError>;
 
-    /// Returns a stream of a turn's reports behind the position `after`, 0 for all, and of its end. Any number of readers
-    /// can read a turn. A turn that was accepted without a listener reports its end alone, and so does one that has
-    /// ended. After a restart the positions begin anew.
+    /// Returns a stream of a turn's reports behind the position `after`, 0 for all, and of its end.
+    /// Any number of readers can read a turn. A turn that was accepted without a listener reports
+    /// its end alone, and so does a turn that has ended. After a restart the positions begin anew.
     ///
     /// # Errors
     ///

@@ -13,10 +13,11 @@ use crate::{BoxError, CallId};
 
 /// A processor of the conversation that a model is about to read: it may drop, shorten, add and reorder messages.
 ///
-/// It is asked before each question to the model, in the order in which processors were added, after the loop policies
-/// and after the host's own compaction; questions to judges are out of its sight. The turn goes on with its result, so
-/// the next request begins with the processed messages, and the provider's prompt cache stays valid. The stored
-/// conversation keeps what was said: the next turn begins with it again.
+/// It is asked before each question to the model, in the order of their addition, after the loop
+/// policies and after the host's own compaction; questions to judges are out of its sight. The
+/// turn goes on with its result, so the next request begins with the processed messages, and the
+/// provider's prompt cache stays valid. The stored conversation keeps what was said: the next
+/// turn begins with it again.
 ///
 /// A message that is returned as the same [`Arc`] is kept. The journal records which messages were kept and what was
 /// added, and nothing when all were kept; a turn that continues after a crash does not process a question again whose

@@ -19,9 +19,9 @@ use crate::shared::share;
 /// the first that complains is heard. Texts of the host's own, such as an error reply, are not checked.
 ///
 /// An error, a panic and a time-out (30 seconds by default) fail the turn
-/// ([`TurnFailure::Unchecked`](crate::turn::TurnFailure::Unchecked)), because an answer that could not be checked
-/// must not pass for one that was. The reader of a stream has seen the text before it is checked; it is retracted
-/// when the model answers again.
+/// ([`TurnFailure::Unchecked`](crate::turn::TurnFailure::Unchecked)), because an unchecked answer
+/// must not pass for a checked answer. The reader of a stream has seen the text before it is
+/// checked; it is retracted when the model answers again.
 ///
 /// The journal keeps each verdict. A turn that continues after a crash asks again only where no verdict was recorded.
 ///
@@ -123,7 +123,7 @@ pub enum OutputVerdict {
 }
 
 impl OutputVerdict {
-    /// Creates a complaint: a sentence that tells the model what is wrong.
+    /// Creates a complaint: a sentence that tells the model the fault of its answer.
     pub fn complain(complaint: impl Into<String>) -> Self {
         Self::Complain(complaint.into())
     }

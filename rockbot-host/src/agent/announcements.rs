@@ -15,8 +15,9 @@ use crate::engine::{TurnEngine, check_runtime};
 
 /// A stream of the announcements to one principal, which ends when the host stops.
 ///
-/// An announcement counts as taken once the next one is asked for: one that a program was given when it crashed is given
-/// again. Of several streams for one principal each announcement goes to one.
+/// An announcement counts as taken once the next announcement is asked for. A program that
+/// crashed is given its last announcement again. With several streams for a principal, each
+/// announcement goes to a single stream.
 #[derive(Debug)]
 #[must_use = "streams do nothing unless polled"]
 pub struct AnnouncementStream {
@@ -85,7 +86,8 @@ impl Stream for AnnouncementStream {
     }
 }
 
-/// Waits for the next announcement and sends it. One that the stream does not take any more goes back.
+/// Waits for the next announcement and sends it. An announcement that the stream does not take
+/// any more goes back.
 async fn send_next(engine: &TurnEngine, principal: &Principal, mut next: oneshot::Sender<Taken>) {
     let mut added = engine.announcements.changes();
     loop {

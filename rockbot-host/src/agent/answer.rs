@@ -21,7 +21,7 @@ pub trait AnswerKind: sealed::Sealed + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if the outcome is no answer, or not one of this kind.
+    /// Returns an error if the outcome is no answer, or no answer of this kind.
     #[doc(hidden)]
     fn of(&self, outcome: TurnOutcome) -> Result<Self::Value, TurnError>;
 }

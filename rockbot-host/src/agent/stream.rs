@@ -37,7 +37,8 @@ pub struct TurnStream {
 pub(super) struct SharedCall(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
 
 impl TurnStream {
-    /// Creates the stream of a turn that the reader asked for by `call`, or of one that runs already.
+    /// Creates the stream of a turn that the reader asked for by `call`, or of a turn that runs
+    /// already.
     pub(super) fn new(events: TurnEvents, call: Option<(SharedCall, Option<AbortHandle>)>) -> Self {
         Self {
             events,

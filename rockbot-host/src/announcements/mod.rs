@@ -153,7 +153,7 @@ impl Announcements {
         Ok(None)
     }
 
-    /// Adds a run to the index, and drops the oldest one of a principal who has too many.
+    /// Adds a run to the index, and drops the oldest run of a principal who has too many.
     async fn note(&self, principal: Principal, run: TurnId) {
         let oldest = self.lock().add(&principal, run, MAX_WAITING);
         if let Some(oldest) = oldest {
@@ -218,7 +218,7 @@ impl Drop for Place {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.announcements.lock().remove_reader(&self.principal);
-        // The bus may deliver what the reader left.
+        // The bus may deliver the announcements that the reader left.
         self.announcements.added.send_replace(());
     }
 }

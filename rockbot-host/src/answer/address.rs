@@ -38,7 +38,8 @@ impl AllowedUrls {
     }
 }
 
-/// Returns the plain addresses in a text. One that stands within another is not among them.
+/// Returns the plain addresses in a text. An address that stands within another is not among
+/// them.
 fn urls(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -61,7 +62,8 @@ pub(super) fn url(text: &str) -> Option<&str> {
     (url.len() > beginning.len()).then_some(url)
 }
 
-/// Returns `true` if more text could begin an address at the start of `text`, or continue the one that begins there.
+/// Returns `true` if more text could begin an address at the start of `text`, or continue the
+/// address that begins there.
 pub(super) fn may_become_url(text: &str) -> bool {
     let is_begun = |beginning: &&str| match text.len() < beginning.len() {
         true => starts_with(beginning, text),

@@ -29,7 +29,7 @@ pub(super) struct ConsumerGroup {
     room: Semaphore,
     capacity: usize,
     state: Mutex<GroupState>,
-    /// Wakes one worker per message that became ready, and all workers when one of them has to stop.
+    /// Wakes one worker per message that became ready, and all workers when a worker has to stop.
     wake: Notify,
     /// Notified when the last message is settled.
     idle: Notify,
@@ -148,7 +148,8 @@ impl ConsumerGroup {
         true
     }
 
-    /// Ends the subscription: its workers stop, and what it still holds becomes dead letters.
+    /// Ends the subscription: its workers stop, and the messages that it still holds become dead
+    /// letters.
     pub(super) fn end(&self, reason: DeadLetterReason) {
         let mut state = self.lock();
         let left = state.queue.drain();

@@ -1,8 +1,8 @@
 //! The in-process bus: messages between the parts of one process, without a broker.
 //!
-//! Nothing is stored on disk; what the bus holds ends with the process. No message vanishes silently all the same:
-//! it is handled, or becomes a dead letter with its reason, or reached no subscription, which its publisher is
-//! told.
+//! Nothing is stored on disk; the messages of the bus are lost when the process ends. No message
+//! vanishes silently all the same: it is handled, or becomes a dead letter with its reason, or
+//! its publisher is told that it reached no subscription.
 //!
 //! Publishing looks up the subscriptions of the topic (`routes`), reserves capacity in all of them (`reservation`), and
 //! pushes the message to each (`group`, around the pure `queue`). The workers of a `consumer` take messages from their

@@ -41,7 +41,7 @@ pub(super) enum Next {
 }
 
 impl WorkQueue {
-    /// Appends a message, behind the others of its partition if one of them is not settled yet.
+    /// Appends a message, behind the messages of its partition that are not settled yet.
     pub(super) fn push(&mut self, item: QueuedMessage) {
         self.accepted += 1;
         let Some(key) = &item.partition else {
@@ -60,7 +60,8 @@ impl WorkQueue {
     /// reading the clock for every message is measurable.
     pub(super) fn next(&mut self, now: impl FnOnce() -> Instant) -> Next {
         if let Some(entry) = self.delayed.first_entry() {
-            // A retry that is due goes first: it is older than what is ready, and waited for its back-off already.
+            // A retry that is due goes first: it is older than the messages that are ready, and
+            // waited for its back-off already.
             let at = entry.key().0;
             if at <= now() {
                 return Next::Handle(entry.remove());
@@ -93,7 +94,8 @@ impl WorkQueue {
         false
     }
 
-    /// Removes and returns all messages: those that are ready, then delayed, then waiting for their partition.
+    /// Removes and returns all messages: the ready messages, then the delayed messages, then the
+    /// messages that wait for their partition.
     pub(super) fn drain(&mut self) -> Vec<QueuedMessage> {
         let waiting = std::mem::take(&mut self.partitions).into_values().flatten();
         let delayed = std::mem::take(&mut self.delayed).into_values();

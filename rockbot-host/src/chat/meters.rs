@@ -18,7 +18,7 @@ pub(super) struct ChatMeters {
     contexts: [OnceLock<Histogram>; SESSION_KINDS.len()],
 }
 
-/// The provider and the models of a call: the one that was asked, and the one that answered.
+/// The provider and the models of a call: the model that was asked, and the model that answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ModelIds {
     pub(super) provider: Option<Arc<str>>,

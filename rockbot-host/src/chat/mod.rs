@@ -89,7 +89,7 @@ impl GuardedChat {
         self
     }
 
-    /// Returns what the client knows about the model that it asks for `tier`.
+    /// Returns the client's knowledge of the model that it asks for `tier`.
     pub(crate) fn describe(&self, tier: ModelTier) -> ModelInfo {
         self.client.describe(tier)
     }

@@ -33,7 +33,7 @@ const ROUNDS: &str = "rounds";
 /// Name of the member with the groups of tools that were active.
 const ACTIVE_TOOLS: &str = "activeTools";
 
-/// Name of the member with the label of what the entry was made of.
+/// Name of the member with the label of the entry's sources.
 const LABEL: &str = "label";
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -110,7 +110,8 @@ impl<'de> Visitor<'de> for EntryVisitor {
                     Ok(read) => active = read,
                     Err(value) => drop(other.insert(ACTIVE_TOOLS.to_owned(), value)),
                 },
-                // One that cannot be read counts as missing, which is the most restrictive label.
+                // A label that cannot be read counts as missing, which is the most restrictive
+                // label.
                 MemberName::Label => label = Label::deserialize(&map.next_value::<Value>()?).ok(),
                 MemberName::Other(name) => {
                     other.insert(name, map.next_value()?);

@@ -5,11 +5,12 @@
 //! log has grown, and at [`flush`](rockbot_core::store::ConversationMemory::flush), the log is compacted into its
 //! document: the window of the session becomes the new document, and the log begins again.
 //!
-//! * **Names** are session ids as [`files::encode`](rockbot_core::files::encode) writes them. Sessions of the principal
-//!   `local` lie in the folder itself, those of others in `@{principal}/`. Documents under other names, in nested
-//!   folders too, are foreign: another program wrote them, and their id is their path without `.json`. A foreign document
-//!   is read if the session has no document of its own, is never changed, and is removed only when its session is
-//!   cleared. Foreign documents are listed once, when the memory is opened.
+//! * **Names** are session ids as [`files::encode`](rockbot_core::files::encode) writes them.
+//!   Sessions of the principal `local` lie in the folder itself, the sessions of other principals
+//!   in `@{principal}/`. Documents under other names, in nested folders too, are foreign: another
+//!   program wrote them, and their id is their path without `.json`. A foreign document is read
+//!   if the session has no document of its own, is never changed, and is removed only when its
+//!   session is cleared. Foreign documents are listed once, when the memory is opened.
 //! * **Log compaction** appends a marker `{"folded": digest of the new document}` to the log before the document is
 //!   replaced. After a crash in between, the digest tells whether the document already has the lines before the marker.
 //! * **Unknown members of an entry** are kept when a document is rewritten. Entries without `turn` get ids by their

@@ -30,7 +30,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::waiting_runs::WaitingRuns;
 
-/// Maximum number of turns whose entries wait. Those of further turns are lost, which is logged.
+/// Maximum number of turns whose entries wait. The entries of further turns are lost, which is
+/// logged.
 const MAX_WAITING: usize = 1024;
 
 /// Beginning of the ids of runs that hold entries. No id of a turn has it: those are hexadecimal digits.
@@ -84,14 +85,14 @@ impl ConversationOutbox {
         self.lock().values().map(Vec::len).sum()
     }
 
-    /// Returns what is wrong while entries wait.
+    /// Returns a description of the problem while entries wait.
     pub(crate) fn problem(&self) -> Option<String> {
         let waiting = self.waiting();
         let problem = || format!("{waiting} turns wait for their conversations, whose memory fails; see the log");
         (waiting > 0).then(problem)
     }
 
-    /// Appends the entries of a turn. Those that the memory does not take wait in the journal.
+    /// Appends the entries of a turn. Entries that the memory does not take wait in the journal.
     ///
     /// # Errors
     ///
@@ -104,7 +105,7 @@ impl ConversationOutbox {
     ) -> Result<Kept, StoreError> {
         let appended = match self.write_waiting(principal, session).await {
             Ok(()) => self.append_to_memory(principal, session, entries()).await,
-            // Behind those that wait: a conversation is read in the order in which it was written.
+            // Behind the entries that wait: a conversation is read in the order of its writing.
             waits => waits,
         };
         let Err(error) = appended else {
@@ -274,7 +275,7 @@ impl ConversationMemory for ConversationOutbox {
         let written = self.write_waiting(principal, session).await;
         let mut recent = self.memory.recent(principal, session, limit).await?;
         if written.is_err() {
-            // Shown all the same: what really happened is what the conversation has.
+            // Shown all the same: the conversation shows all that really happened.
             for run in self.runs_of(&(principal.clone(), session.clone())) {
                 let entries = self.entries_of(&run).await?.unwrap_or_default();
                 let is_new = |entry: &ConversationTurn| !recent.iter().any(|known| known.turn == entry.turn);

@@ -34,14 +34,14 @@ pub(super) struct Session {
     pub(super) is_ahead: bool,
     /// Length of the log in bytes at which it is compacted.
     pub(super) compact_at: u64,
-    /// `true` if the log has unreadable lines, of which a copy is made before it is shortened.
+    /// `true` if the log has unreadable lines. A copy of the log is made before it is shortened.
     pub(super) is_damaged: bool,
     /// `true` while a compaction of this session is scheduled or runs.
     pub(super) is_compacting: bool,
     /// The epoch, which changes when the session is cleared or read again.
     pub(super) epoch: u64,
-    /// Turns in the log that could not be synced. Written again, they are appended again: the system may have forgotten
-    /// what it could not write.
+    /// Turns in the log that could not be synced. Written again, they are appended again: the
+    /// system may have forgotten the bytes that it could not write.
     unsynced: BTreeSet<TurnId>,
     /// `true` if the name of the log could not be synced.
     pub(super) is_name_unsynced: bool,
@@ -192,7 +192,8 @@ impl Session {
         let opened_log = self.log.is_none();
         let compact_at = self.compact_at;
         let log = self.open_log(folder)?;
-        // Taken before the write, since nothing after it may fail: the window shows what the log has.
+        // Taken before the write, since nothing after it may fail: the window shows the entries of
+        // the log.
         let to_sync = match folder.options.durability {
             Durability::Process => None,
             Durability::Synced => Some(PendingSync {

@@ -17,8 +17,8 @@ use rockbot_core::tool::{
 
 use crate::turn::Turn;
 
-/// The tool by which the model of a turn gives an answer in a schema. It is in no registry, and it never runs: the driver
-/// takes its call as the answer.
+/// The tool that the model of a turn calls to give an answer in a schema. It is in no registry,
+/// and it never runs: the driver takes its call as the answer.
 #[derive(Debug)]
 pub(crate) struct AnswerTool(Arc<ToolSnapshot>);
 

@@ -214,7 +214,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Adds the tools to the view that are new in the registry, and those of groups that became active.
+    /// Adds the tools to the view that are new in the registry, and the tools of groups that became
+    /// active.
     fn extend_view(&mut self) {
         let (tools, active) = (&self.driver.tools, self.turn.active_tools());
         // A turn is usually shown the same tools in all its requests, which costs two comparisons.
@@ -306,8 +307,9 @@ impl Drive<'_> {
         }
     }
 
-    /// Makes calls wait for a person's approval that write what is trusted later, although the model has read text of
-    /// others. An untrusted sender cannot approve anything: the guard refuses its calls at once.
+    /// Makes calls wait for a person's approval that write data that is trusted later, although the
+    /// model has read text of others. An untrusted sender cannot approve anything: the guard
+    /// refuses its calls at once.
     async fn ask_endorsements(&mut self, calls: &[ToolCall], facts: &mut [CallFacts]) {
         self.relabel();
         if self.turn.request().trust == Trust::Untrusted {
@@ -319,7 +321,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Lets no call wait for a person on a host without one: the guard refuses those that need an approval.
+    /// Lets no call wait for a person on a host without one: the guard refuses the calls that need
+    /// an approval.
     fn expect_no_approvals(&self, event: &mut TurnEvent) {
         if self.turn.policy().has_no_approver
             && let TurnEvent::ModelAnswered { facts, .. } = event

@@ -1,4 +1,5 @@
-//! Tool results that are too long for the conversation: what the model reads instead.
+//! Tool results that are too long for the conversation, and the texts that the model reads
+//! instead.
 
 use std::sync::Arc;
 

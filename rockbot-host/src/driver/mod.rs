@@ -129,7 +129,8 @@ struct Drive<'a> {
     view: ToolView,
     /// Number of active groups whose tools the view has.
     viewed_groups: usize,
-    /// The tool by which the model gives its answer, in a turn whose mode of output is that.
+    /// The tool that the model calls to give its answer, if the turn's mode of output is
+    /// `OutputMode::Tool`.
     answer_tool: Option<AnswerTool>,
     deadline: Instant,
     /// The label of the contexts.
@@ -182,8 +183,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Labels the contexts of calls by what the model has read. The label only gets more restrictive within a turn: what
-    /// was read taints all later calls.
+    /// Labels the contexts of calls with the label of everything that the model has read. The label
+    /// only gets more restrictive within a turn: everything that was read taints all later calls.
     fn relabel(&mut self) {
         let label = self.turn.label();
         if *label != self.label {
@@ -255,7 +256,7 @@ impl<'a> Drive<'a> {
         self.note(event, false);
     }
 
-    /// Takes more of what is left of the calling turn's budget, if this turn runs short.
+    /// Takes more of the rest of the calling turn's budget, if this turn runs short.
     fn raise_budget(&mut self, event: &TurnEvent) {
         let delegated = self.turn.request().extensions.get::<DelegatedTurn>().cloned();
         let delegated = delegated.filter(|_| self.turn.runs_short_after(event));

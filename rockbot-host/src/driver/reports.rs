@@ -13,8 +13,8 @@ use super::Drive;
 struct CallListener {
     progress: ProgressSink,
     clock: Arc<dyn Clock>,
-    /// The id and the tool of a tool call, by which a listener tells calls apart that run at the
-    /// same time; `None` for a call of the model.
+    /// The id and the tool of a tool call. A listener tells calls apart by it that run at the same
+    /// time. `None` for a call of the model.
     call: Option<(CallId, ToolName)>,
 }
 

@@ -19,8 +19,8 @@ const MAX_CALLS: usize = 65_536;
 /// Maximum length of a response that is kept, in bytes of JSON.
 const MAX_RESPONSE: usize = 256 * 1024;
 
-/// Maximum length of all kept responses together. Beyond it those of the oldest calls are forgotten, and not that the
-/// calls have run.
+/// Maximum length of all kept responses together. Beyond it the responses of the oldest calls are
+/// forgotten, but the ledger still knows that these calls have run.
 const MAX_RESPONSES: usize = 16 * 1024 * 1024;
 
 /// The reason why the outcome of a call is unknown that had begun when its process or its handler ended.
@@ -61,7 +61,7 @@ pub(crate) struct EffectLedger {
 #[derive(Debug, Default)]
 struct LedgerState {
     calls: HashMap<Digest, RecordedCall>,
-    /// The calls in the order in which they began, oldest first.
+    /// The calls, ordered by their beginning, oldest first.
     order: VecDeque<Digest>,
     /// The calls whose responses are kept, oldest first.
     kept: VecDeque<Digest>,
@@ -157,7 +157,8 @@ impl EffectLedger {
         }
     }
 
-    /// Returns what is known of a call, which does not begin by this, after waiting for its end; `None` if it is not recorded.
+    /// Returns the record of a call after waiting for the call's end; `None` if the call is not
+    /// recorded. The call does not begin by this.
     pub(crate) async fn recall(&self, key: EffectKey, deadline: Option<Instant>) -> Option<Recorded> {
         let deadline = deadline.unwrap_or_else(|| Instant::now() + MAX_WAIT);
         loop {
@@ -374,7 +375,8 @@ impl LedgerState {
         report(log.rewrite(kept.iter().map(KeptCall::line)));
     }
 
-    /// Begins to write the file anew if it has grown large. Returns what it is to contain.
+    /// Begins to write the file anew if it has grown large. Returns the calls that it is to
+    /// contain.
     fn begin_compaction(&mut self) -> Option<(Rewrite, Vec<KeptCall>)> {
         let rewrite = self.log.as_mut()?.begin_rewrite()?;
         Some((rewrite, self.kept_calls()))

@@ -27,8 +27,9 @@ pub(super) type AcceptingTurns = watch::Sender<DigestSet<TurnId>>;
 impl TurnEngine {
     /// Accepts a message. Once this returns, the message has a turn that a crash cannot lose.
     ///
-    /// A redelivered message leads to the turn that it had before: the ended one, the one that runs, or the
-    /// interrupted one, which is resumed. A message with `reports` gets its reply over the bus, once these fire.
+    /// A redelivered message leads to the turn that it had before. That turn has ended, or runs, or
+    /// was interrupted and is now resumed. A message with `reports` gets its reply over the bus,
+    /// once these fire.
     ///
     /// When the backlog is full, it waits for `patience` before the message is refused.
     pub(super) async fn submit(
@@ -100,8 +101,8 @@ impl TurnEngine {
                 let claim = HeldClaim::new(&self, claim);
                 live.set_tier_decision(decision);
                 live.set_permit(permit);
-                // Admitted before this returns, which acknowledges the message: the bus then delivers the next one of
-                // the session, and sessions admit in order of arrival.
+                // Admitted before this returns, which acknowledges the message: the bus then
+                // delivers the next message of the session, and sessions admit in order of arrival.
                 let admission = self.admit(&live).await;
                 self.spawn_new(live.clone(), claim, policy, run.at, admission);
                 Ok(live)
@@ -219,7 +220,8 @@ impl TurnEngine {
         PolicySnapshot { tier, ..policy }
     }
 
-    /// Returns the way in which the model of a tier is made to match the schema of the request, if it has one.
+    /// Returns the way of making the model of a tier match the schema of the request, if it has a
+    /// schema.
     fn output_mode(&self, request: &TurnRequest, tier: Option<ModelTier>) -> OutputMode {
         let Some(output) = &request.output else {
             return OutputMode::Auto;
@@ -257,7 +259,8 @@ impl TurnEngine {
             }
             return Ok(running);
         }
-        // All turns are resumed, not this one alone: its message may have joined an earlier one of its session.
+        // All turns are resumed, not this one alone: its message may have joined an earlier turn of
+        // its session.
         self.resume_all(Some(&live)).await?;
         match self.find(live.id()) {
             Some(resumed) => Ok(resumed),
@@ -265,7 +268,8 @@ impl TurnEngine {
         }
     }
 
-    /// Returns a turn that could not be resumed here, if it has ended meanwhile: perhaps as one that cannot be read.
+    /// Returns a turn that could not be resumed here, if it has ended meanwhile: perhaps with a
+    /// failure, because it cannot be read.
     async fn ended_or_elsewhere(self: &Arc<Self>, live: Arc<LiveTurn>) -> Result<Arc<LiveTurn>, TurnError> {
         let state = self.journal.read(live.id()).await?.map(|run| run.state);
         let Some(RunState::Finished(outcome)) = state else {
@@ -290,8 +294,9 @@ impl TurnEngine {
 
 /// The exclusive right to write the acceptance of one turn. Dropping it admits the next one.
 ///
-/// The journal would refuse a second acceptance, but a redelivery that came while the first was being written could
-/// not tell a turn that is about to run here from one that a crash interrupted, and would try to resume it.
+/// The journal would refuse a second acceptance, but a redelivery that came while the first was
+/// being written could not tell a turn that is about to run here from a turn that a crash
+/// interrupted, and would try to resume it.
 struct AcceptanceGuard<'a> {
     turns: &'a AcceptingTurns,
     turn: TurnId,

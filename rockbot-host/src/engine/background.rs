@@ -1,4 +1,5 @@
-//! The one slot for work in the background: it is free while users are silent, and is left as soon as one of them writes.
+//! The one slot for work in the background: it is free while users are silent, and is left as
+//! soon as a user writes.
 //!
 //! The background slot (`engine/background.rs`, `TurnRunner::background`). Work that can wait
 //! (evaluation of sessions, filing, summaries) waits for one slot of the host: no other work, no

@@ -1,7 +1,7 @@
 //! The briefing: messages of the host about the time and the working method, before the user's message.
 //!
-//! The briefing (time, working method) is opt-in: a program that embeds an agent decides what the
-//! model is told. Hosts with settings tell the date and time.
+//! The briefing (time, working method) is opt-in: a program that embeds an agent decides about
+//! the host's messages to the model. Hosts with settings tell the date and time.
 
 use std::sync::Arc;
 
@@ -35,10 +35,10 @@ pub struct Briefing {
     /// `true` to state how many steps the model has, and that it should plan them. Has an effect only for a model
     /// with tools. Default true in [`Briefing::full`].
     pub working_method: bool,
-    /// `true` to let the model keep a task list, with the tools `task_create` and `task_update`. The list belongs
-    /// to the turn, and stands at the end of each request in which the model may call tools, so it stays in sight
-    /// however long the turn gets. Has an effect only for a model with other tools. Default true in
-    /// [`Briefing::full`].
+    /// `true` to let the model keep a task list, with the tools `task_create` and `task_update`.
+    /// The list belongs to the turn, and stands at the end of each request whose model may call
+    /// tools, so it stays in sight however long the turn gets. Has an effect only for a model with
+    /// other tools. Default true in [`Briefing::full`].
     pub task_list: bool,
     /// Time zone of users who have not set their own: an IANA name such as `Europe/Paris`. `None`, the default, is the
     /// zone of the system. A user's own zone, which the tool `set_timezone` of `rockbot-memory` sets, is read from the

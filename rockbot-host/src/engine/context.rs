@@ -1,4 +1,4 @@
-//! The context of a turn: what the model is shown at its start.
+//! The context of a turn: the messages that the model is shown at its start.
 //!
 //! The context of a turn is recorded when its session is free, not at acceptance: only then is
 //! the conversation before it complete.
@@ -21,7 +21,8 @@ use crate::turn::{Revision, Turn, TurnEvent, from_sender};
 const EARLIER: usize = 3;
 
 impl TurnEngine {
-    /// Builds the context and returns the event that starts the turn with it, which records what the layers revised.
+    /// Builds the context and returns the event that starts the turn with it, which records the
+    /// layers' revision.
     pub(super) async fn begin(&self, turn: &Turn, revised: Option<Box<Revision>>) -> Result<TurnEvent, StoreError> {
         let request = turn.request();
         let agent = self.agents.of(request);

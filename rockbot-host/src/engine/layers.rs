@@ -195,7 +195,8 @@ impl TurnEngine {
         let mut layered = pin!(layers.call(call));
         let (call, done, revision) = loop {
             let request = tokio::select! {
-                // In order: a cancelled turn ends for good, and one of a host that stops must not begin. Neither enters a layer.
+                // In order: a cancelled turn ends for good, and a turn of a host that stops must
+                // not begin. Neither enters a layer.
                 biased;
                 () = live.cancellation().cancelled() => {
                     let start = start.unwrap_or_else(|| cancelled(live));
@@ -219,8 +220,8 @@ impl TurnEngine {
         Some(self.outcome_of(live, turn, returned?).await)
     }
 
-    /// Changes the request of a turn that has not begun to what the layers passed on. The identity of the message stays,
-    /// and so does the topic of its reply.
+    /// Changes the request of a turn that has not begun to the request that the layers passed on.
+    /// The identity of the message stays, and so does the topic of its reply.
     async fn revise(
         &self,
         live: &LiveTurn,
@@ -251,7 +252,7 @@ impl TurnEngine {
         Ok(Some(revision))
     }
 
-    /// Returns the outcome with which a turn ends, or parks, once its layers have returned.
+    /// Returns the outcome of a turn that ends, or parks, once its layers have returned.
     async fn outcome_of(&self, live: &LiveTurn, turn: &Turn, returned: Returned) -> TurnOutcome {
         let error = match returned {
             Ok(mut outcome) if outcome.is_final() || turn.parked_until().is_some() => {
@@ -273,8 +274,9 @@ impl TurnEngine {
     }
 }
 
-/// Polls the work of a turn and its layers until the work is done. When the layers return before that, or drop the call,
-/// the turn is cancelled: its work then ends soon, and what it did is recorded.
+/// Polls the work of a turn and its layers until the work is done. When the layers return before
+/// that, or drop the call, the turn is cancelled: its work then ends soon, and the work that it
+/// did is recorded.
 async fn work_within(
     live: &LiveTurn,
     mut layered: Pin<&mut impl Future<Output = Returned>>,
@@ -299,8 +301,8 @@ async fn work_within(
     }
 }
 
-/// Reports whether the error of a layer is words for the sender of the message, as those of a layer that refuses it are:
-/// one line without a path, and of no store, file or server.
+/// Reports whether the error of a layer is words for the sender of the message, as the words of a
+/// layer that refuses it are: one line without a path, and of no store, file or server.
 fn is_for_user(error: &(dyn std::error::Error + 'static)) -> bool {
     let is_own =
         error.is::<StoreError>() || error.is::<JournalError>() || error.is::<ChatError>() || error.is::<io::Error>();

@@ -132,7 +132,7 @@ pub(crate) struct TurnEngine {
     layers: Option<TurnLayers>,
     /// The announcements of the agent.
     pub(crate) announcements: Arc<Announcements>,
-    /// The conversation memory, with an outbox for what it refuses.
+    /// The conversation memory, with an outbox for the entries that it refuses.
     pub(crate) memory: Arc<ConversationOutbox>,
     briefing: ResolvedBriefing,
     history: HistoryOptions,
@@ -225,7 +225,7 @@ pub(crate) struct EngineDeps {
 }
 
 impl EngineDeps {
-    /// Creates the driver, which shares what the engine owns.
+    /// Creates the driver, which shares the parts of the engine.
     fn driver(&mut self, output: &OutputFilter, halt: &CancellationToken) -> TurnDriver {
         TurnDriver {
             agents: self.agents.clone(),
@@ -338,8 +338,8 @@ impl TurnEngine {
         }
     }
 
-    /// Checks that `by` may read and cancel the turn: it is its own, or `by` is an approver. The turn of another
-    /// principal is as unknown as one that never was.
+    /// Checks that `by` may read and cancel the turn: it is its own, or `by` is an approver. The
+    /// turn of another principal is as unknown as a turn that never was.
     pub(crate) async fn check_access(&self, turn: &TurnId, by: &Principal) -> Result<(), TurnError> {
         let principal = match self.find(turn) {
             Some(live) => Some(live.request().principal.clone()),
@@ -351,7 +351,8 @@ impl TurnEngine {
         }
     }
 
-    /// Returns the end of a turn to one of its callers: the error of a turn layer to the first, else the outcome.
+    /// Returns the end of a turn to a caller: the error of a turn layer to the first caller, else
+    /// the outcome.
     fn end_of(live: &LiveTurn, outcome: &TurnOutcome) -> Result<TurnOutcome, TurnError> {
         match live.take_error() {
             Some(error) => Err(error.into()),
@@ -390,7 +391,7 @@ impl TurnEngine {
         self.live.all().iter().for_each(|live| self.leave(live));
     }
 
-    /// Adds a turn to the registry. One that arrives after the abort is halted at once.
+    /// Adds a turn to the registry. A turn that arrives after the abort is halted at once.
     fn register(&self, live: &Arc<LiveTurn>) {
         self.live.insert(live);
         if self.abort.is_cancelled() {

@@ -5,8 +5,9 @@
 //! The second one, the end, follows the reply: a crash in between ends the turn once more and sends the reply again,
 //! under the same message id, which receivers deduplicate. In the other order the crash would lose the reply.
 //!
-//! A redelivered message whose turn has ended gets its reply again, also before the journal has the end, since the first
-//! one may have been lost; one whose turn runs gets none of its own.
+//! A redelivered message whose turn has ended gets its reply again, also before the journal has
+//! the end, since the first one may have been lost; a redelivered message whose turn runs gets
+//! none of its own.
 //!
 //! The final reply is sent by the task that runs the turn, between two records. The first, the
 //! acceptance, lets the bus acknowledge the message: before it a crash redelivers, after it the
@@ -16,7 +17,7 @@
 //! message whose turn has ended gets its reply again. Its receiver has no store of the host's
 //! media, so a reply carries the bytes of images and files, up to 512 KiB together
 //! (`MaxReplyMediaBytes`); a larger one, and any that the bus refuses, is a reference with its
-//! media type and size, and one that is gone is described in words.
+//! media type and size, and an image or file that is gone is described in words.
 
 use std::fmt;
 use std::sync::Arc;

@@ -9,13 +9,13 @@
 //! id that follows from the turn. The message is accepted before the turn is finished in the
 //! journal, so a crash in between neither loses nor doubles it, and a session that is full gets
 //! it later. It joins a running turn of its session (or waits, by the recipient's policy); if
-//! none runs, it waits up to two seconds for results of siblings, which join it, and names those
-//! that still run. It is no deeper than the turn that ended, so what its answer delegates is
-//! bounded by the depth as any other. The answer is *announced*: what no caller waits for is a
-//! run of the journal (`waiting_runs.rs`, which the outbox of conversations uses, too) until a
-//! program takes it. `Agent::announcements` hands it over and counts it as taken when the next
-//! one is asked for; to principals without such a reader a host that serves users publishes it
-//! under `user.response`, and tries again until an interface is there
+//! none runs, it waits up to two seconds for results of siblings, which join it, and names the
+//! siblings that still run. It is no deeper than the turn that ended, so what its answer
+//! delegates is bounded by the depth as any other. The answer is *announced*: what no caller
+//! waits for is a run of the journal (`waiting_runs.rs`, which the outbox of conversations uses,
+//! too) until a program takes it. `Agent::announcements` hands it over and counts it as taken
+//! when the next one is asked for; to principals without such a reader a host that serves users
+//! publishes it under `user.response`, and tries again until an interface is there
 //! (`UserProxy::on_announcement`). 1 000 wait for each principal, for seven days. A turn that
 //! waits for an approval and has neither caller, listener nor reply topic asks by an
 //! announcement. A turn that another turn of the host called (`Agent::as_tool`) asks the user of
@@ -43,7 +43,8 @@ use crate::turn::policy::is_set_up;
 /// Name of the program that sends results, which is part of the identity of their messages.
 const SOURCE: &str = "rockbot.result";
 
-/// Time that a result waits for those of its siblings, so that one answer tells all of them.
+/// Time that a result waits for the results of its siblings, so that one answer tells all of
+/// them.
 const SIBLINGS_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum number of siblings that are waited for, and that are named.
@@ -146,7 +147,8 @@ impl TurnEngine {
         live
     }
 
-    /// Lets the message of a result wait a little for those of its siblings, which join its turn.
+    /// Lets the message of a result wait a little for the messages of its siblings, which join its
+    /// turn.
     pub(super) async fn await_siblings(&self, live: &LiveTurn) {
         let request = live.request();
         let Some(result_of) = &request.result_of else { return };
@@ -174,7 +176,7 @@ pub(super) fn is_settled(turn: &TurnId, error: &TurnError) -> bool {
     !is_passing
 }
 
-/// Returns the message by which a session learns of a result.
+/// Returns the message that tells a session of a result.
 fn content_of(recipient: &Recipient, outcome: &TurnOutcome, notes: &[String], siblings: &[Arc<LiveTurn>]) -> Content {
     let name = one_line(&recipient.name);
     let ended = match &outcome.status {

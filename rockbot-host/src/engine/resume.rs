@@ -151,7 +151,7 @@ impl TurnEngine {
         let Some(parent) = awaited_by(request) else {
             return false;
         };
-        // A parent that is unknown here is one of another host, which may ask again.
+        // A parent that is unknown here belongs to another host, which may ask again.
         let parent = self.journal.read(&parent.turn).await.ok().flatten();
         parent.is_some_and(|run| matches!(run.state, RunState::Finished(_)))
     }
@@ -284,7 +284,8 @@ impl TurnEngine {
     }
 }
 
-/// Returns the turn whose call awaits the turn of a request, if that is one of a call: it has its session for itself.
+/// Returns the turn whose call awaits the turn of a request, if a call awaits it: such a turn has
+/// its session for itself.
 fn awaited_by(request: &TurnRequest) -> Option<&TurnParent> {
     request.parent.as_ref().filter(|_| request.is_forgotten)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use rockbot_core::turn::TurnError;
 
-/// A problem of the thread from which a host is used: no turn can run there.
+/// A problem of the thread that uses a host: no turn can run there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuntimeProblem {
     /// There is no tokio runtime.
@@ -37,7 +37,7 @@ impl From<RuntimeProblem> for TurnError {
 ///
 /// # Errors
 ///
-/// Returns an error outside a runtime, and on one that was built without timers.
+/// Returns an error outside a runtime, and on a runtime that was built without timers.
 pub(crate) fn check_runtime() -> Result<(), RuntimeProblem> {
     if tokio::runtime::Handle::try_current().is_err() {
         return Err(RuntimeProblem::Missing);

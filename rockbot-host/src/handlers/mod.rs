@@ -90,8 +90,8 @@ impl UserOptions {
     }
 }
 
-/// Returns the topics of users' messages with the options of their subscriptions. Messages of one conversation are
-/// accepted in the order in which they were sent; conversations are served side by side.
+/// Returns the topics of users' messages with the options of their subscriptions. Messages of one
+/// conversation are accepted in the order of sending; conversations are served side by side.
 pub(crate) fn user_subscriptions() -> [(String, SubscribeOptions); 4] {
     let retry = RetryPolicy::default().with_max_attempts(message::MAX_ATTEMPTS);
     let in_order = SubscribeOptions::new()

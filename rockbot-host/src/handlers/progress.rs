@@ -50,7 +50,7 @@ pub(super) fn progress_of(
         // The guarded value is replaced in one step, so it is consistent even after a panic elsewhere.
         let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(progress, TurnProgress::Final(_)) {
-            // Dropping the sender ends the task above once it has sent what is queued.
+            // Dropping the sender ends the task above once it has sent the queued reports.
             *sender = None;
         } else if let Some(sender) = sender
             .as_ref()

@@ -1,7 +1,7 @@
 //! The calls of a turn as its conversation keeps them: bounded, each with its result.
 //!
-//! Conversations keep calls without the model's words beside them: these did not pass the answer
-//! filter, and what is kept leaves the host by an export.
+//! Conversations keep calls without the model's words beside them: these words did not pass the
+//! answer filter, and an export takes everything that is kept out of the host.
 
 use std::borrow::Cow;
 use std::sync::Arc;

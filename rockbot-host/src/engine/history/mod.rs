@@ -1,11 +1,12 @@
-//! The conversation before a turn: what is kept of it, and what the model is shown.
+//! The conversation before a turn: the entries that are kept of it, and the messages that the
+//! model is shown.
 //!
 //! Conversations. The answer of a turn keeps the turn's calls and results
 //! (`engine/history/calls.rs`: the last 16, 2 000 bytes of a result, 8 KiB a turn). With
 //! `HistoryOptions::show_calls`, which is off by default, later requests show them as calls and
 //! results, under ids that follow from the turn. A request shows at most 20 entries, and begins
 //! where the one before it began until they are more; then it is cut to three quarters. Each
-//! answer keeps the label of what it was made of, see the section on trust in `ARCHITECTURE.md`.
+//! answer keeps the label of its sources, see the section on trust in `ARCHITECTURE.md`.
 
 use std::time::Duration;
 
@@ -20,10 +21,11 @@ pub(super) use window::{HistoryWindow, after_pause};
 
 /// The part of a conversation that the model is shown and that tool calls have in it, for [`AgentHostBuilder::history`](crate::AgentHostBuilder::history).
 ///
-/// By default a conversation keeps the calls of each turn with their results, shortened, and the model is not shown them.
-/// With [`with_shown_calls`](HistoryOptions::with_shown_calls) it sees them in later turns, and can answer a follow-up
-/// without a second call; what
-/// was made of outside text stays labelled either way: a later turn of the conversation is as untrusted as what it shows.
+/// By default a conversation keeps the calls of each turn with their results, shortened, and the
+/// model is not shown them. With [`with_shown_calls`](HistoryOptions::with_shown_calls) it sees
+/// them in later turns, and can answer a follow-up without a second call; text that was made of
+/// outside text stays labelled either way: a later turn of the conversation is as untrusted as
+/// the entries that it shows.
 ///
 /// ```
 /// use rockbot_core::testing::ScriptedModel;

@@ -11,8 +11,9 @@ use rockbot_core::chat::Role;
 use rockbot_core::store::ConversationTurn;
 use rockbot_core::{Principal, SessionId, Timestamp, TurnId};
 
-/// Returns the number of entries to which a conversation of more than `max` is cut. Each cut invalidates the provider's
-/// cache of the prompt, so cuts should be few and large rather than many and small.
+/// Returns the number of entries that are left after a cut of a conversation of more than `max`.
+/// Each cut invalidates the provider's cache of the prompt, so cuts should be few and large
+/// rather than many and small.
 const fn after_cut(max: usize) -> usize {
     max - max / 4
 }

@@ -131,7 +131,8 @@ impl AgentHost {
         self.lifecycle.turns()
     }
 
-    /// Resumes the turns that the end of an earlier process interrupted, and those that wait for a user's decision.
+    /// Resumes the turns that the end of an earlier process interrupted, and the turns that wait
+    /// for a user's decision.
     ///
     /// [`AgentHost::start`] does so, too; a host that is not started calls this itself.
     ///
@@ -177,8 +178,8 @@ impl AgentHost {
         self.prompt.profile()
     }
 
-    /// Returns the ledger of what the turns of this process cost, in tokens and money: in total, and by tier,
-    /// session and turn.
+    /// Returns the ledger of the costs of this process's turns, in tokens and money: in total, and
+    /// by tier, session and turn.
     pub fn spending(&self) -> &Ledger {
         &self.turns().engine().ledger
     }
@@ -224,13 +225,13 @@ impl AgentHost {
     /// session is left to the next process.
     ///
     /// Handlers and turns get three quarters of the time. Turns that still run when a quarter of
-    /// that time, or the last five seconds of it, are left come to a journal point, from which the
-    /// next process resumes them, and handlers that still run at its end are cancelled. Each
-    /// subsystem gets half of the rest. Dropping the returned future and then the host ends
+    /// that time, or the last five seconds of it, are left come to a journal point, and the next
+    /// process resumes them there. Handlers that still run at the end of the time are cancelled.
+    /// Each subsystem gets half of the rest. Dropping the returned future and then the host ends
     /// everything at once.
     ///
-    /// Calling it again waits for the first call, or goes on where that was dropped. A registry that the host shares keeps
-    /// none of its tools.
+    /// Calling it again waits for the first call, or goes on where the first call was dropped. A
+    /// registry that the host shares keeps none of its tools.
     pub async fn shutdown(&self, deadline: Duration) {
         self.lifecycle.stop(deadline_after(Instant::now(), deadline)).await;
         self.withdraw_tools();

@@ -25,7 +25,7 @@ const USUAL_LINES: usize = 8;
 pub(super) struct RunIndex {
     open: DigestMap<RunHash, OpenRun>,
     ended: DigestMap<RunHash, EndedRun>,
-    /// The unfinished runs in the order of their acceptance, in which they are resumed.
+    /// The unfinished runs in the order of their acceptance. They are resumed in this order.
     order: BTreeMap<u64, TurnId>,
     /// Number of acceptances so far, the next key of `order`.
     accepted: u64,

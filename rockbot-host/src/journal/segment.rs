@@ -17,8 +17,8 @@ pub(super) struct RecordLocation {
 pub(super) struct SegmentWriter {
     file: LineFile,
     number: u32,
-    /// `false` after a sync of the file or of its name failed. The system may have forgotten what it could not write, so
-    /// that later syncs succeed without it.
+    /// `false` after a sync of the file or of its name failed. The system may have forgotten the
+    /// bytes that it could not write, so that later syncs succeed without them.
     is_durable: bool,
 }
 

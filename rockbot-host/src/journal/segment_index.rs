@@ -1,9 +1,10 @@
-//! The index of a closed segment: a file beside it that says what its lines say, so that a start need not check their
-//! JSON.
+//! The index of a closed segment: a file beside it with the heads of its lines, so that a start
+//! need not check their JSON.
 //!
-//! The file is a cache. It has the length and the checksum of the segment, and one of its own; an index that does not fit
-//! is ignored, and the lines are read. Runs that began and ended in the segment, nearly all, are one entry of 40 bytes each;
-//! of the others the index has the locations of their lines.
+//! The file is a cache. It has the length and the checksum of the segment, and a checksum of its
+//! own; an index that does not fit is ignored, and the lines are read. Runs that began and ended
+//! in the segment, nearly all, are one entry of 40 bytes each; of the others the index has the
+//! locations of their lines.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -53,7 +54,8 @@ pub(super) fn write(folder: &DataFolder, number: u32) -> io::Result<()> {
     Ok(folder.replace(&segment::index_name(number), &bytes)?)
 }
 
-/// Returns what the lines of a segment say by its index; `None` if it has none that fits.
+/// Returns the heads of the lines of a segment from its index; `None` if it has no index that
+/// fits.
 pub(super) fn read(folder: &DataFolder, number: u32) -> io::Result<Option<SegmentHeads>> {
     let Some(bytes) = folder.read(&segment::index_name(number), MAX_LEN)? else {
         return Ok(None);
@@ -157,7 +159,8 @@ impl Entries {
         })
     }
 
-    /// Returns the entries as heads in the order of their lines. Those of the others are read from the segment.
+    /// Returns the entries as heads in the order of their lines. The heads of the other runs are
+    /// read from the segment.
     fn into_heads(self, folder: &DataFolder, number: u32) -> io::Result<SegmentHeads> {
         let ended = self.ended.into_iter();
         let mut heads: Vec<_> = ended

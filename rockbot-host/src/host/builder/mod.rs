@@ -1,8 +1,9 @@
 //! [`AgentHostBuilder`]: the setters of a host, and the way from them to the host.
 //!
-//! Setters only assign. `collect` merges the declarations of subsystems and checks the message side, `open` opens what is
-//! kept, `assemble` creates the parts and connects them, `checks` looks at names and limits, `settings_check` at settings
-//! without an effect, and `error` has the problems that all report.
+//! Setters only assign. `collect` merges the declarations of subsystems and checks the message
+//! side, `open` opens the stores, `assemble` creates the parts and connects them, `checks` looks
+//! at names and limits, `settings_check` at settings without an effect, and `error` has the
+//! problems that all report.
 
 mod agents;
 mod assemble;
@@ -239,7 +240,7 @@ impl AgentHostBuilder {
     }
 }
 
-/// The agent: who it is, what it asks, what it can do.
+/// The agent: its identity, its models and its tools.
 impl AgentHostBuilder {
     /// Sets the agent's name and the id of this instance. Default: the name that the builder was created with, and a
     /// fresh instance id.
@@ -334,7 +335,7 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the registry of tools. Default: an empty one that the host owns.
+    /// Sets the registry of tools. Default: an empty registry that the host owns.
     pub fn registry(mut self, registry: Arc<dyn ToolRegistry>) -> Self {
         self.registry = Some(registry);
         self
@@ -358,7 +359,7 @@ impl AgentHostBuilder {
     }
 }
 
-/// Decisions: how a turn decides, and what it may spend.
+/// Decisions: the rules and the budget of a turn.
 impl AgentHostBuilder {
     /// Sets the budget of a turn. A request with a budget of its own replaces it. Default [`Budget::default`].
     pub fn budget(mut self, budget: Budget) -> Self {
@@ -404,8 +405,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Keeps everything in memory, whatever the settings say of a data folder: the host can be built beside one that runs,
-    /// such as to list its [costs](super::AgentHost::costs).
+    /// Keeps everything in memory, whatever the settings say of a data folder: the host can be
+    /// built beside a running host, such as to list its [costs](super::AgentHost::costs).
     pub fn without_data_dir(mut self) -> Self {
         self.data_dir = None;
         self

@@ -12,10 +12,11 @@ use crate::settings::PolicySettings;
 use crate::tool::ToolLimits;
 use crate::turn::{ContextEconomy, Evaluation, HookLimits, Nudges};
 
-/// The settings of the rules by which turns decide, for [`AgentHostBuilder::policies`].
+/// The settings of the rules for a turn's decisions, for [`AgentHostBuilder::policies`].
 ///
-/// A field that is `None` keeps what was set before, by [`AgentHostBuilder::settings`] for example, and else has the
-/// default that its documentation states. [`AgentHostBuilder::budget`] is apart, since most hosts set it.
+/// A field that is `None` keeps the value that was set before, by [`AgentHostBuilder::settings`]
+/// for example, and else has the default that its documentation states.
+/// [`AgentHostBuilder::budget`] is apart, since most hosts set it.
 ///
 /// What nudges, self-evaluation and compaction are worth depends on the model, and each has a cost. The example
 /// `evaluate` runs tasks against your model with each of them on and off.
@@ -89,7 +90,7 @@ impl From<&PolicySettings> for TurnPolicies {
 }
 
 impl TurnPolicies {
-    /// Creates policies of which none is set.
+    /// Creates policies without a value.
     pub fn new() -> Self {
         Self::default()
     }
@@ -187,7 +188,8 @@ impl TurnPolicies {
 }
 
 impl AgentHostBuilder {
-    /// Sets the rules by which turns decide. A field that is `None` keeps what was set before.
+    /// Sets the rules for the decisions of turns. A field that is `None` keeps the value that was
+    /// set before.
     pub fn policies(mut self, policies: TurnPolicies) -> Self {
         let snapshot = &mut self.policy;
         set(&mut snapshot.nudges, policies.nudges);

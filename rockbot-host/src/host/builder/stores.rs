@@ -68,7 +68,7 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// Creates a set in which every store has its default.
+    /// Creates a set whose stores all have their defaults.
     pub fn new() -> Self {
         Self::default()
     }
@@ -109,8 +109,8 @@ impl Stores {
         self
     }
 
-    /// Sets the time for which images and files are kept. A message that refers to one that is gone shows the model a
-    /// description.
+    /// Sets the time for which images and files are kept. A message that refers to an image or file
+    /// that is gone shows the model a description.
     #[must_use]
     pub fn with_media_retention(mut self, retention: Duration) -> Self {
         self.media_retention = Some(retention);
@@ -170,7 +170,7 @@ impl Stores {
 
 /// Storage: where turns, conversations and memory are kept.
 impl AgentHostBuilder {
-    /// Sets the stores. One that is `None` keeps what was set before.
+    /// Sets the stores. A store that is `None` keeps the value that was set before.
     pub fn stores(mut self, stores: Stores) -> Self {
         self.journal = stores.journal.or(self.journal);
         self.shared_journal = stores.shared_journal.or(self.shared_journal);

@@ -16,7 +16,8 @@ use crate::layer::Stack;
 
 /// The rest of a stack: the layers inside of this one, and the framework's own service.
 ///
-/// A layer that does not call it answers by itself. One that calls it more than once, such as a retry, clones it.
+/// A layer that does not call it answers by itself. A layer that calls it more than once, such as
+/// a retry, clones it.
 pub struct Next<Request, Response>(Stack<Request, Response>);
 
 impl<Request: Send + 'static, Response: Send + 'static> Next<Request, Response> {

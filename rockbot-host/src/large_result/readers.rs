@@ -1,4 +1,4 @@
-//! The tools with which a model reads and searches large results.
+//! The tools of a model for reading and searching large results.
 
 use std::sync::Arc;
 

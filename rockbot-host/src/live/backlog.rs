@@ -159,8 +159,9 @@ impl Backlog {
         })
     }
 
-    /// Counts a message, or refuses it. The number of a session is exact for messages that are accepted one after the
-    /// other; those that are being accepted at the same moment are bounded by the host's number alone.
+    /// Counts a message, or refuses it. The number of a session is exact for messages that are
+    /// accepted one after the other; messages that are being accepted at the same moment are
+    /// bounded by the host's number alone.
     ///
     /// `waiting` returns what waits in the session; with `true` it first removes what was cancelled.
     pub(super) fn reserve(
@@ -217,7 +218,7 @@ impl Backlog {
         self.freed.notified()
     }
 
-    /// Notifies those that wait for room.
+    /// Notifies the callers that wait for room.
     pub(super) fn notify(&self) {
         self.freed.notify_waiters();
     }

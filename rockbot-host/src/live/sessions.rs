@@ -69,7 +69,7 @@ pub(crate) struct SessionGuard {
 }
 
 impl Sessions {
-    /// Creates sessions of which none is busy.
+    /// Creates sessions that are all idle.
     pub(crate) fn new(limits: BacklogLimits) -> Arc<Self> {
         Arc::new(Self {
             busy: Mutex::default(),
@@ -123,8 +123,9 @@ impl Sessions {
         }
     }
 
-    /// Returns the number of messages that wait in the session of `request`, and the length of their texts in bytes.
-    /// Those that were cancelled while they waited are among them unless `are_removed`, which looks at each.
+    /// Returns the number of messages that wait in the session of `request`, and the length of
+    /// their texts in bytes. Messages that were cancelled while they waited are among them unless
+    /// `are_removed`, which looks at each message.
     fn waiting_beside(&self, request: &TurnRequest, are_removed: bool) -> (usize, usize) {
         let mut sessions = self.lock();
         // A session without a turn has no entry, and most hosts have none that is busy.

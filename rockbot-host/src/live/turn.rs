@@ -42,7 +42,7 @@ pub(crate) struct LiveTurn {
     tier_decision: OnceLock<TierDecision>,
     /// The position of its latest span in a trace.
     trace: Mutex<Option<TraceContext>>,
-    /// The content by which guardrails replaced the user's.
+    /// The content that guardrails put in place of the user's.
     replaced_input: OnceLock<Content>,
     /// The output validators of the request alone.
     validators: OnceLock<Vec<Arc<dyn OutputValidator>>>,
@@ -70,8 +70,9 @@ pub(crate) struct LiveTurn {
 }
 
 impl LiveTurn {
-    /// Creates a live turn that this process did not accept: a resumed turn, or one that was parked. If it is the turn of
-    /// `asked`, whose message came again, it has the listener and the validators of that caller.
+    /// Creates a live turn that this process did not accept: a resumed turn, or a parked turn. If
+    /// it is the turn of `asked`, whose message came again, it has the listener and the validators
+    /// of that caller.
     pub(crate) fn resumed(request: Arc<TurnRequest>, asked: Option<&Self>) -> Arc<Self> {
         let id = request.turn_id();
         let asked = asked.filter(|asked| asked.id == id);
@@ -196,8 +197,8 @@ impl LiveTurn {
         let _ = self.validators.set(validators);
     }
 
-    /// Returns the output validators of the request. They are in no journal: a turn that was resumed has those of the
-    /// caller whose message came again, if any.
+    /// Returns the output validators of the request. They are in no journal: a turn that was
+    /// resumed has the validators of the caller whose message came again, if any.
     pub(crate) fn validators(&self) -> &[Arc<dyn OutputValidator>] {
         let layered = self.layered.get().map(|(_, validators)| validators);
         layered.or(self.validators.get()).map(Vec::as_slice).unwrap_or_default()

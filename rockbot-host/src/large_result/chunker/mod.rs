@@ -194,7 +194,7 @@ impl<'t> Blocks<'t> {
         }
     }
 
-    /// Returns `true` if a block ends between a line of kind `last` and one of kind `next`.
+    /// Returns `true` if a block ends between a line of kind `last` and a line of kind `next`.
     fn is_between(last: (Line, bool), next: Line) -> bool {
         let was_in_fence = last.1;
         let was_fenced = matches!(last.0, Line::Fenced | Line::FenceStart);

@@ -46,7 +46,8 @@ impl IndexCache {
         }
     }
 
-    /// Returns the index of a chunk of `length` bytes, which `text` goes on behind: the one that is kept, or a new one.
+    /// Returns the index of a chunk of `length` bytes, which `text` goes on behind: the kept index,
+    /// or a new index.
     pub(super) fn index_of(&self, text: &str, length: usize) -> Arc<ChunkIndex> {
         let key = self.texts.hash_one((text, length));
         let cell = self.lock().used(key);
@@ -75,7 +76,8 @@ impl State {
         slot.index.clone()
     }
 
-    /// Records the size of a new index, and evicts those that were used least recently until all fit in `limit`.
+    /// Records the size of a new index, and evicts the least recently used indexes until all fit in
+    /// `limit`.
     fn grow(&mut self, key: u64, size: usize, limit: usize) {
         if let Some(slot) = self.slots.get_mut(&key) {
             slot.size = size;

@@ -85,15 +85,15 @@ pub(super) struct Matches {
 /// Difference of the numbers of statements beyond which they are no neighbours.
 pub(super) const APART: usize = 3;
 
-/// Number of statements below a heading that match by the heading alone. What is farther away is mostly about something
-/// else, or has terms of the query itself.
+/// Number of statements below a heading that match by the heading alone. A statement farther away
+/// is mostly about something else, or has terms of the query itself.
 const SECTION: usize = 40;
 
 /// Maximum number of matches: of more, which only texts of many megabytes have, those with the fewest terms are left out.
 const MAX_MATCHES: usize = 250_000;
 
 impl Matches {
-    /// Searches the statements of `chunks`, of which those of one result follow each other.
+    /// Searches the statements of `chunks`. The chunks of one result follow each other.
     pub(super) fn of(chunks: &[Arc<WorkingEntry>], query: &Query, indexes: &IndexCache) -> Self {
         let mut matches = Self::default();
         let (mut first, mut heading) = (0, None);

@@ -13,7 +13,8 @@ const BY_LENGTH: f64 = 0.3;
 /// a name.
 const PAIR: f64 = 1.0;
 
-/// The part of what a word as written is rarer than its term by which it weighs more, from 0 to 1.
+/// The share of the weight difference between a word as written and its term that a statement
+/// with the word as written gets in addition, from 0 to 1.
 const WRITTEN: f64 = 1.0;
 
 /// Weight of a term that stands in a neighbouring statement, relative to one in the statement itself.
@@ -26,7 +27,7 @@ const HEADING: [f64; 4] = [0.0, 0.8, 0.95, 0.95];
 /// The weights of the terms, forms and pairs of a query: rare ones say more (inverse document frequency).
 struct Weights {
     terms: Vec<f64>,
-    /// The weights of forms beyond those of their terms.
+    /// The weights of forms beyond the weights of their terms.
     forms: Vec<f64>,
     pairs: Vec<f64>,
 }

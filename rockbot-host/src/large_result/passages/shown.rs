@@ -27,7 +27,8 @@ pub(super) struct Passage<'a> {
 }
 
 impl<'a> Passage<'a> {
-    /// Creates a passage of about `length` bytes around `place`, which repeats little of those that are `shown`.
+    /// Creates a passage of about `length` bytes around `place`, which repeats little of the
+    /// passages that are `shown`.
     pub(super) fn around(
         place: &Place,
         heading: Option<&Place>,

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::words::{word_end, word_start};
 use crate::large_result::chunker::{Line, Lines};
 
-/// Maximum length of a statement, in bytes, but for words that are kept whole. What is longer, which may be all of a
-/// file, is read in parts.
+/// Maximum length of a statement, in bytes, but for words that are kept whole. A longer
+/// statement, which may be a whole file, is read in parts.
 pub(super) const MAX_LEN: usize = 250;
 
 /// Number of bytes that a part of a long statement shares with the next.

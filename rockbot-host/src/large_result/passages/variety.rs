@@ -1,4 +1,4 @@
-//! Variety: of statements that match alike, those that say something else come first.
+//! Variety: among statements that match alike, the statements that say something new come first.
 
 use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
 
@@ -10,7 +10,8 @@ use super::query::Query;
 /// records of one kind do.
 const REPETITION: f64 = 0.2;
 
-/// The terms of a statement by which it is compared with others, ascending: without those of the query and numbers.
+/// The terms of a statement for comparing it with others, ascending: without numbers and the
+/// terms of the query.
 pub(super) struct Wording(Vec<u32>);
 
 impl Wording {

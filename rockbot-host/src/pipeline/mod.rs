@@ -135,7 +135,8 @@ impl DeliveryHandler for Pipeline {
         let cx = self.contexts.of(delivery);
         let route = self.router.route(&cx.envelope().message_type);
         let span = span(&cx);
-        // The sender's header is the parent; what the handler does and sends is below this delivery.
+        // The sender's header is the parent; the work and the messages of the handler are below
+        // this delivery.
         let place = self.traces.place(&span, cx.trace());
         let cx = cx.with_trace(place);
         let handling = self.dispatch_once(route, &cx).instrument(span.clone());

@@ -1,4 +1,4 @@
-//! Hints: the services that fit a message, and those that fit a further task of a turn.
+//! Hints: the services that fit a message, and the services that fit a further task of a turn.
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
@@ -15,7 +15,7 @@ const OF_MESSAGE: usize = 2;
 /// Maximum number of services for a further task.
 const OF_TASK: usize = 3;
 
-/// The relevance from which a service is worth its line.
+/// The least relevance of a service that is worth its line.
 const LEAST: f64 = 0.5;
 
 /// Number of tokens of the hints of a message, estimated.

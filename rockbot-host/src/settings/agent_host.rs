@@ -23,8 +23,9 @@ pub struct AgentHostSettings {
     /// `MaxToolIterations`: maximum number of questions to the model in a turn. When they are used up, the model is
     /// asked for one last answer without tools. Default 50.
     pub max_tool_iterations: NonZeroU32,
-    /// `MaxCompletionReprompts`: maximum number of times that an answer judged incomplete is sent back to the model.
-    /// Default 0, which asks no judge; what it cost and brought is at [`Evaluation`](crate::turn::Evaluation).
+    /// `MaxCompletionReprompts`: maximum number of times that an answer judged incomplete is sent
+    /// back to the model. Default 0, which asks no judge; see
+    /// [`Evaluation`](crate::turn::Evaluation) for the cost and the benefit of a judge.
     pub max_completion_reprompts: u32,
     /// `MaxFollowUpPasses`: maximum number of follow-ups after a complete answer. Default 0, which asks no
     /// judge.

@@ -37,8 +37,8 @@ pub struct PolicySettings {
     pub nudges: Nudges,
     /// `ApprovalExpiry` (default 7 days): time that a turn waits for a user's decision about a call.
     pub approval_expiry: Duration,
-    /// `HasApprover` (default `true`): `false` if no person decides about calls; those that need an approval are then
-    /// refused.
+    /// `HasApprover` (default `true`): `false` if no person decides about calls; calls that need an
+    /// approval are then refused.
     pub has_approver: bool,
 }
 

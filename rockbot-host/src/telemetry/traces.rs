@@ -8,8 +8,9 @@ use tracing::Span;
 
 /// A bridge to a tracing backend that assigns the ids of spans itself, such as OpenTelemetry's.
 ///
-/// The host asks it about each span of a message, a turn and a tool call. What it returns goes to other programs, whose
-/// spans become children of this one. The example `full_agent` has one for `tracing-opentelemetry`.
+/// The host asks it about each span of a message, a turn and a tool call. The position that it
+/// returns goes to other programs, whose spans become children of this span. The example
+/// `full_agent` has one for `tracing-opentelemetry`.
 ///
 /// # Examples
 ///

@@ -1,4 +1,5 @@
-//! A chat client that gives a model without native tool calls the interface of one that has them.
+//! A chat client that gives a model without native tool calls the interface of a model that has
+//! them.
 
 use std::sync::Arc;
 
@@ -153,7 +154,8 @@ fn in_text(request: &ChatRequest) -> ChatRequest {
     request
 }
 
-/// Returns messages in which the calls for which `is_shown` returns `true`, and their results, are text.
+/// Returns the messages with calls as text: calls for which `is_shown` returns `true`, and their
+/// results.
 pub(super) fn messages_in_text(
     native: &[Arc<ChatMessage>],
     is_shown: impl Fn(&CallId) -> bool,
@@ -204,7 +206,8 @@ fn result_message(name: &ToolName, content: &Content, is_last: bool) -> ChatMess
 pub(super) fn offered(tools: &ToolView) -> impl Iterator<Item = OfferedTool<'_>> {
     tools.entries().iter().map(|entry| {
         let tool = entry.registration();
-        // The model reads the schema that models with native calls get; the parser goes by the one that is validated.
+        // The model reads the schema that models with native calls get; the parser goes by the
+        // schema that calls are validated against.
         OfferedTool::new(tool.name.as_str(), &tool.description, &tool.parameters_schema)
             .with_shown_parameters(entry.parameters())
     })

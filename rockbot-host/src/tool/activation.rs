@@ -1,7 +1,8 @@
-//! The tool by which a model activates groups of tools that are shown on demand.
+//! The tool that a model calls to activate groups of tools that are shown on demand.
 //!
-//! It is in no registry: each snapshot of the registry that has such groups gets one of its own, whose description
-//! lists them. It only answers; the turn itself keeps which groups are active.
+//! It is in no registry: each snapshot of the registry that has such groups gets a tool of its
+//! own, whose description lists them. It only answers; the turn itself keeps which groups are
+//! active.
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ const ARRIVAL_TIME: Duration = Duration::from_secs(5);
 /// Time that layers have to pass on the end of a call.
 const LAYER_GRACE: Duration = Duration::from_secs(1);
 
-/// The tools that a turn has: those that its filter allows, or all.
+/// The tools that a turn has: the tools that its filter allows, or all.
 pub(crate) type TurnTools<'a> = Option<&'a Arc<ToolFilter>>;
 
 /// The dispatcher of tool calls: the one way from a name and arguments to a response, for every entry point.
@@ -112,9 +112,9 @@ impl ToolDispatcher {
         self.guard.registry()
     }
 
-    /// Returns the tools as the model of a turn sees them while the groups `active` are active. With `task_list` the
-    /// tools that keep the list come behind those that are always shown, unless there are none of these: a plan without
-    /// tools to carry it out is of no use.
+    /// Returns the tools as the model of a turn sees them while the groups `active` are active.
+    /// With `task_list` the tools that keep the list come behind the tools that are always shown,
+    /// unless there are no such tools: a plan without tools to carry it out is of no use.
     pub(crate) fn view(&self, of: TurnTools<'_>, task_list: bool, active: &[ToolName]) -> ToolView {
         let task_tools = task_list.then_some(self.guard.task_tools());
         self.guard.table_of(of).view(task_tools, active)
@@ -125,7 +125,8 @@ impl ToolDispatcher {
         self.guard.table_of(of).text.clone()
     }
 
-    /// Returns `view` followed by what it lacks of the tools of now, while the groups `active` are active.
+    /// Returns `view` followed by the tools that are in the registry now and that it lacks, while
+    /// the groups `active` are active.
     pub(crate) fn extended(&self, of: TurnTools<'_>, view: &ToolView, active: &[ToolName]) -> ToolView {
         self.guard.table_of(of).extended(view, active)
     }
@@ -199,8 +200,9 @@ impl ToolDispatcher {
         self.labelled(response, facts, cx)
     }
 
-    /// Labels the output of another tool than the one that the facts were asked of: a layer may have rewritten the call,
-    /// and the registry may have changed. The turn takes it for what the facts state otherwise.
+    /// Labels the output of another tool than the tool that the facts were asked of: a layer may
+    /// have rewritten the call, and the registry may have changed. Without this label the turn
+    /// would trust the output as the facts state.
     pub(crate) fn labelled(
         &self,
         mut response: ToolInvokeResponse,
@@ -258,8 +260,8 @@ impl ToolDispatcher {
         sleep(limit.unwrap_or_default().saturating_add(LAYER_GRACE)).await;
     }
 
-    /// Returns what is known of a call before it runs: its effect, whether it needs an approval, and what becomes of
-    /// its result. A call of a tool that does not exist has no effect.
+    /// Returns the facts about a call before it runs: its effect, whether it needs an approval, and
+    /// the way of keeping its result. A call of a tool that does not exist has no effect.
     pub(crate) fn facts(&self, request: &ToolInvokeRequest, cx: &CallContext) -> CallFacts {
         self.guard.facts(request, cx)
     }
@@ -269,9 +271,10 @@ impl ToolDispatcher {
         self.guard.needs_endorsement(request, cx).await
     }
 
-    /// Asks the tool for the result of an interrupted call, within the time limit of a call. A tool that panics or takes
-    /// longer answers [`Recovery::Unknown`], as does one that is not registered within five seconds: those of other
-    /// programs come a little after the start of the host.
+    /// Asks the tool for the result of an interrupted call, within the time limit of a call. A tool
+    /// that panics or takes longer answers [`Recovery::Unknown`], as does a tool that is not
+    /// registered within five seconds: the tools of other programs come a little after the start of
+    /// the host.
     pub async fn recover(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Recovery {
         let Ok(tool) = timeout(ARRIVAL_TIME, self.arrival_of(&request.tool_name)).await else {
             return Recovery::Unknown;

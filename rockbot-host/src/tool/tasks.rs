@@ -1,4 +1,4 @@
-//! The tools with which a model keeps the task list of its turn.
+//! The tools of a model for keeping the task list of its turn.
 //!
 //! They are in no registry: they exist only within a turn that keeps a list, and no other caller can reach them. They
 //! check their arguments and answer; the turn itself derives the list from the calls that succeeded.

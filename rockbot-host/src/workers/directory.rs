@@ -33,7 +33,8 @@ pub(super) struct Directory {
 #[derive(Debug)]
 struct KnownWorker {
     instances: BTreeMap<String, KnownInstance>,
-    /// The announcement that counts: of a rolling update, the one that began last.
+    /// The announcement that counts. During a rolling update it is the announcement of the process
+    /// that began last.
     offer: Arc<ToolsAnnounced>,
 }
 
@@ -57,7 +58,7 @@ pub(super) enum Change {
     None,
     /// A worker is known by a sign of life only, or its announcement has changed: it is asked for the announcement.
     Ask,
-    /// The tools of the name are now those of the announcement.
+    /// The tools of the name are now the tools of the announcement.
     Offered(Arc<ToolsAnnounced>),
     /// The tools of the name are gone.
     Gone(String),
@@ -142,7 +143,8 @@ impl Directory {
                 self.workers.remove(&withdrawn.worker);
                 Change::Gone(withdrawn.worker.clone())
             }
-            // The remaining processes may have other tools than the one whose announcement counted.
+            // The remaining processes may have other tools than the process whose announcement
+            // counted.
             false if was_known && worker.offer.instance == withdrawn.instance => Change::Ask,
             false => Change::None,
         }
@@ -169,7 +171,8 @@ impl Directory {
     }
 }
 
-/// Returns `true` if two processes offer the same: the second one of a name then changes nothing.
+/// Returns `true` if two processes offer the same: the second announcement of a name then changes
+/// nothing.
 fn is_same_offer(one: &ToolsAnnounced, other: &ToolsAnnounced) -> bool {
     (&one.topic, &one.tools, &one.guides) == (&other.topic, &other.tools, &other.guides)
 }

@@ -56,10 +56,11 @@
 //! monotonic clock, has run out. A worker that stops withdraws its tools, then ends its calls.
 //! Descriptions are text of other programs: bounded, defused, and labelled `tools:worker:NAME`;
 //! hints count where they make an agent more careful. Own tools win over a worker's. A
-//! cancellation goes to all workers under `tool.cancel`, since the caller does not know which one
-//! has the call; one that comes before its call keeps it from beginning. A worker ends a call a
-//! tenth of the caller's time, at most a second, before that is over, so the caller reads the
-//! worker's own error. A call that the worker's shutdown cuts off is answered with an error, too.
+//! cancellation goes to all workers under `tool.cancel`, since the caller does not know which
+//! worker has the call; a cancellation that comes before its call keeps it from beginning. A
+//! worker ends a call a tenth of the caller's time, at most a second, before that is over, so the
+//! caller reads the worker's own error. A call that the worker's shutdown cuts off is answered
+//! with an error, too.
 //!
 //! Workers are found by announcements, not by a directory service: each agent keeps its own list,
 //! so nothing has to be up besides the bus.

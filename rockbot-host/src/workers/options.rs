@@ -20,7 +20,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Adds what the section `RemoteTools` of the configuration states.
+    /// Adds the settings in the section `RemoteTools` of the configuration.
     pub(super) fn read(&mut self, config: &Config) -> Result<(), BoxError> {
         let section = config.section("RemoteTools")?;
         let names = |name| section.get_or::<Vec<String>>(name, Vec::new());

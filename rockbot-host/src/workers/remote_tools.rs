@@ -28,10 +28,11 @@ const MAX_ABANDONED: usize = 256;
 
 /// A subsystem that gives the agent the tools of workers on its bus, for as long as the workers live.
 ///
-/// A worker is a host that [announces its tools](crate::AgentHostBuilder::announce_tools). Its tools appear in the
-/// agent's registry when it announces them, change when it announces others, and go when its last process has left or
-/// has been silent for its lease. A running turn keeps what its model has seen; a call of a tool that is gone fails with
-/// words that say so. A tool of the agent's own takes precedence over one of a worker with the same name.
+/// A worker is a host that [announces its tools](crate::AgentHostBuilder::announce_tools). Its
+/// tools appear in the agent's registry when it announces them, change when it announces others,
+/// and go when its last process has left or has been silent for its lease. A running turn keeps
+/// what its model has seen; a call of a tool that is gone fails with words that say so. A tool of
+/// the agent's own takes precedence over a worker's tool of the same name.
 ///
 /// What workers say about their tools is text of other programs: it is defused, bounded (2 MiB for a worker, 16 MiB for all),
 /// and makes the turns that may see it untrusted, unless the operator [vouches](Self::vouch_for) for the worker. Announcements over an unauthenticated
@@ -73,8 +74,8 @@ impl RemoteTools {
         self
     }
 
-    /// Trusts the words with which the worker `name` describes its tools as those of the program itself. Results of its
-    /// tools stay text of others.
+    /// Trusts the words of the worker `name` about its tools like the words of the program itself.
+    /// Results of its tools stay text of others.
     #[must_use]
     pub fn vouch_for(mut self, name: impl Into<String>) -> Self {
         self.options.vouched.insert(name.into());

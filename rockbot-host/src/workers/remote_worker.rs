@@ -56,7 +56,8 @@ impl Caller {
         }
     }
 
-    /// Returns the tools of an announcement. Those of a vouched worker describe themselves as the host's own do.
+    /// Returns the tools of an announcement. The tools of a vouched worker describe themselves as
+    /// the host's own do.
     pub(super) fn tools_of(&self, offer: &ToolsAnnounced, is_vouched: bool) -> Result<Vec<Tool>, &'static str> {
         if !offer.topic.starts_with(CALL_TOPICS) || check_topic(&offer.topic).is_err() {
             return Err("its topic is not below `tool.`");
@@ -97,8 +98,8 @@ pub(super) fn source(worker: &str) -> String {
     format!("worker:{worker}")
 }
 
-/// Replaces the tools of a worker in the registry. A tool that the registry refuses, since it has one of the name or
-/// cannot use the schema, is left out; the others are registered.
+/// Replaces the tools of a worker in the registry. A tool that the registry refuses, since it has
+/// a tool of the name or cannot use the schema, is left out; the others are registered.
 pub(super) fn replace(registry: &dyn ToolRegistry, owner: &Owner, worker: &str, mut tools: Vec<Tool>) {
     for _ in 0..=MAX_REFUSED {
         let Err(error) = registry.replace_source(owner, tools.clone()) else {

@@ -1,8 +1,9 @@
 //! The guard around each tool call: look-up, checks, permits, time limit, isolation of panics, meters.
 //!
-//! It is one fused future instead of a stack of layers: most tools answer at once, and each layer would cost such a
-//! call more than its own work. `tools.rs` finds the tool (`table.rs` has those of one snapshot of the registry),
-//! `guarded_tool.rs` asks it what the call needs, `permits.rs` limits how many run, `result.rs` makes the response.
+//! It is one fused future instead of a stack of layers: most tools answer at once, and each layer
+//! would cost such a call more than its own work. `tools.rs` finds the tool (`table.rs` has the
+//! tools of a snapshot of the registry), `guarded_tool.rs` asks it about the needs of the call,
+//! `permits.rs` limits how many run, `result.rs` makes the response.
 
 mod filtered;
 mod guarded_tool;
@@ -116,8 +117,9 @@ impl Guard {
         let Some(tool) = self.tools.resolve(&request.tool_name, cx) else {
             return self.not_found(request, cx, started);
         };
-        // The approval alone is always asked here. It is the gate: since its facts were recorded, before a restart
-        // perhaps, the tool may have been replaced by one that needs an approval.
+        // The approval alone is always asked here. It is the gate: since its facts were recorded,
+        // before a restart perhaps, the tool may have been replaced by a tool that needs an
+        // approval.
         let needs_approval = known.is_some_and(|known| known.needs_approval) || tool.needs_approval(&request);
         let effect = known.map_or_else(|| tool.effect_of(&request), |known| known.effect);
         let name = request.tool_name.as_str();
@@ -130,7 +132,7 @@ impl Guard {
         let request = tool.without_nulls(request, effect);
         let lacks_grant = needs_approval && !is_granted;
         let checked = match tool.check(&request, lacks_grant) {
-            // What is wrong with the arguments is of more use to the model than the missing approval.
+            // The fault in the arguments is of more use to the model than the missing approval.
             Err(refused) if lacks_grant => Err(tool.check_schema(&request, effect).err().unwrap_or(refused)),
             Ok(()) if !is_granted && tool.needs_endorsement(&request, cx).await => {
                 let misfit = tool.check_schema(&request, effect).err();

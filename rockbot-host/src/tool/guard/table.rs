@@ -22,15 +22,16 @@ pub(in crate::tool) struct ToolTable {
     activation: Option<Arc<GuardedTool>>,
     /// `true` if a model does not see all tools.
     hides: bool,
-    /// The label of the tools' descriptions. Those of groups count, too: a model sees their names.
+    /// The label of the tools' descriptions. The descriptions of groups count, too: a model sees
+    /// their names.
     pub(in crate::tool) text: Label,
     /// The views while no group is active, without and with a task list. Each is written once.
     views: [OnceLock<ToolView>; 2],
 }
 
 impl ToolTable {
-    /// Creates the table of `snapshot`, in which `guarded` makes the tools. With `on_demand` models see tools by their
-    /// exposure, else all.
+    /// Creates the table of `snapshot`; `guarded` makes its tools. With `on_demand` models see
+    /// tools by their exposure, else all.
     pub(super) fn new(
         snapshot: Arc<ToolSnapshot>,
         on_demand: bool,
@@ -83,7 +84,8 @@ impl ToolTable {
         }
     }
 
-    /// Returns `view` followed by what it lacks of these tools, while the groups `active` are active.
+    /// Returns `view` followed by the tools of this table that it lacks, while the groups `active`
+    /// are active.
     pub(in crate::tool) fn extended(&self, view: &ToolView, active: &[ToolName]) -> ToolView {
         match self.hides {
             true => view.extended_by(self.snapshot.generation(), self.exposed(active)),

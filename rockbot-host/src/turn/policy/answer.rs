@@ -46,7 +46,7 @@ fn may_reshape(facts: &AnswerFacts<'_>) -> bool {
     !facts.is_last && facts.shape_attempts < facts.settings.max_shape_attempts
 }
 
-/// Ends the turn with an answer to which no policy objects.
+/// Ends the turn with an answer that passed all policies.
 pub(in crate::turn) fn accept(response: &ChatResponse) -> Vec<TurnStep> {
     let notice = match response.finish {
         FinishReason::Length => Some("the answer was cut at the model's longest length"),
@@ -58,7 +58,8 @@ pub(in crate::turn) fn accept(response: &ChatResponse) -> Vec<TurnStep> {
     notice.into_iter().chain([finish]).collect()
 }
 
-/// Returns the status of a turn that ends with an answer: one that was cut is a part of it.
+/// Returns the status of a turn that ends with an answer. If the answer was cut, the turn is
+/// partial.
 fn status_of(finish: FinishReason) -> TurnStatus {
     match finish {
         FinishReason::Length => TurnStatus::Partial(BudgetLimit::AnswerLength),
@@ -179,7 +180,8 @@ fn problem(json: &str, shape: &OutputSchema) -> Option<String> {
     schema.check(json).err().map(|error| of_answer(error.problems()))
 }
 
-/// Rewords the problems of arguments as those of an answer. The checker of tool arguments is used for both.
+/// Rewords the problems of arguments as the problems of an answer. The checker of tool arguments
+/// is used for both.
 fn of_answer(problems: &[String]) -> String {
     let problem = problems.join("; ").replace("the arguments", "the answer");
     problem.replace("a known argument", "a known member")

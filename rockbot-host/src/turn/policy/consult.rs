@@ -39,7 +39,8 @@ pub(in crate::turn) fn end(decision: &LoopDecision) -> Option<TurnStep> {
     Some(TurnStep::finish_with(status, text))
 }
 
-/// Returns the words of an answer. One that is images alone gets their description, since every reply has words.
+/// Returns the words of an answer. An answer of images alone gets their description, since every
+/// reply has words.
 fn answer_text(answer: &Content) -> Cow<'_, str> {
     let text = answer.text();
     if text.trim().is_empty() { answer.words() } else { text }

@@ -23,10 +23,11 @@ pub(in crate::turn) struct AnswerFacts<'a> {
     pub(in crate::turn) messages: &'a [Arc<ChatMessage>],
     /// Number of these calls that the last answer with calls made.
     pub(in crate::turn) round_len: usize,
-    /// `true` when one of these calls changed something.
+    /// `true` when a call among them changed something.
     pub(in crate::turn) has_changes: bool,
-    /// `true` when one of them delegated work to another agent, which reports later. The calls of such a turn do
-    /// not show what will have been done, so neither its completeness nor its follow-up can be judged yet.
+    /// `true` when a call among them delegated work to another agent, which reports later. The
+    /// calls of such a turn do not show the result of that work, so neither its completeness nor
+    /// its follow-up can be judged yet.
     pub(in crate::turn) has_delegated: bool,
     /// `true` when the model could have called a tool.
     pub(in crate::turn) has_tools: bool,

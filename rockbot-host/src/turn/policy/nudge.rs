@@ -44,8 +44,8 @@ impl Nudge {
 
 /// Examines an answer for a weakness that deserves a nudge.
 ///
-/// Not when it is the last answer that the budget allows, and not when it must have a shape: then its text is data, in
-/// which a colon at the end means nothing.
+/// Not when it is the last answer that the budget allows, and not when it must have a shape: then
+/// its text is data, and a colon at the end means nothing.
 pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
     if facts.is_last || facts.request.output.is_some() {
         return None;
@@ -70,7 +70,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
 /// The end of an answer that claims what did not happen, for the user.
 const NOTHING_DONE: &str = "(No tool was called for this answer: nothing was saved, sent or changed.)";
 
-/// The part of a turn from which a weakness is recognized.
+/// The part of a turn that can show a weakness.
 struct Answer<'a> {
     text: &'a str,
     /// `true` when an empty text is no weakness of the model.
@@ -81,12 +81,13 @@ struct Answer<'a> {
     has_tools: bool,
     /// The calls of this turn that ended.
     calls: &'a [FinishedCall],
-    /// The ones of the last round: those that one answer made.
+    /// The calls of the last round, which a single answer made.
     round: &'a [FinishedCall],
 }
 
 impl Answer<'_> {
-    /// Reports whether the answer claims a call, or its result, in a turn in which no call succeeded.
+    /// Reports whether the answer claims a call, or its result, while no call of the turn
+    /// succeeded.
     fn is_hollow(&self) -> bool {
         let has_effect = |call: &FinishedCall| !call.is_error || call.is_outcome_unknown;
         self.has_tools && !self.calls.iter().any(has_effect) && claims_call(self.asked, self.text)

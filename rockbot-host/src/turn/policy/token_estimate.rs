@@ -1,7 +1,7 @@
 //! An estimate of a request's tokens from its bytes, calibrated by the provider's count of the last request.
 //!
-//! Tokenizers differ between models, and counting exactly would need the one of each model. The ratio of the last
-//! request is close enough to decide about compaction.
+//! Tokenizers differ between models, and an exact count would need the tokenizer of each model.
+//! The ratio of the last request is close enough to decide about compaction.
 
 /// Minimum size in bytes of a request that calibrates the estimate. In shorter ones the tokens that providers add
 /// to each request would distort the ratio.
@@ -47,8 +47,8 @@ impl TokenEstimate {
     }
 }
 
-/// Reports whether a model may have a context window of so many tokens. Servers report other numbers, too, and a window
-/// that was learned from one of them would spoil all later turns.
+/// Reports whether a model may have a context window of so many tokens. Servers report other
+/// numbers, too, and a window that was learned from such a number would spoil all later turns.
 pub(crate) fn is_window(tokens: u64) -> bool {
     (256..=1 << 30).contains(&tokens)
 }

@@ -47,7 +47,7 @@ const PROMISES: [&str; 8] = [
     "i will note",
 ];
 
-/// Maximum bytes of an answer's beginning in which a claim is looked for.
+/// Maximum bytes of an answer's beginning that are searched for a claim.
 const MAX_OPENING: usize = 200;
 
 /// Reports whether `text`, the answer to `asked` in a turn without calls, claims a call or its result.

@@ -18,11 +18,12 @@ use rockbot_core::chat::ToolCall;
 
 use canonical::{Canonical, digest, digest_of_result};
 
-/// Number of equal rounds from which on the result carries the note. Twice is common: models check a result once more
-/// before they rely on it.
+/// Number of the equal round whose result is the first to carry the note. Two equal rounds are
+/// common: models check a result once more before they rely on it.
 const NOTE_FROM: usize = 3;
 
-/// Number of the equal round that is refused, and of the one that ends the turn, when its calls fail.
+/// Number of the equal round that is refused, and of the round that ends the turn, when its calls
+/// fail.
 const REFUSE_FROM: usize = 4;
 const END_FROM: usize = 5;
 
@@ -137,7 +138,7 @@ impl Repeats {
             .count()
     }
 
-    /// Returns the number of equal rounds of `period` calls with which the first `end` calls end.
+    /// Returns the number of equal rounds of `period` calls at the end of the first `end` calls.
     fn rounds(&self, period: usize, end: usize) -> usize {
         let same = |at: &usize| {
             let (one, other) = (&self.calls[*at], &self.calls[*at - period]);

@@ -36,17 +36,18 @@ pub(crate) enum TurnEvent {
         /// Size of the tool definitions in bytes.
         #[serde(default, skip_serializing_if = "is_default")]
         tool_bytes: usize,
-        /// The untrusted sources of what the model reads besides the messages: descriptions of tools. Older versions named
-        /// those of the results of earlier turns here.
+        /// The untrusted sources of the texts that the model reads besides the messages:
+        /// descriptions of tools. Older versions named the sources of the results of earlier turns
+        /// here.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         heard: Vec<String>,
         /// The entries that context sources returned for the message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         recalled: Vec<Recalled>,
-        /// The text at the end of each request in which the model may call tools.
+        /// The text at the end of each request whose model may call tools.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reminder: Option<String>,
-        /// The content by which input guardrails replaced the user's.
+        /// The content that input guardrails put in place of the user's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Content>,
         /// The groups of tools that are active in the conversation, or that shown entries need.
@@ -153,7 +154,7 @@ pub(crate) enum TurnEvent {
     },
     /// The turn of another agent, which a tool call ran, has ended. The result of the call follows.
     Delegated(DelegatedWork),
-    /// The turn, which a call of another turn runs, took more of what is left of the caller's budget.
+    /// The turn, which a call of another turn runs, took more of the rest of the caller's budget.
     BudgetRaised {
         /// The budget from now on.
         budget: Budget,
@@ -214,7 +215,8 @@ pub(crate) enum Validation {
     Accepted,
     /// A validator complained, in these words for the model.
     Complained(String),
-    /// A validator failed with this error, or those of the request were lost with their process.
+    /// A validator failed with this error, or the validators of the request were lost with their
+    /// process.
     Failed(String),
     /// The host has no validators any more, and the request had none: nothing checked the answer.
     Unasked,

@@ -34,7 +34,7 @@ pub(crate) struct AcceptedTurn {
 pub(crate) struct RecordedEvent {
     /// The event.
     pub(crate) event: TurnEvent,
-    /// The steps, in the order in which they are performed.
+    /// The steps, in the order of their performance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) steps: Vec<TurnStep>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct RecordedEvent {
 pub struct UnknownVersion(#[source] Option<serde_json::Error>);
 
 impl AcceptedTurn {
-    /// Converts the record to the form in which a journal stores it.
+    /// Converts the record to the acceptance that a journal stores.
     pub(crate) fn into_run(self, at: Timestamp) -> RunAccepted {
         let request = &self.request;
         let key = RunKey::new(

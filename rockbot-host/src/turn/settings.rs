@@ -24,8 +24,9 @@ pub(crate) struct PolicySnapshot {
     /// The tier that the selector chose for a message that names none; `None`, the default, without a selector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tier: Option<ModelTier>,
-    /// The way in which the model is made to match the schema of the request. Default [`OutputMode::Auto`] for turns
-    /// without a schema, and those of older versions, which means [`OutputMode::Native`].
+    /// The way of making the model match the schema of the request. Default [`OutputMode::Auto`]
+    /// for turns without a schema, and for turns of older versions, where it means
+    /// [`OutputMode::Native`].
     #[serde(skip_serializing_if = "OutputMode::is_auto")]
     pub(crate) output_mode: OutputMode,
     /// Maximum length in characters of a tool result that stays in the conversation; `None`, the default, is the
@@ -47,7 +48,8 @@ pub(crate) struct PolicySnapshot {
     /// `true` when the model keeps a list of tasks. Default `false`.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) task_list: bool,
-    /// `true` when no person decides about calls: those that need an approval are refused. Default `false`.
+    /// `true` when no person decides about calls: calls that need an approval are refused. Default
+    /// `false`.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) has_no_approver: bool,
     /// `true` when the turn's agent is a program: its own answers are free and do not count. Default `false`.
@@ -244,7 +246,7 @@ impl Evaluation {
         self
     }
 
-    /// The limits by which no judge is asked.
+    /// The limits without any judge.
     pub const OFF: Self = Self {
         max_completion_reprompts: 0,
         max_follow_up_passes: 0,

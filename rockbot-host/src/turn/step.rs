@@ -1,4 +1,5 @@
-//! The steps of a turn: what the machine decided, as the driver performs it and the journal records it.
+//! The steps of a turn: the machine's decisions, as the driver performs them and the journal
+//! records them.
 
 use rockbot_core::content::Content;
 use rockbot_core::turn::{ApprovalRequest, BudgetLimit, TurnStatus};
@@ -16,7 +17,7 @@ pub(crate) enum TurnStep {
     AskModel(Purpose),
     /// Ask the loop policies of the host's program.
     Consult(Consultation),
-    /// Ask the output validators about the answer with which the turn is to end.
+    /// Ask the output validators about the answer that is to end the turn.
     Validate {
         /// The status of the outcome, once they have accepted it.
         status: TurnStatus,
@@ -77,7 +78,8 @@ pub(crate) struct RepeatedCall {
     pub earlier: CallId,
 }
 
-/// A question to the loop policies of the host's program: what they are asked about, and what is decided already.
+/// A question to the loop policies of the host's program: the point that they are asked about,
+/// and the decisions so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -145,7 +147,7 @@ impl TurnCounter {
 pub(crate) enum Purpose {
     /// The next step towards the answer, with tools.
     Answer,
-    /// A last answer from what is already known, without tools, because a limit was reached.
+    /// A last answer from the knowledge so far, without tools, because a limit was reached.
     Conclude(BudgetLimit),
     /// The answer again, without tools, in the shape that the request asked for.
     Shape {

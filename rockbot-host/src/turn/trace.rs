@@ -12,7 +12,8 @@ use super::machine::Turn;
 use super::record::{RecordedEvent, UnknownVersion, parse_accepted, parse_record};
 use super::step::{Purpose, TurnStep};
 
-/// The trace of a turn, read from its journal: what happened, what was decided, and what the models were shown.
+/// The trace of a turn, read from its journal: its events, its decisions, and the messages that
+/// its models were shown.
 ///
 /// A host returns it by [`AgentHost::trace`](crate::AgentHost::trace). It is for people and tests, and it is read-only:
 /// the records themselves may change their form between versions.

@@ -152,8 +152,9 @@ impl Turn {
         compact::plan(&items, excess, economy.max_result_len)
     }
 
-    /// Plans the compaction of a request that was refused: to the target below the limit that the provider reported, or
-    /// to half of its length when it reported none, or one that the estimate contradicts.
+    /// Plans the compaction of a request that was refused: to the target below the limit that the
+    /// provider reported, or to half of its length when it reported no limit, or a limit that the
+    /// estimate contradicts.
     fn compaction_after_overflow(&self) -> Option<Compaction> {
         let items = self.items();
         let bytes = self.bytes_of(&items);
@@ -283,7 +284,7 @@ impl Turn {
         }
     }
 
-    /// Removes what the pending compaction names; `kept` has the places of the originals.
+    /// Removes the parts that the pending compaction names; `kept` has the places of the originals.
     ///
     /// Only originals that are really stored come into the registry, so the model never reads a key that leads nowhere.
     pub(super) fn apply_compacted(&mut self, kept: &[OffloadedMessage]) {

@@ -26,8 +26,8 @@ impl Turn {
         &self.id
     }
 
-    /// Returns the tier of the turn's questions: the one that its message names, else the one to which it was raised,
-    /// else the selected one. `None` leaves it to the chat client.
+    /// Returns the tier of the turn's questions: the tier that its message names, else the tier
+    /// that it was raised to, else the selected tier. `None` leaves the tier to the chat client.
     pub(crate) fn tier(&self) -> Option<ModelTier> {
         self.request.tier.or(self.escalated).or(self.policy.tier)
     }
@@ -37,7 +37,7 @@ impl Turn {
         self.policy.tier.filter(|_| self.request.tier.is_none())
     }
 
-    /// Returns the tier to which the turn was raised because the selected one was too low.
+    /// Returns the tier that the turn was raised to because the selected tier was too low.
     pub(crate) fn escalated_tier(&self) -> Option<ModelTier> {
         self.escalated
     }
@@ -116,8 +116,8 @@ impl Turn {
         self.policy.task_list && tasks::has_tool(call.name.as_str())
     }
 
-    /// Returns `true` for a call of one of the host's own tools: those of the task list, and the one that activates
-    /// groups of tools.
+    /// Returns `true` for a call of a tool of the host's own: a tool of the task list, or the tool
+    /// that activates groups of tools.
     pub(crate) fn is_own_call(&self, call: &ToolCall) -> bool {
         self.is_about_tasks(call) || self.is_activation(&call.id)
     }
@@ -135,7 +135,8 @@ impl Turn {
         self.messages.iter().cloned().chain(last).collect()
     }
 
-    /// Returns the content of the user's messages of this turn: its own message, then those that joined it.
+    /// Returns the content of the user's messages of this turn: its own message, then the messages
+    /// that joined it.
     pub(crate) fn said_by_user(&self) -> impl Iterator<Item = &Content> {
         std::iter::once(&self.request.content).chain(&self.joined_content)
     }
@@ -307,8 +308,8 @@ impl Turn {
         Some(outcome)
     }
 
-    /// Reports whether the text with which the turn ended has words of a model or of tools, and not of the host or its
-    /// program alone: a refusal, or the reply of a turn whose last answer failed.
+    /// Reports whether the text that ended the turn has words of a model or of tools, and not of
+    /// the host or its program alone: a refusal, or the reply of a turn whose last answer failed.
     pub(crate) fn ends_with_foreign_text(&self) -> bool {
         match &self.phase {
             Phase::Done { status, text } => match status {

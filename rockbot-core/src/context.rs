@@ -17,7 +17,7 @@ pub use crate::trust::Trust;
 pub use crate::wait_reason::WaitReason;
 use crate::{CallId, Digest, Principal, SessionId, TraceContext, TurnId};
 
-/// The entry point through which work came in. It is set by the channel, never by the message.
+/// The entry point of the work. It is set by the channel, never by the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -245,7 +245,7 @@ impl CallContext {
         self.0.depth
     }
 
-    /// Returns the entry point through which the work came in.
+    /// Returns the entry point of the work.
     pub fn origin(&self) -> Origin {
         self.0.origin
     }
@@ -274,7 +274,8 @@ impl CallContext {
     }
 
     /// Returns the label of everything that led to this call: its trust is the [content
-    /// trust](Self::content_trust), its sources are the untrusted ones that the model had read when it made the call.
+    /// trust](Self::content_trust), its sources are the untrusted sources that the model had read
+    /// when it made the call.
     ///
     /// Everything that the call stores or starts carries this label, unless the call [is
     /// endorsed](Self::is_endorsed).
@@ -314,14 +315,14 @@ impl CallContext {
         &self.0.cancellation
     }
 
-    /// Returns the position of the work in a trace, if it has one. Within a tool it is that of the call's span, so
-    /// that a tool passes it on to the services that it asks.
+    /// Returns the position of the work in a trace, if it has one. Within a tool it is the position
+    /// of the call's span, so that a tool passes it on to the services that it asks.
     pub fn trace(&self) -> Option<&TraceContext> {
         self.0.trace.as_ref()
     }
 
-    /// Returns the reporter through which a tool, or a client of a model, tells the listener of its
-    /// turn how far it is.
+    /// Returns the reporter of progress: by it a tool, or a client of a model, tells the listener
+    /// of its turn how far it is.
     pub fn progress(&self) -> &ProgressReporter {
         &self.0.progress
     }
@@ -442,7 +443,8 @@ impl CallContext {
         self.change(|scope| scope.trace = Some(trace))
     }
 
-    /// Sets the reporter that [`CallContext::progress`] returns. The host sets that of each call.
+    /// Sets the reporter that [`CallContext::progress`] returns. The host sets the reporter of each
+    /// call.
     #[must_use]
     pub fn with_progress(self, progress: ProgressReporter) -> Self {
         self.change(|scope| scope.progress = progress)

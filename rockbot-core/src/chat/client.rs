@@ -54,7 +54,7 @@ pub trait ChatClient: Send + Sync + 'static {
 
     /// Returns the client's knowledge of the model that it asks for `tier`.
     ///
-    /// Required, so that a client that wraps another one cannot forget to forward it: a wrapper
+    /// Required, so that a client that wraps another client cannot forget to forward it: a wrapper
     /// returns the answer of its inner client. A client that knows nothing returns
     /// [`ModelInfo::unknown`]. A host asks before each model call, so the answer must be cheap.
     fn describe(&self, tier: ModelTier) -> ModelInfo;
@@ -99,7 +99,7 @@ pub struct ChatCall {
     pub deltas: Option<DeltaSink>,
     /// Context of the call: session, deadline, cancellation and priority.
     pub cx: CallContext,
-    /// Cache that the calls of a turn share; `None` if no further request will repeat this one.
+    /// Cache that the calls of a turn share; `None` if no further request will repeat this request.
     pub cache: Option<RequestCache>,
     /// `true` if the caller drops the call when its context is cancelled or its deadline has
     /// passed, so that no client need watch either. Code that lets a call outlive its own future,

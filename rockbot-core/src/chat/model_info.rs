@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::{ModelSettings, OutputMode};
 
-/// A snapshot of what a [`ChatClient`](super::ChatClient) knows about the model that it asks for one tier.
+/// A snapshot of the knowledge of a [`ChatClient`](super::ChatClient) about the model that it
+/// asks for one tier.
 ///
 /// A host looks up the model's behavior and price by `model`, labels spans and metrics with `model` and `provider`, spans
 /// also with `settings`, and postpones background work while `is_busy` is set.

@@ -13,11 +13,12 @@ use super::{ReasoningEffort, ToolChoice};
 /// Settings of a model call: sampling, limits, reasoning, and members of a provider's own.
 ///
 /// All are optional. An unset setting is not sent, because models reject parameters that they do
-/// not know. A setting of the request wins over that of the model's behavior, and that over the
-/// setting of its tier; members of the extra body and extra headers are merged by name.
+/// not know. A setting of the request wins over the setting of the model's behavior, which wins
+/// over the setting of its tier; members of the extra body and extra headers are merged by name.
 ///
-/// A client sends what its dialect has a name for and ignores the rest. Values are checked where they enter: by the
-/// configuration, when a turn is accepted, and before a request is sent; see [`ModelSettings::check`].
+/// A client sends the settings that its dialect has a name for and ignores the rest. Values are
+/// checked where they enter: by the configuration, when a turn is accepted, and before a request
+/// is sent; see [`ModelSettings::check`].
 ///
 /// # Examples
 ///
@@ -48,7 +49,7 @@ pub struct ModelSettings {
     /// Seed of the sampling, for answers that repeat where the server supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// Texts at which the answer ends; they are not part of it. Servers commonly take up to 4.
+    /// Texts that end the answer; they are not part of it. Servers commonly take up to 4.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop_sequences: Vec<String>,
     /// The depth of reasoning before the answer.
@@ -127,7 +128,7 @@ impl ModelSettings {
         self
     }
 
-    /// Sets the texts at which the answer ends.
+    /// Sets the texts that end the answer.
     #[must_use]
     pub fn with_stop_sequences<T: Into<String>>(mut self, texts: impl IntoIterator<Item = T>) -> Self {
         self.stop_sequences = texts.into_iter().map(Into::into).collect();

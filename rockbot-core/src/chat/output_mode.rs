@@ -54,7 +54,7 @@ impl OutputMode {
         all.find(|mode| mode.name().eq_ignore_ascii_case(name.trim()))
     }
 
-    /// Returns this mode, or `other` if this one is [`OutputMode::Auto`].
+    /// Returns this mode, or `other` if this mode is [`OutputMode::Auto`].
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         match self {

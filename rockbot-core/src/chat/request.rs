@@ -68,8 +68,8 @@ impl OutputSchema {
         }
     }
 
-    /// Returns `true` if the schema is that of one object, so that it can be the schema of a tool's
-    /// arguments. Providers refuse alternatives at the top, such as the variants of an enum.
+    /// Returns `true` if the schema describes a single object, so that it can be the schema of a
+    /// tool's arguments. Providers refuse alternatives at the top, such as the variants of an enum.
     pub fn is_object(&self) -> bool {
         let has = |member: &&str| self.schema.get(member).is_some();
         self.schema["type"] == "object" && !["anyOf", "oneOf", "allOf"].iter().any(has)

@@ -82,7 +82,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns the section of this name inside this one. A list of sections is one, whose names are the positions.
+    /// Returns the section of this name inside this section. A list of sections is a section whose
+    /// names are the positions.
     ///
     /// # Errors
     ///

@@ -38,7 +38,7 @@ share! {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EmbeddingCall {
-    /// Texts to embed. Many servers reject empty ones.
+    /// Texts to embed. Many servers reject empty texts.
     pub texts: Arc<[String]>,
     /// Context of the call: principal, cancellation and deadline.
     pub cx: CallContext,

@@ -20,7 +20,7 @@ pub enum EmbeddingError {
         /// Number of vectors returned.
         answered: usize,
     },
-    /// A vector has another dimension than earlier ones, so they cannot be compared.
+    /// A vector has another dimension than earlier vectors, so they cannot be compared.
     #[error(
         "`{model}` answered a vector of {answered} numbers after ones of {expected}; restart to begin anew with it"
     )]

@@ -1,6 +1,6 @@
 //! Embeddings: texts as vectors whose directions are close for texts of similar meaning.
 //!
-//! * [`EmbeddingClient`]: what asks a model for vectors
+//! * [`EmbeddingClient`]: the client that asks a model for vectors
 //! * [`Embedding`]: a vector
 //!
 //! [`VectorIndex`](crate::search::VectorIndex) finds the vectors that lie close to a given

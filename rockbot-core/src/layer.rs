@@ -68,7 +68,8 @@ pub struct RateLimitLayer {
 /// The default of [`RateLimitLayer::with_max_wait`].
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Maximum period, so that no instant overflows. A longer one is not met in the life of a process.
+/// Maximum period, so that no instant overflows. A longer period does not end in the life of a
+/// process.
 const MAX_PERIOD: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 impl RateLimitLayer {
@@ -207,7 +208,8 @@ struct Bucket {
 
 #[derive(Debug)]
 struct Queue {
-    /// Instant at which the bucket is full again. It says how many tokens there are, so nothing has to refill them.
+    /// Instant when the bucket is full again. It says how many tokens there are, so nothing has to
+    /// refill them.
     full_at: Instant,
     /// Number of calls that wait.
     waiting: u32,

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The paths whose syncs fail, once for each guard.
 static FAILING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A guard during which the syncs of one file or folder fail, in this process.
+/// A guard that makes the syncs of one file or folder fail, in this process, while it lives.
 ///
 /// A disk that cannot confirm a write is rare and hard to provoke, and a store has to report the
 /// truth then, too. The sync of a folder fails after the name in it has changed, the sync of a

@@ -30,7 +30,7 @@ const DEPTH: usize = 40;
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
-    /// Time at which the folder was locked.
+    /// Time of locking the folder.
     opened: SystemTime,
     /// Never read: dropping it releases the folder.
     _lock: Option<FileLock>,
@@ -160,8 +160,8 @@ impl DataFolder {
     ///
     /// # Errors
     ///
-    /// Returns [`FileError::NotDurable`] if the folder cannot be synced: the new document is visible then. With any other
-    /// error the old one stays.
+    /// Returns [`FileError::NotDurable`] if the folder cannot be synced: the new document is
+    /// visible then. With any other error the old document stays.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), FileError> {
         self.draft(name, bytes)?.publish()?;
         self.sync(name)
@@ -203,8 +203,8 @@ impl DataFolder {
         }
     }
 
-    /// Removes what killed processes left of [drafts](Self::draft), and returns the number of
-    /// files: plain files `NAME.tmp` from before this folder was opened, whose NAME `is_ours`
+    /// Removes the remains of the [drafts](Self::draft) of killed processes, and returns the number
+    /// of files: plain files `NAME.tmp` from before this folder was opened, whose NAME `is_ours`
     /// accepts as a name that the store writes. Nested folders are searched only if `enters`
     /// accepts them.
     ///
@@ -267,12 +267,14 @@ impl DataFolder {
         })
     }
 
-    /// Lists the files in the folder `under` (empty for the whole), nested ones included, in no particular
-    /// order. Names that are not Unicode are left out, and so is everything that is not a plain file.
+    /// Lists the files in the folder `under` (empty for the whole), nested files included, in no
+    /// particular order. Names that are not Unicode are left out, and so is everything that is not
+    /// a plain file.
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder cannot be read. Nested ones that cannot be read are left out.
+    /// Returns an error if the folder cannot be read. Nested folders that cannot be read are left
+    /// out.
     pub fn list(&self, under: &str) -> Result<Vec<FileEntry>, FileError> {
         self.list_except(under, &|_| false)
     }
@@ -377,7 +379,8 @@ fn is_folder(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// Calls `each` with every plain file in `folder`, nested ones included, and its name behind `prefix`.
+/// Calls `each` with every plain file in `folder`, nested files included, and its name behind
+/// `prefix`.
 fn walk(
     folder: &Path,
     prefix: &str,

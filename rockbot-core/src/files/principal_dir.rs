@@ -3,8 +3,8 @@
 use super::name::{IdTooLong, decode, encode};
 use crate::Principal;
 
-/// Returns the folder of `principal`, relative to that of a store: the empty name for `local`, `@{principal}`
-/// for others.
+/// Returns the folder of `principal`, relative to the folder of a store: the empty name for
+/// `local`, `@{principal}` for others.
 ///
 /// [`encode`] never emits `@`, so no other file can have such a name.
 ///

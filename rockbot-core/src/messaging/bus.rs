@@ -75,8 +75,8 @@ share! {
 /// Every bus guarantees: a message is delivered at least once; within a subscription of
 /// concurrency 1, and within a partition, messages are handled in the order of their publication;
 /// a message that fails does not block messages outside its partition; no message is dropped
-/// without a trace. Topics with a domain of Pulsar are those [without it](super::without_domain),
-/// unless the bus has such domains.
+/// without a trace. A topic with a domain of Pulsar is the same as the topic [without
+/// it](super::without_domain), unless the bus has such domains.
 #[async_trait]
 pub trait Bus: MessagePublisher + MessageSubscriber {
     /// Closes the bus: lets the subscriptions finish the messages that they hold, for at most `within`, then cancels

@@ -1,4 +1,5 @@
-//! The context of a delivered message: what a handler knows about it, and how it replies.
+//! The context of a delivered message: the handler's knowledge about the message, and its way to
+//! reply.
 
 use std::fmt;
 use std::sync::Arc;
@@ -82,8 +83,8 @@ impl MessageContext {
         self.0.at
     }
 
-    /// Returns the position in a trace of the work on this message: in a host that of its span, else the sender's, if
-    /// it sent a valid one.
+    /// Returns the position in a trace of the work on this message: in a host the position of its
+    /// span, else the sender's, if the sender sent a valid position.
     pub fn trace(&self) -> Option<&TraceContext> {
         self.0.trace.as_ref()
     }

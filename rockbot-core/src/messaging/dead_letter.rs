@@ -43,7 +43,7 @@ share! {
 pub struct DeadLetter {
     /// The subscription that could not handle it.
     pub subscription: Arc<str>,
-    /// The topic under which it was published.
+    /// The topic of its publication.
     pub topic: Arc<str>,
     /// The message.
     pub envelope: Arc<MessageEnvelope>,

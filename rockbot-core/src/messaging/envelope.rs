@@ -1,4 +1,5 @@
-//! The envelope of a message: what all messages have in common, whatever their body is.
+//! The envelope of a message: the fields that all messages have in common, whatever their body
+//! is.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -70,7 +71,7 @@ pub struct MessageEnvelope {
     /// The id of the request that this message belongs to. A reply carries the id of its request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<Arc<str>>,
-    /// The topic under which the sender expects the reply.
+    /// The topic that the sender expects the reply under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Arc<str>>,
     /// The program that the message is meant for. Buses route by topic and ignore it.
@@ -176,7 +177,7 @@ impl MessageEnvelope {
         self
     }
 
-    /// Sets the topic under which the sender expects the reply.
+    /// Sets the topic that the sender expects the reply under.
     #[must_use]
     pub fn with_reply_to(mut self, topic: impl Into<Arc<str>>) -> Self {
         self.reply_to = Some(topic.into());
@@ -205,7 +206,7 @@ impl MessageEnvelope {
         self.with_header(headers::PARTITION_KEY, key)
     }
 
-    /// Sets the headers of those fields of `cx` that cross a bus: principal, remaining time, trace.
+    /// Sets the headers of the fields of `cx` that cross a bus: principal, remaining time, trace.
     #[must_use]
     pub fn with_context(mut self, cx: &CallContext) -> Self {
         headers::inject(cx, &mut self.headers);

@@ -1,7 +1,7 @@
 //! The names of message headers, and functions that read and write them.
 //!
-//! The publisher writes the headers, so they are claims, not facts. What may be believed depends on the channel
-//! ([`Delivery::trust`](super::Delivery::trust)).
+//! The publisher writes the headers, so they are claims, not facts. How far they may be believed
+//! depends on the channel ([`Delivery::trust`](super::Delivery::trust)).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,7 +35,8 @@ pub const TRACESTATE: &str = "tracestate";
 /// Maximum time limit that a message can ask for: one day.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Writes those fields of `cx` that cross a bus: principal, remaining time, trace. Trust and grants never do.
+/// Writes the fields of `cx` that cross a bus: principal, remaining time, trace. Trust and grants
+/// never do.
 pub fn inject(cx: &CallContext, headers: &mut Headers) {
     headers.insert(PRINCIPAL.into(), cx.principal().to_string());
     if let Some(left) = cx.time_left() {
@@ -69,7 +70,7 @@ pub fn set_trace(trace: &TraceContext, headers: &mut Headers) {
     headers.insert(TRACEPARENT.into(), trace.traceparent());
     match trace.tracestate() {
         Some(state) => headers.insert(TRACESTATE.into(), state.into()),
-        // A state without its trace would be taken for that of this one.
+        // A state without its trace would be taken for the state of this trace.
         None => headers.remove(TRACESTATE),
     };
 }

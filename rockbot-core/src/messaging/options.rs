@@ -116,7 +116,8 @@ impl SubscribeOptions {
     }
 }
 
-/// A partition rule: messages for which its function returns the same key are handled one after the other.
+/// A partition rule: messages with the same key are handled one after the other. The rule's
+/// function returns the key of a message.
 #[derive(Clone)]
 pub struct PartitionBy {
     name: Arc<str>,

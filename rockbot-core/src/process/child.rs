@@ -89,7 +89,7 @@ impl Child {
 
     /// Kills the process and everything that it started. [`ProcessExit::wait`] waits for its end.
     pub fn kill(&self) {
-        // The id of a group that has ended may be that of another one by now.
+        // The id of a group that has ended may belong to another group by now.
         if !self.exit.has_exited() {
             self.group.kill();
         }

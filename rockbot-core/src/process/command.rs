@@ -133,7 +133,7 @@ impl Command {
         self
     }
 
-    /// Sets the current folder of the process. Default: that of this process.
+    /// Sets the current folder of the process. Default: the current folder of this process.
     #[must_use]
     pub fn current_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
@@ -156,15 +156,17 @@ impl Command {
         self
     }
 
-    /// Sets the maximum length of the standard output that [`output`](Self::output) keeps, in bytes: the first ones. The
-    /// rest is read and dropped, so that the process goes on. Default 1 MiB.
+    /// Sets the maximum length of the standard output that [`output`](Self::output) keeps, in
+    /// bytes. It keeps the first bytes, and reads and drops the rest, so that the process goes on.
+    /// Default 1 MiB.
     #[must_use]
     pub fn max_stdout(mut self, bytes: usize) -> Self {
         self.max_stdout = bytes;
         self
     }
 
-    /// Sets the maximum length of the standard error that is kept, in bytes: the last ones. Default 16 KiB.
+    /// Sets the maximum length of the standard error that is kept, in bytes. The last bytes are
+    /// kept. Default 16 KiB.
     #[must_use]
     pub fn max_stderr(mut self, bytes: usize) -> Self {
         self.max_stderr = bytes;
@@ -262,7 +264,8 @@ impl Command {
                 sleep(LAST_WORDS).await;
             };
             let streams = join(join(writing, reading), exit.ended_and_read());
-            // A process that left the group may hold the pipes open: what was read by then is the output.
+            // A process that left the group may hold the pipes open: the output is all that was
+            // read by then.
             let _ = run_until_stopped(streams, is_over).await;
         };
         let is_in_time = timeout(limit, running).await.is_ok();

@@ -63,9 +63,11 @@ impl Analyzer for SeedAnalyzer {
 /// query loses its pronouns, auxiliaries and question words too if two other words are left; `Will`, `May` and `US` are
 /// kept as names where they are capitalized inside a sentence.
 ///
-/// Names of code are terms as a whole and in parts: `maxRetryCount` is found by `max retry count`. Chinese, Japanese and
-/// Korean characters and emoji are terms of their own. `C#`, `F#` and `C++` are terms. An apostrophe ends a word of one or
-/// two letters, and is dropped inside of longer ones; the `'s` of an owner is dropped with it. The first 64 bytes of a word count.
+/// Names of code are terms as a whole and in parts: `maxRetryCount` is found by
+/// `max retry count`. Chinese, Japanese and Korean characters and emoji are terms of their own.
+/// `C#`, `F#` and `C++` are terms. An apostrophe ends a word of one or two letters, and is
+/// dropped inside of longer words; the `'s` of an owner is dropped with it. The first 64 bytes of
+/// a word count.
 ///
 /// ```
 /// use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
@@ -84,10 +86,11 @@ pub struct UnicodeAnalyzer;
 /// Maximum length of a term, in bytes.
 const MAX_WORD: usize = 64;
 
-/// Maximum length of a word that is read as a run: longer ones may have to be cut.
+/// Maximum length of a word that is read as a run: longer words may have to be cut.
 const MAX_PLAIN: usize = 60;
 
-/// Maximum number of parts of a name: what has more, such as a hash, is a term as a whole only.
+/// Maximum number of parts of a name: a name with more parts, such as a hash, is a term as a
+/// whole only.
 const MAX_PARTS: usize = 6;
 
 /// Number of content words that a query must have to be searched without its function words.
@@ -201,8 +204,8 @@ struct PendingWord {
     has_accents: bool,
     /// The word is capitalized inside a sentence.
     is_name: bool,
-    /// Byte offsets at which the parts of a name begin, without the first; of more than [`MAX_PARTS`] the last is
-    /// overwritten.
+    /// Byte offsets of the parts of a name, without the first; of more than [`MAX_PARTS`] the last
+    /// is overwritten.
     cuts: [u8; MAX_PARTS],
     /// Number of cuts.
     parts: usize,

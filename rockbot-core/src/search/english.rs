@@ -33,7 +33,7 @@ const FORMS: &str = "begin began begun;break broke broken;bring brought;build bu
 /// The part that a word plays in searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A word that says what a text is about.
+    /// A word that tells the subject of a text.
     Content,
     /// A form of the word that is given.
     FormOf(&'static str),
@@ -96,7 +96,7 @@ pub(super) fn role(word: &str) -> Role {
     found.map_or(Role::Content, |at| words[at].1)
 }
 
-/// Returns `true` if `word`, which is in lower case, says what a text is about.
+/// Returns `true` if `word`, which is in lower case, tells the subject of a text.
 pub(crate) fn is_content_word(word: &str) -> bool {
     matches!(role(word), Role::Content | Role::FormOf(_))
 }

@@ -195,7 +195,7 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         self.keys.len() - self.numbers.len()
     }
 
-    /// Renumbers the texts without gaps, and drops the postings of removed ones.
+    /// Renumbers the texts without gaps, and drops the postings of removed texts.
     fn compact(&mut self) {
         let texts = renumbered(self.keys.iter().map(Option::is_some));
         self.vocabulary.renumber_texts(|text| texts[text as usize]);

@@ -59,7 +59,7 @@ impl Vocabulary {
         number
     }
 
-    /// Renumbers texts by `number_of`, and drops those without a new number. The order stays.
+    /// Renumbers texts by `number_of`, and drops texts without a new number. The order stays.
     pub(super) fn renumber_texts(&mut self, number_of: impl Fn(u32) -> Option<u32>) {
         self.terms.retain(|_, word| word.renumber_texts(&number_of));
         let mut numbers = HashMap::from([(NO_TERM, NO_TERM)]);

@@ -26,8 +26,8 @@ pub(super) const MAX_TERMS: usize = 64;
 /// Maximum number of forms of one term that a query is searched by.
 pub(super) const MAX_FORMS: usize = 4;
 
-/// Maximum number of bytes of a query that are read: half of them at its beginning and half at its end, where those who
-/// paste a long text write what they want of it.
+/// Maximum number of bytes of a query that are read: half of them at its beginning and half at
+/// its end, where users who paste a long text write their question about it.
 const MAX_READ: usize = 32 * 1024;
 
 /// Returns the parts of `query` that are read: all of it, or its beginning and its end.
@@ -140,7 +140,7 @@ impl<'a> QueryTerm<'a> {
         pairs.map(counted).collect()
     }
 
-    /// Returns the position among the query terms of a term that precedes this one in the query.
+    /// Returns the position among the query terms of a term that precedes this term in the query.
     fn place_of(&self, before: u32) -> Option<usize> {
         if self.before_bits & bit(before) == 0 {
             return None;

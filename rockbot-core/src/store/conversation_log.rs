@@ -144,7 +144,7 @@ pub struct LogBatch {
 }
 
 impl LogBatch {
-    /// Creates a batch, after which a reader commits `next`.
+    /// Creates a batch. A reader commits `next` after it.
     pub fn new(entries: Vec<LogEntry>, next: LogOffset) -> Self {
         Self { entries, next }
     }
@@ -155,7 +155,7 @@ const MAX_KEPT: usize = 10_000;
 
 /// A [`ConversationLog`] in memory, lost when the process ends.
 ///
-/// Keeps the newest 10 000 entries of each principal and drops older ones, read or not.
+/// Keeps the newest 10 000 entries of each principal and drops older entries, read or not.
 #[derive(Debug, Default)]
 pub struct InMemoryConversationLog {
     logs: PerPrincipal<Log>,

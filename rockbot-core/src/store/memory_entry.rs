@@ -1,6 +1,6 @@
 //! Entries of long-term memory, and the rules for whether two of them are the same fact.
 //!
-//! The same fact is the same words, not similar ones: `born in 1980` and `born in 1981` are
+//! The same fact is the same words, not similar words: `born in 1980` and `born in 1981` are
 //! nearly the same words. A less trusted text reinforces nothing.
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub struct MemoryEntry {
     /// Tags, which searches match too.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Time at which the fact was first learned.
+    /// Time of first learning the fact.
     #[serde(with = "crate::rfc3339")]
     pub created_at: Timestamp,
     /// Time of the last change.
@@ -57,7 +57,7 @@ pub struct MemoryEntry {
     /// Importance, from 0 to 1. Default 0.5.
     #[serde(default = "medium")]
     pub importance_score: f64,
-    /// Time at which the fact was last learned; `None` means [`created_at`](Self::created_at). Editing an
+    /// Time of last learning the fact; `None` means [`created_at`](Self::created_at). Editing an
     /// entry does not count as learning it again.
     #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
@@ -70,7 +70,7 @@ pub struct MemoryEntry {
     /// Reason of archiving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_reason: Option<String>,
-    /// Entry that supersedes this one, which searches skip then.
+    /// Entry that supersedes this entry. Searches then skip this entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<MemoryId>,
     /// Provenance: a fact learned from untrusted text is untrusted.
@@ -142,7 +142,7 @@ impl MemoryEntry {
         self
     }
 
-    /// Sets the time at which the fact was last learned; `None` means [`created_at`](Self::created_at).
+    /// Sets the time of last learning the fact; `None` means [`created_at`](Self::created_at).
     #[must_use]
     pub fn with_last_seen_at(mut self, last_seen_at: impl Into<Option<Timestamp>>) -> Self {
         self.last_seen_at = last_seen_at.into();
@@ -188,7 +188,7 @@ impl MemoryEntry {
         self.credibly_archived_at().is_some_and(|at| at < before)
     }
 
-    /// Returns the time at which the fact was last learned.
+    /// Returns the time of last learning the fact.
     pub fn last_seen(&self) -> Timestamp {
         self.last_seen_at.unwrap_or(self.created_at)
     }

@@ -9,8 +9,9 @@ use crate::{SessionId, Timestamp};
 
 /// A store of uses of skills: a [`TimelineStore`] of [`SkillUsage`].
 ///
-/// Implemented for every `TimelineStore<SkillUsage>`; implement that trait, not this one. The conformance suite
-/// `testing::conformance::skill_usage_store` checks an implementation.
+/// Implemented for every `TimelineStore<SkillUsage>`; implement that trait, not
+/// `SkillUsageStore`. The conformance suite `testing::conformance::skill_usage_store` checks an
+/// implementation.
 pub trait SkillUsageStore: TimelineStore<SkillUsage> {}
 
 impl<S: TimelineStore<SkillUsage> + ?Sized> SkillUsageStore for S {}

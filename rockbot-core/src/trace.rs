@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-/// Maximum length of a `tracestate` in bytes. A longer one is dropped, as the recommendation allows.
+/// Maximum length of a `tracestate` in bytes. A longer state is dropped, as the recommendation
+/// allows.
 const MAX_STATE: usize = 512;
 
 /// The bit of the flags that marks a trace as sampled: recorded by its sender.
@@ -79,7 +80,7 @@ impl TraceContext {
         Self::new(trace_id.ok()?, span_id.ok()?, false).map(|parsed| Self { flags, ..parsed })
     }
 
-    /// Returns the position of a new span below this one: the same trace, a random span id.
+    /// Returns the position of a new span below this position: the same trace, a random span id.
     #[must_use]
     pub fn child(&self) -> Self {
         Self {

@@ -2,9 +2,9 @@
 //!
 //! A [`Label`] says how far a text can be trusted, and which untrusted sources went into it. A
 //! text that is made of several texts carries the join of their labels ([`Label::join`]): the
-//! least trust, and the sources of all (taint). A model's answer, its tool calls and what they
-//! store are made of all that the model has read. Nothing in a text raises its own label; only an
-//! endorsement of a person does, for one exact call
+//! least trust, and the sources of all (taint). A model's answer, its tool calls and the data
+//! that they store are made of all that the model has read. Nothing in a text raises its own
+//! label; only an endorsement of a person does, for one exact call
 //! ([`CallContext::is_endorsed`](crate::CallContext::is_endorsed)).
 //!
 //! ```
@@ -106,8 +106,8 @@ impl Label {
         self.sources.as_deref().unwrap_or_default()
     }
 
-    /// Adds what went into another text: the trust becomes the lesser one, and the sources of both
-    /// are kept.
+    /// Adds the sources of another text: the trust becomes the lesser trust, and the sources of
+    /// both are kept.
     ///
     /// It is associative, commutative and idempotent, so texts can be read in any order.
     pub fn join(&mut self, other: &Self) {
@@ -144,7 +144,8 @@ impl fmt::Display for Label {
     }
 }
 
-/// Returns the sources sorted, each once, with the name `many` for those beyond the maximum.
+/// Returns the sources sorted, each once, with the name `many` for the sources beyond the
+/// maximum.
 ///
 /// The smallest names stay: so the result does not depend on the order of the joins.
 fn bounded(mut names: Vec<Arc<str>>) -> Option<Arc<[Arc<str>]>> {

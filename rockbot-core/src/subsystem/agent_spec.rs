@@ -11,7 +11,7 @@ use crate::turn::Budget;
 /// own instructions, model and tools.
 ///
 /// A turn belongs to the agent if its request [names](crate::turn::TurnRequest::with_agent) the
-/// agent. Unless the request says otherwise, working memory of the turn is that of the namespace
+/// agent. Unless the request says otherwise, the turn's working memory has the namespace
 /// `agent/NAME`.
 ///
 /// ```

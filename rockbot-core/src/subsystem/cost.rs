@@ -1,8 +1,8 @@
 //! The cost of a part of a host, in model calls and tokens.
 //!
 //! Costs are stated by the part and counted by the host (`PartCost`): only a part knows which
-//! calls of models it causes, only the host what its tools weigh in a request. A part that states
-//! none is listed as unknown.
+//! calls of models it causes, and only the host knows the tokens of its tools in a request. A
+//! part that states no cost is listed as unknown.
 
 use std::borrow::Cow;
 use std::fmt;

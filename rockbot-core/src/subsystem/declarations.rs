@@ -1,4 +1,4 @@
-//! The declarations of subsystems: what they provide, require and handle.
+//! The declarations of subsystems: their parts, requirements and handlers.
 //!
 //! A subsystem provides its parts while it declares (`Declarations::provide`), and takes the
 //! parts of others when it starts (`Parts`): all slots are filled before anything runs.
@@ -81,7 +81,8 @@ pub struct SharedSubscription {
     pub options: SubscribeOptions,
 }
 
-/// An error for a part that a subsystem requires and no subsystem provides, with the advice what to add.
+/// An error for a part that a subsystem requires and no subsystem provides, with advice for the
+/// user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{by}` needs a `{part}`: {advice}")]
 pub struct MissingPart {
@@ -90,7 +91,7 @@ pub struct MissingPart {
     pub by: String,
     /// The type of the part.
     pub part: &'static str,
-    /// The advice what to add to the host, in words for the user.
+    /// The advice to the user: the part to add to the host.
     pub advice: String,
 }
 
@@ -132,7 +133,8 @@ impl Declarations {
 
     /// Provides the part of type `T` to the other subsystems.
     ///
-    /// A host has one part of a type. Providing a second one is a conflict, which keeps the host from being built.
+    /// A host has one part of a type. Providing a second part of the type is a conflict, which
+    /// keeps the host from being built.
     pub fn provide<T: ?Sized + Send + Sync + 'static>(&mut self, part: Arc<T>) {
         if !self.parts.provide(part) {
             let (by, part) = (&self.declaring, type_name::<T>());
@@ -141,8 +143,8 @@ impl Declarations {
         }
     }
 
-    /// Provides the part of type `T` that `open` returns if neither the builder nor a subsystem provides another one,
-    /// however late it declares.
+    /// Provides the part of type `T` that `open` returns if neither the builder nor a subsystem
+    /// provides such a part, however late it declares.
     ///
     /// An error of `open` keeps the host from being built.
     pub fn provide_default<T: ?Sized + Send + Sync + 'static>(
@@ -158,8 +160,8 @@ impl Declarations {
 
     /// Requires the part of type `T`.
     ///
-    /// If neither the builder nor a subsystem provides it, building the host fails with a [`MissingPart`], and `advice`
-    /// tells the user what to add.
+    /// If neither the builder nor a subsystem provides it, building the host fails with a
+    /// [`MissingPart`], and `advice` tells the user the part to add.
     pub fn require<T: ?Sized + 'static>(&mut self, advice: impl Into<String>) {
         self.requirements.push(MissingPart {
             slot: TypeId::of::<T>(),
@@ -225,7 +227,7 @@ impl Declarations {
         });
     }
 
-    /// States what a part of the subsystem costs, for [users who ask](PartCost). A subsystem that
+    /// States the cost of a part of the subsystem, for [users who ask](PartCost). A subsystem that
     /// states nothing is listed with an unknown cost.
     pub fn cost(&mut self, cost: PartCost) {
         self.costs.push((self.declaring.clone(), cost));

@@ -1,4 +1,4 @@
-//! The parts that a host is composed of: what they provide to each other, and how they start and stop.
+//! The parts of a host: how they depend on each other, and how they start and stop.
 //!
 //! A host is built in two phases. First every [`Subsystem`] declares to one collector, the
 //! [`Declarations`]: the [`Parts`] that it provides and requires, its tools and its message
@@ -91,7 +91,7 @@ pub trait Subsystem: fmt::Debug + Send + Sync + 'static {
 /// It owns the tasks of the subsystem: they end in [`Running::stop`], or when the handle is dropped.
 #[async_trait]
 pub trait Running: Send + Sync + 'static {
-    /// Stops the work and flushes what must not be lost.
+    /// Stops the work and flushes data that must not be lost.
     ///
     /// The host waits for it until the deadline of its own shutdown, and then drops the handle. Does nothing by default.
     async fn stop(&self) {}

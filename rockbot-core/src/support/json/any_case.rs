@@ -56,7 +56,7 @@ fn field_of(fields: Fields, name: &str) -> Option<&'static str> {
 /// A deserializer, seed or accessor whose nested structs are read in any case.
 struct AnyCase<T>(T);
 
-/// A visitor of a value. With fields it is that of a struct, whose members are renamed.
+/// A visitor of a value. With fields it is the visitor of a struct, whose members are renamed.
 struct Nested<V> {
     visitor: V,
     fields: Fields,

@@ -1,7 +1,8 @@
 //! JSON on the path of a turn: the same bytes as `serde_json` writes, with a third of its instructions.
 //!
-//! `serde_json` looks for characters to escape one by one, and most of what a turn writes are texts: prompts, answers,
-//! results, and the names of members. Here sixteen bytes are examined together. Everything else is left to `serde_json`.
+//! `serde_json` looks for characters to escape one by one, and a turn writes mostly texts:
+//! prompts, answers, results, and the names of members. Here sixteen bytes are examined together.
+//! Everything else is left to `serde_json`.
 
 mod any_case;
 mod text;
@@ -21,7 +22,8 @@ use writer::{JsonWriter, RAW_VALUE};
 /// Bytes of most values that are written.
 const USUAL_LEN: usize = 512;
 
-/// Appends `value` to `json`, as `serde_json::to_writer` does. What was appended before an error stays.
+/// Appends `value` to `json`, as `serde_json::to_writer` does. The bytes that were appended
+/// before an error stay.
 ///
 /// ```
 /// use rockbot_core::support::json;

@@ -112,7 +112,8 @@ fn plain_words_len(text: &[u8]) -> usize {
     in_rest.map_or(text.len(), |at| 8 * words.len() + at)
 }
 
-/// Returns the highest bits of the special bytes of a word. A borrow may mark bytes above the first one besides.
+/// Returns the highest bits of the special bytes of a word. A borrow may also mark bytes above
+/// the first special byte.
 fn special_in(word: [u8; 8]) -> u64 {
     let word = u64::from_le_bytes(word);
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;

@@ -1,8 +1,8 @@
 //! The serializer: texts and structure are written here, numbers by `serde_json`.
 //!
-//! The journal's JSON has a serializer of its own (`support::json`), with the bytes of
-//! `serde_json`'s: that one looks for characters to escape byte by byte, which was the largest
-//! single part of a turn's instructions. Tests compare both.
+//! The journal's JSON has a serializer of its own (`support::json`), with the same output as
+//! `serde_json`, which looks for characters to escape byte by byte: that was the largest single
+//! part of a turn's instructions. Tests compare both.
 
 use serde::ser::{
     Error as _, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
@@ -179,7 +179,7 @@ pub(super) struct Members<'a> {
     is_first: bool,
     /// `true` if the one member is JSON text, which stands for the whole.
     is_raw: bool,
-    /// `true` if the value is that of a variant, whose object ends with it.
+    /// `true` if the value is a variant, whose object ends with it.
     is_variant: bool,
     end: u8,
 }

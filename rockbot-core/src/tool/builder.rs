@@ -103,8 +103,9 @@ impl Tool {
         self
     }
 
-    /// Sets which calls of a model that has read untrusted text need an approval: those for which `check` returns `true`.
-    /// The host asks when the model makes the call, and again before it runs.
+    /// Sets which calls of a model that has read untrusted text need an approval: the calls that
+    /// `check` returns `true` for. The host asks when the model makes the call, and again before it
+    /// runs.
     #[must_use]
     pub fn endorsed_when<F, Checking>(mut self, check: F) -> Self
     where

@@ -10,8 +10,9 @@ use std::time::Duration;
 /// The form of a result that is too long for the conversation. The host keeps it in chunks of
 /// working memory, and the model reads the chunks that it needs.
 ///
-/// A host has a policy for all results. A tool whose results are documents of their own, such as web pages, states another
-/// one with each result: smaller chunks, kept for longer, under a name that tells what they are.
+/// A host has a policy for all results. A tool whose results are documents of their own, such as
+/// web pages, states another policy with each result: smaller chunks, kept for longer, under a
+/// descriptive name.
 ///
 /// ```
 /// use std::time::Duration;

@@ -47,7 +47,7 @@ impl Orders {
 
 type Check = dyn Fn(ToolInvokeRequest, CallContext) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync;
 
-/// An executor around another one, with a check that tells which calls need an endorsement.
+/// An executor around another executor, with a check that tells which calls need an endorsement.
 pub(super) struct EndorsedWhen {
     executor: Arc<dyn ToolExecutor>,
     check: Box<Check>,

@@ -1,4 +1,4 @@
-//! The condition under which a model sees a tool: always, or only once the tool's group is active.
+//! The condition for showing a tool to a model: always, or only once the tool's group is active.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ToolName;
 
-/// The condition under which a tool stands in the requests to a model.
+/// The condition for a tool to stand in the requests to a model.
 ///
 /// Each definition costs tokens in every request, and the more tools a model sees, the worse it chooses among them. A
 /// tool that few conversations need is shown on demand: in a host with such tools the model has `activate_tools`, whose

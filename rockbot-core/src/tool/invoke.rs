@@ -42,8 +42,8 @@ pub struct ToolInvokeResponse {
     /// The kind of failure, if the call failed and the kind is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ToolErrorCode>,
-    /// The tool's word on a retry, where it differs from what its code means. It is not part of the response on
-    /// the wire: there a [`ToolErrorMessage`](super::ToolErrorMessage) says it.
+    /// The tool's word on a retry, where it differs from the meaning of its code. It is not part of
+    /// the response on the wire: there a [`ToolErrorMessage`](super::ToolErrorMessage) says it.
     #[serde(skip)]
     retry_helps: Option<bool>,
     /// `true` if the call took too long and it is not known whether it took effect.

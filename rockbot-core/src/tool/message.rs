@@ -30,7 +30,8 @@ impl Message for ToolOutcomeRequest {
     const TOPIC: Option<&'static str> = Some("tool.outcome");
 }
 
-/// A question for what became of a mutating call, from a program that has restarted since it asked for the call.
+/// A question for the outcome of a mutating call, from a program that has restarted since it
+/// asked for the call.
 ///
 /// All workers get it, and the worker that has recorded the call answers as it would have
 /// answered the call: with its [`ToolInvokeResponse`], or with a [`ToolErrorMessage`] that its

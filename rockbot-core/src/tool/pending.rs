@@ -53,7 +53,7 @@ pub trait PendingTools: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AwaitedTools {
-    /// Moment at which the turn begins without them.
+    /// Moment when the turn begins without them.
     pub until: Instant,
     /// Reason that the user is told.
     pub why: WaitReason,

@@ -42,8 +42,8 @@ pub struct ToolHints {
     /// `true` if the output is the tool's own: it holds nothing but the program's own knowledge,
     /// such as the time or a sum, and states the [provenance](crate::content::Provenance) of each
     /// part that it shows of others. Default `false`: the output is outside text, and a turn that
-    /// has read it is untrusted. It never crosses a bus: what another program says of its own
-    /// output is no evidence.
+    /// has read it is untrusted. It never crosses a bus: the words of another program about its own
+    /// output are no evidence.
     #[serde(skip)]
     pub own_output: bool,
     /// `true` if name, description and schema are text of another program: they are defused before a model reads them, and
@@ -59,7 +59,7 @@ pub struct ToolHints {
     /// The orders of a user that endorse a call in words. They never cross a bus.
     #[serde(skip)]
     pub(crate) orders: Option<Orders>,
-    /// Condition under which the model sees the tool. Default [`ToolExposure::Always`].
+    /// Condition for showing the tool to the model. Default [`ToolExposure::Always`].
     #[serde(skip_serializing_if = "ToolExposure::is_always")]
     pub exposure: ToolExposure,
     /// Groups of tools that a successful call activates. Empty by default.
@@ -132,7 +132,7 @@ impl ToolHints {
         self
     }
 
-    /// Sets the condition under which the model sees the tool. Default [`ToolExposure::Always`].
+    /// Sets the condition for showing the tool to the model. Default [`ToolExposure::Always`].
     #[must_use]
     pub fn with_exposure(mut self, exposure: ToolExposure) -> Self {
         self.exposure = exposure;
@@ -265,11 +265,12 @@ impl ToolRegistration {
 
     /// Returns the definition of the tool for OpenAI-compatible models: `{"type":"function","function":{…}}`.
     ///
-    /// Its `parameters` are the schema in the form that servers accept and models read best: an object with
-    /// `properties`, optional arguments by their plain type instead of a union with `null`, references inlined unless
-    /// they are recursive or too many, properties in the order of the struct's fields (or of `propertyOrdering`, else
-    /// of `required`), and without `$schema`, `title`, number formats and empty defaults. Calls are still validated
-    /// against [`parameters_schema`](Self::parameters_schema).
+    /// Its `parameters` are the schema in the form that servers accept and models read best. It is
+    /// an object with `properties`. Optional arguments have their plain type instead of a union
+    /// with `null`. References are inlined unless they are recursive or too many. Properties are in
+    /// the order of the struct's fields (or of `propertyOrdering`, else of `required`). `$schema`,
+    /// `title`, number formats and empty defaults are left out. Calls are still validated against
+    /// [`parameters_schema`](Self::parameters_schema).
     ///
     /// ```
     /// # use rockbot_core::tool::ToolRegistration;

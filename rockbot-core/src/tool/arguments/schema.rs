@@ -377,7 +377,7 @@ pub(in crate::tool) fn resolve<'a>(root: &'a Value, pointer: &str) -> Option<&'a
         .or_else(|| root.pointer(&percent_decoded(pointer)?))
 }
 
-/// Applies what follows from several keywords together.
+/// Applies rules that follow from several keywords together.
 fn adjust(rules: &mut Rules, members: &Map<String, Value>) {
     let limits = &mut rules.number;
     if members.get("exclusiveMinimum") == Some(&Value::Bool(true)) {

@@ -57,7 +57,8 @@ impl Flattener {
         })
     }
 
-    /// Returns a schema as that of one object; `None` if it describes anything else, which arguments cannot be.
+    /// Returns a schema as the schema of one object; `None` if it describes anything else, which
+    /// arguments cannot be.
     fn object(&self, schema: Value, depth: usize) -> Option<Map<String, Value>> {
         let Value::Object(mut members) = schema else {
             return None;
@@ -101,8 +102,8 @@ fn add_required<'a>(members: &mut Map<String, Value>, names: impl Iterator<Item 
     }
 }
 
-/// Adds forms. A call has one of them. A member that all forms require is required, and words
-/// tell the rest.
+/// Adds forms; a call has exactly one form. A member that all forms require is required, and
+/// words tell the rest.
 fn add_forms(members: &mut Map<String, Value>, forms: &[Map<String, Value>]) {
     let [first, others @ ..] = forms else { return };
     let common = required(first).into_iter();
@@ -119,7 +120,7 @@ fn add_forms(members: &mut Map<String, Value>, forms: &[Map<String, Value>]) {
     members.insert("description".to_owned(), description.into());
 }
 
-/// Returns what a form requires, such as `` `kind` "circle", `radius` (A circle.) ``.
+/// Returns the members that a form requires, such as `` `kind` "circle", `radius` (A circle.) ``.
 fn in_words(form: &Map<String, Value>) -> String {
     let names = required(form).into_iter().map(|name| {
         let property = form

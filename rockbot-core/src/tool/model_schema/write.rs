@@ -22,7 +22,7 @@ pub(super) fn text(schema: &Value) -> String {
     text
 }
 
-/// Returns the names of `properties`: first the `listed` ones, then the others.
+/// Returns the names of `properties`: first the `listed` names, then the others.
 pub(in crate::tool) fn property_order<'a>(
     properties: &'a Map<String, Value>,
     listed: Option<&'a Value>,

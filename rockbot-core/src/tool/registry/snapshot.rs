@@ -140,8 +140,8 @@ impl ToolView {
         Self::new(generation, entries)
     }
 
-    /// Returns this view followed by the tools of `snapshot`, which is of another registry. They replace namesakes. The
-    /// generation stays that of this view.
+    /// Returns this view followed by the tools of `snapshot`, which is of another registry. They
+    /// replace namesakes. The generation stays the generation of this view.
     #[must_use]
     pub fn followed_by(&self, snapshot: &ToolSnapshot) -> Self {
         let is_replaced = |entry: &&Arc<ToolEntry>| snapshot.find(entry.registration().name.as_str()).is_some();

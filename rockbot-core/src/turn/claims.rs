@@ -9,10 +9,10 @@ use crate::{Timestamp, TurnId};
 
 /// The leases and fencing tokens of a journal's unfinished runs.
 ///
-/// A run is held from its acceptance or a claim until it is released or removed, or until its lease has
-/// expired and another owner claims it. Each claim has a higher fence than the one before, and only the newest
-/// is valid. This is what makes a take-over safe: a holder that was paused beyond its lease finds its fence
-/// outdated at its next write.
+/// A run is held from its acceptance or a claim until it is released or removed, or until its
+/// lease has expired and another owner claims it. Each claim has a higher fence than the claim
+/// before, and only the newest claim is valid. This makes a take-over safe: a holder that was
+/// paused beyond its lease finds its fence outdated at its next write.
 ///
 /// ```
 /// use std::time::Duration;

@@ -58,8 +58,8 @@ pub enum TurnError {
     /// The conversation cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Too many messages wait already, in the session or in the host; see the host's `BacklogLimits`.
-    /// Nothing was recorded of this one.
+    /// Too many messages wait already, in the session or in the host; see the host's
+    /// `BacklogLimits`. Nothing was recorded of this message.
     #[error(transparent)]
     Busy(#[from] Busy),
     /// The host is stopping. A turn that had begun resumes when it starts again.
@@ -136,8 +136,8 @@ fn layer_retry_helps(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 impl From<BoxError> for TurnError {
-    /// Converts a layer's error: the engine's own error that a layer passed on is unwrapped, any other one is
-    /// [`TurnError::Layer`].
+    /// Converts a layer's error: the engine's own error that a layer passed on is unwrapped, any
+    /// other error is [`TurnError::Layer`].
     fn from(error: BoxError) -> Self {
         match error.downcast::<Self>() {
             Ok(error) => *error,

@@ -150,7 +150,7 @@ impl FeedReader {
     /// Returns the next report; pending until there is one.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<TurnProgress> {
         let mut state = self.feed.lock();
-        // A position of an earlier process, whose feed was longer: everything of this one is new.
+        // A position of an earlier process, whose feed was longer: everything in this feed is new.
         if self.position > state.end {
             self.position = 0;
         }

@@ -11,7 +11,7 @@ use crate::content::{Content, ContentPart};
 use crate::trust::Label;
 use crate::{CallId, ToolName, TurnId};
 
-/// The outcome of a turn, and the one final reply to its message.
+/// The outcome of a turn, with the single final reply to its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

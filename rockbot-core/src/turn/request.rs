@@ -161,7 +161,8 @@ pub struct TurnRequest {
     /// Filter of the tools of the turn; `None` means all tools of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Arc<ToolFilter>>,
-    /// Namespace of the turn in working memory, such as `subagent/7`; `None` means that of the session.
+    /// Namespace of the turn in working memory, such as `subagent/7`; `None` means the namespace of
+    /// the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<StorePath>,
     /// Form of tool results in the answer. `None` means the form of the model's behavior for
@@ -339,7 +340,8 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the namespace of the turn in working memory. Default `None`: that of the session.
+    /// Sets the namespace of the turn in working memory. Default `None`: the namespace of the
+    /// session.
     #[must_use]
     pub fn with_namespace(mut self, namespace: impl Into<Option<StorePath>>) -> Self {
         self.namespace = namespace.into();
@@ -402,7 +404,7 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the turn that asks, and the depth of this one below it. Default none.
+    /// Sets the turn that asks, and the depth of this turn below it. Default none.
     #[must_use]
     pub fn with_parent(mut self, turn: impl Into<TurnId>, depth: u32) -> Self {
         self.parent = Some(TurnParent::new(turn, depth));
@@ -504,7 +506,7 @@ impl TurnRequest {
         matches!(self.origin, Origin::User | Origin::Bus) && self.parent.is_none()
     }
 
-    /// Returns the namespace of the turn in working memory, unless it is that of the session.
+    /// Returns the namespace of the turn in working memory, unless it is the session's.
     pub fn own_namespace(&self) -> Option<Namespace> {
         self.namespace.clone().map(Namespace::new)
     }

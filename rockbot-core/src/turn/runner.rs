@@ -86,8 +86,9 @@ pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if this process does not work on the turn, or the journal does not take the cancellation.
     async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError>;
 
-    /// Says something unasked to a principal. It waits until a program takes it, also over a restart: at most 7 days, and
-    /// as long as fewer than 1 000 newer ones wait for that principal. The same `id` is the same announcement.
+    /// Announces something to a principal. The announcement waits until a program takes it, also
+    /// over a restart: at most 7 days, and as long as fewer than 1 000 newer announcements wait for
+    /// that principal. The same `id` is the same announcement.
     ///
     /// # Errors
     ///

@@ -78,8 +78,8 @@ share! {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UserInput {
-    /// The content, as the guardrails before this one left it. The bytes of its images and files are in the host's media
-    /// store, and referred to.
+    /// The content, as the guardrails before this guardrail left it. The bytes of its images and
+    /// files are in the host's media store, and referred to.
     pub content: Content,
     /// The request, as the user sent it.
     pub request: Arc<TurnRequest>,

@@ -22,9 +22,10 @@ use crate::tool::ToolInvokeResponse;
 /// decided nothing. Questions to judges, and the last answer that a reached limit forces, are no
 /// points.
 ///
-/// An error, a panic and a time-out (30 seconds by default) count as [`LoopDecision::Continue`], with a warning in the
-/// log and a note in the journal: a policy improves a turn, and a turn without it is still a good one. What must hold
-/// in any case belongs in an [`OutputValidator`](super::OutputValidator), which fails the turn then.
+/// An error, a panic and a time-out (30 seconds by default) count as [`LoopDecision::Continue`],
+/// with a warning in the log and a note in the journal: a policy improves a turn, and a turn
+/// without it is still a good one. A rule that must hold in any case belongs in an
+/// [`OutputValidator`](super::OutputValidator), which fails the turn then.
 ///
 /// The journal keeps each decision. A turn that continues after a crash asks again only where no decision was recorded.
 ///
@@ -74,7 +75,7 @@ share! {
     }
 }
 
-/// A point of the loop at which policies are asked.
+/// A point of the loop where policies are asked.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum LoopPoint {

@@ -1,4 +1,4 @@
-//! What an agent says unasked, as a stream.
+//! Announcements: messages of an agent that no caller asked for, as a stream.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -41,8 +41,8 @@ impl AnnouncementStream {
         }
     }
 
-    /// Returns the next announcement; `None` once the host stops. The one before it counts as taken. No announcement is
-    /// lost when the future is dropped.
+    /// Returns the next announcement; `None` once the host stops. The announcement before it counts
+    /// as taken. No announcement is lost when the future is dropped.
     pub async fn next(&mut self) -> Option<Announcement> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

@@ -313,9 +313,10 @@ impl Agent {
         AnnouncementStream::new(self.shared.turns.engine().clone(), self.principal.clone())
     }
 
-    /// Says something unasked to this handle's principal, in a session. It waits until a reader of
-    /// [`Agent::announcements`], or an interface on the bus of the host, takes it: at most 7 days, and as long as fewer
-    /// than 1 000 newer ones wait. The model does not see it.
+    /// Announces something to this handle's principal, in a session. The announcement waits until a
+    /// reader of [`Agent::announcements`], or an interface on the bus of the host, takes it: at
+    /// most 7 days, and as long as fewer than 1 000 newer announcements wait. The model does not
+    /// see it.
     ///
     /// # Errors
     ///

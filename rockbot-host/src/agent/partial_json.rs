@@ -25,7 +25,7 @@ pub(super) fn complete(text: &str) -> Option<Value> {
 struct Scan {
     /// Closing brackets of the open lists and objects, the outermost first.
     closers: Vec<u8>,
-    /// Length of the text after which the open brackets can be closed.
+    /// Length of the text up to the last place where the open brackets can be closed.
     certain: usize,
     /// `true` if the next string of an object is a key.
     expects_key: bool,

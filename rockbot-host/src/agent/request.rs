@@ -268,7 +268,7 @@ impl<A: AnswerKind> AgentRequest<A> {
         self.change(|request| request.principal = principal.into())
     }
 
-    /// Sets what happens while another turn of the session runs. Default [`BusyPolicy::Queue`].
+    /// Sets the behavior while another turn of the session runs. Default [`BusyPolicy::Queue`].
     ///
     /// # Examples
     ///

@@ -86,7 +86,8 @@ impl TurnStream {
         self.events.sequence()
     }
 
-    /// Returns the next report; `None` after the last one. No report is lost when the future is dropped.
+    /// Returns the next report; `None` after the last report. No report is lost when the future is
+    /// dropped.
     pub async fn next(&mut self) -> Option<Result<TurnProgress, TurnError>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

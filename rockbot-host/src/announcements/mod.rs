@@ -1,7 +1,8 @@
-//! What an agent says unasked, kept in the turn journal until a program takes it.
+//! Announcements of an agent, kept in the turn journal until a program takes them.
 //!
-//! An announcement is a run of the journal, as the entries are that a conversation memory refuses: it survives the process,
-//! and of several processes one delivers it. It ends once its taker asks for the next one, or once the bus has it.
+//! An announcement is a run of the journal, as the entries are that a conversation memory
+//! refuses: it survives the process, and of several processes one delivers it. It ends once its
+//! taker asks for the next announcement, or once the bus has it.
 
 mod index;
 
@@ -33,7 +34,7 @@ pub(crate) struct Announcements {
     runs: WaitingRuns,
     clock: Arc<dyn Clock>,
     index: Mutex<Index>,
-    /// Notifies those who wait for an announcement.
+    /// Notifies the readers that wait for an announcement.
     added: watch::Sender<()>,
 }
 

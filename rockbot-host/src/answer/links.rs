@@ -138,7 +138,8 @@ impl SanitizedAnswer {
         match self.fence {
             Some(fence) if fence.indent == 0 => shown.push_str(new),
             Some(_) => return,
-            // Decided once: what follows text is text, and a line that begins with a megabyte of spaces is read once.
+            // Decided once: a continuation of text is text, and a line that begins with a megabyte
+            // of spaces is read once.
             None if self.taken == 0 && self.trusts_fences && Fence::may_open(&self.line) => return,
             None => self.text.push(new, shown),
         }

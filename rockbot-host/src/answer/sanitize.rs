@@ -91,8 +91,8 @@ impl Sanitizer {
     /// Reads more text, and appends the certain part to `shown`.
     pub(super) fn push(&mut self, text: &str, shown: &mut String) {
         self.pending.push_str(text);
-        // A long element is read again when it has grown by an eighth, so that one in small pieces is read nine times, and
-        // not once for each piece.
+        // A long element is read again when it has grown by an eighth, so that an element in small
+        // pieces is read nine times, and not once for each piece.
         let grown = self.pending.len() - self.incomplete;
         if grown < self.incomplete.saturating_sub(READ_AT_ONCE) / 8 {
             return;

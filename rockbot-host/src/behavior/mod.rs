@@ -93,7 +93,8 @@ impl ModelBehavior {
         })
     }
 
-    /// Returns the settings of a turn with this model; `budget` is that of its request, which takes precedence.
+    /// Returns the settings of a turn with this model; `budget` is the budget of its request, which
+    /// takes precedence.
     pub(crate) fn policy(&self, host: PolicySnapshot, budget: Option<Budget>) -> PolicySnapshot {
         let mut policy = host;
         if let Some(calls) = self.max_tool_iterations {

@@ -14,10 +14,10 @@
 //! capacity bounds memory and gives backpressure. Workers settle each message: acknowledged,
 //! retried after a back-off, or a dead letter with its reason. The pipeline looks up the route
 //! once and carries it. The dedup window holds the latest 10 000 to 20 000 acknowledged messages;
-//! a copy waits for the one in flight. Trust comes from the configuration of the bus, and with it
-//! the right to name a principal: on an unauthenticated channel all claimed principals stay in a
-//! namespace of their own. A user's message is acknowledged when its turn is in the journal.
-//! Progress goes only to a topic that the sender named.
+//! a copy waits for the message in flight. Trust comes from the configuration of the bus, and
+//! with it the right to name a principal: on an unauthenticated channel all claimed principals
+//! stay in a namespace of their own. A user's message is acknowledged when its turn is in the
+//! journal. Progress goes only to a topic that the sender named.
 
 mod consumer;
 mod dead_letters;

@@ -1,4 +1,5 @@
-//! The pure queue of a subscription: which message is next, and which ones wait for a retry or for their partition.
+//! The pure queue of a subscription: the next message, and the messages that wait for a retry or
+//! for their partition.
 //!
 //! It has no locks, no tasks and no clock of its own, so that its order is tested without a runtime.
 
@@ -14,7 +15,7 @@ pub(super) struct QueuedMessage {
     /// The delivery that the handler gets. `attempt` counts the deliveries so far.
     pub(super) delivery: Delivery,
     pub(super) partition: Option<Arc<str>>,
-    /// The reason of the last failure; empty before the first one.
+    /// The reason of the last failure; empty before the first failure.
     pub(super) last_error: String,
 }
 
@@ -77,8 +78,9 @@ impl WorkQueue {
         self.delayed.insert((at, self.retried), item);
     }
 
-    /// Makes the next message of a partition ready after the one before it was settled. Returns `true` if there was
-    /// one, and removes the partition otherwise, so that partitions without messages take no memory.
+    /// Makes the next message of a partition ready after the message before it was settled. Returns
+    /// `true` if there was a next message, and removes the partition otherwise, so that partitions
+    /// without messages take no memory.
     pub(super) fn finish(&mut self, partition: Option<&Arc<str>>) -> bool {
         let Some(key) = partition else {
             return false;

@@ -98,7 +98,7 @@ impl Subscriptions {
         if *consumers == 0 {
             groups.remove(group.name());
             self.update_routes(&groups);
-            // Ending takes other locks and logs dead letters; neither may happen under this one.
+            // Ending takes other locks and logs dead letters; neither may happen under this lock.
             drop(groups);
             group.end(DeadLetterReason::Unsubscribed);
         }

@@ -15,7 +15,7 @@ pub(crate) trait BackgroundHost: Send + Sync + 'static {
     /// Returns the entry point to models, behind the user's chat layers.
     fn chat(&self) -> &GuardedChat;
 
-    /// Returns the ledger that records what answers cost.
+    /// Returns the ledger that records the costs of answers.
     fn ledger(&self) -> &Ledger;
 
     /// Returns `true` while no turn works and no model is asked.

@@ -7,8 +7,8 @@ use metrics::{Histogram, Label, histogram};
 use rockbot_core::chat::Usage;
 use rockbot_core::context::Origin;
 
-/// Maximum number of models with series of their own; further ones share `_other`. The server reports the model that
-/// answered, and must not be able to grow the metrics store without bound.
+/// Maximum number of models with series of their own; further models share `_other`. The server
+/// reports the model that answered, and must not be able to grow the metrics store without bound.
 const MAX_SERIES: usize = 64;
 
 /// The meters of a host's model calls.

@@ -59,7 +59,8 @@ impl GuardedChat {
             WatchedDeltas::reset_earlier(&call);
             let tier = call.request.tier.unwrap_or_default();
             let mut response = client.chat(call).await.map_err(BoxError::from)?;
-            // A layer may have chosen another tier than the turn, and the answer costs what that tier costs.
+            // A layer may have chosen another tier than the turn, and the answer has the price of
+            // that tier.
             response.tier = Some(tier);
             Ok(response)
         });

@@ -81,8 +81,8 @@ impl<'de> Deserialize<'de> for StoredEntry {
     }
 }
 
-/// The visitor of an entry. Written by hand: a derived implementation with a flattened map buffers all members first,
-/// known ones included.
+/// The visitor of an entry. Written by hand: a derived implementation with a flattened map
+/// buffers all members first, including known members.
 struct EntryVisitor;
 
 impl<'de> Visitor<'de> for EntryVisitor {
@@ -101,7 +101,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
                 MemberName::Content => content = Some(map.next_value::<Content>()?),
                 MemberName::Timestamp => timestamp = Some(map.next_value::<Rfc3339>()?.0),
                 MemberName::Turn => turn = Some(map.next_value::<String>()?),
-                // What cannot be read must not cost the text, so it is kept as an unknown member.
+                // An unreadable list must not cost the text, so it is kept as an unknown member.
                 MemberName::Rounds => match read_list(map.next_value()?) {
                     Ok(read) => rounds = read,
                     Err(value) => drop(other.insert(ROUNDS.to_owned(), value)),

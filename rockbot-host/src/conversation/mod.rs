@@ -1,8 +1,9 @@
 //! Conversation memory on disk: [`FileConversationMemory`]; and the outbox in front of any conversation memory.
 //!
-//! A session is two files: a document and its log. `{session}.json` is a JSON array of messages, `{role, content,
-//! timestamp, turn}`, oldest first; `{session}.jsonl` beside it has the later ones, one such array per append. When the
-//! log has grown, and at [`flush`](rockbot_core::store::ConversationMemory::flush), the log is compacted into its
+//! A session is two files: a document and its log. `{session}.json` is a JSON array of messages,
+//! `{role, content, timestamp, turn}`, oldest first; `{session}.jsonl` beside it has the later
+//! messages, one such array per append. When the log has grown, and at
+//! [`flush`](rockbot_core::store::ConversationMemory::flush), the log is compacted into its
 //! document: the window of the session becomes the new document, and the log begins again.
 //!
 //! * **Names** are session ids as [`files::encode`](rockbot_core::files::encode) writes them.

@@ -5,12 +5,12 @@
 //! read or appended to, in the order of the turns, and when the host resumes its turns. Appending is idempotent by turn,
 //! so a crash between the write and the end of the run repeats nothing.
 //!
-//! What was told is in the conversation. Entries that the conversation memory does not take
-//! become a run of the journal (a transactional outbox, `conversation/outbox.rs`). They are
-//! written before their conversation is next read or appended to, every 15 seconds, and at the
-//! next start, in the order of the turns, and are shown meanwhile. Of at most 1 024 turns they
-//! wait; while any do, the host is not ready. If the journal does not take them either, the turn
-//! stays unfinished and ends once more.
+//! The conversation has every message that was told. Entries that the conversation memory does
+//! not take become a run of the journal (a transactional outbox, `conversation/outbox.rs`). They
+//! are written before their conversation is next read or appended to, every 15 seconds, and at
+//! the next start, in the order of the turns, and are shown meanwhile. Of at most 1 024 turns
+//! they wait; while any do, the host is not ready. If the journal does not take them either, the
+//! turn stays unfinished and ends once more.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,7 +34,8 @@ use crate::waiting_runs::WaitingRuns;
 /// logged.
 const MAX_WAITING: usize = 1024;
 
-/// Beginning of the ids of runs that hold entries. No id of a turn has it: those are hexadecimal digits.
+/// Beginning of the ids of runs that hold entries. No id of a turn has it: ids of turns are
+/// hexadecimal digits.
 const PREFIX: &str = "entries-of-";
 
 /// A conversation memory whose refused entries wait in the turn journal.
@@ -117,7 +118,8 @@ impl ConversationOutbox {
         Ok(Kept::InJournal)
     }
 
-    /// Takes over the runs that an earlier process, or an earlier attempt, has left, and writes what can be written.
+    /// Takes over the runs that an earlier process, or an earlier attempt, has left, and writes the
+    /// entries that can be written.
     pub(crate) async fn resume(&self, runs: Vec<TurnId>) {
         for run in runs {
             match self.runs.read::<IgnoredAny>(&run).await {
@@ -207,7 +209,7 @@ impl ConversationOutbox {
         match stored.content {
             Ok(waiting) => Ok(Some(waiting.entries)),
             Err(error) => {
-                // It would keep all later ones of the conversation waiting.
+                // It would keep all later runs of the conversation waiting.
                 tracing::error!(%run, %error, "entries in the journal are unreadable; they are missing from their conversation");
                 self.finish(run).await.map(|()| None)
             }

@@ -17,7 +17,8 @@ use crate::journal::{Durability, GroupCommit};
 /// Maximum text of a session, and of one append, in bytes.
 const MAX_TEXT: usize = 8 << 20;
 
-/// Growth of a log in bytes after which it is compacted. Compaction costs two syncs of the disk, so it should be rare.
+/// Growth of a log in bytes before it is compacted. Compaction costs two syncs of the disk, so it
+/// should be rare.
 pub(super) const COMPACT_AFTER_BYTES: u64 = 4 << 20;
 
 /// A session that was read. It is always used under the lock of its slot.
@@ -32,7 +33,7 @@ pub(super) struct Session {
     pub(super) log: Option<LineFile>,
     /// `true` if the log has entries that the document does not have.
     pub(super) is_ahead: bool,
-    /// Length of the log in bytes at which it is compacted.
+    /// Length of the log in bytes that starts its compaction.
     pub(super) compact_at: u64,
     /// `true` if the log has unreadable lines. A copy of the log is made before it is shortened.
     pub(super) is_damaged: bool,
@@ -260,7 +261,7 @@ impl Session {
         self.admit(entries, window);
     }
 
-    /// Adds entries and drops the oldest ones beyond the limits of the window.
+    /// Adds entries and drops the oldest entries beyond the limits of the window.
     fn admit(&mut self, entries: Vec<StoredEntry>, window: usize) {
         self.text += text(&entries);
         match self.entries.is_empty() {

@@ -29,7 +29,7 @@ const OUT_OF_BAND_TIME: Duration = Duration::from_secs(15);
 /// Maximum number of tokens of a judge's verdict: a sentence, and the thoughts of a model that thinks.
 const MAX_VERDICT_TOKENS: u32 = 1_000;
 
-/// Waits for what stops a question: the event that it causes, or `None` when the host stops.
+/// Waits for an event that stops a question, and returns it; `None` when the host stops.
 async fn stop_of(live: &LiveTurn, driver: &TurnDriver, deadline: Instant, on_deadline: TurnEvent) -> Option<TurnEvent> {
     tokio::select! {
         // In order: a cancelled turn ends for good, so it must not be left to a resume.
@@ -90,8 +90,8 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Does what comes before a question: escalation, history processors, the record. Returns `false` if the turn ends
-    /// instead.
+    /// Does the work before a question: escalation, history processors, the record. Returns `false`
+    /// if the turn ends instead.
     async fn may_ask(&mut self, purpose: &Purpose) -> Result<bool, JournalError> {
         self.escalate(purpose);
         // Boxed: every turn's future would have room for it otherwise, and few hosts have processors.

@@ -204,7 +204,8 @@ impl Drive<'_> {
         accounts.find_map(|(id, account)| (id == call).then_some(account))
     }
 
-    /// Abandons calls that can be run again without harm: the unfinished ones get a `Cancelled` response.
+    /// Abandons calls that can be run again without harm: the unfinished calls get a `Cancelled`
+    /// response.
     async fn abandon(&mut self, calls: &[CallState]) -> Result<(), JournalError> {
         let error = ToolError::new(ToolErrorCode::Cancelled, "stopped: the turn ended first");
         let is_open = |id: &CallId| {

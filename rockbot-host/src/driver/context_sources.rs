@@ -132,12 +132,13 @@ impl ContextSources {
         self.sources.is_empty()
     }
 
-    /// Asks all sources and returns what may help with a message.
+    /// Asks all sources and returns the items that may help with a message.
     pub(crate) async fn gather(&self, query: &ContextQuery) -> GatheredContext {
         self.show(self.ask_all(query).await, query)
     }
 
-    /// Asks all sources and returns what may help besides instructions and what `conversation` shows already.
+    /// Asks all sources and returns the items that may help besides instructions and the texts that
+    /// `conversation` shows already.
     async fn gather_beyond(&self, query: &ContextQuery, conversation: &[Arc<ChatMessage>]) -> GatheredContext {
         let parts = || conversation.iter().flat_map(|message| message.content.parts());
         let is_new = |item: &ContextItem| {

@@ -1,4 +1,4 @@
-//! The driver: the only code that performs what a turn decides.
+//! The driver: the only code that performs the decisions of a turn.
 //!
 //! It feeds events to the [`Turn`], writes each event and the decision that followed to the journal before it acts on
 //! them, asks the model and calls tools. It decides nothing itself. One file performs one kind of step:
@@ -87,7 +87,8 @@ impl TurnDriver {
     ///
     /// # Errors
     ///
-    /// Returns an error if the journal cannot be written. What was not written was not acted upon.
+    /// Returns an error if the journal cannot be written. The driver does not act upon an event
+    /// before it is written.
     pub(crate) async fn drive(
         &self,
         turn: &mut Turn,

@@ -1,4 +1,5 @@
-//! The reporters of calls: what a model client or a tool reports reaches the listener of the turn.
+//! The reporters of calls: they bring the reports of a model client or a tool to the listener of
+//! the turn.
 
 use std::sync::Arc;
 use std::time::Duration;

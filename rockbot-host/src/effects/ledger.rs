@@ -1,4 +1,4 @@
-//! The ledger of mutating calls: what has begun, and how it ended.
+//! The ledger of mutating calls: their beginnings and their ends.
 
 use std::collections::{HashMap, VecDeque, hash_map};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::log::{EffectLine, EffectLog, EffectLogError, Rewrite, Rewritten};
 
-/// Maximum number of recorded calls. Beyond it the oldest ones that have ended are forgotten.
+/// Maximum number of recorded calls. Beyond it the oldest calls that have ended are forgotten.
 const MAX_CALLS: usize = 65_536;
 
 /// Maximum length of a response that is kept, in bytes of JSON.
@@ -31,7 +31,8 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// The identity of a call: its sender, principal, idempotency key, tool and arguments.
 ///
-/// The key alone would be the sender's claim about another one's call, and two agents may derive the same one.
+/// The key alone would be the sender's claim about another sender's call, and two agents may
+/// derive the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct EffectKey(Digest);
 
@@ -117,7 +118,8 @@ pub(crate) struct EffectGuard<'a> {
 }
 
 impl EffectLedger {
-    /// Creates a ledger that keeps calls for `window`, and reads what an earlier process has left in `log`.
+    /// Creates a ledger that keeps calls for `window`, and reads the calls that an earlier process
+    /// has left in `log`.
     ///
     /// # Errors
     ///
@@ -342,15 +344,16 @@ impl LedgerState {
         }
     }
 
-    /// Forgets calls that began before `cutoff`, and the oldest ones beyond the maximum. Returns `true` if there were
-    /// any.
+    /// Forgets calls that began before `cutoff`, and the oldest calls beyond the maximum. Returns
+    /// `true` if there were any.
     fn expire(&mut self, cutoff: Timestamp) -> bool {
         let before = self.calls.len();
         while let Some(oldest) = self.order.front().copied() {
             let call = self.calls.get(&oldest);
             let is_running = call.is_some_and(|call| matches!(call.stage, Stage::Running(_)));
             let is_old = call.is_none_or(|call| call.at < cutoff) || self.calls.len() > MAX_CALLS;
-            // Calls begin in this order, so those behind a running one wait for their turn; it ends by its time limit.
+            // Calls begin in this order, so the calls behind a running call wait for their turn; it
+            // ends by its time limit.
             if is_running || !is_old {
                 break;
             }
@@ -368,7 +371,7 @@ impl LedgerState {
         self.log.as_mut().map_or(Ok(None), |log| log.append(line))
     }
 
-    /// Writes the file anew, with what still counts. Blocks.
+    /// Writes the file anew, with the calls that still count. Blocks.
     fn compact(&mut self) {
         let kept = self.kept_calls();
         let Some(log) = &mut self.log else { return };

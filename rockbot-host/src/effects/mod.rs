@@ -12,7 +12,8 @@
 //! of a call is unknown if the call had begun when its process was killed, or if the bus delivers
 //! it again without a record here, since another worker may have begun it. An agent that has
 //! restarted asks all workers under `tool.outcome` for the calls that it had left
-//! (`ToolExecutor::recover`), and the one with the record answers; none runs a call for that.
+//! (`ToolExecutor::recover`), and the worker with the record answers; no worker runs a call for
+//! that.
 
 mod ledger;
 mod log;

@@ -21,7 +21,8 @@ use crate::driver::AnswerTool;
 use crate::live::{Admission, BacklogPermit, LiveTurn, TurnState};
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
 
-/// The ids of the turns whose acceptance is being written, on a channel that notifies those who wait for one.
+/// The ids of the turns whose acceptance is being written, on a channel that notifies the callers
+/// that wait for one.
 pub(super) type AcceptingTurns = watch::Sender<DigestSet<TurnId>>;
 
 impl TurnEngine {
@@ -151,8 +152,9 @@ impl TurnEngine {
                     Ok(permit) => return Ok(permit),
                     Err(full) => busy = full,
                 }
-                // Messages of full sessions and principals that all waited would hold every worker of the bus, and those with
-                // room would wait for them. One too many goes back to the bus at once.
+                // If all messages of full sessions and principals waited, they would hold every
+                // worker of the bus, and messages with room would wait for them. A message too many
+                // goes back to the bus at once.
                 place = match (busy, place) {
                     (Busy::Session { .. } | Busy::Principal { .. }, None) => {
                         Some(self.waiting.try_acquire().map_err(|_| ())?)
@@ -193,7 +195,7 @@ impl TurnEngine {
         }
     }
 
-    /// Returns `true` if guardrails check the message. They do not check what a program is given to do.
+    /// Returns `true` if guardrails check the message. They do not check messages to a program.
     pub(super) fn has_guardrails(&self, request: &TurnRequest) -> bool {
         self.driver.has_guardrails() && !self.agents.of(request).is_program
     }
@@ -284,7 +286,8 @@ impl TurnEngine {
         self.end_again(live, &outcome)
     }
 
-    /// Ends the copy of a message whose turn has ended, and sends the reply again: the first one may have been lost.
+    /// Ends the copy of a message whose turn has ended, and sends the reply again: the first reply
+    /// may have been lost.
     fn end_again(&self, live: Arc<LiveTurn>, outcome: &Arc<TurnOutcome>) -> Arc<LiveTurn> {
         live.publish(TurnState::Ended(outcome.clone()));
         self.reply_again(&live, outcome);
@@ -292,7 +295,8 @@ impl TurnEngine {
     }
 }
 
-/// The exclusive right to write the acceptance of one turn. Dropping it admits the next one.
+/// The exclusive right to write the acceptance of one turn. Dropping it admits the next
+/// acceptance.
 ///
 /// The journal would refuse a second acceptance, but a redelivery that came while the first was
 /// being written could not tell a turn that is about to run here from a turn that a crash
@@ -319,7 +323,8 @@ impl Drop for AcceptanceGuard<'_> {
     }
 }
 
-/// Checks what no turn takes. Before the journal: a NaN cannot be read back from JSON, and a resume would lose it.
+/// Checks a request for values that no turn takes. Before the journal: a NaN cannot be read back
+/// from JSON, and a resume would lose it.
 pub(super) fn check(request: &TurnRequest) -> Result<(), TurnError> {
     check_ids(request)?;
     if let Some(settings) = &request.model_settings {

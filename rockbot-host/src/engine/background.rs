@@ -1,4 +1,4 @@
-//! The one slot for work in the background: it is free while users are silent, and is left as
+//! The single slot for work in the background: it is free while users are silent, and is left as
 //! soon as a user writes.
 //!
 //! The background slot (`engine/background.rs`, `TurnRunner::background`). Work that can wait
@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// Interval at which work that waits looks whether the host is idle.
+/// Interval of the checks of waiting work whether the host is idle.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// State of the slot.
@@ -26,7 +26,7 @@ pub(super) struct Background {
 
 #[derive(Debug, Default)]
 struct Users {
-    /// Time of the last message, or of the end of its turn; `None` before the first one.
+    /// Time of the last message, or of the end of its turn; `None` before the first message.
     last_active: Option<Instant>,
     /// Cancels the work in the slot.
     working: CancellationToken,
@@ -69,7 +69,7 @@ impl Background {
         }
     }
 
-    /// Returns the moment at which users will have been silent for `quiet`, if that is in the future.
+    /// Returns the moment when users will have been silent for `quiet`, if that is in the future.
     fn silent_from(&self, quiet: Duration) -> Option<Instant> {
         let silent_from = self.lock().last_active?.checked_add(quiet);
         // A time that no clock reaches is as good as one in a day.

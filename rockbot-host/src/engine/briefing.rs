@@ -13,10 +13,11 @@ use rockbot_core::{BoxError, Clock, Principal, Timestamp};
 
 /// The settings of the briefing that each turn begins with, besides the agent's instructions and the conversation.
 ///
-/// The briefing stands just before the user's message: what comes before it stays the same from turn to turn, so that
-/// providers can keep it in their prompt caches. A host has none unless it is set, by
-/// [`AgentHostBuilder::briefing`](crate::AgentHostBuilder::briefing) or by its settings: a program that embeds an agent
-/// decides what its agent reads. A host with [settings](crate::AgentHostBuilder::settings) tells the date and the time.
+/// The briefing stands just before the user's message. The messages before it stay the same from
+/// turn to turn, so that providers can keep them in their prompt caches. A host has none unless
+/// it is set, by [`AgentHostBuilder::briefing`](crate::AgentHostBuilder::briefing) or by its
+/// settings: a program that embeds an agent decides about the messages that its agent reads. A
+/// host with [settings](crate::AgentHostBuilder::settings) tells the date and the time.
 ///
 /// # Examples
 ///

@@ -20,8 +20,8 @@ use crate::turn::{CancelReason, Turn, TurnEvent};
 pub(super) type CalledOff = Mutex<BTreeMap<TurnId, CancelReason>>;
 
 impl TurnEngine {
-    /// Cancels a turn, whether it works or is parked. Once this returns, the cancellation is in the journal; the process that
-    /// works on the turn, if that is another one, finds it there with its next record.
+    /// Cancels a turn, whether it works or is parked. Once this returns, the cancellation is in the
+    /// journal; another process that works on the turn finds it there with its next record.
     pub(crate) async fn cancel(self: &Arc<Self>, id: &TurnId) -> Result<(), TurnError> {
         match self.find(id) {
             Some(live) => self.cancel_live(&live, CancelReason::Caller).await,

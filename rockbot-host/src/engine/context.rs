@@ -40,11 +40,12 @@ impl TurnEngine {
         );
         let mut active_tools = past.active_tools;
         active_tools.extend(gathered.needs);
-        // Prompt caching: providers cache the longest common prefix, so what stays the same between requests comes
-        // first, and what changes with each message comes last.
+        // Prompt caching: providers cache the longest common prefix, so messages that stay the same
+        // between requests come first, and messages that change with each turn come last.
         let mut context = Vec::with_capacity(past.messages.len() + 8);
         self.push_instructions(agent, &mut context, gathered.instructions, &behavior, &tools);
-        // Last of the system messages, which reach the model as one: what stands before them stays cached.
+        // Last of the system messages, which reach the model as one: the texts before them stay
+        // cached.
         context.extend(request.instructions.as_deref().map(of_request));
         context.extend(past.messages);
         context.extend(

@@ -19,7 +19,8 @@ pub(crate) fn tokens(bytes: usize) -> u64 {
 }
 
 impl TurnEngine {
-    /// Returns what each of its parts costs: texts that stand in requests first, then what asks models once more.
+    /// Returns the cost of each of its parts: texts that stand in requests first, then parts that
+    /// ask models once more.
     pub(crate) fn costs(&self) -> Vec<PartCost> {
         let mut costs = self.texts();
         costs.extend(self.questions());

@@ -29,7 +29,7 @@ use crate::conversation::Kept;
 use crate::live::{LiveTurn, TurnState};
 use crate::turn::{Turn, TurnEvent, from_sender, record};
 
-/// Time during which the results of tier selections are collected before one write.
+/// Time for collecting the results of tier selections before one write.
 const ROUTING_LOG_DELAY: Duration = Duration::from_secs(1);
 
 impl TurnEngine {
@@ -53,8 +53,8 @@ impl TurnEngine {
         self.note_tier(live, turn, &outcome);
         let outcome = Arc::new(outcome);
         live.announce_outcome(&outcome);
-        // The joined turns end first. In the other order a crash in between would resume them as turns of their own,
-        // because only the records of this turn state what joined it.
+        // The joined turns end first. In the other order a crash in between would resume them as
+        // turns of their own, because only the records of this turn state which messages joined it.
         let mut results = Vec::new();
         for joined in turn.joined() {
             if let Some(joined) = self.find(joined) {
@@ -85,8 +85,8 @@ impl TurnEngine {
     }
 
     /// Leaves a turn unfinished that a passing error of the journal interrupted, or whose failure
-    /// the journal did not take: what was told would not stay told. It is resumed later, here or at
-    /// the next start, and its message gets the one reply then.
+    /// the journal did not take: an outcome that was told would not stay told. The turn is resumed
+    /// later, here or at the next start, and its message gets its single reply then.
     pub(super) async fn leave_unfinished(self: &Arc<Self>, live: &LiveTurn, claim: HeldClaim, error: JournalError) {
         tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "journal write failed; the turn is resumed later, and gets its reply then");
         live.set_error(TurnError::from(error).into());
@@ -110,9 +110,9 @@ impl TurnEngine {
         }
     }
 
-    /// Sends the reply, writes the end of the turn to the journal, and publishes it to those who wait. A turn that is
-    /// neither in its conversation nor waits for it, or whose end its recipient does not know, stays unfinished, and ends
-    /// once more later.
+    /// Sends the reply, writes the end of the turn to the journal, and publishes it to the callers
+    /// that wait. A turn that is neither in its conversation nor waits for it, or whose end its
+    /// recipient does not know, stays unfinished, and ends once more later.
     pub(super) async fn conclude(
         self: &Arc<Self>,
         live: &LiveTurn,
@@ -220,7 +220,7 @@ impl TurnEngine {
             false => Role::System,
         };
         let entry = |role, content| ConversationTurn::new(role, content, self.clock.now(), outcome.turn.clone());
-        // What joined states its own origin already.
+        // Messages that joined state their own origin already.
         let own = from_sender(request.content.clone(), request);
         let joined = turn.said_by_user().skip(1).cloned();
         let messages = std::iter::once(own)

@@ -14,7 +14,7 @@
 //! and drives it to its end.
 //!
 //! Turn layers wrap the work in that task: the layers get the request and return the outcome, and
-//! the task drives the turn when they call their inner service. What they return goes through the
+//! the task drives the turn when they call their inner service. Their outcome goes through the
 //! end above: conversation, reply, journal. After the turn's end they have two minutes; then, or
 //! when they fail or panic, the turn ends with a failure that says so, and its answer is
 //! withheld. A turn that is cancelled, or whose host stops, before they call on does not wait for
@@ -24,7 +24,7 @@
 //! dropped at any await, and a drive may not. The innermost service finds the task by the id of
 //! the turn, because a layer may pass on a call of its own making.
 //!
-//! What layers make of the request is recorded in `Started`, in one record with the context that
+//! The request as layers left it is recorded in `Started`, in one record with the context that
 //! follows from it: a resumed turn goes on with it, and its layers cannot apply the same change
 //! twice.
 
@@ -311,8 +311,8 @@ fn is_for_user(error: &(dyn std::error::Error + 'static)) -> bool {
     !is_own && error.source().is_none() && !text.contains('\n') && !text.split_whitespace().any(is_path)
 }
 
-/// Returns the outcome of a turn whose layers failed. The turn's own text is withheld: the layers were to change it, for
-/// example to remove what must not be shown.
+/// Returns the outcome of a turn whose layers failed. The turn's own text is withheld: the layers
+/// were to change it, for example to remove text that must not be shown.
 fn withheld(turn: &Turn, error: &TurnError) -> TurnOutcome {
     let text = match error {
         TurnError::Layer(cause) if !is_for_user(&**cause) => format!(

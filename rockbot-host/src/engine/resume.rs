@@ -42,11 +42,13 @@ impl TurnEngine {
     /// new caller's listener and validators.
     pub(crate) async fn resume_all(self: &Arc<Self>, asked: Option<&LiveTurn>) -> Result<Resumed, TurnError> {
         check_runtime()?;
-        // One at a time: of two that look at the same list, the second must find the first one's turns live.
+        // One at a time: of two resumes that look at the same list, the second must find the turns
+        // of the first live.
         let _resuming = self.resuming.lock().await;
         let (mut joined, mut resumed) = (HashMap::new(), Resumed::default());
         let unread = |id: &TurnId, error: TurnError| {
-            // The others must not wait for this one. It is tried again when its message comes, or at the next start.
+            // The other turns must not wait for this turn. It is tried again when its message
+            // comes, or at the next start.
             tracing::error!(turn = %id, error = %loggable(&error.to_string()), "journal unreadable; the turn is not resumed");
         };
         let unfinished = self.journal.unfinished(&RunQuery::all()).await?;
@@ -265,7 +267,7 @@ impl TurnEngine {
         }))
     }
 
-    /// Resumes a turn whose message had joined `running`: it ends when that one ends.
+    /// Resumes a turn whose message had joined `running`: it ends when `running` ends.
     async fn resume_joined(
         self: &Arc<Self>,
         id: &TurnId,

@@ -323,8 +323,8 @@ impl TurnEngine {
     }
 }
 
-/// A guard that publishes [`TurnState::Halted`] when the task of a turn is aborted before its end, so that those who
-/// wait for the turn do not wait forever.
+/// A guard that publishes [`TurnState::Halted`] when the task of a turn is aborted before its
+/// end, so that the callers that wait for the turn do not wait forever.
 pub(super) struct HaltOnDrop<'a>(Option<(&'a Arc<TurnEngine>, Arc<LiveTurn>)>);
 
 impl<'a> HaltOnDrop<'a> {

@@ -1,4 +1,4 @@
-//! The check of the tokio runtime on which turns are to run.
+//! The check of the tokio runtime that turns are to run on.
 
 use std::fmt;
 

@@ -86,8 +86,9 @@ impl ShownHistory {
 
 /// Returns the id of a call of an earlier turn.
 ///
-/// Ids of the model's server may repeat from turn to turn, and one server refuses the ids of another: nine letters and
-/// digits are what all of them accept. They follow from the turn, so that requests begin with the same bytes.
+/// Ids of the model's server may repeat from turn to turn, and one server refuses the ids of
+/// another: all servers accept nine letters and digits. They follow from the turn, so that
+/// requests begin with the same bytes.
 fn call_id(turn: &str, count: usize) -> CallId {
     CallId::from(format!("{turn:.7}{count:02x}"))
 }

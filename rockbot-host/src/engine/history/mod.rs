@@ -5,8 +5,9 @@
 //! (`engine/history/calls.rs`: the last 16, 2 000 bytes of a result, 8 KiB a turn). With
 //! `HistoryOptions::show_calls`, which is off by default, later requests show them as calls and
 //! results, under ids that follow from the turn. A request shows at most 20 entries, and begins
-//! where the one before it began until they are more; then it is cut to three quarters. Each
-//! answer keeps the label of its sources, see the section on trust in `ARCHITECTURE.md`.
+//! where the request before it began until there are more entries; then it is cut to three
+//! quarters. Each answer keeps the label of its sources, see the section on trust in
+//! `ARCHITECTURE.md`.
 
 use std::time::Duration;
 
@@ -46,8 +47,8 @@ pub struct HistoryOptions {
     pub show_calls: bool,
     /// Maximum number of earlier entries that the model is shown; a question and its answer are two. Default 20, at least 4.
     pub max_entries: usize,
-    /// Time after its last turn at which a session begins afresh: the model is shown nothing from before. `None` never
-    /// forgets. Default `None`.
+    /// Time after its last turn until a session begins afresh: the model is shown nothing from
+    /// before. `None` never forgets. Default `None`.
     pub idle_timeout: Option<Duration>,
 }
 
@@ -80,16 +81,17 @@ impl HistoryOptions {
         self
     }
 
-    /// Sets the maximum number of earlier entries that the model is shown; a question and its answer are two. Default 20, at
-    /// least 4. A conversation above it is cut to three quarters of it, so that the provider's cache of the prompt stays
-    /// valid for some turns. It cannot exceed what conversation memory keeps: 50.
+    /// Sets the maximum number of earlier entries that the model is shown; a question and its
+    /// answer are two. Default 20, at least 4. A conversation above it is cut to three quarters of
+    /// it, so that the provider's cache of the prompt stays valid for some turns. It cannot exceed
+    /// the number of entries that conversation memory keeps: 50.
     #[must_use]
     pub fn with_max_entries(mut self, max_entries: usize) -> Self {
         self.max_entries = max_entries.max(4);
         self
     }
 
-    /// Sets the time after its last turn at which a session begins afresh. Default: never.
+    /// Sets the time after its last turn until a session begins afresh. Default: never.
     ///
     /// The model is then shown nothing from before the pause. Nothing is deleted: the conversation keeps its entries, and
     /// [`Agent::history`](crate::Agent::history) returns them.

@@ -39,10 +39,11 @@ pub(in crate::engine) fn after_pause(
 /// session then costs one cut more.
 const SESSIONS: usize = 1_000;
 
-/// The turns at which the requests of long sessions begin.
+/// The turns that the requests of long sessions begin at.
 ///
-/// A request begins where the one before it began, until more entries would be shown than a request may show. So the provider's cache of
-/// the prompt stays valid from turn to turn. Short sessions are shown whole and are not in here.
+/// A request begins where the request before it began, until more entries would be shown than a
+/// request may show. So the provider's cache of the prompt stays valid from turn to turn. Short
+/// sessions are shown whole and are not in here.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct HistoryWindow(Mutex<HashMap<(Principal, SessionId), TurnId>>);
 

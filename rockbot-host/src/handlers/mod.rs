@@ -1,9 +1,9 @@
 //! The host's own message handlers: users' messages, conversation history, feedback, decisions, and tool calls of other
 //! agents.
 //!
-//! The pipeline calls them once it has deduplicated and routed a delivery. Each returns how the delivery ends:
-//! acknowledged, retried a little later, or a dead letter. `progress.rs` and `reply.rs` send what a turn reports
-//! and its final reply back to the user.
+//! The pipeline calls them once it has deduplicated and routed a delivery. Each returns how the
+//! delivery ends: acknowledged, retried a little later, or a dead letter. `progress.rs` and
+//! `reply.rs` send the reports and the final reply of a turn back to the user.
 
 mod approval;
 mod feedback;
@@ -53,7 +53,8 @@ use message::UserMessages;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UserOptions {
-    /// Treatment of a message whose conversation is busy with an earlier one. Default [`BusyPolicy::Queue`].
+    /// Treatment of a message whose conversation is busy with an earlier message. Default
+    /// [`BusyPolicy::Queue`].
     pub busy: BusyPolicy,
     /// Maximum size of the images and files that a reply carries, in bytes, of all together. Default 512 KiB.
     ///
@@ -106,7 +107,7 @@ pub(crate) fn user_subscriptions() -> [(String, SubscribeOptions); 4] {
     ]
 }
 
-/// Returns `true` if a message names another agent than this one.
+/// Returns `true` if a message names another agent than this agent.
 fn is_for_another(agent: Option<&str>, cx: &MessageContext) -> bool {
     agent.is_some_and(|agent| !agent.eq_ignore_ascii_case(cx.identity().name()))
 }

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::TurnEngine;
 
-/// Maximum number of reports that wait to be sent. Further ones are dropped; the final reply is never dropped.
+/// Maximum number of reports that wait to be sent. Further reports are dropped; the final reply
+/// is never dropped.
 const MAX_WAITING: usize = 64;
 
 /// Returns a sink that sends reports to the message's reply topic, and a token that fires when all of them are out. A

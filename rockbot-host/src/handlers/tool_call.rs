@@ -152,7 +152,8 @@ impl ToolInvokeHandler {
         let running = self.running.begin(&cx.envelope().message_id);
         let call = context_of(request, cx).with_cancellation(running.token.clone());
         if self.tools.facts(request, &call).effect == Effect::Mutating {
-            // The key is that of the call as it arrived, which questions about its outcome name, too.
+            // The key is the key of the call as it arrived, which questions about its outcome name,
+            // too.
             let key = EffectKey::of(cx.envelope(), asked, &call);
             return self.respond_once(request, key, &call, cx).await;
         }

@@ -80,7 +80,7 @@ impl BusAnnouncer {
         self.publisher.publish(UserProxyTopics::USER_RESPONSE, envelope).await
     }
 
-    /// Creates the envelope. Its message id is that of the announcement, so receivers deduplicate
+    /// Creates the envelope. Its message id is the id of the announcement, so receivers deduplicate
     /// an announcement that is sent twice.
     fn envelope(&self, taken: &Taken, announcement: &Announcement) -> Result<Arc<MessageEnvelope>, BusError> {
         let data = serde_json::to_value(&taken.announcement).ok();

@@ -7,9 +7,9 @@
 //! that no part knows, in a file or a variable with the prefix, and in an agent that is built
 //! from its configuration alone also a section whose part is missing. `start` starts subsystems
 //! by stage, resumes turns, and subscribes last. `shutdown` goes in reverse: subscriptions,
-//! turns, subsystems, the bus (unless it is shared), all within one deadline. Of the turns, no
-//! new one begins (`closing`), the running turns go on to their ends, and turns that do not end
-//! in time stop at a journal point (`halt`).
+//! turns, subsystems, the bus (unless it is shared), all within one deadline. No new turn begins
+//! (`closing`), the running turns go on to their ends, and turns that do not end in time stop at
+//! a journal point (`halt`).
 //!
 //! The bus is closed with the host, unless it is shared (`shared_bus`).
 
@@ -309,7 +309,8 @@ impl Lifecycle {
     /// Stops in reverse order: subscriptions first, then turns end or reach a journal point, then
     /// subsystems flush, and the bus closes last, since all of them may still publish.
     ///
-    /// Of several calls one does it, and the others wait. When that one is dropped, the next one goes on.
+    /// Of several calls one does it, and the others wait. When that call is dropped, the next call
+    /// goes on.
     pub(super) async fn stop(&self, deadline: Instant) {
         if !self.advance(HostState::Stopping, |state| state < HostState::Stopping) && self.state() == HostState::Stopped
         {
@@ -453,8 +454,8 @@ impl Lifecycle {
     }
 }
 
-/// Returns the moment from now on until `deadline` at which turns halt: a quarter of the time is
-/// left then, which a mutating call that has just begun may need.
+/// Returns the moment from now on until `deadline` when turns halt: a quarter of the time is left
+/// then, which a mutating call that has just begun may need.
 fn halt_before(deadline: Instant) -> Instant {
     let left = deadline.saturating_duration_since(Instant::now());
     deadline - MAX_HALT.min(left / 4)

@@ -34,10 +34,10 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// An agent and everything that it needs: its model, tools, stores, bus and background work.
 ///
-/// A host runs on the tokio runtime on which it is started or asked; several hosts can run in one
-/// process. Dropping it ends all of its tasks; [`shutdown`](Self::shutdown) lets running turns end
-/// first. The data folder stays locked while a clone of the [`Agent`] or another part of the host
-/// lives: drop them before another host opens it. A host that was started and is dropped without a
+/// A host runs on the tokio runtime that starts or asks it. Several hosts can run in one process.
+/// Dropping it ends all of its tasks; [`shutdown`](Self::shutdown) lets running turns end first.
+/// The data folder stays locked while a clone of the [`Agent`] or another part of the host lives:
+/// drop them before another host opens it. A host that was started and is dropped without a
 /// shutdown frees its folder once the runtime has dropped its tasks.
 ///
 /// # Examples
@@ -62,7 +62,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 pub struct AgentHost {
     agent: Agent,
     registry: Arc<dyn ToolRegistry>,
-    /// The owner under which this host registers its tools.
+    /// The owner of this host's tools in the registry.
     tool_owner: Owner,
     journal: Arc<dyn TurnJournal>,
     prompt: Arc<SystemPrompt>,
@@ -150,7 +150,7 @@ impl AgentHost {
     /// Returns an error if the journal cannot be read, or a newer version of the program wrote the turn's records.
     pub async fn trace(&self, turn: &TurnId) -> Result<Option<TurnTrace>, JournalError> {
         let run = self.journal.read(turn).await?;
-        // A journal keeps only the outcome of a finished run, and not always what was accepted.
+        // A journal keeps only the outcome of a finished run, and not always the accepted request.
         let kept = run.filter(|run| run.accepted.body.to_json().is_ok_and(|body| body.get() != "null"));
         let trace = kept.map(TurnTrace::from_run).transpose();
         trace.map_err(|error| {
@@ -163,8 +163,8 @@ impl AgentHost {
 
     /// Reads the files of the agent's profile again. Returns `true` if the instructions have changed.
     ///
-    /// Later turns use the new instructions; running turns keep the old ones. Call it after an edit of the files;
-    /// nothing watches them. A host with fixed instructions returns `false`.
+    /// Later turns use the new instructions; running turns keep the old instructions. Call it after
+    /// an edit of the files; nothing watches them. A host with fixed instructions returns `false`.
     ///
     /// # Errors
     ///

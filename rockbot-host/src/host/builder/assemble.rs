@@ -264,8 +264,8 @@ impl AgentHostBuilder {
         declared
     }
 
-    /// Lets each subsystem declare, and returns the errors. One error of several subsystems, such as that of a setting that
-    /// all of them read, is one problem.
+    /// Lets each subsystem declare, and returns the errors. One error of several subsystems, such
+    /// as the error of a setting that all of them read, is one problem.
     fn declare_subsystems(&mut self, declarations: &mut Declarations) -> Vec<FailedDeclaration> {
         let mut failed: Vec<FailedDeclaration> = Vec::new();
         for subsystem in &mut self.subsystems {

@@ -114,7 +114,7 @@ impl MessageSettings {
                 None => {
                     let mut name = identity.subscription_name(pattern.as_str());
                     if options.ephemeral {
-                        // It ends with this instance, so no other one can share it.
+                        // It ends with this instance, so no other instance can share it.
                         name = format!("{name}.{}", identity.instance_id());
                     }
                     pending.push(PendingSubscription { pattern, name, options });
@@ -133,8 +133,8 @@ impl MessageSettings {
         pending
     }
 
-    /// Returns the topic over which the host takes tool calls. An announced host is called by its name, so that no other
-    /// host on the bus answers its calls, too.
+    /// Returns the topic of the tool calls that the host takes. An announced host is called by its
+    /// name, so that no other host on the bus answers its calls, too.
     pub(super) fn tool_topic(&self, identity: &AgentIdentity) -> String {
         match self.announces_tools && self.options.tool_topic == TOOL_TOPIC {
             true => {
@@ -179,7 +179,8 @@ impl MessageSettings {
         own.map(|subscription| MessageProblem::Replies(subscription.pattern.clone()))
     }
 
-    /// Returns the handlers of the host itself: those for users, and the one for tool calls.
+    /// Returns the handlers of the host itself: the handlers for users, and the handler of tool
+    /// calls.
     pub(super) fn host_routes(
         &self,
         turns: &TurnService,

@@ -28,21 +28,21 @@ use crate::workers::TOOL_LEASE;
 pub struct MessageOptions {
     /// Maximum time that a handler may take. A message whose handler exceeds it is delivered again. Default 5 minutes.
     pub handler_time_limit: Duration,
-    /// The patterns of topics under which the host replies. A message that names another reply
-    /// topic becomes a dead letter. Empty, the default, allows every topic except the host's own
-    /// subscriptions.
+    /// The patterns of the topics of replies. A message that names another reply topic becomes a
+    /// dead letter. Empty, the default, allows every topic except the host's own subscriptions.
     pub reply_topics: Vec<String>,
-    /// The topic over which [`serve_tools`](AgentHostBuilder::serve_tools) takes calls. Default
+    /// The topic of the calls that [`serve_tools`](AgentHostBuilder::serve_tools) takes. Default
     /// `tool.invoke`, and `tool.invoke.NAME` for a host that [announces its
     /// tools](AgentHostBuilder::announce_tools). On a bus with several hosts that serve tools each
     /// needs a topic of its own: all hosts that share a topic answer every call, also hosts without
     /// the tool.
     pub tool_topic: String,
-    /// Time for which an [announcement](AgentHostBuilder::announce_tools) of tools is valid. The host renews it three
-    /// times as often, so tools of a host that was killed are gone after this time. Default 15 s; agents count at least
-    /// 1 s and at most 5 min.
+    /// Validity of an [announcement](AgentHostBuilder::announce_tools) of tools. The host renews it
+    /// three times as often, so tools of a host that was killed are gone after this time. Default
+    /// 15 s; agents count at least 1 s and at most 5 min.
     pub tool_lease: Duration,
-    /// Time for which mutating calls of other programs are recorded, so that none of them runs twice. Default 24 h.
+    /// Time that mutating calls of other programs are recorded for, so that none of them runs
+    /// twice. Default 24 h.
     pub effect_window: Duration,
     /// The options of [`serve_users`](AgentHostBuilder::serve_users).
     pub users: UserOptions,
@@ -74,28 +74,28 @@ impl MessageOptions {
         self
     }
 
-    /// Sets the patterns of topics under which the host replies.
+    /// Sets the patterns of the topics of replies.
     #[must_use]
     pub fn with_reply_topics<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.reply_topics = patterns.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the topic over which the host serves its tools.
+    /// Sets the topic of the calls of the host's tools.
     #[must_use]
     pub fn with_tool_topic(mut self, topic: impl Into<String>) -> Self {
         self.tool_topic = topic.into();
         self
     }
 
-    /// Sets the time for which an announcement of tools is valid. Default 15 s.
+    /// Sets the validity of an announcement of tools. Default 15 s.
     #[must_use]
     pub fn with_tool_lease(mut self, lease: Duration) -> Self {
         self.tool_lease = lease;
         self
     }
 
-    /// Sets the time for which mutating calls of other programs are recorded. Default 24 h.
+    /// Sets the time that mutating calls of other programs are recorded for. Default 24 h.
     #[must_use]
     pub fn with_effect_window(mut self, window: Duration) -> Self {
         self.effect_window = window;

@@ -61,9 +61,9 @@ use crate::turn::PolicySnapshot;
 /// [`Budget::default`] allows. Only the chat client has no default; a host with a bus that serves no users needs none.
 /// [`build`](Self::build) checks everything, and reports all problems at once.
 ///
-/// The order of the calls does not matter, with two exceptions: of two calls of the same setter the last one counts
-/// ([`settings`](Self::settings) sets several things), and of several layers of one kind the first one added sees the
-/// request first.
+/// The order of the calls does not matter, with two exceptions: of two calls of the same setter
+/// the last call counts ([`settings`](Self::settings) sets several things), and of several layers
+/// of a kind the first layer sees the request first.
 ///
 /// | group | methods |
 /// |---|---|
@@ -249,8 +249,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the agent's instructions, the first message of every request. Default: its name, and three sentences on
-    /// answering briefly, calling tools and saying what was not done.
+    /// Sets the agent's instructions, the first message of every request. Default: its name, and
+    /// three sentences on answering briefly, calling tools and naming the work that was not done.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
@@ -265,8 +265,9 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets what every turn's model reads besides the instructions: the time, and a working method. Default
-    /// [`Briefing::none`], since a program that embeds an agent knows best what its model must read.
+    /// Sets the texts that the model of every turn reads besides the instructions: the time, and a
+    /// working method. Default [`Briefing::none`], since a program that embeds an agent knows best
+    /// which texts its model must read.
     pub fn briefing(mut self, briefing: Briefing) -> Self {
         self.policy.task_list = briefing.task_list;
         self.briefing = briefing;
@@ -350,9 +351,9 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the filter through which answers pass before users read them, such as
-    /// [`SafeLinks`](crate::answer::SafeLinks). Default: none. Set it where answers are rendered: an untrusted
-    /// source can make the model write a link that carries data out.
+    /// Sets the filter that answers pass before users read them, such as
+    /// [`SafeLinks`](crate::answer::SafeLinks). Default: none. Set it where answers are rendered:
+    /// an untrusted source can make the model write a link that carries data out.
     pub fn answer_filter(mut self, filter: impl AnswerFilter) -> Self {
         self.filter = Some(Arc::new(filter));
         self
@@ -415,9 +416,9 @@ impl AgentHostBuilder {
     /// Applies a configuration: the data folder, the profile in it, the budget and the policies of turns, and the
     /// options of conversations.
     ///
-    /// Subsystems get the whole configuration, and read the sections that are their own; what they are told in code
-    /// takes precedence. The module [`settings`](crate::settings) lists the settings and their effects. A name that is
-    /// no setting keeps the host from being built.
+    /// Subsystems get the whole configuration, and read the sections that are their own; settings
+    /// in code take precedence. The module [`settings`](crate::settings) lists the settings and
+    /// their effects. A name that is no setting keeps the host from being built.
     pub fn settings(mut self, settings: &HostSettings) -> Self {
         self.config = Some(settings.config().clone());
         self.denies_unread = settings.denies_unread();
@@ -453,7 +454,7 @@ impl AgentHostBuilder {
     }
 }
 
-/// Environment: what tests replace, and what traces contain.
+/// Environment: the parts that tests replace, and the contents of traces.
 impl AgentHostBuilder {
     /// Sets whether spans contain messages, arguments and results of tools. Default `false`.
     ///

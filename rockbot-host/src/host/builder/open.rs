@@ -1,4 +1,5 @@
-//! What a host opens when it is built: its profile and its stores, on disk where it has a data folder.
+//! The profile and the stores that a host opens when it is built, on disk where it has a data
+//! folder.
 
 use std::sync::Arc;
 

@@ -18,8 +18,8 @@ use crate::turn::{ContextEconomy, Evaluation, HookLimits, Nudges};
 /// for example, and else has the default that its documentation states.
 /// [`AgentHostBuilder::budget`] is apart, since most hosts set it.
 ///
-/// What nudges, self-evaluation and compaction are worth depends on the model, and each has a cost. The example
-/// `evaluate` runs tasks against your model with each of them on and off.
+/// The worth of nudges, self-evaluation and compaction depends on the model, and each has a cost.
+/// The example `evaluate` runs tasks against your model with each of them on and off.
 ///
 /// # Examples
 ///
@@ -40,8 +40,8 @@ use crate::turn::{ContextEconomy, Evaluation, HookLimits, Nudges};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct TurnPolicies {
-    /// The weaknesses of models that are answered with a nudge. Default [`Nudges::default`], which has those on
-    /// that act where the turn would fail or run in circles.
+    /// The weaknesses of models that are answered with a nudge. Default [`Nudges::default`], which
+    /// enables the nudges that act where the turn would fail or run in circles.
     pub nudges: Option<Nudges>,
     /// The limits of self-evaluation. Default [`Evaluation::OFF`].
     pub evaluation: Option<Evaluation>,
@@ -65,8 +65,8 @@ pub struct TurnPolicies {
     pub hook_limits: Option<HookLimits>,
     /// The exceptions for particular models. Default: none.
     pub model_behaviors: Option<Arc<ModelBehaviors>>,
-    /// `true` if calls that a model wrote into its text are executed although it was offered native ones; see
-    /// [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
+    /// `true` if calls that a model wrote into its text are executed although it was offered native
+    /// calls; see [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
     pub text_call_fallback: Option<bool>,
     /// `true` if models see some tools only on demand, as their
     /// [`ToolExposure`](rockbot_core::tool::ToolExposure) states; `false` if they see all tools in every request.
@@ -165,7 +165,8 @@ impl TurnPolicies {
         self
     }
 
-    /// Sets whether calls that a model wrote into its text are executed although it was offered native ones.
+    /// Sets whether calls that a model wrote into its text are executed although it was offered
+    /// native calls.
     #[must_use]
     pub fn with_text_call_fallback(mut self, executes: bool) -> Self {
         self.text_call_fallback = Some(executes);

@@ -39,14 +39,14 @@ pub struct Stores {
     pub journal: Option<Arc<dyn TurnJournal>>,
     /// The journal of turns that other agents use, too. It takes precedence over `journal`. Default: none.
     pub shared_journal: Option<Arc<dyn TurnJournal>>,
-    /// The level at which journal and conversations in the data folder survive a crash. Default
+    /// The durability of journal and conversations in the data folder after a crash. Default
     /// [`Durability::Process`].
     pub durability: Option<Durability>,
     /// The conversations. Default: the folder `conversations` of the data folder, or in memory.
     pub conversation_memory: Option<Arc<dyn ConversationMemory>>,
     /// The images and files of messages. Default: the folder `media` of the data folder, or in memory.
     pub media: Option<Arc<dyn MediaStore>>,
-    /// The time for which images and files are kept. Default 30 days.
+    /// The time that images and files are kept for. Default 30 days.
     pub media_retention: Option<Duration>,
     /// The log of every message of all conversations. Default: none.
     pub conversation_log: Option<Arc<dyn ConversationLog>>,
@@ -88,7 +88,7 @@ impl Stores {
         self
     }
 
-    /// Sets the level at which journal and conversations in the data folder survive a crash.
+    /// Sets the durability of journal and conversations in the data folder after a crash.
     #[must_use]
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
@@ -109,7 +109,7 @@ impl Stores {
         self
     }
 
-    /// Sets the time for which images and files are kept. A message that refers to an image or file
+    /// Sets the time that images and files are kept for. A message that refers to an image or file
     /// that is gone shows the model a description.
     #[must_use]
     pub fn with_media_retention(mut self, retention: Duration) -> Self {

@@ -33,7 +33,7 @@ impl EndedRun {
         self.first_segment
     }
 
-    /// Returns a location at which a line begins, at or before the first line.
+    /// Returns the location of the beginning of a line, at or before the first line.
     pub(super) fn first(&self) -> RecordLocation {
         RecordLocation {
             segment: self.first_segment,

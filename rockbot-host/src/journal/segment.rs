@@ -57,7 +57,7 @@ impl SegmentWriter {
         replaced
     }
 
-    /// Appends `lines` with one write and returns the location of the first one.
+    /// Appends `lines` with one write and returns the location of the first line.
     ///
     /// One write keeps the lines of an append together; if it is torn by a crash, at most the last line is incomplete.
     pub(super) fn append(&mut self, lines: &[u8]) -> Result<RecordLocation, FileError> {

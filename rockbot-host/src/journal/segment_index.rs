@@ -18,7 +18,8 @@ use super::head::{self, LineHead, SegmentHeads};
 use super::run_hash::RunHash;
 use super::segment::{self, RecordLocation};
 
-/// Length of the shortest segment that is worth an index: the lines of shorter ones are read in milliseconds.
+/// Length of the shortest segment that is worth an index: the lines of shorter segments are read
+/// in milliseconds.
 pub(super) const MIN_INDEXED: u64 = 1 << 20;
 
 /// Beginning of an index, with the version of its form.
@@ -127,7 +128,8 @@ impl Entries {
         bytes
     }
 
-    /// Parses an index; `None` if it is none, is damaged, or is that of a segment with other bytes.
+    /// Parses an index; `None` if it is none, is damaged, or is the index of a segment with other
+    /// bytes.
     fn parse(bytes: &[u8], number: u32, len: u64, checksum: u32) -> Option<Self> {
         let (content, own) = bytes.split_last_chunk()?;
         if u64::from_le_bytes(*own) != u64::from(crc32fast::hash(content)) {

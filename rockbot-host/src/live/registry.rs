@@ -10,8 +10,8 @@ use super::{LiveTurn, TurnState};
 /// The live turns of a host by id: turns that work or are queued here, and turns that are parked
 /// here.
 ///
-/// A turn is in the registry from its admission until its end is in the journal, so a redelivered message finds the
-/// turn that is under way instead of starting a second one.
+/// A turn is in the registry from its admission until its end is in the journal, so a redelivered
+/// message finds the turn that is under way instead of starting a second turn.
 #[derive(Debug, Default)]
 pub(crate) struct LiveTurns(Mutex<DigestMap<TurnId, Arc<LiveTurn>>>);
 

@@ -93,7 +93,7 @@ impl Sessions {
         self.backlog.freed()
     }
 
-    /// Enters the session of `turn`. `policy` states what happens when the session is busy.
+    /// Enters the session of `turn`. `policy` states the behavior when the session is busy.
     pub(crate) fn enter(self: &Arc<Self>, turn: &Arc<LiveTurn>, policy: BusyPolicy) -> Admission {
         let key = key(turn.request());
         let mut sessions = self.lock();
@@ -205,7 +205,7 @@ impl BusySession {
         Admission::Queued(admitted)
     }
 
-    /// Cancels the running turn, and the queued ones that were to supersede it themselves.
+    /// Cancels the running turn, and the queued turns that were to supersede it themselves.
     fn supersede(&self) {
         let queued = self.queue.iter().map(|queued| &queued.turn);
         let successors = queued.filter(|turn| turn.request().busy == BusyPolicy::Supersede);

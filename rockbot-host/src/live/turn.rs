@@ -21,7 +21,7 @@ use crate::turn::CancelReason;
 /// Maximum time that a reply waits for the progress reports before it: it matters more than its order.
 const REPORTS_TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// The handle through which others observe and influence a turn while it is live.
+/// The handle of a turn for observing and influencing it while it is live.
 ///
 /// The task that runs the turn publishes its state here. Callers wait for it, other messages join it, and a
 /// cancellation reaches the task through it. The turn itself, its journal claim and its conversation stay with the
@@ -62,7 +62,7 @@ pub(crate) struct LiveTurn {
     /// The passing error of the journal that interrupted the work, until the turn is left
     /// unfinished.
     interruption: Mutex<Option<JournalError>>,
-    /// The turns whose results joined this one.
+    /// The turns whose results joined this turn.
     results: OnceLock<Vec<TurnId>>,
     /// The outcome that the turn will end with, for the messages that joined it: their turns end first.
     announced: SetOnce<Arc<TurnOutcome>>,
@@ -145,8 +145,8 @@ impl LiveTurn {
         self.layered.get().map_or(&self.progress, |(progress, _)| progress)
     }
 
-    /// Sets the listener and the validators that the turn layers passed on. The first ones count. The listener gets every
-    /// report but the end, which the caller's sink gets.
+    /// Sets the listener and the validators that the turn layers passed on. The first values count.
+    /// The listener gets every report but the end, which the caller's sink gets.
     pub(crate) fn set_layered(&self, progress: ProgressSink, validators: Vec<Arc<dyn OutputValidator>>) {
         let _ = self.layered.set((progress, validators));
     }
@@ -209,7 +209,7 @@ impl LiveTurn {
         &self.callers
     }
 
-    /// Sets the turns whose results joined this one.
+    /// Sets the turns whose results joined this turn.
     pub(crate) fn set_results(&self, results: Vec<TurnId>) {
         if !results.is_empty() {
             // A turn ends once here, or again with the same turns.
@@ -217,7 +217,7 @@ impl LiveTurn {
         }
     }
 
-    /// Returns the turns whose results joined this one.
+    /// Returns the turns whose results joined this turn.
     pub(crate) fn results(&self) -> &[TurnId] {
         self.results.get().map(Vec::as_slice).unwrap_or_default()
     }
@@ -284,7 +284,7 @@ impl LiveTurn {
         });
     }
 
-    /// Publishes a new state to those who wait.
+    /// Publishes a new state to the callers that wait.
     pub(crate) fn publish(&self, state: TurnState) {
         if let TurnState::Ended(outcome) = &state {
             self.progress.send(|| TurnProgress::Final((**outcome).clone()));
@@ -331,7 +331,8 @@ impl LiveTurn {
         self.interruption.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Announces the outcome to the turns of messages that joined this one. The first outcome counts.
+    /// Announces the outcome to the turns of messages that joined this turn. The first outcome
+    /// counts.
     pub(crate) fn announce_outcome(&self, outcome: &Arc<TurnOutcome>) {
         let _ = self.announced.set(outcome.clone());
     }

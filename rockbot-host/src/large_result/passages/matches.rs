@@ -89,7 +89,8 @@ pub(super) const APART: usize = 3;
 /// is mostly about something else, or has terms of the query itself.
 const SECTION: usize = 40;
 
-/// Maximum number of matches: of more, which only texts of many megabytes have, those with the fewest terms are left out.
+/// Maximum number of matches: of more, which only texts of many megabytes have, the matches with
+/// the fewest terms are left out.
 const MAX_MATCHES: usize = 250_000;
 
 impl Matches {
@@ -144,7 +145,8 @@ impl Matches {
         }
     }
 
-    /// Removes the matches with the fewest terms until there are at most `limit`; of those with equally many the last.
+    /// Removes the matches with the fewest terms until there are at most `limit`. Of several
+    /// matches with equally many terms it removes the last.
     fn keep_best(&mut self, limit: usize) {
         let mut least = 0;
         while self.all.len() > limit {
@@ -157,7 +159,7 @@ impl Matches {
         }
     }
 
-    /// Returns the index of a heading, which is added if it is not the last one.
+    /// Returns the index of a heading, which is added if it is not the last heading.
     fn heading(&mut self, heading: &Heading) -> usize {
         if self.headings.last().is_none_or(|last| last.number != heading.number) {
             self.headings.push(heading.clone());

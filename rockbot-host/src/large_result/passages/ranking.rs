@@ -20,11 +20,12 @@ const WRITTEN: f64 = 1.0;
 /// Weight of a term that stands in a neighbouring statement, relative to one in the statement itself.
 const NEIGHBOUR: f64 = 0.3;
 
-/// Weight of a term that stands in the heading, by the level of the heading. In code, what looks like a heading of level 1
-/// is a comment, which belongs to the next line alone.
+/// Weight of a term that stands in the heading, by the level of the heading. In code, a line that
+/// looks like a heading of level 1 is a comment, which belongs to the next line alone.
 const HEADING: [f64; 4] = [0.0, 0.8, 0.95, 0.95];
 
-/// The weights of the terms, forms and pairs of a query: rare ones say more (inverse document frequency).
+/// The weights of the terms, forms and pairs of a query: rare terms say more (inverse document
+/// frequency).
 struct Weights {
     terms: Vec<f64>,
     /// The weights of forms beyond the weights of their terms.

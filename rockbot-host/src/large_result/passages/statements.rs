@@ -1,4 +1,4 @@
-//! Statements of a text: what says one thing, by itself.
+//! Statements of a text: pieces that each say one thing by themselves.
 
 use std::ops::Range;
 
@@ -23,8 +23,9 @@ pub(super) struct Statement {
     pub(super) level: u8,
 }
 
-/// Returns the statements of `text` in order: its headings, lines, the sentences and objects in them, and neighbouring
-/// fields of one object together. Long ones are cut into parts that overlap. Together they are the text.
+/// Returns the statements of `text` in order: its headings, lines, the sentences and objects in
+/// them, and neighbouring fields of one object together. Long statements are cut into parts that
+/// overlap. Together they are the text.
 pub(super) fn statements_of(text: &str) -> Vec<Statement> {
     let mut statements = Vec::new();
     for (group, level) in groups_of(text) {

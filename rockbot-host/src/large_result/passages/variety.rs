@@ -37,8 +37,9 @@ impl Wording {
     }
 }
 
-/// Orders `ranked`, which holds items with their scores and wordings, best first: each next item is the best of the rest
-/// after its score is lowered by its similarity to those before it (maximal marginal relevance).
+/// Orders `ranked`, which holds items with their scores and wordings, best first: each next item
+/// is the best of the rest after its score is lowered by its similarity to the items before it
+/// (maximal marginal relevance).
 pub(super) fn varied<T>(ranked: Vec<(T, f64, Wording)>) -> Vec<T> {
     let mut rest: Vec<_> = ranked
         .into_iter()
@@ -47,7 +48,7 @@ pub(super) fn varied<T>(ranked: Vec<(T, f64, Wording)>) -> Vec<T> {
     let mut varied = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
         let value = |at: usize| rest[at].1 * (1.0 - REPETITION * rest[at].3);
-        // The earlier of equal ones.
+        // The earlier of equal items.
         let best = (1..rest.len()).fold(0, |best, at| if value(at) > value(best) { at } else { best });
         let (item, _, wording, _) = rest.remove(best);
         for (_, _, other, similarity) in &mut rest {

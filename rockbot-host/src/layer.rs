@@ -25,7 +25,7 @@ impl<Request, Response> Default for Layers<Request, Response> {
 }
 
 impl<Request: Send + 'static, Response: Send + 'static> Layers<Request, Response> {
-    /// Adds a layer inside the ones that were added before.
+    /// Adds a layer inside the layers that were added before.
     pub(crate) fn add<L>(&mut self, layer: L)
     where
         L: Layer<Stack<Request, Response>> + Send + 'static,
@@ -69,6 +69,6 @@ where
     Request: Send + 'static,
     Response: Send + 'static,
 {
-    // A clone per call: tower ties readiness to the handle on which it was polled.
+    // A clone per call: tower ties readiness to the handle that was polled.
     stack.clone().oneshot(request).await
 }

@@ -48,8 +48,8 @@ impl MediaLibrary {
         Ok(())
     }
 
-    /// Stores the bytes in `content` as [`MediaLibrary::keep`] does. What cannot be stored becomes words, since the
-    /// work that made it must not be lost with it.
+    /// Stores the bytes in `content` as [`MediaLibrary::keep`] does. Bytes that cannot be stored
+    /// become words, since the work that made it must not be lost with it.
     pub(crate) async fn keep_or_describe(&self, principal: &Principal, content: &mut Content) {
         if let Err(error) = self.keep(principal, content).await {
             tracing::warn!(%error, "media store unavailable; images and files of a result are left out");

@@ -22,8 +22,8 @@ const GENERATION: usize = 10_000;
 /// being handled.
 #[derive(Debug, Default)]
 pub(super) struct DedupWindow {
-    /// Hash keys, random and secret: a sender that knew them could craft a message whose key equals that of another
-    /// sender's message, which would then be dropped as a duplicate.
+    /// Hash keys, random and secret: a sender that knew them could craft a message whose key equals
+    /// the key of another sender's message, which would then be dropped as a duplicate.
     secrets: [RandomState; 2],
     state: Mutex<DedupState>,
 }
@@ -71,8 +71,8 @@ impl DedupWindow {
 
     /// Admits a message, after waiting for another copy of it that is being handled.
     ///
-    /// The copy that waits is handled if the first one fails, and is a duplicate if the first one succeeds.
-    /// Cancellation-safe: a caller that stops waiting has changed nothing.
+    /// The copy that waits is handled if the first copy fails, and is a duplicate if the first copy
+    /// succeeds. Cancellation-safe: a caller that stops waiting has changed nothing.
     pub(super) async fn enter(&self, key: MessageKey) -> Admission<'_> {
         loop {
             let mut finished = match self.try_enter(key) {

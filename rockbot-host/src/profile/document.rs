@@ -15,7 +15,7 @@ pub struct AgentProfileDocument {
 pub struct AgentProfileSection {
     /// The heading without `## ` and surrounding whitespace.
     pub name: String,
-    /// The text below the heading up to the next one, unchanged.
+    /// The text below the heading up to the next heading, unchanged.
     pub content: String,
 }
 

@@ -37,7 +37,8 @@ const LAYER_GRACE: Duration = Duration::from_secs(1);
 /// The tools that a turn has: the tools that its filter allows, or all.
 pub(crate) type TurnTools<'a> = Option<&'a Arc<ToolFilter>>;
 
-/// The dispatcher of tool calls: the one way from a name and arguments to a response, for every entry point.
+/// The dispatcher of tool calls: the only way from a name and arguments to a response, for every
+/// entry point.
 ///
 /// A call goes through the user's layers, and then through one fused guard: look the tool up, check the grant and the
 /// arguments, wait for a permit, run under the time limit, catch panics, measure. Every failure is a response that the
@@ -120,7 +121,8 @@ impl ToolDispatcher {
         self.guard.table_of(of).view(task_tools, active)
     }
 
-    /// Returns the label of what models read about the tools: their descriptions may be text of other programs.
+    /// Returns the label of the texts that models read about the tools: their descriptions may be
+    /// text of other programs.
     pub(crate) fn text_label(&self, of: TurnTools<'_>) -> Label {
         self.guard.table_of(of).text.clone()
     }
@@ -131,7 +133,7 @@ impl ToolDispatcher {
         self.guard.table_of(of).extended(view, active)
     }
 
-    /// Returns what a call that ended has activated.
+    /// Returns the groups and tools that a call that ended has activated.
     pub(crate) fn activated(&self, of: TurnTools<'_>, ended: &ToolInvokeResponse, arguments: &str) -> Activated {
         self.guard.table_of(of).activated(ended, arguments)
     }
@@ -139,7 +141,8 @@ impl ToolDispatcher {
     /// Calls a tool. Never fails: a failure is a response with `is_error`.
     ///
     /// Dropping the future cancels the call.
-    // No `async fn`: a future around the one below would be copied and polled once more for each call.
+    // No `async fn`: a future around the future below would be copied and polled once more for each
+    // call.
     pub fn call(&self, request: ToolInvokeRequest, cx: &CallContext) -> impl Future<Output = ToolInvokeResponse> {
         self.observed(request, None, cx)
     }

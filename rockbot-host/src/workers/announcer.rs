@@ -30,7 +30,7 @@ const HEARTBEATS: u32 = 3;
 pub(crate) struct Announcer {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) identity: AgentIdentity,
-    /// The topic over which the host takes calls.
+    /// The topic of the calls that the host takes.
     pub(crate) topic: String,
     pub(crate) lease: Duration,
     pub(crate) registry: Arc<dyn ToolRegistry>,
@@ -152,7 +152,8 @@ impl Announcements {
         }
     }
 
-    /// Takes the present tools and guides, and returns `true` if they differ from the announced ones.
+    /// Takes the present tools and guides, and returns `true` if they differ from the announced
+    /// tools and guides.
     fn refresh(&mut self) -> bool {
         let (tools, guides) = (self.of.tools(), self.of.guides.snapshot());
         let has_changed = tools != self.tools || !Arc::ptr_eq(&guides, &self.guides);

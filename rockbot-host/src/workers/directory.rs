@@ -17,7 +17,7 @@ const MAX_INSTANCES: usize = 256;
 /// Maximum length of the descriptions, schemas and guides of all workers together, in bytes.
 const MAX_TEXT: usize = 16 * 1024 * 1024;
 
-/// Shortest lease: a shorter one would end between two heartbeats of a busy process.
+/// Shortest lease: a shorter lease would end between two heartbeats of a busy process.
 pub(super) const MIN_LEASE: Duration = Duration::from_secs(1);
 
 /// Longest lease: tools of a worker that was killed are gone after this time at most.
@@ -164,7 +164,7 @@ impl Directory {
         Some(self.withdrawn(&withdrawn))
     }
 
-    /// Returns the moment at which the next lease runs out.
+    /// Returns the expiry of the next lease.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let instances = self.workers.values().flat_map(|worker| worker.instances.values());
         instances.map(|instance| instance.expires).min()

@@ -28,7 +28,7 @@ const MAX_REFUSED: usize = 16;
 const MAX_GUIDES: usize = 32;
 const MAX_GUIDE: usize = 64 * 1024;
 
-/// The beginning of the topics under which calls may be published: an announcement must not lead them elsewhere.
+/// The beginning of the topics of calls: an announcement must not lead them elsewhere.
 const CALL_TOPICS: &str = "tool.";
 
 /// The parts of an agent that calls of remote tools need.
@@ -73,7 +73,8 @@ impl Caller {
     fn tool(&self, announced: &ToolRegistration, offer: &ToolsAnnounced, is_vouched: bool) -> Tool {
         let mut registration = announced.clone().with_source(source(&offer.worker));
         let hints = &mut registration.hints;
-        // What a program says about its tools counts where it makes the agent more careful, not less.
+        // The words of a program about its tools count where they make the agent more careful, not
+        // less.
         (
             hints.keeps_results_whole,
             hints.runs_turn,
@@ -132,7 +133,8 @@ struct ReadGuide {
     name: String,
 }
 
-/// Returns the tool that reads the guides of a worker, if it has some. Its output is labelled as that of any tool.
+/// Returns the tool that reads the guides of a worker, if it has some. Its output is labelled
+/// like the output of any tool.
 fn guide_tool(offer: &ToolsAnnounced, is_vouched: bool) -> Option<Tool> {
     let guides: Vec<_> = offer.guides.iter().take(MAX_GUIDES).cloned().collect();
     if guides.is_empty() {

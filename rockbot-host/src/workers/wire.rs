@@ -24,9 +24,9 @@ pub(super) struct ToolsAnnounced {
     pub(super) instance: String,
     /// Number of the announcement, which grows with every change of the tools of this process.
     pub(super) revision: u64,
-    /// Time for which the announcement is valid, in milliseconds.
+    /// Validity of the announcement, in milliseconds.
     pub(super) lease_ms: u64,
-    /// The topic under which calls are published.
+    /// The topic of calls.
     pub(super) topic: String,
     pub(super) tools: Vec<ToolRegistration>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -95,9 +95,9 @@ impl GuardedTool {
     }
 
     /// Returns the request without `null`s for optional arguments that do not accept them: models
-    /// mean to leave those out. Arguments that fit the schema stay as they are, and so do the
-    /// arguments of a call that changes something: without a filter it could change more, and the
-    /// call must run as it was approved and recorded.
+    /// mean to leave such arguments out. Arguments that fit the schema stay as they are, and so do
+    /// the arguments of a call that changes something: without a filter it could change more, and
+    /// the call must run as it was approved and recorded.
     pub(super) fn without_nulls(&self, mut request: ToolInvokeRequest, effect: Effect) -> ToolInvokeRequest {
         let given = &request.arguments;
         if effect == Effect::Pure && given.contains("null") && self.entry.arguments().check(given).is_err() {

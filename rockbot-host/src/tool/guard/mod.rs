@@ -155,8 +155,8 @@ impl Guard {
         response
     }
 
-    /// Runs a call that may run. Sets `blocked` to the longest time for which it blocked its thread, unless that is the
-    /// time since `called`.
+    /// Runs a call that may run. Sets `blocked` to the longest time that it blocked its thread,
+    /// unless that is the time since `called`.
     async fn run(
         &self,
         tool: &GuardedTool,
@@ -166,8 +166,9 @@ impl Guard {
         called: Instant,
         blocked: &mut Option<Duration>,
     ) -> ToolInvokeResponse {
-        // The tool's own permit first: calls that queue for a slow tool must not hold the permits of all others.
-        // A call that runs a turn takes none of those: the calls of that turn need them.
+        // The tool's own permit first: calls that queue for a slow tool must not hold the permits
+        // of all others. A call that runs a turn takes none of the common permits: the calls of
+        // that turn need them.
         let runs_turn = tool.entry.registration().hints.runs_turn;
         let semaphores = [tool.permits.as_ref(), (!runs_turn).then_some(&self.permits)];
         let permits = match Permits::free(semaphores) {
@@ -219,8 +220,8 @@ struct Admission<'a> {
 }
 
 impl<'a> Admission<'a> {
-    /// Admits a call of `tool` that has waited for all that it waits for: permits, layers, the journal. What its caller has
-    /// given up meanwhile must not begin.
+    /// Admits a call of `tool` that has waited for all that it waits for: permits, layers, the
+    /// journal. A call that its caller has given up meanwhile must not begin.
     fn after_waits(
         permits: Permits<'a>,
         tool: &GuardedTool,

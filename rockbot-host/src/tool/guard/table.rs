@@ -1,4 +1,4 @@
-//! The guarded tools of one registry snapshot, and what models see of them.
+//! The guarded tools of one registry snapshot, and the models' view of them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -65,8 +65,8 @@ impl ToolTable {
         tool.or_else(|| self.tools.get(inner()?)).cloned()
     }
 
-    /// Returns what a model sees while the groups `active` are active, with `task_tools` behind the tools that are always
-    /// shown.
+    /// Returns the view of a model while the groups `active` are active, with `task_tools` behind
+    /// the tools that are always shown.
     pub(in crate::tool) fn view(&self, task_tools: Option<&Arc<ToolSnapshot>>, active: &[ToolName]) -> ToolView {
         let view = self.views[usize::from(task_tools.is_some())].get_or_init(|| {
             let tools = match self.hides {
@@ -93,7 +93,7 @@ impl ToolTable {
         }
     }
 
-    /// Returns what a call that ended has activated.
+    /// Returns the groups and tools that a call that ended has activated.
     pub(in crate::tool) fn activated(&self, ended: &ToolInvokeResponse, arguments: &str) -> Activated {
         let tool = self.tools.get(&ended.tool_name).filter(|_| self.hides);
         let Some(tool) = tool else {

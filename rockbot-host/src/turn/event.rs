@@ -1,4 +1,4 @@
-//! The events of a turn: what happened, as the driver reports it and the journal records it.
+//! The events of a turn, as the driver reports them and the journal records them.
 
 use std::sync::Arc;
 
@@ -139,8 +139,8 @@ pub(crate) enum TurnEvent {
         /// The label of the descriptions.
         label: Label,
     },
-    /// The turn failed outside of the machine: in a store, a turn layer, or by a panic. Recorded before it is told, so that
-    /// the message has this one reply, also after a restart.
+    /// The turn failed outside of the machine: in a store, a turn layer, or by a panic. Recorded
+    /// before it is told, so that the message has this reply and no other, also after a restart.
     Failed {
         /// The reason.
         failure: TurnFailure,
@@ -163,7 +163,7 @@ pub(crate) enum TurnEvent {
     ToolReturned(ToolInvokeResponse),
     /// The call whose result follows activated groups of tools.
     Activated {
-        /// The call of the host's own tool for that; `None` if another one activated them.
+        /// The call of the host's own tool for that; `None` if another call activated them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         own: Option<CallId>,
         /// The groups; none if the call failed.
@@ -228,7 +228,7 @@ pub(crate) enum Validation {
 pub(crate) struct Revision {
     /// The changed request.
     pub(crate) request: Arc<TurnRequest>,
-    /// The settings of the turn, in place of those at its acceptance.
+    /// The settings of the turn, in place of the settings at its acceptance.
     pub(crate) policy: PolicySnapshot,
 }
 

@@ -1,4 +1,5 @@
-//! Edits of a conversation as the journal records them: what was kept, and what was added.
+//! Edits of a conversation as the journal records them: the messages that were kept, and the
+//! messages that were added.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The form of a turn in a journal, and its replay.
 //!
-//! The accepted record has the request and the settings; each further record has an event *and* the steps that were
-//! decided then. A replay repeats decisions and never makes them, so a newer version of this crate can continue a turn
-//! that an older one began.
+//! The accepted record has the request and the settings; each further record has an event *and*
+//! the steps that were decided then. A replay repeats decisions and never makes them, so a newer
+//! version of this crate can continue a turn that an older version began.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct AcceptedTurn {
     pub(crate) version: u32,
     /// The request.
     pub(crate) request: Arc<TurnRequest>,
-    /// The settings under which it was accepted.
+    /// The settings of its acceptance.
     pub(crate) policy: PolicySnapshot,
 }
 
@@ -85,7 +85,7 @@ fn unknown(error: serde_json::Error) -> UnknownVersion {
 }
 
 impl Turn {
-    /// Replays the records of `run`, and returns the turn as it was after the last one.
+    /// Replays the records of `run`, and returns the turn as it was after the last record.
     ///
     /// # Errors
     ///

@@ -58,8 +58,8 @@ pub(crate) struct PolicySnapshot {
 }
 
 impl PolicySnapshot {
-    /// Returns the settings of a program's turn in a host with these ones: no policy changes or repeats its answers, and it
-    /// sees its results whole.
+    /// Returns the settings of a program's turn in a host with these settings: no policy changes or
+    /// repeats its answers, and it sees its results whole.
     pub(crate) fn of_program(self) -> Self {
         Self {
             budget: self.budget,
@@ -102,8 +102,9 @@ impl Default for PolicySnapshot {
 
 /// The weaknesses of models that are answered with a nudge: a note to the model, which answers once more.
 ///
-/// Each kind of nudge is given at most once in a turn, and costs one call to the model unless its field states
-/// otherwise. Those are off that did not pay when they were measured (56 tasks, two small models, see `benches/README.md`):
+/// Each kind of nudge is given at most once in a turn, and costs one call to the model unless its
+/// field states otherwise. The nudges that did not pay when they were measured are off (56 tasks,
+/// two small models, see `benches/README.md`):
 ///
 /// | model | nudges | solved | calls for each solved task | tokens for each solved task |
 /// |---|---|---|---|---|
@@ -277,18 +278,19 @@ impl Default for Evaluation {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ContextEconomy {
-    /// Maximum length of a tool result in bytes; a longer one loses its middle. `None`, the default, sets no limit
-    /// beyond [`TurnPolicies::large_results`](crate::TurnPolicies::large_results). A result that is only a little
-    /// longer stays unchanged, since the notice about the removed part takes room, too.
+    /// Maximum length of a tool result in bytes; a longer result loses its middle. `None`, the
+    /// default, sets no limit beyond
+    /// [`TurnPolicies::large_results`](crate::TurnPolicies::large_results). A result that is only a
+    /// little longer stays unchanged, since the notice about the removed part takes room, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_result_len: Option<usize>,
-    /// Maximum length of a request in tokens, estimated; parts of a longer one are removed. Default `None`. Set it for
-    /// models that truncate long requests silently, as Ollama does.
+    /// Maximum length of a request in tokens, estimated; parts of a longer request are removed.
+    /// Default `None`. Set it for models that truncate long requests silently, as Ollama does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watermark: Option<u64>,
     /// Percentage of a shortened result that is its beginning; the rest is its end. Default 60.
     pub head_percent: u8,
-    /// Time for which originals are kept. Default 1 hour.
+    /// Time that originals are kept for. Default 1 hour.
     pub ttl: Duration,
     /// The model's context window in tokens, as it reported when it refused a request of an earlier turn.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -329,7 +331,7 @@ impl ContextEconomy {
         self
     }
 
-    /// Sets the time for which removed parts are kept.
+    /// Sets the time that removed parts are kept for.
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
@@ -352,8 +354,8 @@ impl ContextEconomy {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct HookLimits {
-    /// Time that one hook has to decide. Default 30 seconds. It is not cut by the turn's own time, so that an answer
-    /// in the last moment is not lost.
+    /// Time limit of a hook's decision. Default 30 seconds. It is not cut by the turn's own time,
+    /// so that an answer in the last moment is not lost.
     pub time_limit: Duration,
     /// Maximum number of answers in a turn that loop policies send back to the model. Default 3.
     pub max_policy_questions: u32,
@@ -391,7 +393,7 @@ impl HookLimits {
         self.request_validators = of_request;
     }
 
-    /// Sets the time that one hook has to decide.
+    /// Sets the time limit of a hook's decision.
     #[must_use]
     pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;

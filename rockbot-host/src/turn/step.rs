@@ -31,13 +31,13 @@ pub(crate) enum TurnStep {
     Compact(Compaction),
     /// Run these calls concurrently.
     CallTools(Vec<CallId>),
-    /// Refuse these calls of the last answer, which only repeat earlier ones.
+    /// Refuse these calls of the last answer, which only repeat earlier calls.
     RefuseRepeats(Vec<RepeatedCall>),
     /// Wait for a user's decision about tool calls.
     AwaitApproval {
         /// The calls to decide about.
         asks: Vec<ApprovalRequest>,
-        /// The time at which the approval expires.
+        /// The expiry of the approval.
         until: Timestamp,
     },
     /// Report a notice to the subscribers of the turn's progress.
@@ -67,7 +67,7 @@ impl TurnStep {
     }
 }
 
-/// A call that would repeat an earlier one, whose result did not change.
+/// A call that would repeat an earlier call, whose result did not change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -103,9 +103,9 @@ pub(crate) enum TurnCounter {
     CompletionIncomplete,
     /// Answers not judged, because the turn had to end.
     CompletionSkipped,
-    /// Complete answers for which the judge found something more to do.
+    /// Complete answers whose judge found something more to do.
     FollowUpTriggered,
-    /// Complete answers for which the judge found nothing more to do.
+    /// Complete answers whose judge found nothing more to do.
     FollowUpNone,
     /// Answers without a follow-up, because the turn had to end.
     FollowUpSkipped,
@@ -175,7 +175,7 @@ pub(crate) enum Purpose {
         /// The message of the policy.
         message: Content,
     },
-    /// The answer again, with tools, because an output validator did not accept the last one.
+    /// The answer again, with tools, because an output validator did not accept the last answer.
     Correct {
         /// The complaint.
         complaint: String,

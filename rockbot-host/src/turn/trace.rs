@@ -43,7 +43,7 @@ pub struct TurnTrace {
     turn: Turn,
 }
 
-/// A record of a turn: an event, and what was decided then.
+/// A record of a turn: an event, and the decisions on it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TraceEntry {
@@ -176,7 +176,7 @@ struct Reader {
 impl Reader {
     fn read(&mut self, recorded: RecordedEvent, at: Timestamp) -> TraceEntry {
         let RecordedEvent { event, steps } = recorded;
-        // A second turn decides afresh; the trace itself repeats what was decided then.
+        // A second turn decides afresh; the trace itself repeats the recorded decisions.
         let is_reproducible = self.turn.clone().on(&event, at) == steps;
         self.turn.replay(&event, &steps, at);
         let decisions = steps.iter().map(|step| format!("{step:?}")).collect();

@@ -1,4 +1,4 @@
-//! Events and what they change: the part of a transition that a replay repeats.
+//! Events and their effects: the part of a transition that a replay repeats.
 
 use std::sync::Arc;
 

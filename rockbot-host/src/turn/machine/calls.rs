@@ -63,7 +63,7 @@ impl Turn {
         Some(std::iter::once(refusal).chain(after.call_or_park(at)).collect())
     }
 
-    /// Ends a call that repeats an earlier one: its result is the earlier one with a note.
+    /// Ends a call that repeats an earlier call: its result is the earlier result with a note.
     pub(super) fn refuse_repeat(&mut self, repeated: &RepeatedCall) {
         let earlier = self.messages.iter().rev();
         let mut earlier = earlier.filter(|message| message.tool_call_id.as_ref() == Some(&repeated.earlier));
@@ -264,7 +264,8 @@ impl Turn {
     }
 }
 
-/// Returns what tells a result from others: its text, or the digest of content with images or files.
+/// Returns the feature that tells a result from others: its text, or the digest of content with
+/// images or files.
 fn comparable(content: &Content) -> Cow<'_, str> {
     match content.as_text() {
         Some(text) => Cow::Borrowed(text),

@@ -44,7 +44,7 @@ pub(super) struct Economy {
     window: Option<u64>,
     /// The compaction that was decided and is not applied yet.
     pending: Option<Compaction>,
-    /// `true` after a shorter request was made because the last one was too long.
+    /// `true` after a shorter request was made because the last request was too long.
     retried: bool,
     /// Calls of tools that read long texts; their results are shortened last.
     whole: Vec<CallId>,
@@ -91,7 +91,8 @@ impl Turn {
         self.economy.pending.clone().map(TurnStep::Compact)
     }
 
-    /// Reports whether the next question to the model repeats the last one, with a shorter conversation.
+    /// Reports whether the next question to the model repeats the last question, with a shorter
+    /// conversation.
     pub(super) fn repeats_question(&self) -> bool {
         self.economy
             .pending
@@ -129,7 +130,7 @@ impl Turn {
                     .chain([TurnStep::AskModel(purpose.clone())])
                     .collect(),
             ),
-            // These turns end with what they have, which `Turn::failed` decides.
+            // These turns end with their work so far, which `Turn::failed` decides.
             None if matches!(purpose, Purpose::Conclude(_)) || self.evaluation.has_first_answer() => None,
             None => Some(vec![self.too_long(kind, message)]),
         }

@@ -4,8 +4,8 @@
 //! have the transitions by concern: `apply` (events), `calls` (tool calls and approvals),
 //! `activation` (groups of tools), `self_evaluation` (an answer in words), `consultation` and
 //! `validation` (loop policies and output validators of the host's program), `resume` (after the
-//! end of a process), `context`, `economy` and `offload_registry` (the conversation, and its
-//! length), `view` (the state that the rest of the host reads).
+//! end of a process), and `context`, `economy` and `offload_registry` (the conversation, and its
+//! length). `view` has the state that the rest of the host reads.
 
 mod activation;
 mod apply;
@@ -47,9 +47,10 @@ const SERVER: &str = "model server";
 
 /// A turn in progress.
 ///
-/// [`Turn::on`] has three parts: it applies the event, decides the next steps, and applies these steps to its own
-/// state. A replay from a journal does the first and the last part only, with the steps that were recorded. So a newer
-/// version, whose policies would decide otherwise, continues with a turn of an older one.
+/// [`Turn::on`] has three parts: it applies the event, decides the next steps, and applies these
+/// steps to its own state. A replay from a journal does the first and the last part only, with
+/// the steps that were recorded. So a newer version, whose policies would decide otherwise,
+/// continues with a turn of an older version.
 #[derive(Debug, Clone)]
 pub(crate) struct Turn {
     id: TurnId,
@@ -112,7 +113,8 @@ pub(crate) struct Turn {
     halted: bool,
     worked: Duration,
     last_event_at: Timestamp,
-    /// `true` when the turn was parked at its last event: until the next one it may wait for its session.
+    /// `true` when the turn was parked at its last event: until the next event it may wait for its
+    /// session.
     was_parked: bool,
 }
 
@@ -225,7 +227,7 @@ impl Turn {
     /// Decides the next steps. Never runs in a replay.
     fn decide(&self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
         match (&self.phase, event) {
-            // Its own end may be what could not be recorded.
+            // In any phase: the event that could not be recorded may be the turn's own end.
             (_, TurnEvent::Failed { failure, text }) => {
                 vec![TurnStep::finish_with(TurnStatus::Failed(failure.clone()), text)]
             }

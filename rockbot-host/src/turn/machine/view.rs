@@ -66,7 +66,7 @@ impl Turn {
         tiers.filter(|(_, spent)| spent.calls > 0)
     }
 
-    /// Returns the settings under which the turn was accepted.
+    /// Returns the settings of the turn's acceptance.
     pub(crate) fn policy(&self) -> &PolicySnapshot {
         &self.policy
     }
@@ -125,7 +125,8 @@ impl Turn {
     /// Returns the messages of a request for `purpose`: the conversation, then the registry of removed parts, then the
     /// reminder and the task list.
     ///
-    /// What changes from request to request stands at the end, so the provider's prompt cache of the rest stays valid.
+    /// Text that changes from request to request stands at the end, so the provider's prompt cache
+    /// of the rest stays valid.
     pub(crate) fn messages_for(&self, purpose: &Purpose) -> Vec<Arc<ChatMessage>> {
         let closing = match purpose.has_tools() && self.has_tools {
             true => tasks::closing(self.reminder.as_deref(), &self.tasks),
@@ -154,7 +155,8 @@ impl Turn {
         }
         let mut tasks = self.tasks.clone();
         let before = self.calls.iter().take_while(|state| state.call.id != call.id);
-        // Calls of one group run concurrently, so an earlier one may not have ended: it is taken to succeed.
+        // Calls of one group run concurrently, so an earlier call may not have ended: it is taken
+        // to succeed.
         let succeeded = before.filter(|state| state.finished().is_none_or(|ended| !ended.is_error));
         succeeded.for_each(|state| tasks.apply(&state.call));
         Some(tasks)
@@ -178,7 +180,7 @@ impl Turn {
             .with_budget(self.policy.budget, self.time_left())
     }
 
-    /// Returns the point at which the loop policies are asked about `about`.
+    /// Returns the point of the loop where policies are asked about `about`.
     pub(crate) fn loop_point(&self, about: &Consultation) -> LoopPoint {
         match (about, &self.consultations.response) {
             (Consultation::AfterAnswer(_), Some(response)) => LoopPoint::AfterAnswer(response.clone()),
@@ -206,7 +208,7 @@ impl Turn {
             .map(Arc::from)
     }
 
-    /// Returns the turns of messages that joined this one.
+    /// Returns the turns of messages that joined this turn.
     pub(crate) fn joined(&self) -> &[TurnId] {
         &self.joined
     }
@@ -247,7 +249,7 @@ impl Turn {
         asks_again && !ends
     }
 
-    /// Returns the time at which the approval expires, if the turn waits for a user's decision.
+    /// Returns the expiry of the approval, if the turn waits for a user's decision.
     pub(crate) fn parked_until(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Parked(until) => Some(until),
@@ -265,7 +267,7 @@ impl Turn {
         self.policy.budget.max_wall_clock.saturating_sub(self.worked)
     }
 
-    /// Returns `true` if the budget may not suffice for what comes after `event`.
+    /// Returns `true` if the budget may not suffice for the work after `event`.
     pub(crate) fn runs_short_after(&self, event: &TurnEvent) -> bool {
         let (answered, wanted) = match event {
             TurnEvent::ModelAnswered { response, .. } => (1, response.tool_calls.len()),
@@ -344,7 +346,7 @@ impl Turn {
         TurnOutcome::new(id, status, resume::UNKNOWN_VERSION)
     }
 
-    /// Returns the text of the model's last message; empty before its first one.
+    /// Returns the text of the model's last message; empty before its first message.
     pub(crate) fn last_answer(&self) -> String {
         let mut answers = self.messages.iter().rev();
         let last = answers.find(|message| message.role == Role::Assistant);
@@ -352,8 +354,8 @@ impl Turn {
     }
 }
 
-/// Returns the content of a message with no more trust than its sender has. What a user wrote states no origin, which is
-/// the default of its place.
+/// Returns the content of a message with no more trust than its sender has. A user's text states
+/// no origin, which is the default of its place.
 pub(crate) fn from_sender(content: Content, request: &TurnRequest) -> Content {
     let made_of = request.label.as_ref().filter(|label| label.is_untrusted());
     match (made_of, request.trust) {

@@ -70,8 +70,8 @@ fn status_of(finish: FinishReason) -> TurnStatus {
 
 /// Returns the host's instruction for a question; `None` when the conversation says enough.
 ///
-/// It has the user's role, marked as the host's in its provenance: not every provider accepts system messages after the
-/// first one.
+/// It has the user's role, marked as the host's in its provenance: not every provider accepts
+/// system messages after the first message.
 pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
     let text = match purpose {
         Purpose::Answer | Purpose::Evaluate(_) | Purpose::AssessFollowUp => return None,
@@ -119,7 +119,8 @@ pub(super) fn json_of(text: &str) -> &str {
     json.next().unwrap_or(text)
 }
 
-/// Returns the text between the first fence and the last one; with more than two fences it is not JSON.
+/// Returns the text between the first fence and the last fence; with more than two fences it is
+/// not JSON.
 fn fenced(text: &str) -> Option<&str> {
     let (_, inside) = text.split_once("```")?;
     let (inside, _) = inside.rsplit_once("```")?;

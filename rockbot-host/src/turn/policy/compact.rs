@@ -198,8 +198,8 @@ fn level(lens: &mut [usize], wanted: usize) -> usize {
     for (index, len) in lens.iter().enumerate() {
         sum += len;
         let (count, next) = (index + 1, lens.get(index + 1).copied().unwrap_or(0));
-        // The level at which the `count` longest, each with its notice, save enough together. It applies when the next
-        // shorter one is not above it.
+        // The level that makes the `count` longest, each with its notice, save enough together. It
+        // applies when the next shorter length is not above it.
         let level = sum.saturating_sub(wanted) / count;
         if level >= next.max(MIN_KEPT + NOTICE) {
             return level - NOTICE;

@@ -52,7 +52,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
     }
     let answer = Answer {
         text: &response.text,
-        // A limit or a filter that cut all of an answer would cut the next one, too.
+        // A limit or a filter that cut all of an answer would cut the next answer, too.
         may_be_empty: response.finish.is_cut() || facts.progress.has_first_answer(),
         asked: &facts.request.content.text(),
         has_tools: facts.has_tools,
@@ -67,7 +67,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
     is_hollow.then(|| TurnStep::finish_with(TurnStatus::Answered, format!("{}\n\n{NOTHING_DONE}", response.text)))
 }
 
-/// The end of an answer that claims what did not happen, for the user.
+/// The end of an answer that claims work that was not done, for the user.
 const NOTHING_DONE: &str = "(No tool was called for this answer: nothing was saved, sent or changed.)";
 
 /// The part of a turn that can show a weakness.
@@ -96,7 +96,8 @@ impl Answer<'_> {
 
 /// Returns the first weakness of `answer` that is switched on and was not `given` as a nudge in this turn.
 ///
-/// The certain ones come first: syntax and script are facts, while the others are guessed from the wording.
+/// The certain weaknesses come first: syntax and script are facts, while the other weaknesses are
+/// guessed from the wording.
 fn weakness(answer: &Answer<'_>, nudges: &Nudges, given: &[Nudge]) -> Option<Nudge> {
     let has_failed = answer.round.iter().any(|call| call.is_error);
     let judged = [

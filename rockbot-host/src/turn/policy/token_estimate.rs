@@ -3,12 +3,12 @@
 //! Tokenizers differ between models, and an exact count would need the tokenizer of each model.
 //! The ratio of the last request is close enough to decide about compaction.
 
-/// Minimum size in bytes of a request that calibrates the estimate. In shorter ones the tokens that providers add
-/// to each request would distort the ratio.
+/// Minimum size in bytes of a request that calibrates the estimate. In shorter requests the
+/// tokens that providers add to each request would distort the ratio.
 const MIN_BYTES: u64 = 1_000;
 
-/// Size of an image or a file in a request, in bytes of text that cost as many tokens: about 1 000 tokens, what
-/// providers count for a picture of medium size.
+/// Size of an image or a file in a request, in bytes of text that cost as many tokens: about
+/// 1 000 tokens, as providers count for a picture of medium size.
 pub(in crate::turn) const MEDIA_SIZE: usize = 4_000;
 
 /// The ratio of tokens to bytes. Default one token for four bytes, until the provider has counted.

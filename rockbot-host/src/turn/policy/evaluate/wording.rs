@@ -251,7 +251,7 @@ fn is_gerund_of_change(word: &str) -> bool {
     stem.len() > 2 && CHANGES.iter().any(is_stem_of)
 }
 
-/// Reports whether a message is thanks or a greeting, for which a short answer is complete.
+/// Reports whether a message is thanks or a greeting. A short answer to it is complete.
 pub(in crate::turn::policy) fn is_smalltalk(asked: &str) -> bool {
     const WORDS: [&str; 9] = ["hi", "hello", "hey", "thanks", "thank", "ok", "okay", "bye", "great"];
     let asked = asked.to_lowercase();

@@ -54,7 +54,7 @@ const REFUSED: &str = "\n[note: this call was not made again, because its result
 /// The decision about a call that goes on with a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::turn) enum Verdict {
-    /// The call is refused, with the result of this earlier one.
+    /// The call is refused, with the result of this earlier call.
     Refuse(CallId),
     /// The turn ends.
     End,
@@ -99,7 +99,7 @@ impl Repeats {
 
     /// Decides about a call that the model wants to make now.
     pub(in crate::turn) fn verdict(&self, call: &ToolCall) -> Option<Verdict> {
-        // Few turns come this far, so a call is digested for those alone.
+        // Few turns come this far, so a call is digested for those turns alone.
         if self.calls.len() + 1 < REFUSE_FROM {
             return None;
         }
@@ -131,7 +131,8 @@ impl Repeats {
         }
     }
 
-    /// Returns how often a call, the last one like it, failed with the same result and never otherwise in between.
+    /// Returns how often calls like `last` failed in a row with the same result, counted from the
+    /// newest.
     fn failures(&self, last: &PastCall) -> usize {
         let same = self.calls.iter().rev().filter(|past| past.call == last.call);
         same.take_while(|past| past.failed && past.result == last.result)

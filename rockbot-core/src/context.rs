@@ -263,8 +263,9 @@ impl CallContext {
     /// Returns how far everything can be trusted that led to this call: its originator, and all
     /// that the model had read when it made the call.
     ///
-    /// It is [`Trust::Untrusted`] as soon as the model has read text of an untrusted source: a tool's result (unless the
-    /// tool's [output is its own](crate::tool::ToolHints::own_output)), an answer that was made of such text, or content
+    /// It is [`Trust::Untrusted`] as soon as the model has read text of an untrusted source. Such a
+    /// text is a tool's result (unless the tool's [output is its
+    /// own](crate::tool::ToolHints::own_output)), an answer that was made of such text, or content
     /// in another program, whose sources are unknown.
     ///
     /// A tool layer can decide by it, for example deny a tool that sends mail once the model may have read an

@@ -1,7 +1,7 @@
 //! Values of a caller's own, found by their type.
 //!
 //! Extensions of a request are in no journal: they are handles of the caller's process. A resumed
-//! turn has none, and its tools see that.
+//! turn has no extensions, and its tools see that.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;

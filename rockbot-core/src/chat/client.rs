@@ -68,8 +68,8 @@ impl dyn ChatClient {
         ModelTier::ALL.into_iter().all(|tier| !self.describe(tier).is_busy)
     }
 
-    /// Returns `answer`, which this client gave for `tier`, with the name of the model as the client describes it if the
-    /// answer has none.
+    /// Returns `answer`, which this client gave for `tier`, with the name of the model as the
+    /// client describes it if the answer has no name.
     ///
     /// Some servers and clients leave the name out, and prices are found by it. A client that chooses between models
     /// calls this on the client that answered; the host does so for its own client.

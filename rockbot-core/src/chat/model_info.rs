@@ -25,7 +25,8 @@ pub struct ModelInfo {
     pub model: Option<Arc<str>>,
     /// Provider that is asked first, as OpenTelemetry names it, such as `openai`; `None` if the client does not know it.
     pub provider: Option<Arc<str>>,
-    /// Settings that requests are sent with unless they set them; `None` if the client has none, or does not know them.
+    /// Settings that requests are sent with unless they set them; `None` if the client has no
+    /// settings, or does not know them.
     pub settings: Option<Arc<ModelSettings>>,
     /// `true` while calls are in flight, as far as the client counts them. `false` for a client that does not count.
     pub is_busy: bool,

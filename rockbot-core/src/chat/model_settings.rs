@@ -82,7 +82,7 @@ pub struct ModelSettings {
 }
 
 impl ModelSettings {
-    /// Creates settings without a value.
+    /// Creates settings that are all unset.
     pub const fn new() -> Self {
         Self {
             temperature: None,

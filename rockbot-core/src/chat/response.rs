@@ -193,7 +193,7 @@ impl ChatResponse {
         self
     }
 
-    /// Returns the text with the images and files behind it.
+    /// Returns the text, followed by the images and files.
     pub fn content(&self) -> Content {
         let mut content = Content::from(&self.text);
         content.extend(self.media.iter().cloned());

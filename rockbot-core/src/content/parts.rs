@@ -94,8 +94,8 @@ impl Content {
         self.extend(parts.parts().iter().filter(|part| part.as_media().is_some()).cloned());
     }
 
-    /// Sets the origin of parts that have none to `place`, and limits the trust of the other parts
-    /// to the trust of `place`.
+    /// Sets the origin of parts without an origin to `place`, and limits the trust of the other
+    /// parts to the trust of `place`.
     ///
     /// ```
     /// # use rockbot_core::content::{Content, ContentPart, Provenance};
@@ -270,7 +270,8 @@ impl Content {
     }
 }
 
-/// Returns the origin of a text that is made of texts of these origins. Without a stated origin it has none either.
+/// Returns the origin of a text that is made of texts of these origins. It is unknown if any of
+/// them is unknown and no stated origin is untrusted.
 fn mixture(origins: &[&Provenance]) -> Provenance {
     let mut label = Label::HOST;
     let stated = origins.iter().filter(|origin| !origin.is_unknown());

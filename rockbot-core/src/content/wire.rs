@@ -162,7 +162,7 @@ impl Serialize for Content {
             [] => serializer.serialize_str(""),
             [ContentPart::Text(part)] if is_unknown(&part.provenance) => serializer.serialize_str(&part.text),
             parts if self.has_media() => serializer.collect_seq(parts),
-            // Texts alone need no types, and have none in journals of older versions.
+            // Texts alone need no types, and have no types in journals of older versions.
             texts => serializer.collect_seq(texts.iter().map(WireText::of)),
         }
     }

@@ -30,7 +30,7 @@ const DEPTH: usize = 40;
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
-    /// Time of locking the folder.
+    /// Time when the folder was locked.
     opened: SystemTime,
     /// Never read: dropping it releases the folder.
     _lock: Option<FileLock>,
@@ -89,7 +89,7 @@ impl DataFolder {
         &self.root
     }
 
-    /// Opens the file `name` for reading; `None` if there is none.
+    /// Opens the file `name` for reading; `None` if there is no such file.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl DataFolder {
         Ok(open_plain(&path, OpenOptions::new().read(true), false)?.map(|(file, _)| file))
     }
 
-    /// Reads the document `name`; `None` if there is none.
+    /// Reads the document `name`; `None` if there is no such document.
     ///
     /// # Errors
     ///
@@ -309,7 +309,8 @@ impl DataFolder {
         Ok(found)
     }
 
-    /// Returns name, size and time of the plain file `name` without reading it; `None` if there is none.
+    /// Returns name, size and time of the plain file `name` without reading it; `None` if there is
+    /// no such file.
     ///
     /// # Errors
     ///
@@ -366,7 +367,7 @@ impl DataFolder {
 
 /// Splits a name into its segments. No segment leads out of the folder.
 fn pieces<'a>(root: &Path, name: &'a str) -> Result<impl Iterator<Item = &'a str>, FileError> {
-    // On Windows a backslash stands between folders, and a colon behind a drive.
+    // On Windows a backslash stands between folders, and a colon after a drive.
     let foreign = |piece: &str| cfg!(windows) && piece.contains(['\\', ':']);
     let leads_out = |piece: &str| matches!(piece, "" | "." | "..") || foreign(piece);
     if name.split('/').any(leads_out) {

@@ -213,8 +213,8 @@ impl MessageEnvelope {
         self
     }
 
-    /// Addresses the message as the reply to `request`: to its sender, with its correlation id, or its message id if
-    /// it has none.
+    /// Addresses the message as the reply to `request`: to its sender, with its correlation id, or
+    /// its message id if it has no correlation id.
     #[must_use]
     pub fn in_reply_to(mut self, request: &Self) -> Self {
         let correlation = request.correlation_id.clone();

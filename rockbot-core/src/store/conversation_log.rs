@@ -73,8 +73,8 @@ pub struct LogEntry {
     /// Time of the entry.
     #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,
-    /// Label of the text's sources: of an answer, all that its model had read. Unknown, and so
-    /// untrusted, for entries without a label, as older versions wrote them.
+    /// Label of the text's sources. The sources of an answer are all that its model had read.
+    /// Unknown, and so untrusted, for entries without a label, as older versions wrote them.
     #[serde(default, skip_serializing_if = "Label::is_unknown")]
     pub label: Label,
     /// Trust in the sender of the turn that the entry is from. Untrusted by default.

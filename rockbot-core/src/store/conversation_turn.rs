@@ -44,8 +44,9 @@ pub struct ConversationTurn {
     /// order of their activation; at the turn's last entry. Empty by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub active_tools: Vec<ToolName>,
-    /// Label of the entry's sources: of an answer, all that its model had read. `None` for entries
-    /// without a label, as older versions wrote them: an answer is then untrusted.
+    /// Label of the entry's sources. The sources of an answer are all that its model had read.
+    /// `None` for entries without a label, as older versions wrote them: an answer is then
+    /// untrusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
 }

@@ -39,8 +39,8 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
     async fn save(&self, principal: &Principal, entry: MemoryEntry) -> Result<(), StoreError>;
 
     /// Stores an entry unless a live entry [says the same](MemoryEntry::says_the_same_as): that
-    /// entry is [reinforced](MemoryEntry::reinforce) instead, so no duplicate arises. Of several
-    /// concurrent calls with the same words exactly one adds.
+    /// entry is [reinforced](MemoryEntry::reinforce) instead, so no duplicate arises. If several
+    /// concurrent calls have the same words, exactly one of them adds an entry.
     ///
     /// # Errors
     ///

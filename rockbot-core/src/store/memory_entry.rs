@@ -1,4 +1,4 @@
-//! Entries of long-term memory, and the rules for whether two of them are the same fact.
+//! Entries of long-term memory, and the rules that decide whether two of them are the same fact.
 //!
 //! The same fact is the same words, not similar words: `born in 1980` and `born in 1981` are
 //! nearly the same words. A less trusted text reinforces nothing.
@@ -45,7 +45,7 @@ pub struct MemoryEntry {
     /// Tags, which searches match too.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Time of first learning the fact.
+    /// Time when the fact was first learned.
     #[serde(with = "crate::rfc3339")]
     pub created_at: Timestamp,
     /// Time of the last change.
@@ -57,8 +57,8 @@ pub struct MemoryEntry {
     /// Importance, from 0 to 1. Default 0.5.
     #[serde(default = "medium")]
     pub importance_score: f64,
-    /// Time of last learning the fact; `None` means [`created_at`](Self::created_at). Editing an
-    /// entry does not count as learning it again.
+    /// Time when the fact was last learned; `None` means [`created_at`](Self::created_at). Editing
+    /// an entry does not count as learning it again.
     #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
     /// Number of times that the fact was learned. Default 1.
@@ -142,7 +142,7 @@ impl MemoryEntry {
         self
     }
 
-    /// Sets the time of last learning the fact; `None` means [`created_at`](Self::created_at).
+    /// Sets the time when the fact was last learned; `None` means [`created_at`](Self::created_at).
     #[must_use]
     pub fn with_last_seen_at(mut self, last_seen_at: impl Into<Option<Timestamp>>) -> Self {
         self.last_seen_at = last_seen_at.into();
@@ -188,7 +188,7 @@ impl MemoryEntry {
         self.credibly_archived_at().is_some_and(|at| at < before)
     }
 
-    /// Returns the time of last learning the fact.
+    /// Returns the time when the fact was last learned.
     pub fn last_seen(&self) -> Timestamp {
         self.last_seen_at.unwrap_or(self.created_at)
     }

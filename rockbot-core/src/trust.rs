@@ -132,7 +132,8 @@ impl Label {
     }
 }
 
-/// The names of the sources, separated by a comma and a space; of a label without sources, the trust.
+/// The names of the sources, separated by a comma and a space. For a label without sources it is
+/// the trust.
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.sources, self.trust) {

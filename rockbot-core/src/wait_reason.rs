@@ -29,7 +29,7 @@ pub enum WaitReason {
     /// sent again after the wait.
     ModelFailed,
     /// Other calls of the host have all permits for model calls. The call fails if the wait ends
-    /// without one.
+    /// without a permit.
     Permit,
     /// Servers of tools, under these names, are still connecting. The turn goes on without them
     /// after the wait.

@@ -204,8 +204,8 @@ struct PendingWord {
     has_accents: bool,
     /// The word is capitalized inside a sentence.
     is_name: bool,
-    /// Byte offsets of the parts of a name, without the first; of more than [`MAX_PARTS`] the last
-    /// is overwritten.
+    /// Byte offsets of the parts of a name, without the first. If there are more than
+    /// [`MAX_PARTS`], the last is overwritten.
     cuts: [u8; MAX_PARTS],
     /// Number of cuts.
     parts: usize,

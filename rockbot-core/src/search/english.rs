@@ -47,8 +47,8 @@ pub(super) enum Role {
 struct Words {
     words: Vec<(&'static str, Role)>,
     first: [usize; 27],
-    /// The last letters, as bits, of the words of each first letter and length. Most words of texts have none of them, and are
-    /// not looked for.
+    /// The last letters, as bits, of the words of each first letter and length. Most words of texts
+    /// have none of these last letters, and are not looked for.
     last: [[u32; MAX_LEN + 1]; 26],
 }
 

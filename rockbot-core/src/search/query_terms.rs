@@ -52,7 +52,8 @@ fn without_torn_start(text: &str) -> &str {
     text.find(char::is_whitespace).map_or(text, |at| &text[at..])
 }
 
-/// Returns the distinct terms of `query` that the index contains, in order; of more than [`MAX_TERMS`] the rarest.
+/// Returns the distinct terms of `query` that the index contains, in order. If there are more
+/// than [`MAX_TERMS`], it returns the rarest.
 pub(super) fn query_terms<'a>(analyzer: &dyn Analyzer, words: &'a Vocabulary, query: &str) -> Vec<QueryTerm<'a>> {
     let mut terms: Vec<QueryTerm<'a>> = Vec::new();
     // The numbers are the index's own.

@@ -62,8 +62,8 @@ impl Bm25Ranker {
         self
     }
 
-    /// Returns the candidates that contain a term of `query`, best first; of equal scores the earlier
-    /// candidate comes first.
+    /// Returns the candidates that contain a term of `query`, best first; with equal scores the
+    /// earlier candidate comes first.
     pub fn rank<T>(
         &self,
         candidates: impl IntoIterator<Item = T>,

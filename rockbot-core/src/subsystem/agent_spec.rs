@@ -37,7 +37,7 @@ pub struct AgentSpec {
     pub tools: ToolFilter,
     /// Tools that no other agent of the host has.
     pub own_tools: Vec<Tool>,
-    /// Budget of a turn whose request has none; `None`, the default, is the host's.
+    /// Budget of a turn whose request has no budget; `None`, the default, is the host's.
     pub budget: Option<Budget>,
     /// `true` if [`chat`](Self::chat) is a program and not a model.
     pub is_program: bool,
@@ -73,7 +73,7 @@ impl AgentSpec {
         self
     }
 
-    /// Sets the budget of a turn whose request has none. Default: the host's.
+    /// Sets the budget of a turn whose request has no budget. Default: the host's.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
         self

@@ -88,8 +88,8 @@ impl Parts {
     ///
     /// # Errors
     ///
-    /// Returns an error if the host has none. A subsystem that required the part in its declarations never gets the
-    /// error, because the host is not built without the part.
+    /// Returns an error if the host has no such part. A subsystem that required the part in its
+    /// declarations never gets the error, because the host is not built without the part.
     pub fn require<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Arc<T>, BoxError> {
         let missing = || format!("the host has no `{}`", type_name::<T>()).into();
         self.get::<T>().ok_or_else(missing)

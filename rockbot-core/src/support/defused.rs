@@ -164,7 +164,7 @@ fn is_hidden(character: char) -> bool {
     }
 }
 
-/// Returns `true` if the characters behind a `<` make it a tag or a special token.
+/// Returns `true` if the characters after a `<` make it a tag or a special token.
 fn begins_tag(after: &[char]) -> bool {
     let first = after.first().copied().unwrap_or(' ');
     first.is_alphabetic() || matches!(first, '|' | '｜' | '/' | '<' | '!' | '?' | '_')

@@ -63,8 +63,8 @@ impl ToolExposure {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolGroup {
-    /// Name of the group. The model activates the group by it. 1 to 64 characters of
-    /// `A-Z a-z 0-9 _ -`.
+    /// Name of the group, 1 to 64 characters of `A-Z a-z 0-9 _ -`. The model activates the group by
+    /// it.
     pub name: ToolName,
     /// Purpose of the group in a few words, for the model. It stands in every request.
     pub summary: Cow<'static, str>,

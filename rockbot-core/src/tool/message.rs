@@ -33,10 +33,10 @@ impl Message for ToolOutcomeRequest {
 /// A question for the outcome of a mutating call, from a program that has restarted since it
 /// asked for the call.
 ///
-/// All workers get it, and the worker that has recorded the call answers as it would have
+/// All workers get the question. The worker that has recorded the call answers as it would have
 /// answered the call: with its [`ToolInvokeResponse`], or with a [`ToolErrorMessage`] that its
-/// outcome is unknown, which is retryable as long as the call runs. The call itself is not run.
-/// [`RemoteToolExecutor`](super::RemoteToolExecutor) asks when a turn resumes.
+/// outcome is unknown. This error is retryable as long as the call runs. The call itself is not
+/// run. [`RemoteToolExecutor`](super::RemoteToolExecutor) asks when a turn resumes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

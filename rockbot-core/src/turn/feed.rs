@@ -25,7 +25,7 @@ pub struct TurnFeed(Arc<Mutex<FeedState>>);
 #[derive(Default)]
 struct FeedState {
     reports: VecDeque<KeptReport>,
-    /// Position behind the last report.
+    /// Position after the last report.
     end: u64,
     bytes: usize,
     readers: Vec<Waker>,
@@ -112,7 +112,7 @@ impl FeedState {
         }
     }
 
-    /// Returns the first report behind `position`, and the position behind it.
+    /// Returns the first report after `position`, and the position after that report.
     fn after(&self, position: u64) -> Option<(TurnProgress, u64)> {
         let next = self.reports.partition_point(|report| report.start <= position);
         let last = next.checked_sub(1).and_then(|last| self.reports.get(last));
@@ -123,7 +123,7 @@ impl FeedState {
 }
 
 impl KeptReport {
-    /// Returns the part of the report behind `position`, and the position behind it.
+    /// Returns the part of the report after `position`, and the position after that part.
     fn rest(&self, position: u64) -> Option<(TurnProgress, u64)> {
         let end = self.start + units(&self.progress);
         if position >= end {
@@ -142,7 +142,7 @@ impl KeptReport {
 }
 
 impl FeedReader {
-    /// Returns the position behind the last report that was read.
+    /// Returns the position after the last report that was read.
     pub(super) fn position(&self) -> u64 {
         self.position
     }

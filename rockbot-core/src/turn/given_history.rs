@@ -37,7 +37,7 @@ pub enum GivenHistoryError {
         /// Index of the message.
         at: usize,
     },
-    /// A call without a result directly behind it.
+    /// A call without a result directly after it.
     #[error("call {0} has no result: give one result for each call, directly behind the calls")]
     Unanswered(CallId),
     /// Two calls of one message with the same id.

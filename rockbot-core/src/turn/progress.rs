@@ -112,8 +112,8 @@ impl ProgressSink {
         self.is_open() && !self.without_deltas
     }
 
-    /// Sends a report. `progress` runs only if the sink has a receiver, so building a report costs nothing
-    /// without one.
+    /// Sends a report. `progress` runs only if the sink has a receiver, so building a report costs
+    /// nothing without a receiver.
     pub fn send(&self, progress: impl FnOnce() -> TurnProgress) {
         if let Some(receive) = &self.receiver {
             receive(progress());

@@ -140,7 +140,7 @@ pub struct TurnRequest {
     /// Schema that the answer must match, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputSchema>,
-    /// Way of making the model match the schema. Default [`OutputMode::Auto`]: the model's client
+    /// Way to make the model match the schema. Default [`OutputMode::Auto`]: the model's client
     /// knows it.
     #[serde(default, skip_serializing_if = "OutputMode::is_auto")]
     pub output_mode: OutputMode,
@@ -154,8 +154,8 @@ pub struct TurnRequest {
     /// Messages that the model sees instead of the stored conversation; `None` means the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Arc<[ChatMessage]>>,
-    /// Values for the tools of this turn. The journal does not keep them, so a turn that is resumed in another process
-    /// has none.
+    /// Values for the tools of this turn. The journal does not keep them, so a turn that is resumed
+    /// in another process has no values.
     #[serde(skip)]
     pub extensions: Extensions,
     /// Filter of the tools of the turn; `None` means all tools of the host.
@@ -310,7 +310,7 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the way of making the model match the schema. Default [`OutputMode::Auto`].
+    /// Sets the way to make the model match the schema. Default [`OutputMode::Auto`].
     #[must_use]
     pub fn with_output_mode(mut self, output_mode: OutputMode) -> Self {
         self.output_mode = output_mode;

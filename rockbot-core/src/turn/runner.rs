@@ -70,7 +70,7 @@ pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the turn is unknown or was not resumed, or the host stops first.
     async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError>;
 
-    /// Returns a stream of a turn's reports behind the position `after`, 0 for all, and of its end.
+    /// Returns a stream of a turn's reports after the position `after` (0 for all), and of its end.
     /// Any number of readers can read a turn. A turn that was accepted without a listener reports
     /// its end alone, and so does a turn that has ended. After a restart the positions begin anew.
     ///

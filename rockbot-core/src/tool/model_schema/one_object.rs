@@ -11,7 +11,8 @@ use super::write::{ORDER, property_order};
 /// Keywords that servers refuse at the top, beside the keywords that are merged.
 const REFUSED: [&str; 3] = ["enum", "const", "not"];
 
-/// Maximum number of forms that are told in words; of more, the model sees the properties alone.
+/// Maximum number of forms that are told in words. If there are more forms, the model sees the
+/// properties alone.
 const MAX_TOLD: usize = 20;
 
 /// Maximum nesting of forms within each other, and of references at the top; deeper forms are
@@ -139,7 +140,7 @@ fn in_words(form: &Map<String, Value>) -> String {
     }
 }
 
-/// Adds the properties of `object`, in its order, behind the properties of `members`.
+/// Adds the properties of `object`, in its order, after the properties of `members`.
 fn add_object(members: &mut Map<String, Value>, object: &Map<String, Value>) {
     let Some(Value::Object(added)) = object.get("properties") else {
         return;

@@ -23,8 +23,8 @@ const NARROWING: [&str; 9] = [
     "type",
 ];
 
-/// Returns the arguments of a call without each `null` that `schema` does not accept where it is optional. `None` if there is
-/// none, or the arguments are not JSON.
+/// Returns the arguments of a call without each `null` that `schema` does not accept where it is
+/// optional. `None` if there is no such null, or the arguments are not JSON.
 ///
 /// ```
 /// use rockbot_core::tool::without_optional_nulls;

@@ -11,7 +11,7 @@ use super::normalize::{Keyword, kind_of};
 /// struct's fields would otherwise be lost. Models of Google know the keyword; for others it is applied and left out.
 pub(in crate::tool) const ORDER: &str = "propertyOrdering";
 
-/// Keywords in front of the others, and behind them.
+/// Keywords before the others, and after them.
 const FIRST: [&str; 2] = ["type", "description"];
 const LAST: [&str; 4] = ["properties", "required", "$defs", "definitions"];
 

@@ -66,7 +66,8 @@ where
 }
 
 impl<F, A, R> TypedExecutor<F, A, R> {
-    /// Validates the constraints of the schema beyond the types. Most schemas have none, and then this costs nothing.
+    /// Validates the constraints of the schema beyond the types. Most schemas have no such
+    /// constraints, and then this costs nothing.
     fn check_limits(&self, request: &ToolInvokeRequest) -> Result<(), ToolError> {
         let limits = self.arguments.as_ref().filter(|schema| schema.adds_to_types());
         let checked = limits.map_or(Ok(()), |schema| schema.check(&request.arguments).map(drop));

@@ -12,11 +12,13 @@ use crate::shared::share;
 
 /// A check of a turn's final answer, whose complaint goes back to the model.
 ///
-/// It is asked once the host's own checks are through: an answer to a request with an output schema fits that schema. On
-/// a complaint the model answers again, with its tools; after 2 such questions in a turn (a setting of the host) a
-/// further complaint fails the turn ([`TurnFailure::Rejected`](crate::turn::TurnFailure::Rejected)). A last answer
-/// that a reached limit forced is checked, too, and a complaint about it fails the turn at once. Of several validators
-/// the first that complains is heard. Texts of the host's own, such as an error reply, are not checked.
+/// It is asked once the host's own checks are through: an answer to a request with an output
+/// schema fits that schema. On a complaint the model answers again, with its tools; after 2 such
+/// questions in a turn (a setting of the host) a further complaint fails the turn
+/// ([`TurnFailure::Rejected`](crate::turn::TurnFailure::Rejected)). A last answer that a reached
+/// limit forced is checked, too, and a complaint about it fails the turn at once. If several
+/// validators complain, the first complaint counts. Texts of the host's own, such as an error
+/// reply, are not checked.
 ///
 /// An error, a panic and a time-out (30 seconds by default) fail the turn
 /// ([`TurnFailure::Unchecked`](crate::turn::TurnFailure::Unchecked)), because an unchecked answer

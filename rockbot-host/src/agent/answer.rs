@@ -76,7 +76,7 @@ impl<T> Typed<T> {
 }
 
 impl<T: DeserializeOwned> Typed<T> {
-    /// Reads the value of an answer. A refusal in words is none.
+    /// Reads the value of an answer. A refusal in words is no answer.
     fn read(&self, outcome: &TurnOutcome) -> Result<T, TurnError> {
         if outcome.status == TurnStatus::Refused {
             return Err(TurnError::Unanswered(Box::new(outcome.clone())));

@@ -274,8 +274,9 @@ impl Agent {
         self.attach_after(turn, 0).await
     }
 
-    /// Returns a stream as [`Agent::attach`] does, of the reports behind a [`sequence`](TurnStream::sequence) that an
-    /// earlier reader had reached. After a restart of the host the positions begin anew, and all reports are returned.
+    /// Returns a stream as [`Agent::attach`] does, of the reports after a
+    /// [`sequence`](TurnStream::sequence) that an earlier reader had reached. After a restart of
+    /// the host the positions begin anew, and all reports are returned.
     ///
     /// # Errors
     ///
@@ -406,8 +407,9 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// Returns an error if this process does not work on the turn, or no longer does because the host stops, and if the
-    /// journal does not take the cancellation: then the turn is stopped, and stays so while this process lives.
+    /// Returns an error if this process does not work on the turn, or no longer does because the
+    /// host stops. Returns an error, too, if the journal does not take the cancellation: then the
+    /// turn is stopped, and stays so while this process lives.
     pub async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError> {
         let engine = self.shared.turns.engine();
         engine.check_access(turn, &self.principal).await?;

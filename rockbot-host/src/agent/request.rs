@@ -496,9 +496,8 @@ impl<A: AnswerKind> AgentRequest<A> {
         request.with_answer(|_| answer)
     }
 
-    /// Sets the way of making the model match the schema of the answer. By default the model's
-    /// client knows it, from the setting `LLM.{tier}.StructuredOutput`; else it is
-    /// [`OutputMode::Native`].
+    /// Sets the way to make the model match the schema of the answer. By default the model's client
+    /// knows it, from the setting `LLM.{tier}.StructuredOutput`; else it is [`OutputMode::Native`].
     ///
     /// # Examples
     ///

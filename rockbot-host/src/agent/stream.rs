@@ -80,7 +80,7 @@ impl TurnStream {
         self.events.turn()
     }
 
-    /// Returns the position behind the last report that the stream returned;
+    /// Returns the position after the last report that the stream returned;
     /// [`Agent::attach_after`](super::Agent::attach_after) reads on from there.
     pub fn sequence(&self) -> u64 {
         self.events.sequence()

@@ -8,8 +8,8 @@ use super::{AnswerFilter, FilteredAnswer};
 
 /// An [`AnswerFilter`] with an allow-list of links and images.
 ///
-/// Allowed are addresses that the user named, relative addresses on the interface's own server, and allowed hosts.
-/// Of other links the text is kept, followed by the host in brackets.
+/// Allowed are addresses that the user named, relative addresses on the interface's own server,
+/// and allowed hosts. Other links keep their text, followed by the host in brackets.
 ///
 /// The filter reads Markdown: links, images, their definitions, plain addresses, and HTML that
 /// could load something. Fenced code stays unchanged byte for byte. Where renderers could

@@ -235,7 +235,7 @@ impl Sanitizer {
     fn definition(&mut self, ahead: Ahead<'_>) -> Read {
         let (address, behind) = ahead.destination()?;
         self.open.pop_back();
-        // A bracket behind the colon begins text, not an address.
+        // A bracket after the colon begins text, not an address.
         match self.permits(address, ahead.is_cut_at(behind) && !address.is_empty()) {
             true => {
                 self.write(&ahead.text[..behind]);

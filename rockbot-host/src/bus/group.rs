@@ -261,7 +261,8 @@ impl ConsumerGroup {
         self.wake.notify_waiters();
     }
 
-    /// Queues a message for another attempt after a back-off, or returns it with the reason why there is none.
+    /// Queues a message for another attempt after a back-off, or returns it with the reason why
+    /// there is no further attempt.
     fn retry(&self, message: QueuedMessage) -> Result<(), (QueuedMessage, DeadLetterReason)> {
         let Some(delay) = self.options.retry.delay_after(message.delivery.attempt) else {
             return Err((message, DeadLetterReason::Exhausted));

@@ -42,7 +42,7 @@ pub(super) enum Next {
 }
 
 impl WorkQueue {
-    /// Appends a message, behind the messages of its partition that are not settled yet.
+    /// Appends a message, after the messages of its partition that are not settled yet.
     pub(super) fn push(&mut self, item: QueuedMessage) {
         self.accepted += 1;
         let Some(key) = &item.partition else {

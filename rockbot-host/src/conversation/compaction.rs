@@ -29,7 +29,7 @@ struct WindowSnapshot {
     stem: String,
     epoch: u64,
     document: Vec<u8>,
-    /// The length of the log behind the marker, where later lines begin.
+    /// The length of the log up to the end of the marker, where later lines begin.
     offset: u64,
 }
 

@@ -129,7 +129,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
     }
 }
 
-/// Reads a list, or returns the value that is none.
+/// Reads a list, or returns the value that is no list.
 fn read_list<T: DeserializeOwned>(value: Value) -> Result<Vec<T>, Value> {
     Vec::deserialize(&value).map_err(|_| value)
 }

@@ -8,9 +8,9 @@
 //! The conversation has every message that was told. Entries that the conversation memory does
 //! not take become a run of the journal (a transactional outbox, `conversation/outbox.rs`). They
 //! are written before their conversation is next read or appended to, every 15 seconds, and at
-//! the next start, in the order of the turns, and are shown meanwhile. Of at most 1 024 turns
-//! they wait; while any do, the host is not ready. If the journal does not take them either, the
-//! turn stays unfinished and ends once more.
+//! the next start, in the order of the turns, and are shown meanwhile. The entries of at most
+//! 1 024 turns wait; while any entries wait, the host is not ready. If the journal does not take
+//! them either, the turn stays unfinished and ends once more.
 
 use std::collections::BTreeMap;
 use std::fmt;

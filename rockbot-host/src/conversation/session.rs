@@ -49,7 +49,7 @@ pub(super) struct Session {
     commit: Arc<GroupCommit>,
 }
 
-/// The marker in a log behind the lines that a document with this digest is about to contain.
+/// The marker in a log after the lines that a document with this digest is about to contain.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CompactionMarker {
     #[serde(rename = "folded")]

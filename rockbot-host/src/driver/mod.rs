@@ -277,7 +277,8 @@ impl<'a> Drive<'a> {
         self.unwritten.push(record(event, steps, at, is_critical));
     }
 
-    /// Writes the open records to the journal, all in one write. Does nothing when there are none.
+    /// Writes the open records to the journal, all in one write. Does nothing when there are no
+    /// records.
     async fn flush(&mut self) -> Result<(), JournalError> {
         if !self.unwritten.is_empty() {
             let asked = self.driver.journal.append(self.claim, &self.unwritten).await?;

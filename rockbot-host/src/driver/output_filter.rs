@@ -27,7 +27,7 @@ const EMPTY: &str = "The answer is withheld because the answer filter removed al
 pub(crate) struct OutputFilter(Option<Arc<dyn AnswerFilter>>);
 
 impl OutputFilter {
-    /// Creates a filter; without one, answers pass unchanged.
+    /// Creates a filter; if it is `None`, answers pass unchanged.
     pub(crate) fn new(filter: Option<Arc<dyn AnswerFilter>>) -> Self {
         Self(filter)
     }

@@ -37,7 +37,7 @@ impl ProgressListener for CallListener {
 
 impl Drive<'_> {
     /// Sets the reporter of a call, `None` for a call of the model. Without a listener to the turn
-    /// there is none.
+    /// no reporter is set.
     pub(super) fn with_reporter(&self, cx: CallContext, call: Option<(&CallId, &ToolName)>) -> CallContext {
         let progress = self.live.progress();
         if !progress.is_open() {

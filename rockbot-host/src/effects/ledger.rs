@@ -352,8 +352,8 @@ impl LedgerState {
             let call = self.calls.get(&oldest);
             let is_running = call.is_some_and(|call| matches!(call.stage, Stage::Running(_)));
             let is_old = call.is_none_or(|call| call.at < cutoff) || self.calls.len() > MAX_CALLS;
-            // Calls begin in this order, so the calls behind a running call wait for their turn; it
-            // ends by its time limit.
+            // Calls begin in this order, so the calls behind a running call wait for their turn;
+            // the running call ends by its time limit.
             if is_running || !is_old {
                 break;
             }

@@ -222,7 +222,7 @@ impl TurnEngine {
         PolicySnapshot { tier, ..policy }
     }
 
-    /// Returns the way of making the model of a tier match the schema of the request, if it has a
+    /// Returns the way to make the model of a tier match the schema of the request, if it has a
     /// schema.
     fn output_mode(&self, request: &TurnRequest, tier: Option<ModelTier>) -> OutputMode {
         let Some(output) = &request.output else {
@@ -261,8 +261,8 @@ impl TurnEngine {
             }
             return Ok(running);
         }
-        // All turns are resumed, not this one alone: its message may have joined an earlier turn of
-        // its session.
+        // All turns are resumed, not this turn alone: its message may have joined an earlier turn
+        // of its session.
         self.resume_all(Some(&live)).await?;
         match self.find(live.id()) {
             Some(resumed) => Ok(resumed),
@@ -298,9 +298,9 @@ impl TurnEngine {
 /// The exclusive right to write the acceptance of one turn. Dropping it admits the next
 /// acceptance.
 ///
-/// The journal would refuse a second acceptance, but a redelivery that came while the first was
-/// being written could not tell a turn that is about to run here from a turn that a crash
-/// interrupted, and would try to resume it.
+/// The journal would refuse a second acceptance. But suppose that a redelivery came while the
+/// first acceptance was being written: it could not tell a turn that is about to run here from a
+/// turn that a crash interrupted, and would try to resume it.
 struct AcceptanceGuard<'a> {
     turns: &'a AcceptingTurns,
     turn: TurnId,
@@ -310,7 +310,8 @@ impl<'a> AcceptanceGuard<'a> {
     async fn enter(turns: &'a AcceptingTurns, turn: TurnId) -> Self {
         while !turns.send_if_modified(|turns| turns.insert(turn.clone())) {
             let is_free = |turns: &DigestSet<TurnId>| !turns.contains(&turn);
-            // Never fails: the sender lives as long as `turns`. Of several that wait, the loop lets one in.
+            // Never fails: the sender lives as long as `turns`. If several acceptances wait, the
+            // loop lets one in.
             let _ = turns.subscribe().wait_for(is_free).await;
         }
         Self { turns, turn }

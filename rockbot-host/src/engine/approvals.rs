@@ -92,8 +92,8 @@ impl TurnEngine {
         event: TurnEvent,
         applies: impl FnOnce(&Turn) -> bool,
     ) -> Result<bool, TurnError> {
-        // Held across journal writes: of two decisions at once, the second sees the turn with the
-        // first decision recorded.
+        // Held across journal writes: if two decisions come at once, the second sees the turn with
+        // the first decision recorded.
         let _unparking = self.unparking.lock().await;
         let Some((claim, mut turn)) = self.take_over(id).await? else {
             return Ok(false);

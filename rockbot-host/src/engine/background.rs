@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// Interval of the checks of waiting work whether the host is idle.
+/// Interval between two checks whether the host is idle, while work waits.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// State of the slot.

@@ -14,10 +14,10 @@ use rockbot_core::{BoxError, Clock, Principal, Timestamp};
 /// The settings of the briefing that each turn begins with, besides the agent's instructions and the conversation.
 ///
 /// The briefing stands just before the user's message. The messages before it stay the same from
-/// turn to turn, so that providers can keep them in their prompt caches. A host has none unless
-/// it is set, by [`AgentHostBuilder::briefing`](crate::AgentHostBuilder::briefing) or by its
-/// settings: a program that embeds an agent decides about the messages that its agent reads. A
-/// host with [settings](crate::AgentHostBuilder::settings) tells the date and the time.
+/// turn to turn, so that providers can keep them in their prompt caches. A host has no briefing
+/// unless it is set, by [`AgentHostBuilder::briefing`](crate::AgentHostBuilder::briefing) or by
+/// its settings: a program that embeds an agent decides about the messages that its agent reads.
+/// A host with [settings](crate::AgentHostBuilder::settings) tells the date and the time.
 ///
 /// # Examples
 ///

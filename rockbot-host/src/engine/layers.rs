@@ -301,8 +301,8 @@ async fn work_within(
     }
 }
 
-/// Reports whether the error of a layer is words for the sender of the message, as the words of a
-/// layer that refuses it are: one line without a path, and of no store, file or server.
+/// Reports whether the error of a layer is a text for the sender of the message, such as the
+/// reason of a layer that refuses it: one line without a path, and of no store, file or server.
 fn is_for_user(error: &(dyn std::error::Error + 'static)) -> bool {
     let is_own =
         error.is::<StoreError>() || error.is::<JournalError>() || error.is::<ChatError>() || error.is::<io::Error>();

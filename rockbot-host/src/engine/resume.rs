@@ -42,8 +42,8 @@ impl TurnEngine {
     /// new caller's listener and validators.
     pub(crate) async fn resume_all(self: &Arc<Self>, asked: Option<&LiveTurn>) -> Result<Resumed, TurnError> {
         check_runtime()?;
-        // One at a time: of two resumes that look at the same list, the second must find the turns
-        // of the first live.
+        // One at a time: if two resumes look at the same list, the second must find the turns of
+        // the first live.
         let _resuming = self.resuming.lock().await;
         let (mut joined, mut resumed) = (HashMap::new(), Resumed::default());
         let unread = |id: &TurnId, error: TurnError| {

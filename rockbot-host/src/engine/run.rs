@@ -195,8 +195,8 @@ impl TurnEngine {
     }
 
     /// Ends a turn, parks it, or leaves it to the next start of the host when it has no outcome. A
-    /// turn that a passing error of the journal interrupted has none: it goes on a little later,
-    /// from its records in the journal.
+    /// turn that a passing error of the journal interrupted has no outcome: it goes on a little
+    /// later, from its records in the journal.
     pub(super) async fn settle(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
@@ -259,7 +259,8 @@ impl TurnEngine {
         let Some(theirs) = running.announced_outcome().await else {
             return self.halt_or_end(live, claim, turn).await;
         };
-        // Without an answer there, there is none here: the message shares the other turn's failure.
+        // Without an answer there, there is no answer here: the message shares the other turn's
+        // failure.
         let status = match theirs.is_answer() {
             true => TurnStatus::Joined(running.id().clone()),
             false => theirs.status.clone(),

@@ -32,8 +32,8 @@ impl From<RuntimeProblem> for TurnError {
 
 /// Checks that tasks and timers of tokio can be used here.
 ///
-/// Tokio has no way to ask for timers: one panics where there are none. The panic is caught,
-/// although the panic hook prints it.
+/// Tokio has no way to ask for timers: a timer panics in a runtime without timers. The panic is
+/// caught, although the panic hook prints it.
 ///
 /// # Errors
 ///

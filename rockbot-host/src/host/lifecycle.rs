@@ -3,13 +3,13 @@
 //! A host's life. Building has two phases: every `Subsystem` declares its parts, requirements and
 //! handlers; then all missing parts and conflicts are reported at once. The settings are among
 //! the parts: a subsystem reads its own sections while it declares, and options set in code win.
-//! Once all have declared, a setting that none has read is an error (`settings_check`): a name
-//! that no part knows, in a file or a variable with the prefix, and in an agent that is built
-//! from its configuration alone also a section whose part is missing. `start` starts subsystems
-//! by stage, resumes turns, and subscribes last. `shutdown` goes in reverse: subscriptions,
-//! turns, subsystems, the bus (unless it is shared), all within one deadline. No new turn begins
-//! (`closing`), the running turns go on to their ends, and turns that do not end in time stop at
-//! a journal point (`halt`).
+//! Once all have declared, an unread setting is an error (`settings_check`): a name in a file, or
+//! in a variable with the prefix, that no part knows. In an agent that is built from its
+//! configuration alone, a section whose part is missing is an error, too. `start` starts
+//! subsystems by stage, resumes turns, and subscribes last. `shutdown` goes in reverse:
+//! subscriptions, turns, subsystems, the bus (unless it is shared), all within one deadline. No
+//! new turn begins (`closing`), the running turns go on to their ends, and turns that do not end
+//! in time stop at a journal point (`halt`).
 //!
 //! The bus is closed with the host, unless it is shared (`shared_bus`).
 
@@ -35,7 +35,7 @@ use crate::engine::{Resumed, RuntimeProblem, TurnError, TurnService, check_runti
 use crate::handlers::BusAnnouncer;
 use crate::workers::{Announcer, Announcing};
 
-/// Time limit of a host that cannot start for stopping the parts that had started.
+/// Time limit for stopping the parts that had started, when a host cannot start.
 const UNDO: Duration = Duration::from_secs(10);
 
 /// Maximum part of the time of turns that is left for unfinished turns to come to a journal
@@ -309,8 +309,8 @@ impl Lifecycle {
     /// Stops in reverse order: subscriptions first, then turns end or reach a journal point, then
     /// subsystems flush, and the bus closes last, since all of them may still publish.
     ///
-    /// Of several calls one does it, and the others wait. When that call is dropped, the next call
-    /// goes on.
+    /// If it is called several times, one call stops the host, and the others wait. When that call
+    /// is dropped, the next call goes on.
     pub(super) async fn stop(&self, deadline: Instant) {
         if !self.advance(HostState::Stopping, |state| state < HostState::Stopping) && self.state() == HostState::Stopped
         {

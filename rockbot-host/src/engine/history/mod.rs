@@ -5,7 +5,7 @@
 //! (`engine/history/calls.rs`: the last 16, 2 000 bytes of a result, 8 KiB a turn). With
 //! `HistoryOptions::show_calls`, which is off by default, later requests show them as calls and
 //! results, under ids that follow from the turn. A request shows at most 20 entries, and begins
-//! where the request before it began until there are more entries; then it is cut to three
+//! where the request before it began, until there would be more; then it is cut to three
 //! quarters. Each answer keeps the label of its sources, see the section on trust in
 //! `ARCHITECTURE.md`.
 
@@ -65,8 +65,8 @@ impl HistoryOptions {
 
     /// Sets whether conversations keep calls and results. Default `true`.
     ///
-    /// Of each turn the last 16 calls are kept at most, and 8 KiB of them: 2 000 bytes of a result, from its beginning
-    /// and its end, and 1 000 bytes of arguments.
+    /// For each turn, at most the last 16 calls are kept, and 8 KiB of them: 2 000 bytes of a
+    /// result, from its beginning and its end, and 1 000 bytes of arguments.
     #[must_use]
     pub fn with_kept_calls(mut self, keeps: bool) -> Self {
         self.keep_calls = keeps;

@@ -87,9 +87,9 @@ impl AgentHostBuilder {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no chat client, a tool cannot be registered, the data folder or the profile
-    /// cannot be used, a subsystem requires a part that no other provides, or the [settings](Self::settings) have a name
-    /// that no part reads. The error lists every problem.
+    /// Returns an error if there is no chat client, if a tool cannot be registered, if the data
+    /// folder or the profile cannot be used, if a subsystem requires a part that is not provided,
+    /// or if no part reads a name in the [settings](Self::settings). The error lists every problem.
     pub fn build(mut self) -> Result<AgentHost, BuildError> {
         let registry = self.registry.take();
         let registry = registry.unwrap_or_else(|| Arc::new(InMemoryToolRegistry::new()));

@@ -41,7 +41,7 @@ pub struct MessageOptions {
     /// three times as often, so tools of a host that was killed are gone after this time. Default
     /// 15 s; agents count at least 1 s and at most 5 min.
     pub tool_lease: Duration,
-    /// Time that mutating calls of other programs are recorded for, so that none of them runs
+    /// Retention of the records of mutating calls of other programs, so that none of them runs
     /// twice. Default 24 h.
     pub effect_window: Duration,
     /// The options of [`serve_users`](AgentHostBuilder::serve_users).
@@ -95,7 +95,7 @@ impl MessageOptions {
         self
     }
 
-    /// Sets the time that mutating calls of other programs are recorded for. Default 24 h.
+    /// Sets the retention of the records of mutating calls of other programs. Default 24 h.
     #[must_use]
     pub fn with_effect_window(mut self, window: Duration) -> Self {
         self.effect_window = window;
@@ -219,10 +219,10 @@ impl AgentHostBuilder {
     /// [`MessageOptions::tool_topic`]. [`RemoteToolExecutor`](rockbot_core::tool::RemoteToolExecutor) is the client.
     ///
     /// Every program that can publish there can call every tool that needs no approval. A mutating
-    /// call runs at most once: it is recorded before it begins, in the [data
-    /// folder](Self::data_dir) if the host has one, and a call that is delivered again gets its
-    /// first result, or the error that its outcome is unknown. A call ends a little before the time
-    /// limit of its caller, who so learns why.
+    /// call runs at most once. It is recorded before it begins, in the [data
+    /// folder](Self::data_dir) if the host has one. A call that is delivered again gets its first
+    /// result, or the error that its outcome is unknown. A call ends a little before the time limit
+    /// of its caller, who so learns why.
     pub fn serve_tools(mut self) -> Self {
         self.messages.serves_tools = true;
         self

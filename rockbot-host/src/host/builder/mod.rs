@@ -61,9 +61,9 @@ use crate::turn::PolicySnapshot;
 /// [`Budget::default`] allows. Only the chat client has no default; a host with a bus that serves no users needs none.
 /// [`build`](Self::build) checks everything, and reports all problems at once.
 ///
-/// The order of the calls does not matter, with two exceptions: of two calls of the same setter
-/// the last call counts ([`settings`](Self::settings) sets several things), and of several layers
-/// of a kind the first layer sees the request first.
+/// The order of the calls does not matter, with two exceptions. If a setter is called twice, the
+/// last call counts ([`settings`](Self::settings) sets several things). If there are several
+/// layers of a kind, the first layer sees the request first.
 ///
 /// | group | methods |
 /// |---|---|

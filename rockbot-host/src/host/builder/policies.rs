@@ -58,8 +58,8 @@ pub struct TurnPolicies {
     pub tool_limits: Option<ToolLimits>,
     /// The time that a turn waits for a user's decision about a tool call. Default 7 days.
     pub approval_expiry: Option<Duration>,
-    /// `true` if a person decides about calls that need an approval; `false` if such calls are refused at once, because
-    /// the host runs without one. Default `true`.
+    /// `true` if a person decides about calls that need an approval; `false` if such calls are
+    /// refused at once, because the host runs without such a person. Default `true`.
     pub has_approver: Option<bool>,
     /// The limits of hooks, such as [`AgentHostBuilder::loop_policy`]. Default [`HookLimits::default`].
     pub hook_limits: Option<HookLimits>,
@@ -90,7 +90,7 @@ impl From<&PolicySettings> for TurnPolicies {
 }
 
 impl TurnPolicies {
-    /// Creates policies without a value.
+    /// Creates policies that are all unset.
     pub fn new() -> Self {
         Self::default()
     }

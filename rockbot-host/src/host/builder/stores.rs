@@ -46,7 +46,7 @@ pub struct Stores {
     pub conversation_memory: Option<Arc<dyn ConversationMemory>>,
     /// The images and files of messages. Default: the folder `media` of the data folder, or in memory.
     pub media: Option<Arc<dyn MediaStore>>,
-    /// The time that images and files are kept for. Default 30 days.
+    /// The retention of images and files. Default 30 days.
     pub media_retention: Option<Duration>,
     /// The log of every message of all conversations. Default: none.
     pub conversation_log: Option<Arc<dyn ConversationLog>>,
@@ -109,8 +109,8 @@ impl Stores {
         self
     }
 
-    /// Sets the time that images and files are kept for. A message that refers to an image or file
-    /// that is gone shows the model a description.
+    /// Sets the retention of images and files. A message that refers to an image or file that is
+    /// gone shows the model a description.
     #[must_use]
     pub fn with_media_retention(mut self, retention: Duration) -> Self {
         self.media_retention = Some(retention);

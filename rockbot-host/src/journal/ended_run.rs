@@ -11,7 +11,7 @@ use super::segment::RecordLocation;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EndedRun {
     first_segment: u32,
-    /// 0 for a line behind the first 4 GiB of a segment.
+    /// 0 for a line after the first 4 GiB of a segment.
     first_offset: u32,
     last_segment: u32,
     last_offset: [u32; 2],

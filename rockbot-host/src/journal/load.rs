@@ -12,7 +12,8 @@ use super::index::RunIndex;
 use super::segment::{self, SegmentWriter};
 use super::segment_index;
 
-/// Maximum number of segments that are read at once. Of each, the heads of all lines are in memory meanwhile.
+/// Maximum number of segments that are read at once. Meanwhile the heads of all their lines are
+/// in memory.
 const MAX_READERS: usize = 8;
 
 /// Reads all segments in order and opens the last segment for appending.
@@ -81,7 +82,7 @@ fn heads_of(folder: &DataFolder, numbers: &[u32], last: Option<u32>) -> io::Resu
     })
 }
 
-/// Returns the heads of a closed segment by its index, or by its lines if it has none.
+/// Returns the heads of a closed segment by its index, or by its lines if it has no index.
 fn heads_of_closed(folder: &DataFolder, number: u32) -> io::Result<SegmentHeads> {
     match segment_index::read(folder, number) {
         Ok(Some(heads)) => return Ok(heads),

@@ -73,7 +73,8 @@ impl FileTurnJournal {
         }
     }
 
-    /// Rewrites a segment with only the lines of unfinished runs, or removes it if there are none.
+    /// Rewrites a segment with only the lines of unfinished runs, or removes it if there are no
+    /// such lines.
     fn shrink(&self, state: &mut JournalState, number: u32) -> io::Result<()> {
         let locations = state.index.open_in(number);
         // Counted before the files change: an attempt that fails halfway may have moved lines, too.

@@ -2,9 +2,9 @@
 //! need not check their JSON.
 //!
 //! The file is a cache. It has the length and the checksum of the segment, and a checksum of its
-//! own; an index that does not fit is ignored, and the lines are read. Runs that began and ended
-//! in the segment, nearly all, are one entry of 40 bytes each; of the others the index has the
-//! locations of their lines.
+//! own; an index that does not fit is ignored, and the lines are read. A run that began and ended
+//! in the segment, as nearly all do, is an entry of 40 bytes. For the other runs the index has
+//! the locations of their lines.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -128,8 +128,8 @@ impl Entries {
         bytes
     }
 
-    /// Parses an index; `None` if it is none, is damaged, or is the index of a segment with other
-    /// bytes.
+    /// Parses an index; `None` if the bytes are no index, are damaged, or are the index of a
+    /// segment with other bytes.
     fn parse(bytes: &[u8], number: u32, len: u64, checksum: u32) -> Option<Self> {
         let (content, own) = bytes.split_last_chunk()?;
         if u64::from_le_bytes(*own) != u64::from(crc32fast::hash(content)) {

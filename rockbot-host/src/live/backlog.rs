@@ -4,8 +4,8 @@
 //! The backlog (`live/backlog.rs`) is the set of messages that a host has accepted and not
 //! answered. A caller beyond its bounds gets `TurnError::Busy`; a message of the bus stays
 //! unacknowledged while it waits for room, for half the handler's time limit in each of its four
-//! deliveries, and is refused in words after the last. Of messages for full sessions and
-//! principals at most eight wait, half of the workers: one more goes back to the bus at once, so
+//! deliveries, and is refused in words after the last. At most eight messages for full sessions
+//! and principals wait, half of the workers. A further message goes back to the bus at once, so
 //! that a busy session does not keep others waiting. Parked turns do not count, and turns that
 //! resume count without being refused.
 //!
@@ -129,7 +129,7 @@ pub(super) struct Backlog {
 #[derive(Debug, Default)]
 struct Used {
     host: (usize, usize),
-    /// Of each principal that has some.
+    /// The numbers of each principal with messages.
     principals: HashMap<Principal, (usize, usize)>,
 }
 

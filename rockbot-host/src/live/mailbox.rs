@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 /// A message that is to join a running turn instead of becoming a turn of its own.
 #[derive(Debug)]
 pub(crate) struct SteeringMessage {
-    /// The turn of the message's acceptance in the journal.
+    /// The turn of the message in the journal.
     pub(crate) turn: TurnId,
     /// The content of the message, with no more trust than its sender has.
     pub(crate) content: Content,

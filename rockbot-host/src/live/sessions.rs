@@ -128,7 +128,7 @@ impl Sessions {
     /// `are_removed`, which looks at each message.
     fn waiting_beside(&self, request: &TurnRequest, are_removed: bool) -> (usize, usize) {
         let mut sessions = self.lock();
-        // A session without a turn has no entry, and most hosts have none that is busy.
+        // A session without a turn has no entry, and most hosts have no busy session.
         if sessions.is_empty() {
             return (0, 0);
         }
@@ -147,7 +147,8 @@ impl Sessions {
         waiting
     }
 
-    /// Admits the next queued turn that still waits, or removes the session's entry when there is none.
+    /// Admits the next queued turn that still waits, or removes the session's entry when there is
+    /// no such turn.
     ///
     /// A loop, and not the drop of a guard that comes back: after thousands of cancelled turns that recursion would
     /// overflow the stack.

@@ -337,7 +337,7 @@ impl LiveTurn {
         let _ = self.announced.set(outcome.clone());
     }
 
-    /// Waits for the announced outcome. Returns `None` when the turn stops here without one.
+    /// Waits for the announced outcome. Returns `None` when the turn stops here without an outcome.
     pub(crate) async fn announced_outcome(&self) -> Option<Arc<TurnOutcome>> {
         tokio::select! {
             // In order: the outcome is announced before the end is published, so both may be ready at once.

@@ -137,7 +137,7 @@ fn name(principal: &Principal, digest: &Digest) -> Result<String, StoreError> {
     name.map_err(|error| StoreError::caused_by("the principal has no folder", error))
 }
 
-/// Reports whether a file belongs to this store: an operator may keep other files beside them.
+/// Reports whether a file belongs to this store: an operator may keep other files beside its own.
 fn is_medium(name: &str) -> bool {
     let digest = name.rsplit('/').next().unwrap_or(name);
     digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())

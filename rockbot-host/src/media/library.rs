@@ -49,7 +49,7 @@ impl MediaLibrary {
     }
 
     /// Stores the bytes in `content` as [`MediaLibrary::keep`] does. Bytes that cannot be stored
-    /// become words, since the work that made it must not be lost with it.
+    /// become words, since the work that made them must not be lost with them.
     pub(crate) async fn keep_or_describe(&self, principal: &Principal, content: &mut Content) {
         if let Err(error) = self.keep(principal, content).await {
             tracing::warn!(%error, "media store unavailable; images and files of a result are left out");
@@ -150,7 +150,7 @@ impl MediaLibrary {
         let now = self.clock.now();
         let due = self.next_purge.load(Ordering::Relaxed);
         let next = now.after(PURGE_INTERVAL).as_millis();
-        // Of several calls at once, only the call that sets the next time purges.
+        // If several calls come at once, only the call that sets the next time purges.
         let is_mine = self
             .next_purge
             .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);

@@ -11,7 +11,7 @@ mod file;
 mod library;
 
 pub use file::FileMediaStore;
-/// Default time that images and files are kept for: 30 days.
+/// Default retention of images and files: 30 days.
 pub(crate) const MEDIA_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 pub(crate) use library::{MediaLibrary, ResolvedMessages};

@@ -49,7 +49,7 @@ pub struct AgentHostSettings {
     /// `MaxTurnCost`: maximum cost of a turn in US dollars. Default: no limit. With a limit the host needs the
     /// prices of its models, see [`AgentHostBuilder::prices`](crate::AgentHostBuilder::prices).
     pub max_turn_cost: Option<MicroUsd>,
-    /// `MediaRetention`: time that the images and files of messages are kept for. Default 30 days.
+    /// `MediaRetention`: retention of the images and files of messages. Default 30 days.
     pub media_retention: Duration,
     /// `MaxReplyMediaBytes`: maximum size of the images and files that a reply over a bus carries, in bytes. Default
     /// 512 KiB; see [`UserOptions`](crate::UserOptions::max_reply_media_bytes).
@@ -57,8 +57,8 @@ pub struct AgentHostSettings {
     /// `ToolLease`: validity of an announcement of tools, see
     /// [`MessageOptions`](crate::MessageOptions::tool_lease). Default 15 seconds.
     pub tool_lease: Duration,
-    /// `EffectWindow`: time that mutating calls of other programs are recorded for, so that none of
-    /// them runs twice. Default 24 hours.
+    /// `EffectWindow`: retention of the records of mutating calls of other programs, so that none
+    /// of them runs twice. Default 24 hours.
     pub effect_window: Duration,
     /// `TextCallFallback`: whether calls that a model wrote into its text are executed although it
     /// was offered native calls, see [`TextCallFallback`](crate::text_calling::TextCallFallback).

@@ -23,9 +23,9 @@ pub struct PolicySettings {
     /// warning.
     pub tool_limits: ToolLimits,
     /// `ToolResultThreshold` (default 64 000): maximum number of characters of a result that stays
-    /// in the conversation. `ToolResultTimeToLive` (default 20 minutes): time that the chunks of a
-    /// longer result are kept for. `ToolResultKeyForm` (default `path`): notation of their keys,
-    /// `path` or `colons`.
+    /// in the conversation. `ToolResultTimeToLive` (default 20 minutes): retention of the chunks of
+    /// a longer result. `ToolResultKeyForm` (default `path`): notation of their keys, `path` or
+    /// `colons`.
     pub large_results: LargeResultPolicy,
     /// `ContextMaxTokens` (default 4 000): maximum number of tokens of the recalled entries of a message.
     /// `ContextTimeLimit` (default 2 seconds): maximum time to find them.

@@ -35,7 +35,7 @@ use tracing::Span;
 pub trait TraceBridge: Send + Sync + 'static {
     /// Returns the position of `span`, which was just created and not entered yet. With `parent`, a
     /// span of another program or of an earlier stretch of work, it first makes the span a child of
-    /// that span; without `parent`, the span stays a child of the current span.
+    /// `parent`; without `parent`, the span stays a child of the current span.
     ///
     /// Returns `None` if the backend does not record the span; the host then assigns ids of its own.
     fn join(&self, span: &Span, parent: Option<&TraceContext>) -> Option<TraceContext>;

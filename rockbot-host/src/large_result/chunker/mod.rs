@@ -119,7 +119,7 @@ impl ContentChunker {
         let (mut from, mut held) = (0, 0);
         for block in Blocks::of(whole) {
             let length = whole[block.clone()].chars().count();
-            // A block that must be cut anyway goes on behind the text in front of it, such as its
+            // A block that must be cut anyway goes on after the text in front of it, such as its
             // heading.
             if held > 0 && held + length > self.max_len && length <= self.max_len {
                 emit(block.start);

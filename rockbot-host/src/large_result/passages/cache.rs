@@ -8,8 +8,9 @@ use super::index::ChunkIndex;
 
 /// An LRU cache of the indexes of chunks, bounded by their size in memory.
 ///
-/// Chunks are told apart by their text, so an index is never older than its chunk, whichever store returns it. Of
-/// concurrent searches one builds an index, and the others wait for it.
+/// Chunks are told apart by their text, so an index is never older than its chunk, whichever
+/// store returns it. If searches run at once, one search builds an index, and the others wait for
+/// it.
 #[derive(Debug)]
 pub(in crate::large_result) struct IndexCache {
     state: Mutex<State>,

@@ -89,8 +89,8 @@ pub(super) const APART: usize = 3;
 /// is mostly about something else, or has terms of the query itself.
 const SECTION: usize = 40;
 
-/// Maximum number of matches: of more, which only texts of many megabytes have, the matches with
-/// the fewest terms are left out.
+/// Maximum number of matches. Only texts of many megabytes have more; then the matches with the
+/// fewest terms are left out.
 const MAX_MATCHES: usize = 250_000;
 
 impl Matches {
@@ -145,8 +145,8 @@ impl Matches {
         }
     }
 
-    /// Removes the matches with the fewest terms until there are at most `limit`. Of several
-    /// matches with equally many terms it removes the last.
+    /// Removes the matches with the fewest terms until there are at most `limit`. If matches have
+    /// equally many terms, it removes the last of them.
     fn keep_best(&mut self, limit: usize) {
         let mut least = 0;
         while self.all.len() > limit {

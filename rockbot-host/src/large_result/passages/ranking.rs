@@ -68,7 +68,8 @@ fn sum(weights: &[f64], set: u64) -> f64 {
     weights.map(|(_, weight)| weight).sum()
 }
 
-/// Returns the best `limit` matches for `query` with their scores, best first; of equal scores the earlier comes first.
+/// Returns the best `limit` matches for `query` with their scores, best first; with equal scores
+/// the earlier match comes first.
 pub(super) fn ranked<'m>(matches: &'m Matches, query: &Query, limit: usize) -> Vec<(&'m Match, f64)> {
     let weights = Weights::of(matches, query);
     let scored = (0..matches.all.len()).map(|at| (&matches.all[at], score(matches, at, &weights)));

@@ -32,7 +32,7 @@ fn redacted_beginning(text: &str) -> String {
     preview
 }
 
-/// Returns `true` for a word, without the space behind it, that is taken for a key.
+/// Returns `true` for a word, without the space after it, that is taken for a key.
 fn is_key(word: &str) -> bool {
     word.len() >= MIN_KEY_BYTES && word.bytes().any(|byte| byte.is_ascii_digit())
 }

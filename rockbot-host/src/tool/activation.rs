@@ -30,7 +30,7 @@ struct ActivateTools {
     group: String,
 }
 
-/// Returns the tool for the groups of `snapshot`; `None` if it has none.
+/// Returns the tool for the groups of `snapshot`; `None` if it has no groups.
 pub(super) fn activation_tool(snapshot: &Arc<ToolSnapshot>) -> Option<Arc<ToolEntry>> {
     let groups = snapshot.groups();
     if groups.is_empty() {

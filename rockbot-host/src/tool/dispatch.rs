@@ -114,7 +114,7 @@ impl ToolDispatcher {
     }
 
     /// Returns the tools as the model of a turn sees them while the groups `active` are active.
-    /// With `task_list` the tools that keep the list come behind the tools that are always shown,
+    /// With `task_list` the tools that keep the list come after the tools that are always shown,
     /// unless there are no such tools: a plan without tools to carry it out is of no use.
     pub(crate) fn view(&self, of: TurnTools<'_>, task_list: bool, active: &[ToolName]) -> ToolView {
         let task_tools = task_list.then_some(self.guard.task_tools());

@@ -25,7 +25,7 @@ pub(crate) struct AcceptedTurn {
     pub(crate) version: u32,
     /// The request.
     pub(crate) request: Arc<TurnRequest>,
-    /// The settings of its acceptance.
+    /// The settings that it was accepted with.
     pub(crate) policy: PolicySnapshot,
 }
 

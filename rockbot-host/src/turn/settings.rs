@@ -24,8 +24,8 @@ pub(crate) struct PolicySnapshot {
     /// The tier that the selector chose for a message that names none; `None`, the default, without a selector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tier: Option<ModelTier>,
-    /// The way of making the model match the schema of the request. Default [`OutputMode::Auto`]
-    /// for turns without a schema, and for turns of older versions, where it means
+    /// The way to make the model match the schema of the request. Default [`OutputMode::Auto`] for
+    /// turns without a schema, and for turns of older versions, where it means
     /// [`OutputMode::Native`].
     #[serde(skip_serializing_if = "OutputMode::is_auto")]
     pub(crate) output_mode: OutputMode,
@@ -247,7 +247,7 @@ impl Evaluation {
         self
     }
 
-    /// The limits without any judge.
+    /// Limits that ask no judge.
     pub const OFF: Self = Self {
         max_completion_reprompts: 0,
         max_follow_up_passes: 0,
@@ -290,7 +290,7 @@ pub struct ContextEconomy {
     pub watermark: Option<u64>,
     /// Percentage of a shortened result that is its beginning; the rest is its end. Default 60.
     pub head_percent: u8,
-    /// Time that originals are kept for. Default 1 hour.
+    /// Retention of originals. Default 1 hour.
     pub ttl: Duration,
     /// The model's context window in tokens, as it reported when it refused a request of an earlier turn.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -331,7 +331,7 @@ impl ContextEconomy {
         self
     }
 
-    /// Sets the time that removed parts are kept for.
+    /// Sets the retention of removed parts.
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;

@@ -150,7 +150,8 @@ impl Directory {
         }
     }
 
-    /// Removes a process whose lease has run out, and returns the consequence; `None` if there is none.
+    /// Removes a process whose lease has run out, and returns the consequence; `None` if no lease
+    /// has run out.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Change> {
         let mut expired = self.workers.iter().flat_map(|(name, worker)| {
             let instances = worker.instances.iter();

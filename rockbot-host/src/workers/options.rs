@@ -9,7 +9,7 @@ use rockbot_core::config::Config;
 /// The options of the subsystem.
 #[derive(Debug, Default)]
 pub(super) struct Options {
-    /// The workers whose tools are taken; all of them if there is none.
+    /// The workers whose tools are taken; all workers if the set is empty.
     pub(super) only: BTreeSet<String>,
     /// The workers whose words about their tools are trusted.
     pub(super) vouched: BTreeSet<String>,

@@ -70,7 +70,8 @@ impl RemoteTools {
         }
     }
 
-    /// Takes the tools of the worker `name`, and of others that are named so. Default: of all.
+    /// Takes the tools of the worker `name`, and of others that are named so. Default: the tools of
+    /// all workers.
     #[must_use]
     pub fn only(mut self, name: impl Into<String>) -> Self {
         self.options.only.insert(name.into());

@@ -28,7 +28,7 @@ const MAX_REFUSED: usize = 16;
 const MAX_GUIDES: usize = 32;
 const MAX_GUIDE: usize = 64 * 1024;
 
-/// The beginning of the topics of calls: an announcement must not lead them elsewhere.
+/// The beginning of the topics of calls: an announcement must not lead calls elsewhere.
 const CALL_TOPICS: &str = "tool.";
 
 /// The parts of an agent that calls of remote tools need.
@@ -114,7 +114,7 @@ pub(super) fn replace(registry: &dyn ToolRegistry, owner: &Owner, worker: &str, 
         else {
             break;
         };
-        // Of two tools with one name in an announcement, the first stays.
+        // If two tools in an announcement have the same name, the first stays.
         let Some(position) = tools.iter().rposition(|tool| tool.registration.name == *name) else {
             break;
         };

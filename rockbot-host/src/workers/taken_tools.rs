@@ -150,7 +150,7 @@ impl TakenTools {
     }
 }
 
-/// Waits for a moment; for ever if there is none.
+/// Waits for a moment; for ever if it is `None`.
 async fn reached(moment: Option<Instant>) {
     match moment {
         Some(at) => sleep_until(at).await,

@@ -1,6 +1,7 @@
 //! A tool with its limits and meters, and the questions that the guard asks it before a call.
 //!
-//! A tool's answers are foreign code: a panic is the answer that keeps a call from running unasked.
+//! A tool's answers are foreign code: a panic counts as the answer that keeps a call from running
+//! without a question.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;

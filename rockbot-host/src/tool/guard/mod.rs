@@ -70,7 +70,8 @@ impl Guard {
         &self.tools.of_tasks
     }
 
-    /// Returns the tool of the registry with this name, or with the name behind a namespace of a model's own.
+    /// Returns the tool of the registry with this name, or with the name after a namespace of a
+    /// model's own.
     pub(super) fn find(&self, name: &ToolName) -> Option<Arc<GuardedTool>> {
         self.tools.find(name)
     }

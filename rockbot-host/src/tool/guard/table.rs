@@ -58,14 +58,14 @@ impl ToolTable {
         self.tools.get(name)
     }
 
-    /// Returns the tool with this name, or with the name behind a namespace of a model's own.
+    /// Returns the tool with this name, or with the name after a namespace of a model's own.
     pub(super) fn named(&self, name: &ToolName) -> Option<Arc<GuardedTool>> {
         let inner = || NAMESPACES.iter().find_map(|space| name.as_str().strip_prefix(space));
         let tool = self.tools.get(name);
         tool.or_else(|| self.tools.get(inner()?)).cloned()
     }
 
-    /// Returns the view of a model while the groups `active` are active, with `task_tools` behind
+    /// Returns the view of a model while the groups `active` are active, with `task_tools` after
     /// the tools that are always shown.
     pub(in crate::tool) fn view(&self, task_tools: Option<&Arc<ToolSnapshot>>, active: &[ToolName]) -> ToolView {
         let view = self.views[usize::from(task_tools.is_some())].get_or_init(|| {

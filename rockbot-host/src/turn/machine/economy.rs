@@ -153,9 +153,9 @@ impl Turn {
         compact::plan(&items, excess, economy.max_result_len)
     }
 
-    /// Plans the compaction of a request that was refused: to the target below the limit that the
-    /// provider reported, or to half of its length when it reported no limit, or a limit that the
-    /// estimate contradicts.
+    /// Plans the compaction of a request that was refused. The target lies below the limit that the
+    /// provider reported. If the provider reported no limit, or a limit that the estimate
+    /// contradicts, the target is half of the request's length.
     fn compaction_after_overflow(&self) -> Option<Compaction> {
         let items = self.items();
         let bytes = self.bytes_of(&items);
@@ -275,7 +275,7 @@ impl Turn {
         candidates
     }
 
-    /// Returns the index of the first message behind the turn's first `count` steps.
+    /// Returns the index of the first message after the turn's first `count` steps.
     fn end_of_steps(&self, count: usize) -> usize {
         let is_step = |(_, message): &(usize, &Arc<ChatMessage>)| !message.tool_calls.is_empty();
         let mut steps = self.messages.iter().enumerate().skip(self.context_len).filter(is_step);

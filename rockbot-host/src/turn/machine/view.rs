@@ -66,7 +66,7 @@ impl Turn {
         tiers.filter(|(_, spent)| spent.calls > 0)
     }
 
-    /// Returns the settings of the turn's acceptance.
+    /// Returns the settings that the turn was accepted with.
     pub(crate) fn policy(&self) -> &PolicySnapshot {
         &self.policy
     }
@@ -310,8 +310,9 @@ impl Turn {
         Some(outcome)
     }
 
-    /// Reports whether the text that ended the turn has words of a model or of tools, and not of
-    /// the host or its program alone: a refusal, or the reply of a turn whose last answer failed.
+    /// Reports whether the text that ended the turn has words of a model or of tools. A refusal,
+    /// and the reply of a turn whose last answer failed, have words of the host or its program
+    /// alone.
     pub(crate) fn ends_with_foreign_text(&self) -> bool {
         match &self.phase {
             Phase::Done { status, text } => match status {

@@ -12,7 +12,7 @@ use crate::turn::{Purpose, TurnStep};
 /// The result that the model reads for a call that a policy stopped.
 const NOT_RUN: &str = "not run: the host asks for another answer first.";
 
-/// Text of a turn that a policy ended without one.
+/// Text of a turn that a policy ended without a text.
 const ENDED: &str = "This request was ended by a policy of the agent.";
 
 /// Reports whether policies are asked about a question and its answer: not about a judge's, and

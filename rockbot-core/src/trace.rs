@@ -1,13 +1,15 @@
 //! The position of work in a trace, as the W3C recommendation [Trace Context](https://www.w3.org/TR/trace-context/)
 //! defines it.
 //!
-//! Traces. Each message, turn and tool call has a position in a W3C trace (`TraceContext`): below
-//! the sender's `traceparent`, else at the beginning of a trace. It is in the context of calls,
-//! and goes out with messages to remote tools and other handlers, with replies and with reports
-//! of progress. The ids are random, unless the host has a `TraceBridge` to a backend that assigns
-//! its own (`rockbot-host/src/telemetry/traces.rs`). The header is a claim: it selects the trace
-//! and grants nothing, and an invalid one begins a new trace. A turn that is resumed after a
-//! restart has the parent that its message had; one without begins another trace.
+//! Each message, turn and tool call has a position in a W3C trace (`TraceContext`): below the
+//! sender's `traceparent`, else at the beginning of a trace. The position is in the context of
+//! calls. It goes out with messages to remote tools and other handlers, with replies and with
+//! reports of progress. The ids are random, unless the host has a `TraceBridge` to a backend that
+//! assigns its own ids (`rockbot-host/src/telemetry/traces.rs`).
+//!
+//! The header is a claim: it selects the trace and grants nothing, and an invalid header begins a
+//! new trace. A turn that is resumed after a restart has the parent that its message had; a turn
+//! without a parent begins another trace.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! [`RequestCache`]: the memory of a chat client from one request of a turn to the next.
 //!
-//! Requests. The calls of a drive share a `RequestCache`, which ends with it. The client for
+//! The calls of a drive share a `RequestCache`, which ends with it. The client for
 //! OpenAI-compatible servers keeps the written body of the last request in it, up to 1 MiB, with
 //! its seams (positions where the text in front depends on no later message), and copies it up to
 //! the last message that both requests share. Equal pointers mean equal messages, because the

@@ -1,17 +1,20 @@
 //! The contract of the turn runner: the parts of a host run turns by it.
 //!
-//! Runs. `TurnRunner` (`rockbot-core/src/turn/runner.rs`) is a contract for the parts of a host
-//! that run turns: they start, await, follow, list and cancel turns by id. The host provides it
-//! (`engine/runner.rs`), a subsystem finds it by `Parts::get`, and the part depends on
-//! `rockbot-core` alone. A turn's setting is in its request, and so in the journal: the filter of
-//! its tools (`ToolFilter`, by name, source and group), its namespace of working memory, its
-//! result mode. The driver puts filter and namespace into the contexts of calls, so tools and a
-//! called agent of the same host see them. A filter is a table of its own over the same guarded
-//! tools (`tool/guard/filtered.rs`); a withheld tool is an unknown one. The reports of a turn are
-//! kept in a `TurnFeed` (4 MiB), which any number of readers read from any position; a turn that
-//! a caller streams or starts has one, and so has a resumed turn, whose feed begins with the
-//! calls of the earlier process. A stream that is dropped leaves its turn alone, unless
-//! `cancel_on_drop` asked for that; the future of a call that is dropped cancels.
+//! `TurnRunner` is a contract for the parts of a host that run turns: they start, await, follow,
+//! list and cancel turns by id. The host provides it (`engine/runner.rs`), a subsystem finds it
+//! by `Parts::get`, and the part depends on `rockbot-core` alone.
+//!
+//! The settings of a turn are in its request, and so in the journal: the filter of its tools
+//! (`ToolFilter`, by name, source and group), its namespace of working memory, and its result
+//! mode. The driver puts filter and namespace into the contexts of calls, so tools and a called
+//! agent of the same host see them. A filter is a table of its own over the same guarded tools
+//! (`tool/guard/filtered.rs`); a withheld tool is an unknown tool.
+//!
+//! The reports of a turn are kept in a `TurnFeed` (4 MiB), and any number of readers read them
+//! from any position. A turn that a caller streams or starts has a feed. A resumed turn has a
+//! feed, too, which begins with the calls of the earlier process. A stream that is dropped leaves
+//! its turn alone, unless `cancel_on_drop` asked for that; the future of a call that is dropped
+//! cancels its turn.
 
 use std::fmt;
 use std::sync::Arc;

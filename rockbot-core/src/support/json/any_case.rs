@@ -1,12 +1,9 @@
 //! Reading JSON whose members are named in any case.
 //!
-//! A deserializer that wraps another deserializer and renames the members of structs, and nothing
-//! else: a member that is named exactly costs one look through the names of the struct. Maps and
-//! JSON values keep their keys.
-//!
-//! Members of messages are read in any case (`support/json/any_case.rs`), as .NET programs write
-//! and read them: by a deserializer that knows the fields of each struct. Keys of maps and JSON
-//! values stay as they are, and one member in two cases is an error.
+//! Members of messages are read in any case, as .NET programs write and read them. A deserializer
+//! wraps another deserializer and renames the members of structs, and nothing else: keys of maps
+//! and JSON values stay as they are. A member that is named exactly costs one look through the
+//! names of the struct. One member in two cases is an error.
 
 use std::fmt;
 

@@ -1,10 +1,9 @@
 //! The single slot for work in the background: it is free while users are silent, and is left as
 //! soon as a user writes.
 //!
-//! The background slot (`engine/background.rs`, `TurnRunner::background`). Work that can wait
-//! (evaluation of sessions, filing, summaries) waits for one slot of the host: no other work, no
-//! turn, no model call, and a time without messages of users. An accepted message cancels the
-//! work.
+//! Work that can wait (evaluation of sessions, filing, summaries) waits for the slot
+//! (`TurnRunner::background`). The slot is free while there is no other work, no turn and no
+//! model call, and after a time without messages of users. An accepted message cancels the work.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! The costs of an engine's own parts in model calls and tokens.
 //!
-//! Cost. An answer carries its price in the journal: the price that the provider reports, else
-//! the price that the host's `Pricing` computes for the model that the answer names (else its
+//! An answer carries its price in the journal: the price that the provider reports, else the
+//! price that the host's `Pricing` computes for the model that the answer names (else its
 //! client). Without either the price is unknown, and never zero. A replay counts the same. Judges
 //! count on their tier, and a tier that a chat layer chose counts instead of the turn's. A host
-//! with a limit in money refuses a model without a price, and a turn with one ends at its first
-//! answer without a price. A call that is cut off counts with an estimate of its tokens
+//! with a limit in money refuses a model without a price, and a turn with such a limit ends at
+//! its first answer without a price. A call that is cut off counts with an estimate of its tokens
 //! (`TurnEvent::ModelCutOff`).
 
 use rockbot_core::subsystem::PartCost;

@@ -2,13 +2,14 @@
 //!
 //! A failure that was told stays told. If it does not follow from the records (a failure of a
 //! store or a turn layer, or a panic), it is recorded before it is told (`TurnEvent::Failed`), so
-//! that a resume gives the same reply. While the journal takes no records, nothing is told: the
-//! caller gets an error, the turn stays unfinished, and it is resumed after 15 seconds, at a
-//! redelivery and at the next start. A passing error of the journal
-//! (`StoreErrorKind::Unavailable`) is no failure of the turn: it is left unfinished likewise, and
-//! goes on from its records. The same holds for a cancellation: `Agent::cancel` returns once it
-//! is in the journal, else with an error, and a turn whose cancellation was not recorded is not
-//! worked on again in this process.
+//! that a resume gives the same reply.
+//!
+//! While the journal takes no records, nothing is told: the caller gets an error, the turn stays
+//! unfinished, and it is resumed after 15 seconds, at a redelivery and at the next start. A
+//! passing error of the journal (`StoreErrorKind::Unavailable`) is no failure of the turn: the
+//! turn is left unfinished likewise, and goes on from its records. The same holds for a
+//! cancellation: `Agent::cancel` returns once the cancellation is in the journal, else with an
+//! error. A turn whose cancellation was not recorded is not worked on again in this process.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

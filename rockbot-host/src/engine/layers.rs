@@ -9,20 +9,18 @@
 //!  conversation, reply, journal ◄─────── outcome, or an error
 //! ```
 //!
-//! A layer does not drive the turn: its `next` asks the turn's task to, and waits. So a layer may be dropped at any
-//! await, as tower's time-out does it, and no call that runs and no record is lost: the task notices, cancels the turn,
-//! and drives it to its end.
+//! A layer does not drive the turn: its `next` asks the turn's task to, and waits. So a layer may
+//! be dropped at any await, as tower's time-out does it, while a drive may not. No call that runs
+//! and no record is lost: the task notices, cancels the turn, and drives it to its end.
 //!
-//! Turn layers wrap the work in that task: the layers get the request and return the outcome, and
-//! the task drives the turn when they call their inner service. Their outcome goes through the
-//! end above: conversation, reply, journal. After the turn's end they have two minutes; then, or
-//! when they fail or panic, the turn ends with a failure that says so, and its answer is
-//! withheld. A turn that is cancelled, or whose host stops, before they call on does not wait for
-//! them.
+//! The layers get the request and return the outcome, and the task drives the turn when they call
+//! their inner service. Their outcome goes through the end above: conversation, reply, journal.
+//! After the turn's end the layers have two minutes. Then, or when they fail or panic, the turn
+//! ends with a failure that says so, and its answer is withheld. If the turn is cancelled, or its
+//! host stops, before the layers call their inner service, it does not wait for them.
 //!
-//! Turn layers do not drive the turn, they ask its task to (`engine/layers.rs`): a layer may be
-//! dropped at any await, and a drive may not. The innermost service finds the task by the id of
-//! the turn, because a layer may pass on a call of its own making.
+//! The innermost service finds the task by the id of the turn, because a layer may pass on a call
+//! of its own making.
 //!
 //! The request as layers left it is recorded in `Started`, in one record with the context that
 //! follows from it: a resumed turn goes on with it, and its layers cannot apply the same change

@@ -10,15 +10,12 @@
 //! the end, since the first reply may have been lost; a redelivered message whose turn runs gets
 //! none of its own.
 //!
-//! The final reply is sent by the task that runs the turn, between two records. The first, the
-//! acceptance, lets the bus acknowledge the message: before it a crash redelivers, after it the
-//! journal has the message. The second, the end, is written after the reply is published: a crash
-//! in between sends again under the same message id; the other order would lose the reply. The
-//! reply follows the progress reports, and waits for them five seconds at most. A redelivered
-//! message whose turn has ended gets its reply again. Its receiver has no store of the host's
-//! media, so a reply carries the bytes of images and files, up to 512 KiB together
-//! (`MaxReplyMediaBytes`). A larger image or file, and any that the bus refuses, is a reference
-//! with its media type and size. An image or file that is gone is described in words.
+//! The reply follows the progress reports, and waits for them five seconds at most.
+//!
+//! The receiver has no store of the host's media, so a reply carries the bytes of images and
+//! files, up to 512 KiB together (`MaxReplyMediaBytes`). A larger image or file, and any that the
+//! bus refuses, is a reference with its media type and size. An image or file that is gone is
+//! described in words.
 
 use std::fmt;
 use std::sync::Arc;

@@ -3,22 +3,22 @@
 //!
 //! The message has an id that follows from the turn, and it is accepted before the turn is
 //! finished in the journal. So a crash in between delivers again, and the second message is
-//! recognized as the first.
+//! recognized as the first. A session that is full gets the message later.
 //!
-//! Results and announcements (`engine/results.rs`, `announcements/`). A request may name a
-//! `Recipient`: the end of its turn, whatever it is, becomes one message of that session, with an
-//! id that follows from the turn. The message is accepted before the turn is finished in the
-//! journal, so a crash in between neither loses nor doubles it, and a session that is full gets
-//! it later. It joins a running turn of its session (or waits, by the recipient's policy). If no
-//! turn runs, it waits up to two seconds for results of siblings, which join it, and names the
-//! siblings that still run. It is no deeper than the turn that ended, so the depth also bounds
-//! the work that its answer delegates. The answer is *announced*: an answer that no caller waits
-//! for is a run of the journal (`waiting_runs.rs`, which the outbox of conversations uses, too)
-//! until a program takes it. `Agent::announcements` hands it over and counts it as taken when the
-//! next announcement is asked for. For principals without such a reader, a host that serves users
-//! publishes it under `user.response`, and tries again until an interface is there
-//! (`UserProxy::on_announcement`). 1 000 announcements wait for each principal, for seven days. A
-//! turn that waits for an approval and has neither caller, listener nor reply topic asks by an
+//! A request may name a `Recipient`: the end of its turn, whatever it is, becomes one message of
+//! that session. The message joins a running turn of its session (or waits, by the recipient's
+//! policy). If no turn runs, it waits up to two seconds for results of siblings, which join it,
+//! and names the siblings that still run. It is no deeper than the turn that ended, so the depth
+//! also bounds the work that its answer delegates.
+//!
+//! The answer is *announced*: an answer that no caller waits for is a run of the journal
+//! (`waiting_runs.rs`, which the outbox of conversations uses, too) until a program takes it.
+//! `Agent::announcements` hands it over and counts it as taken when the next announcement is
+//! asked for. For principals without such a reader, a host that serves users publishes it under
+//! `user.response`, and tries again until an interface is there (`UserProxy::on_announcement`).
+//! For each principal 1 000 announcements wait, for seven days.
+//!
+//! A turn that waits for an approval and has neither caller, listener nor reply topic asks by an
 //! announcement. A turn that another turn of the host called (`Agent::as_tool`) asks the user of
 //! the turn at the top, with the agents on the way, while the call waits
 //! (`engine/approvals_below.rs`).

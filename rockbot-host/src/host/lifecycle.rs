@@ -1,15 +1,16 @@
 //! Start and stop of a host: subsystems in the order of their stages, subscriptions last, and in reverse.
 //!
-//! A host's life. Building has two phases: every `Subsystem` declares its parts, requirements and
+//! Building a host has two phases: every `Subsystem` declares its parts, requirements and
 //! handlers; then all missing parts and conflicts are reported at once. The settings are among
 //! the parts: a subsystem reads its own sections while it declares, and options set in code win.
 //! Once all have declared, an unread setting is an error (`settings_check`): a name in a file, or
 //! in a variable with the prefix, that no part knows. In an agent that is built from its
-//! configuration alone, a section whose part is missing is an error, too. `start` starts
-//! subsystems by stage, resumes turns, and subscribes last. `shutdown` goes in reverse:
-//! subscriptions, turns, subsystems, the bus (unless it is shared), all within one deadline. No
-//! new turn begins (`closing`), the running turns go on to their ends, and turns that do not end
-//! in time stop at a journal point (`halt`).
+//! configuration alone, a section whose part is missing is an error, too.
+//!
+//! `start` starts subsystems by stage, resumes turns, and subscribes last. `shutdown` goes in
+//! reverse: subscriptions, turns, subsystems, the bus (unless it is shared), all within one
+//! deadline. No new turn begins (`closing`), the running turns go on to their ends, and turns
+//! that do not end in time stop at a journal point (`halt`).
 //!
 //! The bus is closed with the host, unless it is shared (`shared_bus`).
 

@@ -1,13 +1,13 @@
 //! The bound on the messages that a host has accepted and not finished: by number and bytes, of a
 //! session, of a principal and of the whole host.
 //!
-//! The backlog (`live/backlog.rs`) is the set of messages that a host has accepted and not
-//! answered. A caller beyond its bounds gets `TurnError::Busy`; a message of the bus stays
-//! unacknowledged while it waits for room, for half the handler's time limit in each of its four
-//! deliveries, and is refused in words after the last. At most eight messages for full sessions
-//! and principals wait, half of the workers. A further message goes back to the bus at once, so
-//! that a busy session does not keep others waiting. Parked turns do not count, and turns that
-//! resume count without being refused.
+//! The backlog is the set of messages that a host has accepted and not answered. A caller beyond
+//! its bounds gets `TurnError::Busy`. A message of the bus stays unacknowledged while it waits
+//! for room, for half the handler's time limit in each of its four deliveries; after the last
+//! delivery it is refused in words. At most eight messages for full sessions and principals wait,
+//! half of the workers. A further message goes back to the bus at once, so that a busy session
+//! does not keep others waiting. Parked turns do not count, and turns that resume count without
+//! being refused.
 //!
 //! | bound (`AgentHost`, `BacklogLimits`) | default |
 //! |---|---|

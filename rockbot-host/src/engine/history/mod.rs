@@ -1,13 +1,12 @@
 //! The conversation before a turn: the entries that are kept of it, and the messages that the
 //! model is shown.
 //!
-//! Conversations. The answer of a turn keeps the turn's calls and results
-//! (`engine/history/calls.rs`: the last 16, 2 000 bytes of a result, 8 KiB a turn). With
-//! `HistoryOptions::show_calls`, which is off by default, later requests show them as calls and
-//! results, under ids that follow from the turn. A request shows at most 20 entries, and begins
-//! where the request before it began, until there would be more; then it is cut to three
-//! quarters. Each answer keeps the label of its sources, see the section on trust in
-//! `ARCHITECTURE.md`.
+//! The answer of a turn keeps the turn's calls and results (`engine/history/calls.rs`: the last
+//! 16, 2 000 bytes of a result, 8 KiB a turn). With `HistoryOptions::show_calls`, which is off by
+//! default, later requests show them as calls and results, under ids that follow from the turn. A
+//! request shows at most 20 entries, and begins where the request before it began, until there
+//! would be more; then it is cut to three quarters. Each answer keeps the label of its sources,
+//! see the section on trust in `ARCHITECTURE.md`.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A request with an answer of a type: with its outcome, or as a stream of the answer as far as it is written and at last
-//! the value.
+//! A request whose answer has a type. It gives the outcome with the value, or a stream: the value
+//! as far as it is written, and the whole value at the end.
 
 use std::future::poll_fn;
 use std::pin::Pin;

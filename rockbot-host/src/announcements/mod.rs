@@ -1,8 +1,8 @@
 //! Announcements of an agent, kept in the turn journal until a program takes them.
 //!
-//! An announcement is a run of the journal, as the entries are that a conversation memory
-//! refuses: it survives the process, and of several processes one delivers it. It ends once its
-//! taker asks for the next announcement, or once the bus has it.
+//! An announcement is a run of the journal, like the entries that a conversation memory refuses.
+//! It survives the process, and a single process delivers it. It ends once its taker asks for the
+//! next announcement, or once the bus has it.
 
 mod index;
 

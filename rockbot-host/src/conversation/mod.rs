@@ -2,7 +2,7 @@
 //!
 //! A session is two files: a document and its log. `{session}.json` is a JSON array of messages,
 //! `{role, content, timestamp, turn}`, oldest first; `{session}.jsonl` beside it has the later
-//! messages, one such array per append. When the log has grown, and at
+//! messages, one such array per append. After 4 MiB of growth, and at
 //! [`flush`](rockbot_core::store::ConversationMemory::flush), the log is compacted into its
 //! document: the window of the session becomes the new document, and the log begins again.
 //!
@@ -16,17 +16,12 @@
 //!   replaced. After a crash in between, the digest tells whether the document already has the lines before the marker.
 //! * **Unknown members of an entry** are kept when a document is rewritten. Entries without `turn` get ids by their
 //!   position, like `imported-0`.
-//! * **Damage**: a document that cannot be parsed is quarantined as `{session}.json.damaged`, with a warning. Unreadable
-//!   lines of a log are skipped, and the log is copied to quarantine before it is shortened.
+//! * **Damage**: a document that cannot be parsed is quarantined as `{session}.json.damaged`,
+//!   with a warning. Unreadable lines of a log are skipped, and the log is copied to quarantine
+//!   before it is shortened. Both are counted.
 //!
-//! Conversations on disk. `{session}.json` is an array of messages, `{session}.jsonl` its log,
-//! one line per append. After 4 MiB of growth, and at flush, the log is compacted into its
-//! document: a marker with the new document's digest is appended, the document replaced, the log
-//! shortened; after a crash the digest tells which lines the document has. Sessions of other
-//! principals are in `@{principal}/`. The original's documents open as they are, are never
-//! changed, and are removed when their session is cleared. A damaged document is quarantined as
-//! `….damaged`, unreadable lines are skipped, and both are counted. Open sessions are in an LRU
-//! cache.
+//! The documents of the original RockBot open as they are, are never changed, and are removed
+//! when their session is cleared. Open sessions are in an LRU cache.
 
 mod compaction;
 mod compaction_thread;

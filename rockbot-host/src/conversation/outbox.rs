@@ -1,16 +1,14 @@
 //! An outbox for entries that the conversation memory refuses: they wait in the turn journal and are written later.
 //!
-//! A turn that was answered belongs to its conversation, whatever the store does at that moment. Entries that it does
-//! not take become a run of the journal (a transactional outbox). They are written before their conversation is next
-//! read or appended to, in the order of the turns, and when the host resumes its turns. Appending is idempotent by turn,
-//! so a crash between the write and the end of the run repeats nothing.
+//! A turn that was answered belongs to its conversation, whatever the store does at that moment.
+//! Entries that the conversation memory does not take become a run of the journal (a
+//! transactional outbox). They are written before their conversation is next read or appended to,
+//! every 15 seconds, and at the next start, in the order of the turns, and are shown meanwhile.
+//! Appending is idempotent by turn, so a crash between the write and the end of the run repeats
+//! nothing.
 //!
-//! The conversation has every message that was told. Entries that the conversation memory does
-//! not take become a run of the journal (a transactional outbox, `conversation/outbox.rs`). They
-//! are written before their conversation is next read or appended to, every 15 seconds, and at
-//! the next start, in the order of the turns, and are shown meanwhile. The entries of at most
-//! 1 024 turns wait; while any entries wait, the host is not ready. If the journal does not take
-//! them either, the turn stays unfinished and ends once more.
+//! The entries of at most 1 024 turns wait; while any entries wait, the host is not ready. If the
+//! journal does not take them either, the turn stays unfinished and ends once more.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The answer in a schema as the arguments of a tool call.
 //!
-//! An answer by tool call becomes text in the driver (`driver/answer_tool.rs`): the machine and
-//! the journal know one form of answers, and the tool is in no registry.
+//! An answer by tool call becomes text in the driver: the machine and the journal know one form
+//! of answers, and the tool is in no registry.
 
 use std::sync::Arc;
 

@@ -6,10 +6,8 @@
 //! tools are shortened last, since the model has just asked for them. Instructions, the request
 //! and the newest step always stay.
 //!
-//! Compaction is a plan (`policy/compact.rs`) that the journal keeps. Results lose their middle,
-//! starting with the results of earlier steps; then exchanges before the turn are dropped, then
-//! the turn's first steps. Originals are stored before the conversation changes. Only stored
-//! originals get a key in the registry, the last message of each request.
+//! The compaction is a plan that the journal keeps. Originals are stored before the conversation
+//! changes. Only stored originals get a key in the registry, the last message of each request.
 
 use rockbot_core::CallId;
 

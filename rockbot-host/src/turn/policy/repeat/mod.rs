@@ -1,9 +1,10 @@
 //! Detection of loops: a model that makes the same calls again, with the same results, reads a note about it; then the
 //! call is refused with its earlier result, and then the turn ends.
 //!
-//! Calls are the same if their arguments are nearly equal: white space, the order of keys, the form of numbers and
-//! punctuation at the end of texts do not count. A loop may have up to [`MAX_PERIOD`] calls that alternate. A call that
-//! fails in the same way again and again is one, too, with other calls in between.
+//! Calls are the same if their arguments are nearly equal: white space, the order of keys, the
+//! form of numbers and punctuation at the end of texts do not count. A loop may have up to
+//! [`MAX_PERIOD`] calls that alternate. A call that fails in the same way again and again is a
+//! loop, too, even with other calls in between.
 //!
 //! A loop of calls is refused by a recorded step (`RefuseRepeats`): a replay must not judge
 //! again. Calls that fail get three rounds, others five times as many, since they may wait for

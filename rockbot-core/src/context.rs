@@ -17,7 +17,7 @@ pub use crate::trust::Trust;
 pub use crate::wait_reason::WaitReason;
 use crate::{CallId, Digest, Principal, SessionId, TraceContext, TurnId};
 
-/// The entry point through which work came in. It is set by the channel, never by the message.
+/// The entry point of the work. It is set by the channel, never by the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -178,7 +178,7 @@ struct Scope {
     origin: Origin,
     priority: Priority,
     trust: Trust,
-    /// The label of what the model had read; see [`CallContext::label`].
+    /// The label of everything that the model had read; see [`CallContext::label`].
     content: Label,
     /// `true` if a person approved this exact call.
     is_endorsed: bool,
@@ -245,7 +245,7 @@ impl CallContext {
         self.0.depth
     }
 
-    /// Returns the entry point through which the work came in.
+    /// Returns the entry point of the work.
     pub fn origin(&self) -> Origin {
         self.0.origin
     }
@@ -260,11 +260,12 @@ impl CallContext {
         self.0.trust
     }
 
-    /// Returns how far everything can be trusted that led to this call: its originator, and what the model had read
-    /// when it made the call.
+    /// Returns how far everything can be trusted that led to this call: its originator, and all
+    /// that the model had read when it made the call.
     ///
-    /// It is [`Trust::Untrusted`] as soon as the model has read text of an untrusted source: a tool's result (unless the
-    /// tool's [output is its own](crate::tool::ToolHints::own_output)), an answer that was made of such text, or content
+    /// It is [`Trust::Untrusted`] as soon as the model has read text of an untrusted source. Such a
+    /// text is a tool's result (unless the tool's [output is its
+    /// own](crate::tool::ToolHints::own_output)), an answer that was made of such text, or content
     /// in another program, whose sources are unknown.
     ///
     /// A tool layer can decide by it, for example deny a tool that sends mail once the model may have read an
@@ -274,17 +275,20 @@ impl CallContext {
     }
 
     /// Returns the label of everything that led to this call: its trust is the [content
-    /// trust](Self::content_trust), its sources are the untrusted ones that the model had read when it made the call.
+    /// trust](Self::content_trust), its sources are the untrusted sources that the model had read
+    /// when it made the call.
     ///
-    /// What the call stores or starts carries this label, unless the call [is endorsed](Self::is_endorsed).
+    /// Everything that the call stores or starts carries this label, unless the call [is
+    /// endorsed](Self::is_endorsed).
     pub fn label(&self) -> Label {
         let mut label = self.0.content.clone();
         label.join(&Label::of(self.0.trust));
         label
     }
 
-    /// Returns `true` if a person approved exactly this call: what it writes may be trusted as the person's own, whatever
-    /// the model had read. The host sets it for the call that the grant names, and for no other.
+    /// Returns `true` if a person approved exactly this call. Its writes may be trusted as the
+    /// person's own, whatever the model had read. The host sets it for the call that the grant
+    /// names, and for no other.
     pub fn is_endorsed(&self) -> bool {
         self.0.is_endorsed
     }
@@ -312,14 +316,14 @@ impl CallContext {
         &self.0.cancellation
     }
 
-    /// Returns the position of the work in a trace, if it has one. Within a tool it is that of the call's span, so
-    /// that a tool passes it on to the services that it asks.
+    /// Returns the position of the work in a trace, if it has one. Within a tool it is the position
+    /// of the call's span, so that a tool passes it on to the services that it asks.
     pub fn trace(&self) -> Option<&TraceContext> {
         self.0.trace.as_ref()
     }
 
-    /// Returns the reporter through which a tool, or a client of a model, tells the listener of its
-    /// turn how far it is.
+    /// Returns the reporter of progress: by it a tool, or a client of a model, tells the listener
+    /// of its turn how far it is.
     pub fn progress(&self) -> &ProgressReporter {
         &self.0.progress
     }
@@ -330,8 +334,9 @@ impl CallContext {
         self.0.grants.iter().any(matches)
     }
 
-    /// Returns the key by which an external system can recognize a repetition of `call`: turn id and call id, or the
-    /// key that the program gave that asked for the call. Pass it to services that accept idempotency keys.
+    /// Returns the idempotency key of `call`: turn id and call id, or the key that the program gave
+    /// that asked for the call. Pass it to services that accept idempotency keys: they recognize a
+    /// repetition of the call by it.
     pub fn idempotency_key(&self, call: &CallId) -> String {
         match (&self.0.turn, &self.0.idempotency_key) {
             (Some(turn), _) => format!("{turn}/{call}"),
@@ -439,7 +444,8 @@ impl CallContext {
         self.change(|scope| scope.trace = Some(trace))
     }
 
-    /// Sets the reporter that [`CallContext::progress`] returns. The host sets that of each call.
+    /// Sets the reporter that [`CallContext::progress`] returns. The host sets the reporter of each
+    /// call.
     #[must_use]
     pub fn with_progress(self, progress: ProgressReporter) -> Self {
         self.change(|scope| scope.progress = progress)

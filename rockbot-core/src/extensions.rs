@@ -1,14 +1,14 @@
 //! Values of a caller's own, found by their type.
 //!
 //! Extensions of a request are in no journal: they are handles of the caller's process. A resumed
-//! turn has none, and its tools see that.
+//! turn has no extensions, and its tools see that.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A set of values of the caller's own types, at most one of each type.
+/// A set of values of the caller's own types, at most one value for each type.
 ///
 /// A caller attaches them to a [request](crate::turn::TurnRequest::extensions), and the tools of its turn find them in
 /// their [`CallContext`](crate::CallContext::extension). They live in memory only: neither the journal nor a bus carries

@@ -28,11 +28,11 @@ use crate::turn::TurnCall;
 ///
 /// # Turns
 ///
-/// Around turns, the layer counts those that begin with a message of a user or of a bus. A turn that another turn or a
-/// schedule began takes no token, and neither does a turn that continues after a decision or a restart: its user has
-/// waited for a token before, and would wait again in the middle of the work.
-/// [`counting_all_turns`](Self::counting_all_turns) counts these turns, too. Of model calls, tool calls and messages,
-/// every one takes a token.
+/// Around turns, the layer counts the turns that begin with a message of a user or of a bus. A
+/// turn that another turn or a schedule began takes no token, and neither does a turn that
+/// continues after a decision or a restart: its user has waited for a token before, and would
+/// wait again in the middle of the work. [`counting_all_turns`](Self::counting_all_turns) counts
+/// these turns, too. Every model call, every tool call and every message takes a token.
 ///
 /// # Cancellation safety
 ///
@@ -58,7 +58,7 @@ use crate::turn::TurnCall;
 pub struct RateLimitLayer {
     /// Interval between two tokens.
     interval: Duration,
-    /// Time in which the bucket is refilled but for one token.
+    /// Time until an empty bucket holds all its tokens but one.
     tolerance: Duration,
     max_wait: Duration,
     counts_all_turns: bool,
@@ -68,7 +68,8 @@ pub struct RateLimitLayer {
 /// The default of [`RateLimitLayer::with_max_wait`].
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Maximum period, so that no instant overflows. A longer one is not met in the life of a process.
+/// Maximum period, so that no instant overflows. A longer period does not end in the life of a
+/// process.
 const MAX_PERIOD: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 impl RateLimitLayer {
@@ -102,8 +103,8 @@ impl RateLimitLayer {
         self
     }
 
-    /// Counts every turn: also those that other turns and schedules begin, and those that continue. By default, only
-    /// turns that begin with a message take a token.
+    /// Counts every turn, including the turns that other turns and schedules begin, and the turns
+    /// that continue. By default, only turns that begin with a message take a token.
     ///
     /// A limit of one turn a minute then makes an agent wait a minute for each agent that it calls as a tool.
     ///
@@ -207,7 +208,8 @@ struct Bucket {
 
 #[derive(Debug)]
 struct Queue {
-    /// Instant at which the bucket is full again. It says how many tokens there are, so nothing has to refill them.
+    /// Instant when the bucket is full again. It says how many tokens there are, so nothing has to
+    /// refill them.
     full_at: Instant,
     /// Number of calls that wait.
     waiting: u32,

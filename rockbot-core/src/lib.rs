@@ -1,23 +1,25 @@
 //! Contracts of the rockbot agent framework.
 //!
-//! An agent receives a message, runs a turn, asks a model, calls a tool. This crate holds the types and traits of those
-//! four steps, with in-memory implementations, and none of the machinery: no network client, no broker, no runtime.
-//! Authors of tools, models, stores and buses depend on this crate alone. The runtime is `rockbot-host`, and `rockbot`
-//! puts everything together.
+//! An agent receives a message, runs a turn, asks a model, calls a tool. This crate holds the
+//! types and traits of these four steps, with in-memory implementations, and none of the
+//! machinery: no network client, no broker, no runtime. Authors of tools, models, stores and
+//! buses depend on this crate alone. The runtime is `rockbot-host`, and `rockbot` puts everything
+//! together.
 //!
 //! # The contracts
 //!
-//! * [`content`]: what messages and tool results hold: text, images, files
+//! * [`content`]: the content of messages and tool results: text, images, files
 //! * [`chat`]: requests to a model, its answers, and the [`ChatClient`](chat::ChatClient) between them
 //! * [`tool`]: tools, their registry, their arguments and results
 //! * [`turn`]: requests, progress and outcomes of turns, and the [`TurnJournal`](turn::TurnJournal)
 //! * [`messaging`]: message envelopes, and the [`Bus`](messaging::Bus) that carries them
 //! * [`user`]: messages of user interfaces over a bus, and their client
 //! * [`subsystem`]: parts of a host, and their declarations to each other
-//! * [`store`]: what an agent remembers: conversations, long-term memory, skills, rules, feedback
+//! * [`store`]: the memory of an agent: conversations, long-term memory, skills, rules, feedback
 //! * [`recall`]: sources of context for a message
 //! * [`embedding`]: vectors of texts, and the [`EmbeddingClient`](embedding::EmbeddingClient) that computes them
-//! * [`trust`]: the [`Label`](trust::Label) of a text: how far it can be trusted, and what went into it
+//! * [`trust`]: the [`Label`](trust::Label) of a text: how far it can be trusted, and which
+//!   sources went into it
 //! * [`context`]: the [`CallContext`] that travels with every call
 //! * [`layer`]: a rate limit for any of the services that tower layers wrap
 //! * [`clock`] and [`rfc3339`]: wall-clock time
@@ -78,7 +80,7 @@ pub use identity::AgentIdentity;
 pub use support::Digest;
 pub use trace::TraceContext;
 
-/// A boxed error of any type, the form in which tower's middleware returns errors.
+/// A boxed error of any type, as tower's middleware returns errors.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
 /// A text that is never printed, logged or serialized, such as an API key or a password.

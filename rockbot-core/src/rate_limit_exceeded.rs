@@ -14,7 +14,7 @@ pub struct RateLimitExceeded {
 }
 
 impl RateLimitExceeded {
-    /// Returns the time after which the call would have begun.
+    /// Returns the time until the call would have begun.
     pub fn retry_after(&self) -> Duration {
         self.retry_after
     }

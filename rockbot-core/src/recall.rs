@@ -123,7 +123,7 @@ pub struct ContextQuery {
     pub principal: Principal,
     /// The conversation.
     pub session: SessionId,
-    /// The namespace of the work in working memory; `None` means that of the conversation.
+    /// The namespace of the work in working memory; `None` means the namespace of the conversation.
     pub namespace: Option<Namespace>,
     /// The turn.
     pub turn: TurnId,
@@ -150,7 +150,8 @@ impl ContextQuery {
         }
     }
 
-    /// Sets the namespace of the work in working memory. Default that of the conversation.
+    /// Sets the namespace of the work in working memory. Default: the namespace of the
+    /// conversation.
     #[must_use]
     pub fn with_namespace(mut self, namespace: Option<Namespace>) -> Self {
         self.namespace = namespace;
@@ -182,8 +183,9 @@ impl ContextQuery {
         self.earlier.is_empty()
     }
 
-    /// Returns the texts to search by, the most important first: the message and the last ones before it, without
-    /// short ones of at most 30 characters that say nothing ("yes, do it", "17 * 23").
+    /// Returns the texts to search by, the most important first: the message and the last messages
+    /// before it, without messages of at most 30 characters that say nothing ("yes, do it", "17 *
+    /// 23").
     ///
     /// Earlier messages are searched by again, so that their matches stay in the context while they matter, and a
     /// short answer does not lose the thread.
@@ -209,7 +211,7 @@ fn says_something(text: &str) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ContextItem {
-    /// The heading under which it stands, such as `Memories`. Items with the same heading stand together.
+    /// The heading above it, such as `Memories`. Items with the same heading stand together.
     pub heading: Cow<'static, str>,
     /// The text that the model reads.
     pub text: String,

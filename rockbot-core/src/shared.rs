@@ -6,9 +6,9 @@
 
 /// Implements the asynchronous methods of a trait for `Arc<T>`.
 ///
-/// Written in the form to which `async_trait` expands, because the attribute itself would box each future once more: a
-/// call through `Arc<dyn Trait>` finds this implementation first. Each reference among the arguments names a
-/// lifetime, in order.
+/// Written in the form that `async_trait` expands to, because the attribute itself would box each
+/// future once more: a call through `Arc<dyn Trait>` finds this implementation first. Each
+/// reference among the arguments names a lifetime, in order.
 macro_rules! share {
     ($trait:ident $(<$entry:ident: $bound:path>)? $(where $also:path)? {
         $(async $name:ident $(<$($life:lifetime),+>)? ($($arg:ident: $type:ty),* $(,)?) $(-> $output:ty)?;)*

@@ -1,20 +1,23 @@
 //! The position of work in a trace, as the W3C recommendation [Trace Context](https://www.w3.org/TR/trace-context/)
 //! defines it.
 //!
-//! Traces. Each message, turn and tool call has a position in a W3C trace (`TraceContext`): below
-//! the sender's `traceparent`, else at the beginning of a trace. It is in the context of calls,
-//! and goes out with messages to remote tools and other handlers, with replies and with reports
-//! of progress. The ids are random, unless the host has a `TraceBridge` to a backend that assigns
-//! its own (`rockbot-host/src/telemetry/traces.rs`). The header is a claim: it selects the trace
-//! and grants nothing, and an invalid one begins a new trace. A turn that is resumed after a
-//! restart has the parent that its message had; one without begins another trace.
+//! Each message, turn and tool call has a position in a W3C trace (`TraceContext`): below the
+//! sender's `traceparent`, else at the beginning of a trace. The position is in the context of
+//! calls. It goes out with messages to remote tools and other handlers, with replies and with
+//! reports of progress. The ids are random, unless the host has a `TraceBridge` to a backend that
+//! assigns its own ids (`rockbot-host/src/telemetry/traces.rs`).
+//!
+//! The header is a claim: it selects the trace and grants nothing, and an invalid header begins a
+//! new trace. A turn that is resumed after a restart has the parent that its message had; a turn
+//! without a parent begins another trace.
 
 use std::fmt;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-/// Maximum length of a `tracestate` in bytes. A longer one is dropped, as the recommendation allows.
+/// Maximum length of a `tracestate` in bytes. A longer state is dropped, as the recommendation
+/// allows.
 const MAX_STATE: usize = 512;
 
 /// The bit of the flags that marks a trace as sampled: recorded by its sender.
@@ -55,8 +58,8 @@ impl TraceContext {
         }
     }
 
-    /// Creates the position of a span that a tracing backend has assigned. Returns `None` if one of the ids is zero,
-    /// which the recommendation forbids.
+    /// Creates the position of a span that a tracing backend has assigned. Returns `None` if an id
+    /// is zero, which the recommendation forbids.
     pub fn new(trace_id: u128, span_id: u64, is_sampled: bool) -> Option<Self> {
         (trace_id != 0 && span_id != 0).then_some(Self {
             trace_id,
@@ -79,7 +82,7 @@ impl TraceContext {
         Self::new(trace_id.ok()?, span_id.ok()?, false).map(|parsed| Self { flags, ..parsed })
     }
 
-    /// Returns the position of a new span below this one: the same trace, a random span id.
+    /// Returns the position of a new span below this position: the same trace, a random span id.
     #[must_use]
     pub fn child(&self) -> Self {
         Self {
@@ -88,8 +91,8 @@ impl TraceContext {
         }
     }
 
-    /// Sets the `tracestate`, the part of tracing vendors. One that is empty, longer than 512 bytes or holds other
-    /// characters than printable ASCII is dropped.
+    /// Sets the `tracestate`, the part of tracing vendors. A state that is empty, longer than 512
+    /// bytes or holds other characters than printable ASCII is dropped.
     #[must_use]
     pub fn with_tracestate(mut self, state: &str) -> Self {
         let is_valid =

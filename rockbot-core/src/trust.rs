@@ -1,8 +1,9 @@
 //! Trust: the label of a text, and the join of two labels.
 //!
-//! A [`Label`] says how far a text can be trusted, and which untrusted sources went into it. What is made of several
-//! texts carries the join of their labels ([`Label::join`]): the least trust, and the sources of all (taint). A model's
-//! answer, its tool calls and what they store are made of all that the model has read. Nothing in a text raises its own
+//! A [`Label`] says how far a text can be trusted, and which untrusted sources went into it. A
+//! text that is made of several texts carries the join of their labels ([`Label::join`]): the
+//! least trust, and the sources of all (taint). A model's answer, its tool calls and the data
+//! that they store are made of all that the model has read. Nothing in a text raises its own
 //! label; only an endorsement of a person does, for one exact call
 //! ([`CallContext::is_endorsed`](crate::CallContext::is_endorsed)).
 //!
@@ -105,9 +106,10 @@ impl Label {
         self.sources.as_deref().unwrap_or_default()
     }
 
-    /// Adds what went into another text: the trust becomes the lesser one, the sources those of both.
+    /// Adds the sources of another text: the trust becomes the lesser trust, and the sources of
+    /// both are kept.
     ///
-    /// It is associative, commutative and idempotent, so the order in which texts are read does not matter.
+    /// It is associative, commutative and idempotent, so texts can be read in any order.
     pub fn join(&mut self, other: &Self) {
         self.trust = self.trust.min(other.trust);
         match (&self.sources, &other.sources) {
@@ -130,7 +132,8 @@ impl Label {
     }
 }
 
-/// The names of the sources, separated by a comma and a space; of a label without sources, the trust.
+/// The names of the sources, separated by a comma and a space. For a label without sources it is
+/// the trust.
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.sources, self.trust) {
@@ -142,9 +145,10 @@ impl fmt::Display for Label {
     }
 }
 
-/// Returns the sources sorted, each once, with the name `many` for those beyond the maximum.
+/// Returns the sources sorted, each once, with the name `many` for the sources beyond the
+/// maximum.
 ///
-/// The smallest names stay: so the result does not depend on the order in which labels are joined.
+/// The smallest names stay: so the result does not depend on the order of the joins.
 fn bounded(mut names: Vec<Arc<str>>) -> Option<Arc<[Arc<str>]>> {
     names.sort_unstable();
     names.dedup();

@@ -1,4 +1,4 @@
-//! The reasons for which work waits, for the people who wait for it.
+//! The reasons of waits, for the people who wait.
 //!
 //! Waits are reported through the call's context (`ProgressReporter::waiting`), which every layer
 //! and client has: the gateway knows of a wait and nothing of turns. The host dates the end of
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A reason for which a turn makes no progress for a while.
+/// A reason why a turn makes no progress for a while.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,7 +29,7 @@ pub enum WaitReason {
     /// sent again after the wait.
     ModelFailed,
     /// Other calls of the host have all permits for model calls. The call fails if the wait ends
-    /// without one.
+    /// without a permit.
     Permit,
     /// Servers of tools, under these names, are still connecting. The turn goes on without them
     /// after the wait.

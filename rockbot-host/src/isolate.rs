@@ -20,7 +20,7 @@ pub(crate) enum Isolated<T> {
     Panicked(String),
 }
 
-/// A future under a time limit whose panics are caught, those of its destructor included.
+/// A future under a time limit whose panics are caught, including the panics of its destructor.
 ///
 /// The timer is armed only if the first poll returns `Pending`. Most local tools end at once, and arming a timer costs
 /// more than such a call.

@@ -14,7 +14,8 @@ pub type Stack<Request, Response> = BoxCloneSyncService<Request, Response, BoxEr
 
 type Wrap<Request, Response> = Box<dyn FnOnce(Stack<Request, Response>) -> Stack<Request, Response> + Send>;
 
-/// Layers in the order in which they were added: the first one added is the outermost and sees the request first.
+/// Layers in the order of their addition: the first layer is the outermost and sees the request
+/// first.
 pub(crate) struct Layers<Request, Response>(Vec<Wrap<Request, Response>>);
 
 impl<Request, Response> Default for Layers<Request, Response> {
@@ -24,7 +25,7 @@ impl<Request, Response> Default for Layers<Request, Response> {
 }
 
 impl<Request: Send + 'static, Response: Send + 'static> Layers<Request, Response> {
-    /// Adds a layer inside the ones that were added before.
+    /// Adds a layer inside the layers that were added before.
     pub(crate) fn add<L>(&mut self, layer: L)
     where
         L: Layer<Stack<Request, Response>> + Send + 'static,
@@ -54,7 +55,7 @@ impl<Request: Send + 'static, Response: Send + 'static> Layers<Request, Response
         }
         let base = base.clone();
         let service = BoxCloneSyncService::new(service_fn(move |request| call(base.clone(), request)));
-        // Reversed: each step wraps what is there already, so the last one to wrap is the outermost.
+        // Reversed: each step wraps the service so far, so the last layer to wrap is the outermost.
         Some(self.0.into_iter().rev().fold(service, |inner, wrap| wrap(inner)))
     }
 }
@@ -68,6 +69,6 @@ where
     Request: Send + 'static,
     Response: Send + 'static,
 {
-    // A clone per call: tower ties readiness to the handle on which it was polled.
+    // A clone per call: tower ties readiness to the handle that was polled.
     stack.clone().oneshot(request).await
 }

@@ -14,9 +14,10 @@ use tower::{Layer, Service, ServiceExt};
 use crate::engine::TurnCall;
 use crate::layer::Stack;
 
-/// The rest of a stack: the layers inside of this one, and the framework's own service.
+/// The rest of a stack: the layers inside of this layer, and the framework's own service.
 ///
-/// A layer that does not call it answers by itself. One that calls it more than once, such as a retry, clones it.
+/// A layer that does not call it answers by itself. A layer that calls it more than once, such as
+/// a retry, clones it.
 pub struct Next<Request, Response>(Stack<Request, Response>);
 
 impl<Request: Send + 'static, Response: Send + 'static> Next<Request, Response> {
@@ -24,7 +25,7 @@ impl<Request: Send + 'static, Response: Send + 'static> Next<Request, Response> 
     ///
     /// # Errors
     ///
-    /// Returns the error of the service or of a layer inside of this one, in its own type: a
+    /// Returns the error of the service or of a layer inside of this layer, in its own type: a
     /// [`ChatError`](rockbot_core::chat::ChatError) of the model client can be downcast.
     pub async fn call(self, request: Request) -> Result<Response, BoxError> {
         self.0.oneshot(request).await

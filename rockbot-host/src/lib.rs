@@ -34,8 +34,8 @@
 //!
 //! 1. A delivery of the bus passes the pipeline (`pipeline`) to the handler of its type (`handlers`); a program calls
 //!    [`Agent::ask`] instead.
-//! 2. The engine (`engine`) accepts the turn in the [`journal`] and admits it to its session (`live`), in which one turn runs
-//!    at a time.
+//! 2. The engine (`engine`) accepts the turn in the [`journal`] and admits it to its session
+//!    (`live`). In a session one turn runs at a time.
 //! 3. The [`turn`] machine decides the next step, and the driver (`driver`) performs it: it asks the model, or calls
 //!    tools through the [`tool`] dispatcher. Every event and decision is in the journal before the act.
 //! 4. The results return to the machine as events, until it decides to finish; the [`answer`] filter passes over the

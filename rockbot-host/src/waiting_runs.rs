@@ -9,14 +9,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// Duration of the claim on a waiting run, for which it is held while it is delivered.
+/// Duration of the claim on a waiting run. The run is held for it while it is delivered.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
 /// The runs of one kind that wait in the turn journal.
 pub(crate) struct WaitingRuns {
     journal: Arc<dyn TurnJournal>,
     owner: String,
-    /// Beginning of the ids of the runs. No id of a turn has it: those are hexadecimal digits.
+    /// Beginning of the ids of the runs. No id of a turn has it: ids of turns are hexadecimal
+    /// digits.
     prefix: &'static str,
 }
 
@@ -44,7 +45,7 @@ impl WaitingRuns {
     ) -> Result<Option<TurnId>, JournalError> {
         let run = TurnId::from(format!("{}{id}", self.prefix));
         let key = RunKey::new(principal.clone(), session.clone(), id).with_source(self.prefix);
-        // The digest is that of the id: after a crash the same content may have another time.
+        // The digest is the digest of the id: after a crash the same content may have another time.
         let accepted = RunAccepted::new(run.clone(), key, Digest::of([id]), at, RunBody::new(Arc::new(content)));
         match self.journal.accept(&accepted, &self.owner, LEASE).await? {
             Acceptance::New(claim) => self.journal.release(claim).await,

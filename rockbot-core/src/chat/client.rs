@@ -52,11 +52,11 @@ pub trait ChatClient: Send + Sync + 'static {
     /// Returns a [`ChatError`] whose kind tells whether a retry, another model or a smaller context helps.
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError>;
 
-    /// Returns what the client knows about the model that it asks for `tier`.
+    /// Returns the client's knowledge of the model that it asks for `tier`.
     ///
-    /// Required, so that a client that wraps another one cannot forget to forward it: a wrapper returns what the inner
-    /// client returns. A client that knows nothing returns [`ModelInfo::unknown`]. A host asks before each model call,
-    /// so the answer must be cheap.
+    /// Required, so that a client that wraps another client cannot forget to forward it: a wrapper
+    /// returns the answer of its inner client. A client that knows nothing returns
+    /// [`ModelInfo::unknown`]. A host asks before each model call, so the answer must be cheap.
     fn describe(&self, tier: ModelTier) -> ModelInfo;
 }
 
@@ -68,8 +68,8 @@ impl dyn ChatClient {
         ModelTier::ALL.into_iter().all(|tier| !self.describe(tier).is_busy)
     }
 
-    /// Returns `answer`, which this client gave for `tier`, with the name of the model as the client describes it if the
-    /// answer has none.
+    /// Returns `answer`, which this client gave for `tier`, with the name of the model as the
+    /// client describes it if the answer has no name.
     ///
     /// Some servers and clients leave the name out, and prices are found by it. A client that chooses between models
     /// calls this on the client that answered; the host does so for its own client.
@@ -99,11 +99,11 @@ pub struct ChatCall {
     pub deltas: Option<DeltaSink>,
     /// Context of the call: session, deadline, cancellation and priority.
     pub cx: CallContext,
-    /// Cache that the calls of a turn share; `None` if no further request will repeat this one.
+    /// Cache that the calls of a turn share; `None` if no further request will repeat this request.
     pub cache: Option<RequestCache>,
-    /// `true` if the caller drops the call when its context is cancelled or its deadline has passed, so that no client need
-    /// watch either. Code that lets a call outlive its own future, such as one that spawns it, sets it to `false`. Default
-    /// `false`.
+    /// `true` if the caller drops the call when its context is cancelled or its deadline has
+    /// passed, so that no client need watch either. Code that lets a call outlive its own future,
+    /// such as code that spawns the call, sets it to `false`. Default `false`.
     pub is_supervised: bool,
 }
 

@@ -12,8 +12,8 @@ use crate::layer::RateLimitExceeded;
 
 /// The error of a model call.
 ///
-/// Callers decide by [`ChatError::kind`], never by the text. The message is for people: it states what failed
-/// and what to do. It never contains a key.
+/// Callers decide by [`ChatError::kind`], never by the text. The message is for people: it states
+/// the failure and the remedy. It never contains a key.
 #[derive(Debug)]
 pub struct ChatError {
     kind: ChatErrorKind,
@@ -140,7 +140,7 @@ impl ChatErrorKind {
 }
 
 impl ChatError {
-    /// Creates an error of `kind`. `message` names what failed and states what to do next.
+    /// Creates an error of `kind`. `message` names the failure and the remedy.
     pub fn new(kind: ChatErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -161,7 +161,7 @@ impl ChatError {
         self
     }
 
-    /// Sets the delay after which the server asked to retry.
+    /// Sets the delay that the server asked for before a retry.
     #[must_use]
     pub fn with_retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
@@ -226,7 +226,7 @@ impl ChatError {
         self.request_id.as_deref()
     }
 
-    /// Returns the delay after which the server asked to retry, if it did.
+    /// Returns the delay that the server asked for before a retry, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
@@ -245,9 +245,10 @@ impl std::error::Error for ChatError {
 }
 
 impl From<BoxError> for ChatError {
-    /// Converts the error of a layer. A boxed [`ChatError`] is unwrapped; any other error becomes the source of a new
-    /// one, whose kind is [`ChatErrorKind::TimedOut`] for tower's time-out layer, [`ChatErrorKind::Saturated`] for a
-    /// [`RateLimitExceeded`], and else [`ChatErrorKind::Other`].
+    /// Converts the error of a layer. A boxed [`ChatError`] is unwrapped; any other error becomes
+    /// the source of a new error, whose kind is [`ChatErrorKind::TimedOut`] for tower's time-out
+    /// layer, [`ChatErrorKind::Saturated`] for a [`RateLimitExceeded`], and else
+    /// [`ChatErrorKind::Other`].
     ///
     /// ```
     /// use std::error::Error;

@@ -14,9 +14,10 @@ const MAX_KEPT: usize = 10_000;
 /// Sums of usage and cost by turn, by session, by principal, by tier and in total. Clones share the sums, which last as long as the
 /// process.
 ///
-/// A host has one ledger and records each answer that its turns receive. Sessions of different principals have different
-/// sums, whatever their ids. Sums are kept for the newest 10 000 sessions, principals and turns; older ones are evicted.
-/// The tiers and the total count all answers.
+/// A host has one ledger and records each answer that its turns receive. Sessions of different
+/// principals have different sums, whatever their ids. Sums are kept for the newest 10 000
+/// sessions, principals and turns; older sums are evicted. The tiers and the total count all
+/// answers.
 ///
 /// ```
 /// use rockbot_core::{CallContext, Principal};

@@ -216,8 +216,8 @@ impl ChatMessage {
         self
     }
 
-    /// Returns the reason why the message is in the context: the one that was set, or else the one that its role and
-    /// its source imply.
+    /// Returns the reason why the message is in the context: the reason that was set, or else the
+    /// reason that its role and its source imply.
     pub fn why(&self) -> ContextReason {
         self.reason.unwrap_or_else(|| match self.role {
             Role::System => ContextReason::Instructions,

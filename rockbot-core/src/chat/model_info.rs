@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::{ModelSettings, OutputMode};
 
-/// A snapshot of what a [`ChatClient`](super::ChatClient) knows about the model that it asks for one tier.
+/// A snapshot of the knowledge of a [`ChatClient`](super::ChatClient) about the model that it
+/// asks for one tier.
 ///
 /// A host looks up the model's behavior and price by `model`, labels spans and metrics with `model` and `provider`, spans
 /// also with `settings`, and postpones background work while `is_busy` is set.
@@ -24,7 +25,8 @@ pub struct ModelInfo {
     pub model: Option<Arc<str>>,
     /// Provider that is asked first, as OpenTelemetry names it, such as `openai`; `None` if the client does not know it.
     pub provider: Option<Arc<str>>,
-    /// Settings that requests are sent with unless they set them; `None` if the client has none, or does not know them.
+    /// Settings that requests are sent with unless they set them; `None` if the client has no
+    /// settings, or does not know them.
     pub settings: Option<Arc<ModelSettings>>,
     /// `true` while calls are in flight, as far as the client counts them. `false` for a client that does not count.
     pub is_busy: bool,

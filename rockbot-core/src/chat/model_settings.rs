@@ -12,12 +12,13 @@ use super::{ReasoningEffort, ToolChoice};
 
 /// Settings of a model call: sampling, limits, reasoning, and members of a provider's own.
 ///
-/// All are optional, and what is unset is not sent, because models reject parameters that they do not know. A setting
-/// of the request wins over that of the model's behavior, and that over the setting of its tier; members of the extra
-/// body and extra headers are merged by name.
+/// All are optional. An unset setting is not sent, because models reject parameters that they do
+/// not know. A setting of the request wins over the setting of the model's behavior, which wins
+/// over the setting of its tier; members of the extra body and extra headers are merged by name.
 ///
-/// A client sends what its dialect has a name for and ignores the rest. Values are checked where they enter: by the
-/// configuration, when a turn is accepted, and before a request is sent; see [`ModelSettings::check`].
+/// A client sends the settings that its dialect has a name for and ignores the rest. Values are
+/// checked where they enter: by the configuration, when a turn is accepted, and before a request
+/// is sent; see [`ModelSettings::check`].
 ///
 /// # Examples
 ///
@@ -48,13 +49,14 @@ pub struct ModelSettings {
     /// Seed of the sampling, for answers that repeat where the server supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// Texts at which the answer ends; they are not part of it. Servers commonly take up to 4.
+    /// Texts that end the answer; they are not part of it. Servers commonly take up to 4.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop_sequences: Vec<String>,
     /// The depth of reasoning before the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// The constraint on tool calls. Within a turn, one that forces a call holds until the first call was made.
+    /// The constraint on tool calls. Within a turn, a constraint that forces a call holds until the
+    /// first call was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
     /// `false` to get at most one tool call with each answer.
@@ -68,17 +70,19 @@ pub struct ModelSettings {
     /// `false` for a model that takes no images and files: it reads their descriptions. Unset, they are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
-    /// Members that are added to the body of the request. None may be one that the request has already.
+    /// Members that are added to the body of the request. None may have the name of a member that
+    /// the request has already.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_body: BTreeMap<String, Value>,
-    /// Headers that are added to the request. No message, log or file has them, since they may be secret: a turn that is
-    /// resumed goes on without those of its request, but with those of a tier or its client.
+    /// Headers that are added to the request. No message, log or file has them, since they may be
+    /// secret: a turn that is resumed goes on without the headers of its request, but with the
+    /// headers of its tier and its client.
     #[serde(skip_serializing)]
     pub extra_headers: BTreeMap<String, String>,
 }
 
 impl ModelSettings {
-    /// Creates settings of which none is set.
+    /// Creates settings that are all unset.
     pub const fn new() -> Self {
         Self {
             temperature: None,
@@ -124,7 +128,7 @@ impl ModelSettings {
         self
     }
 
-    /// Sets the texts at which the answer ends.
+    /// Sets the texts that end the answer.
     #[must_use]
     pub fn with_stop_sequences<T: Into<String>>(mut self, texts: impl IntoIterator<Item = T>) -> Self {
         self.stop_sequences = texts.into_iter().map(Into::into).collect();
@@ -181,7 +185,7 @@ impl ModelSettings {
         self
     }
 
-    /// Returns these settings, with those of `base` where nothing is set.
+    /// Returns these settings; where one is unset, the setting of `base` takes its place.
     #[must_use]
     pub fn over(&self, base: &Self) -> Self {
         let stop_sequences = match self.stop_sequences.is_empty() {
@@ -208,7 +212,7 @@ impl ModelSettings {
         }
     }
 
-    /// Returns `upper` over `base`, without a copy when only one of them is set.
+    /// Returns `upper` over `base`, without a copy when only one is set.
     pub fn layered<'a>(upper: Option<&'a Self>, base: Option<&'a Self>) -> Cow<'a, Self> {
         static UNSET: ModelSettings = ModelSettings::new();
         match (upper, base) {
@@ -298,7 +302,7 @@ fn merged<T: Clone>(upper: &BTreeMap<String, T>, base: &BTreeMap<String, T>) -> 
     all
 }
 
-/// Returns `true` if the header can be sent beside those that belong to the transport.
+/// Returns `true` if the header can be sent beside the headers that belong to the transport.
 fn is_header((name, value): (&String, &String)) -> bool {
     const OF_TRANSPORT: [&str; 5] = [
         "connection",
@@ -315,7 +319,7 @@ fn is_header((name, value): (&String, &String)) -> bool {
 
 /// A model setting with a value that no model takes.
 ///
-/// The message names the setting and what it must be; it never repeats the value.
+/// The message names the setting and the values that it allows; it never repeats the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the model setting `{setting}` must be {expected}: correct it, or leave it unset for the model's default")]
 pub struct ModelSettingsError {
@@ -329,7 +333,7 @@ impl ModelSettingsError {
         self.setting
     }
 
-    /// Returns what the setting must be.
+    /// Returns the values that the setting allows.
     pub fn expected(&self) -> &'static str {
         self.expected
     }

@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The way in which a model is made to give an answer that matches an [`OutputSchema`](super::OutputSchema).
+/// The way to make a model give an answer that matches an [`OutputSchema`](super::OutputSchema).
 ///
-/// Every answer is checked against the schema, whatever the mode; one that does not match is requested again. The mode
-/// is chosen by the request, else by the model's client ([`ModelInfo::output_mode`](super::ModelInfo)): from the setting
-/// `LLM.{tier}.StructuredOutput`, else by what it knows of the provider and the model, and by what its server has refused.
+/// Every answer is checked against the schema, whatever the mode; an answer that does not match
+/// is requested again. The mode is chosen by the request, else by the model's client
+/// ([`ModelInfo::output_mode`](super::ModelInfo)): from the setting
+/// `LLM.{tier}.StructuredOutput`, else by its knowledge of the provider and the model, and by the
+/// modes that its server has refused.
 ///
 /// ```
 /// use rockbot_core::chat::OutputMode;
@@ -52,7 +54,7 @@ impl OutputMode {
         all.find(|mode| mode.name().eq_ignore_ascii_case(name.trim()))
     }
 
-    /// Returns this mode, or `other` if this one is [`OutputMode::Auto`].
+    /// Returns this mode, or `other` if this mode is [`OutputMode::Auto`].
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         match self {

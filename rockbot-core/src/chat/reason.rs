@@ -37,7 +37,7 @@ pub enum ContextReason {
     Correction,
     /// A message of a loop policy of the host's program.
     Policy,
-    /// The registry of offloaded messages, with the keys under which the model finds them.
+    /// The registry of offloaded messages, with the keys that the model reads them by.
     StashRegistry,
     /// Reminders that go with each request, tasks included.
     Reminder,

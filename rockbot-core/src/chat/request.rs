@@ -68,8 +68,8 @@ impl OutputSchema {
         }
     }
 
-    /// Returns `true` if the schema is that of one object, so that it can be the schema of a tool's arguments. Providers
-    /// refuse alternatives at the top, such as those of an enum.
+    /// Returns `true` if the schema describes a single object, so that it can be the schema of a
+    /// tool's arguments. Providers refuse alternatives at the top, such as the variants of an enum.
     pub fn is_object(&self) -> bool {
         let has = |member: &&str| self.schema.get(member).is_some();
         self.schema["type"] == "object" && !["anyOf", "oneOf", "allOf"].iter().any(has)
@@ -111,7 +111,7 @@ pub struct ChatRequest {
     pub tier: Option<ModelTier>,
     /// The schema that the answer must match, if any.
     pub output: Option<OutputSchema>,
-    /// The settings of the model for this request; they win over those of its client.
+    /// The settings of the model for this request; they win over the settings of its client.
     pub settings: Option<Arc<ModelSettings>>,
 }
 
@@ -159,8 +159,8 @@ impl ChatRequest {
         self
     }
 
-    /// Returns the settings of this request, with those of `base` where nothing is set. Clients pass their own as
-    /// `base`. Nothing is copied unless both are set.
+    /// Returns the settings of this request; where one is unset, the setting of `base` takes its
+    /// place. Clients pass their own settings as `base`. Nothing is copied unless both are set.
     pub fn settings_over<'a>(&'a self, base: Option<&'a ModelSettings>) -> Cow<'a, ModelSettings> {
         ModelSettings::layered(self.settings.as_deref(), base)
     }

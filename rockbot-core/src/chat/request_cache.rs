@@ -1,11 +1,11 @@
-//! [`RequestCache`]: what a chat client remembers from one request of a turn to the next.
+//! [`RequestCache`]: the memory of a chat client from one request of a turn to the next.
 //!
-//! Requests. The calls of a drive share a `RequestCache`, which ends with it. The client for
+//! The calls of a drive share a `RequestCache`, which ends with it. The client for
 //! OpenAI-compatible servers keeps the written body of the last request in it, up to 1 MiB, with
-//! the positions behind which no later message changes anything, and copies it up to the last
-//! message that both requests share. Equal pointers mean equal messages, because the cache holds
-//! them too. Out-of-band questions have no part in it; another client of the same turn finds
-//! marks or a dialect of others, and writes its request anew.
+//! its seams (positions where the text in front depends on no later message), and copies it up to
+//! the last message that both requests share. Equal pointers mean equal messages, because the
+//! cache holds them too. Out-of-band questions have no part in it; another client of the same
+//! turn finds the seams or the dialect of another client, and writes its request anew.
 
 use std::any::Any;
 use std::fmt;
@@ -13,12 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A place for one value of a chat client, shared by the calls of one turn.
 ///
-/// Each request of a turn repeats the ones before it. A client that keeps the written form of a request here copies what
-/// the next one has in common with it, so that a step costs what it adds. The driver of a turn creates the cache and drops
-/// it with the turn. Clones share the value.
+/// Each request of a turn repeats the requests before it. A client that keeps the written form of
+/// a request here copies the part that the next request repeats, so that it writes only the part
+/// that a step adds. The driver of a turn creates the cache and drops it with the turn. Clones
+/// share the value.
 ///
-/// Taking the value leaves the cache empty, so two calls at the same time never wait for each other: the second one finds
-/// nothing. A value of another type, which a client of another kind left, counts as nothing, too.
+/// Taking the value leaves the cache empty, so two calls at the same time never wait for each
+/// other: the second call finds nothing. A value of another type, which a client of another kind
+/// left, counts as nothing, too.
 ///
 /// ```
 /// use rockbot_core::chat::RequestCache;

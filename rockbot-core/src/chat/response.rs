@@ -41,8 +41,9 @@ impl FinishReason {
         matches!(self, Self::Length | Self::ContentFilter)
     }
 
-    /// Returns `true` if the tool calls of the answer are complete, and may run. Those of an answer that was cut, or that
-    /// ended for an unknown reason, may be cut themselves, even where their arguments are valid JSON.
+    /// Returns `true` if the tool calls of the answer are complete, and may run. The calls of an
+    /// answer that was cut, or that ended for an unknown reason, may be cut themselves, even where
+    /// their arguments are valid JSON.
     pub fn allows_calls(self) -> bool {
         matches!(self, Self::Stop | Self::ToolCalls)
     }
@@ -61,7 +62,7 @@ pub struct ChatResponse {
     /// The tool calls that the model requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// `true` if the model wrote these calls into its text, from which they were read.
+    /// `true` if the model wrote these calls into its text, and they were read from there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub calls_from_text: bool,
     /// The reasoning of the model.
@@ -192,7 +193,7 @@ impl ChatResponse {
         self
     }
 
-    /// Returns the text with the images and files behind it.
+    /// Returns the text, followed by the images and files.
     pub fn content(&self) -> Content {
         let mut content = Content::from(&self.text);
         content.extend(self.media.iter().cloned());

@@ -74,7 +74,7 @@ impl Spent {
         self
     }
 
-    /// Returns the cost of all answers, or `None` if that of any is unknown.
+    /// Returns the cost of all answers, or `None` if the cost of any answer is unknown.
     pub fn price(&self) -> Option<MicroUsd> {
         (self.unpriced == 0).then_some(self.cost)
     }

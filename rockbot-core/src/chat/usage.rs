@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Tokens of the request, cached ones included.
+    /// Tokens of the request, including cached tokens.
     pub input: u64,
     /// Tokens of the answer, reasoning included.
     pub output: u64,

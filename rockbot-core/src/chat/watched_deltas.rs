@@ -47,7 +47,7 @@ impl WatchedDeltas {
         Self(watched)
     }
 
-    /// Sends a reset if pieces went out since the last one.
+    /// Sends a reset if pieces went out since the last reset.
     pub fn reset(&self) {
         if let Some((sink, sent)) = &self.0
             && sent.swap(false, Ordering::Relaxed)

@@ -79,7 +79,8 @@ pub struct UnknownKey {
     pub meant: Option<String>,
     /// The known names in the same section.
     pub known: Vec<String>,
-    /// `true` for a section of a known name of which nothing was read: the program lacks the part that reads it.
+    /// `true` for a section of a known name whose settings were never read: the program lacks the
+    /// part that reads it.
     pub is_unread: bool,
     /// `true` for an error rather than a warning. An unknown name is an error in a file and in a variable with the
     /// prefix `ROCKBOT_`, which are meant for this program; other variables may belong to other programs. An

@@ -1,14 +1,14 @@
 //! Configuration: sections of settings from files and the environment. A kit for authors of subsystems (feature
 //! `config`).
 //!
-//! A host hands the [`Config`] to its subsystems as one of their parts, and each subsystem reads the [`Section`]s of
-//! its own while it declares.
+//! A host hands the [`Config`] to its subsystems as a part, and each subsystem reads the
+//! [`Section`]s of its own while it declares.
 //!
 //! * Files are JSON or TOML, by their ending. They hold sections, and sections hold settings and further sections.
 //! * The environment sets the same with `__` between the names: `ROCKBOT_DREAM__INTERVAL`, or without a prefix
 //!   `Dream__Interval`.
-//! * What comes later wins, setting by setting: the second file over the first, the environment over files, a variable
-//!   with the prefix over one without.
+//! * The later source wins, setting by setting: the second file over the first, the environment
+//!   over files, a variable with the prefix over one without.
 //! * A list of sections is a section whose names are the positions, `0`, `1`, …, so that a variable can change one item.
 //! * Names are not case-sensitive. `null` and an empty text count as unset.
 //!

@@ -82,7 +82,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns the section of this name inside this one. A list of sections is one, whose names are the positions.
+    /// Returns the section of this name inside this section. A list of sections is a section whose
+    /// names are the positions.
     ///
     /// # Errors
     ///
@@ -153,7 +154,7 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if one of them [is an error](UnknownKey::is_error).
+    /// Returns an error if a warning among them [is an error](UnknownKey::is_error).
     pub fn check_unknown(&self) -> Result<Vec<UnknownKey>, ConfigError> {
         unknown::check(self.unknown())
     }

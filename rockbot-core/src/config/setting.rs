@@ -49,7 +49,8 @@ impl Setting {
 
     /// Returns the last part of its name, as it is written where it is set.
     ///
-    /// Names are not case-sensitive; call it where a name means something outside, such as that of a variable.
+    /// Names are not case-sensitive; call it where a name means something outside, such as the name
+    /// of a variable.
     pub fn name(&self) -> &str {
         let last = match &self.origin {
             Origin::File { key, .. } => key.rsplit('.').next(),

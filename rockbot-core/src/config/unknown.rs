@@ -14,7 +14,8 @@ pub(super) fn below(config: &Config, section: &[String]) -> Vec<UnknownKey> {
     let mut last: Option<&[String]> = None;
     let settings = config.settings.iter().filter(|(route, _)| route.starts_with(section));
     for (route, setting) in settings.filter(|(route, _)| !known.contains_key(*route)) {
-        // Settings come in the order of their routes, so those of one unknown section follow each other.
+        // Settings come in the order of their routes, so the settings of an unknown section follow
+        // each other.
         if last.is_some_and(|last| route.starts_with(last)) {
             continue;
         }

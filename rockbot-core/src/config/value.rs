@@ -41,7 +41,8 @@ impl Value {
         }
     }
 
-    /// Returns `true` if settings may be below this value: an empty list has none, and may be one of sections.
+    /// Returns `true` if settings may be below this value. An empty list has no settings, but may
+    /// be a list of sections.
     pub(super) fn is_section(&self) -> bool {
         match self {
             Self::Section => true,

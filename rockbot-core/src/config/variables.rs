@@ -9,8 +9,8 @@ use super::{Config, Setting, Value};
 /// The prefix of variables that are meant for this program only.
 const PREFIX: &str = "ROCKBOT_";
 
-/// Adds the settings of `variables`. Those with the prefix override those without. The map is sorted, so that of
-/// names that differ in case only, the same one wins each time.
+/// Adds the settings of `variables`. Variables with the prefix override variables without it. The
+/// map is sorted, so the same variable wins each time among names that differ in case only.
 pub(super) fn add(config: &mut Config, variables: BTreeMap<OsString, OsString>) {
     config.layers += 2;
     let layer = config.layers;

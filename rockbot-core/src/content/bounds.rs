@@ -32,7 +32,7 @@ pub enum ContentError {
         /// Their size in bytes.
         size: usize,
     },
-    /// A URL is longer than [`MAX_URL_BYTES`], such as one that holds the bytes.
+    /// A URL is longer than [`MAX_URL_BYTES`], such as a URL that holds the bytes.
     #[error(
         "a URL of {length} bytes is too long: send at most {MAX_URL_BYTES} bytes, or the bytes of the image or file as `data`"
     )]

@@ -80,7 +80,7 @@ impl MediaPart {
         Self::bytes(media_type_of(&name), bytes).with_name(name)
     }
 
-    /// Returns `true` if the media type is one of images.
+    /// Returns `true` if the media type is an image type.
     pub fn is_image(&self) -> bool {
         self.media_type.starts_with("image/")
     }

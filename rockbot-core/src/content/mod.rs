@@ -1,9 +1,10 @@
 //! The content of messages and tool results: text, images and files, each part with its origin.
 //!
-//! A [`Content`] is usually one text, and then costs what a `String` costs. A [`ContentPart`] carries its
-//! [`Provenance`]: the source of the part and the trust in it. Code that creates content leaves the provenance open;
-//! the place that takes the content fills it in ([`Content::attributed`]): a user's message makes it the user's, a tool
-//! result the tool's. A part can state another origin, but never more trust than its place has.
+//! A [`Content`] is usually one text, and then costs no more than a `String`. A [`ContentPart`]
+//! carries its [`Provenance`]: the source of the part and the trust in it. Code that creates
+//! content leaves the provenance open; the place that takes the content fills it in
+//! ([`Content::attributed`]). A user's message makes it the user's, a tool result the tool's. A
+//! part can state another origin, but never more trust than its place has.
 //!
 //! On the wire a plain text is a JSON string, everything else an array of parts:
 //!

@@ -22,7 +22,7 @@ use crate::trust::{Label, Trust};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content(Parts);
 
-/// The parts. A single one is always `One`, so that equal contents compare equal.
+/// The parts. A single part is always `One`, so that equal contents compare equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Parts {
     One(ContentPart),
@@ -63,7 +63,7 @@ impl Content {
         self
     }
 
-    /// Appends an image, or a file if the media type is another one.
+    /// Appends an image, or a file if the media type is no image type.
     #[must_use]
     pub fn with_media(self, media: MediaPart) -> Self {
         match media.is_image() {
@@ -79,8 +79,8 @@ impl Content {
         self
     }
 
-    /// Replaces all texts by `text`, in front of the images and files. It has the origin of the texts: of several
-    /// untrusted ones, all their sources.
+    /// Replaces all texts by `text`, in front of the images and files. It has the origin of the
+    /// texts; of several untrusted texts it has all sources.
     pub fn replace_text(&mut self, text: String) {
         let parts = std::mem::take(self);
         let texts = parts.parts().iter().filter(|part| part.as_text().is_some());
@@ -94,7 +94,8 @@ impl Content {
         self.extend(parts.parts().iter().filter(|part| part.as_media().is_some()).cloned());
     }
 
-    /// Sets the origin of parts that have none to `place`, and limits the trust of the others to that of `place`.
+    /// Sets the origin of parts without an origin to `place`, and limits the trust of the other
+    /// parts to the trust of `place`.
     ///
     /// ```
     /// # use rockbot_core::content::{Content, ContentPart, Provenance};
@@ -269,7 +270,8 @@ impl Content {
     }
 }
 
-/// Returns the origin of a text that is made of texts of these origins. Without a stated origin it has none either.
+/// Returns the origin of a text that is made of texts of these origins. It is unknown if any of
+/// them is unknown and no stated origin is untrusted.
 fn mixture(origins: &[&Provenance]) -> Provenance {
     let mut label = Label::HOST;
     let stated = origins.iter().filter(|origin| !origin.is_unknown());

@@ -57,7 +57,8 @@ impl Provenance {
         self.source.is_empty()
     }
 
-    /// Creates the provenance of a text with this label by `author`: a text of untrusted sources names those instead.
+    /// Creates the provenance of a text with this label by `author`: a text of untrusted sources
+    /// names the sources instead.
     pub fn labelled(author: &'static str, label: &Label) -> Self {
         match label.sources() {
             [] => Self::new(author, label.trust()),

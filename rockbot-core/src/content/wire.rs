@@ -1,5 +1,5 @@
-//! The JSON form of content: a string for one text without an origin, else an array of parts. Parts have a type if one
-//! of them is no text.
+//! The JSON form of content: a string for one text without an origin, else an array of parts.
+//! Parts have a type unless all of them are texts.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -162,7 +162,7 @@ impl Serialize for Content {
             [] => serializer.serialize_str(""),
             [ContentPart::Text(part)] if is_unknown(&part.provenance) => serializer.serialize_str(&part.text),
             parts if self.has_media() => serializer.collect_seq(parts),
-            // Texts alone need no types, and have none in journals of older versions.
+            // Texts alone need no types, and have no types in journals of older versions.
             texts => serializer.collect_seq(texts.iter().map(WireText::of)),
         }
     }

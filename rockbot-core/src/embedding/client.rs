@@ -22,7 +22,8 @@ pub trait EmbeddingClient: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if one of them has no vector, when the call is cancelled and when its deadline passes.
+    /// Returns an error if a text has no vector, when the call is cancelled and when its deadline
+    /// passes.
     async fn embed(&self, call: EmbeddingCall) -> Result<Vec<Embedding>, EmbeddingError>;
 }
 
@@ -37,7 +38,7 @@ share! {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EmbeddingCall {
-    /// Texts to embed. Many servers reject empty ones.
+    /// Texts to embed. Many servers reject empty texts.
     pub texts: Arc<[String]>,
     /// Context of the call: principal, cancellation and deadline.
     pub cx: CallContext,

@@ -20,7 +20,7 @@ pub enum EmbeddingError {
         /// Number of vectors returned.
         answered: usize,
     },
-    /// A vector has another dimension than earlier ones, so they cannot be compared.
+    /// A vector has another dimension than earlier vectors, so they cannot be compared.
     #[error(
         "`{model}` answered a vector of {answered} numbers after ones of {expected}; restart to begin anew with it"
     )]
@@ -48,8 +48,8 @@ impl EmbeddingError {
         matches!(self, Self::Call(error) if error.retry_helps())
     }
 
-    /// Returns `true` if the error may concern a single text, such as one that is too long, so that others may
-    /// still be embedded. All other errors concern every text.
+    /// Returns `true` if the error may concern a single text, such as a text that is too long, so
+    /// that other texts may still be embedded. All other errors concern every text.
     pub fn is_about_a_text(&self) -> bool {
         match self {
             Self::Call(error) => matches!(

@@ -1,9 +1,10 @@
 //! Embeddings: texts as vectors whose directions are close for texts of similar meaning.
 //!
-//! * [`EmbeddingClient`]: what asks a model for vectors
-//! * [`Embedding`]: one of them
+//! * [`EmbeddingClient`]: the client that asks a model for vectors
+//! * [`Embedding`]: a vector
 //!
-//! [`VectorIndex`](crate::search::VectorIndex) finds those that lie close to another one.
+//! [`VectorIndex`](crate::search::VectorIndex) finds the vectors that lie close to a given
+//! vector.
 
 mod client;
 mod error;

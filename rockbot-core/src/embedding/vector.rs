@@ -65,8 +65,8 @@ impl Embedding {
         self.0.len()
     }
 
-    /// Returns the cosine similarity, from -1 to 1; 0 for different dimensions, since those vectors come from
-    /// different models.
+    /// Returns the cosine similarity, from -1 to 1; 0 for different dimensions, since such vectors
+    /// come from different models.
     pub fn similarity(&self, other: &Self) -> f32 {
         match self.dimension() == other.dimension() {
             true => dot(&self.0, &other.0),

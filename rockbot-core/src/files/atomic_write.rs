@@ -15,9 +15,9 @@ pub(super) const ENDING: &str = ".tmp";
 /// The new contents of a document, in a temporary file beside it. Dropped without [`Draft::publish`], the
 /// temporary file is removed.
 ///
-/// The order of the steps is what makes a replacement atomic: the bytes are written and synced *before* the
-/// rename, so the name never refers to a file whose contents are not on the disk yet. The rename itself
-/// survives a power loss after [`DataFolder::sync`](super::DataFolder::sync).
+/// The order of the steps makes a replacement atomic: the bytes are written and synced *before*
+/// the rename, so the name never refers to a file whose contents are not on the disk yet. The
+/// rename itself survives a power loss after [`DataFolder::sync`](super::DataFolder::sync).
 #[derive(Debug)]
 pub struct Draft {
     temporary: PathBuf,
@@ -61,7 +61,8 @@ impl Draft {
         Ok(self)
     }
 
-    /// Appends `bytes` to the new contents, and syncs them to the disk: what came while the rest was written.
+    /// Appends `bytes` to the new contents, and syncs them to the disk: the bytes that came while
+    /// the rest was written.
     ///
     /// # Errors
     ///
@@ -75,8 +76,8 @@ impl Draft {
         appended.map_err(FileError::io("written", &self.temporary))
     }
 
-    /// Replaces the old contents by the new ones in one step. A crash leaves either the old ones or the new
-    /// ones; which of them survive a power loss is certain only after
+    /// Replaces the old contents by the new contents in one step. A crash leaves either the old or
+    /// the new contents; which of them survive a power loss is certain only after
     /// [`DataFolder::sync`](super::DataFolder::sync).
     ///
     /// # Errors
@@ -94,8 +95,9 @@ impl Drop for Draft {
     }
 }
 
-/// Creates a file that did not exist. A file that a crash left there, or a link that another user planted
-/// there, is removed and never followed: `create_new` (`O_EXCL`) does not open what is there already.
+/// Creates a file that did not exist. A file that a crash left there, or a link that another user
+/// planted there, is removed and never followed: `create_new` (`O_EXCL`) does not open an
+/// existing file.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = system::open_options();
     options.write(true).create_new(true);

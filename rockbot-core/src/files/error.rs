@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// Another process, or another value in this one, holds the folder.
+    /// Another process, or another value in this process, holds the folder.
     #[error("the folder `{}` is in use: end the process that has it open, or close what has it open in this one, or use another folder", .0.display())]
     Locked(PathBuf),
     /// A link, a device or a folder is in the place of a plain file or folder.
@@ -21,8 +21,8 @@ pub enum FileError {
         /// Maximum size, in bytes.
         limit: u64,
     },
-    /// Names in a folder have changed, and the disk could not confirm it: what was written is visible, and a power failure
-    /// may undo it.
+    /// Names in a folder have changed, and the disk could not confirm it: the change is visible,
+    /// and a power failure may undo it.
     #[error("the folder `{}` cannot be synced: the change is visible, and a power failure may undo it; check the disk and write it again: {cause}", .path.display())]
     NotDurable {
         /// Path of the folder.

@@ -7,10 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The paths whose syncs fail, once for each guard.
 static FAILING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A guard during which the syncs of one file or folder fail, in this process.
+/// A guard that makes the syncs of one file or folder fail, in this process, while it lives.
 ///
-/// A disk that cannot confirm a write is rare and hard to provoke, and a store has to say what is true then, too. The sync
-/// of a folder fails after the name in it has changed, that of a file after its bytes were handed to the system.
+/// A disk that cannot confirm a write is rare and hard to provoke, and a store has to report the
+/// truth then, too. The sync of a folder fails after the name in it has changed, the sync of a
+/// file after its bytes were handed to the system.
 ///
 /// ```
 /// use rockbot_core::files::{DataFolder, FileError};

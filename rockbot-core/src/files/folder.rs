@@ -22,14 +22,15 @@ const DEPTH: usize = 40;
 /// A folder of documents, locked by this process until it is dropped, unless it is
 /// [`unheld`](DataFolder::unheld).
 ///
-/// Documents have names relative to the folder, with `/` between nested folders. No symbolic link inside the
-/// folder is followed: a link is an error where a document is read or written, is left out of lists, and is
-/// itself what is replaced or removed. (A folder that is exchanged for a link at the very moment of its use
-/// cannot be detected; for a file it is.) The folder itself may be a link.
+/// Documents have names relative to the folder, with `/` between nested folders. No symbolic link
+/// inside the folder is followed: a link is an error where a document is read or written, and is
+/// left out of lists. Replacing or removing a document replaces or removes the link itself. (A
+/// folder that is exchanged for a link at the very moment of its use cannot be detected; for a
+/// file it is.) The folder itself may be a link.
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
-    /// Time at which the folder was locked.
+    /// Time when the folder was locked.
     opened: SystemTime,
     /// Never read: dropping it releases the folder.
     _lock: Option<FileLock>,
@@ -88,7 +89,7 @@ impl DataFolder {
         &self.root
     }
 
-    /// Opens the file `name` for reading; `None` if there is none.
+    /// Opens the file `name` for reading; `None` if there is no such file.
     ///
     /// # Errors
     ///
@@ -100,7 +101,7 @@ impl DataFolder {
         Ok(open_plain(&path, OpenOptions::new().read(true), false)?.map(|(file, _)| file))
     }
 
-    /// Reads the document `name`; `None` if there is none.
+    /// Reads the document `name`; `None` if there is no such document.
     ///
     /// # Errors
     ///
@@ -120,7 +121,8 @@ impl DataFolder {
             return Err(too_large());
         }
         let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
-        // Another process may append between `metadata` and `read`: the limit holds for what is really read.
+        // Another process may append between `metadata` and `read`: the limit holds for the bytes
+        // that are really read.
         let read = file.take(limit + 1).read_to_end(&mut bytes);
         read.map_err(FileError::io("read", &path))?;
         if bytes.len() as u64 > limit {
@@ -158,8 +160,8 @@ impl DataFolder {
     ///
     /// # Errors
     ///
-    /// Returns [`FileError::NotDurable`] if the folder cannot be synced: the new document is visible then. With any other
-    /// error the old one stays.
+    /// Returns [`FileError::NotDurable`] if the folder cannot be synced: the new document is
+    /// visible then. With any other error the old document stays.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), FileError> {
         self.draft(name, bytes)?.publish()?;
         self.sync(name)
@@ -201,12 +203,13 @@ impl DataFolder {
         }
     }
 
-    /// Removes what killed processes left of [drafts](Self::draft), and returns the number of files: plain files `NAME.tmp`
-    /// from before this folder was opened, whose NAME `is_ours` accepts as one that the store writes. Of nested folders
-    /// only those that `enters` accepts are searched.
+    /// Removes the remains of the [drafts](Self::draft) of killed processes, and returns the number
+    /// of files: plain files `NAME.tmp` from before this folder was opened, whose NAME `is_ours`
+    /// accepts as a name that the store writes. Nested folders are searched only if `enters`
+    /// accepts them.
     ///
-    /// Call it when the store is opened. A file that cannot be removed stays, and so do those of a folder that cannot be
-    /// read: they only take room.
+    /// Call it when the store is opened. A file that cannot be removed stays, and so do the files
+    /// of a folder that cannot be read: they only take room.
     pub fn remove_drafts(&self, enters: impl Fn(&str) -> bool, is_ours: impl Fn(&str) -> bool) -> usize {
         let mut drafts = Vec::new();
         let is_draft = |name: &str| name.strip_suffix(atomic_write::ENDING).is_some_and(&is_ours);
@@ -264,12 +267,14 @@ impl DataFolder {
         })
     }
 
-    /// Lists the files in the folder `under` (empty for the whole), nested ones included, in no particular
-    /// order. Names that are not Unicode are left out, and so is everything that is not a plain file.
+    /// Lists the files in the folder `under` (empty for the whole), nested files included, in no
+    /// particular order. Names that are not Unicode are left out, and so is everything that is not
+    /// a plain file.
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder cannot be read. Nested ones that cannot be read are left out.
+    /// Returns an error if the folder cannot be read. Nested folders that cannot be read are left
+    /// out.
     pub fn list(&self, under: &str) -> Result<Vec<FileEntry>, FileError> {
         self.list_except(under, &|_| false)
     }
@@ -304,7 +309,8 @@ impl DataFolder {
         Ok(found)
     }
 
-    /// Returns name, size and time of the plain file `name` without reading it; `None` if there is none.
+    /// Returns name, size and time of the plain file `name` without reading it; `None` if there is
+    /// no such file.
     ///
     /// # Errors
     ///
@@ -321,8 +327,8 @@ impl DataFolder {
         }
     }
 
-    /// Returns the path of `name`; `None` if one of its folders is missing. Checks every folder on the way,
-    /// since the system would follow a link there.
+    /// Returns the path of `name`; `None` if a folder on the way is missing. Checks every such
+    /// folder, since the system would follow a link there.
     fn existing(&self, name: &str) -> Result<Option<PathBuf>, FileError> {
         let mut path = self.root.clone();
         let mut pieces = pieces(&self.root, name)?.peekable();
@@ -359,9 +365,9 @@ impl DataFolder {
     }
 }
 
-/// Splits a name into its segments, none of which leads out of the folder.
+/// Splits a name into its segments. No segment leads out of the folder.
 fn pieces<'a>(root: &Path, name: &'a str) -> Result<impl Iterator<Item = &'a str>, FileError> {
-    // On Windows a backslash stands between folders, and a colon behind a drive.
+    // On Windows a backslash stands between folders, and a colon after a drive.
     let foreign = |piece: &str| cfg!(windows) && piece.contains(['\\', ':']);
     let leads_out = |piece: &str| matches!(piece, "" | "." | "..") || foreign(piece);
     if name.split('/').any(leads_out) {
@@ -374,7 +380,8 @@ fn is_folder(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// Calls `each` with every plain file in `folder`, nested ones included, and its name behind `prefix`.
+/// Calls `each` with every plain file in `folder`, nested files included, and its name behind
+/// `prefix`.
 fn walk(
     folder: &Path,
     prefix: &str,

@@ -43,8 +43,8 @@ impl LineFile {
 
     /// Appends `lines`, each with its newline, with one write, and returns the offset of the first.
     ///
-    /// One write call keeps records of concurrent appends apart (`O_APPEND`), and a crash tears at most the
-    /// last one.
+    /// One write call keeps records of concurrent appends apart (`O_APPEND`), and a crash tears at
+    /// most the last record.
     ///
     /// # Errors
     ///
@@ -108,8 +108,8 @@ impl LineFile {
         Ok(FileHandle { file, path })
     }
 
-    /// Removes the bytes before `offset` atomically: the rest is written to a new file, which replaces this
-    /// one. With `sync` it returns once the disk has the rest.
+    /// Removes the bytes before `offset` atomically: the rest is written to a new file, which
+    /// replaces this file. With `sync` it returns once the disk has the rest.
     ///
     /// # Errors
     ///
@@ -146,12 +146,12 @@ pub struct FileHandle {
 }
 
 impl FileHandle {
-    /// Waits until the disk has what was appended. Blocks.
+    /// Waits until the disk has the appended bytes. Blocks.
     ///
     /// # Errors
     ///
-    /// Returns the error of the system. The system may have forgotten what it could not write, so a later sync that
-    /// succeeds says nothing about it: it has to be written again.
+    /// Returns the error of the system. The system may have forgotten the bytes that it could not
+    /// write. A later sync that succeeds says nothing about them: they have to be written again.
     pub fn sync(&self) -> io::Result<()> {
         sync_file(&self.file, &self.path)
     }

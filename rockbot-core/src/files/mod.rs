@@ -7,14 +7,16 @@
 //! 2. Name files by [`encode`] for ids, and by [`name_of`] for the folder of a principal.
 //! 3. Keep a document that changes as a whole with [`DataFolder::replace`] (atomic, synced), and records that are only
 //!    added with [`DataFolder::lines`] (one write per append, torn lines are closed).
-//! 4. Remove what killed processes left of a replacement with [`DataFolder::remove_drafts`], when the store is opened.
+//! 4. When the store is opened, remove the unfinished replacements of killed processes with
+//!    [`DataFolder::remove_drafts`].
 //! 5. Quarantine a file whose [error is damage](FileError::is_damage) with [`DataFolder::quarantine`], and go on.
 //! 6. Report errors as [`StoreError::caused_by`](crate::store::StoreError::caused_by): the kind follows from the
 //!    [`FileError`]. Run the suite of `testing::conformance` for the trait.
 //!
-//! A store that is a single file takes a [`FileLock`] and opens it with [`plain_file`]; [`decode`] and [`owner_of`]
-//! invert [`encode`] and [`name_of`]; [`LineFile`] is an open file of lines. All operations block: on a local disk
-//! for microseconds, except where a sync is documented. Run those on a thread that may block.
+//! A store that is a single file takes a [`FileLock`] and opens it with [`plain_file`];
+//! [`decode`] and [`owner_of`] invert [`encode`] and [`name_of`]; [`LineFile`] is an open file of
+//! lines. All operations block: on a local disk for microseconds, except where a sync is
+//! documented. Run operations that sync on a thread that may block.
 //!
 //! ```
 //! use rockbot_core::Principal;

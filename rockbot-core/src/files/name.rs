@@ -100,8 +100,8 @@ fn cut(name: &str) -> String {
     pieces.join(JOINT)
 }
 
-/// Returns `true` if Windows takes this for a device, whatever follows the first dot. Names with other letters than
-/// lower-case ones do not stay as they are anyway.
+/// Returns `true` if Windows takes this for a device, whatever follows the first dot. Names with
+/// other letters than lower-case letters do not stay as they are anyway.
 fn is_reserved(id: &str) -> bool {
     let stem = id.split('.').next().unwrap_or_default();
     let numbered = |device| matches!(stem.strip_prefix(device).map(str::as_bytes), Some([b'0'..=b'9']));

@@ -35,7 +35,8 @@ pub(super) fn open_plain(
         opened => opened.map_err(failed())?,
     };
     let opened = file.metadata().map_err(failed())?;
-    // Compares the opened file with the one that was checked: a link that was planted in between leads to another one.
+    // Compares the opened file with the file that was checked: a link that was planted in between
+    // leads to another file.
     if !system::is_same_file(&seen, &opened) {
         return Err(FileError::NotPlain(path.to_owned()));
     }

@@ -3,8 +3,8 @@
 use super::name::{IdTooLong, decode, encode};
 use crate::Principal;
 
-/// Returns the folder of `principal`, relative to that of a store: the empty name for `local`, `@{principal}`
-/// for others.
+/// Returns the folder of `principal`, relative to the folder of a store: the empty name for
+/// `local`, `@{principal}` for others.
 ///
 /// [`encode`] never emits `@`, so no other file can have such a name.
 ///
@@ -46,7 +46,7 @@ pub fn owner_of(name: &str) -> Option<(Principal, &str)> {
     let Some(rest) = name.strip_prefix('@') else {
         return Some((Principal::default(), name));
     };
-    // A long principal's name is itself cut into folders, all but the last of which end with `+`.
+    // A long principal's name is itself cut into folders; all but the last end with `+`.
     let (end, _) = rest.match_indices('/').find(|(at, _)| !rest[..*at].ends_with('+'))?;
     let principal = Principal::from(decode(&rest[..end])?);
     (!is_local(&principal)).then(|| (principal, &rest[end + 1..]))

@@ -1,7 +1,7 @@
 //! Operations that differ between operating systems. Untested outside of Unix.
 //!
-//! Files and folders created here are readable by their owner only, since they hold conversations. Existing
-//! ones keep their permissions.
+//! Files and folders created here are readable by their owner only, since they hold
+//! conversations. Existing files and folders keep their permissions.
 
 #[cfg(unix)]
 pub(super) use unix::{is_same_file, make_folder, open_options, sync_folder};

@@ -43,8 +43,8 @@ pub enum Reach {
 /// The subscribing side of a bus.
 #[async_trait]
 pub trait MessageSubscriber: fmt::Debug + Send + Sync + 'static {
-    /// Adds a consumer to the subscription `name`. Consumers of one name compete: each message goes to one of them.
-    /// Subscriptions with different names get a copy each.
+    /// Adds a consumer to the subscription `name`. Consumers of one name compete: each message goes
+    /// to a single consumer. Subscriptions with different names get a copy each.
     ///
     /// # Errors
     ///
@@ -72,10 +72,11 @@ share! {
 
 /// A message bus: publisher and subscriber in one.
 ///
-/// Every bus guarantees: a message is delivered at least once; within a subscription of concurrency 1, and within a
-/// partition, messages are handled in the order in which they were published; a message that fails does not block
-/// messages outside its partition; no message is dropped without a trace. Topics with a domain of Pulsar are those
-/// [without it](super::without_domain), unless the bus has such domains.
+/// Every bus guarantees: a message is delivered at least once; within a subscription of
+/// concurrency 1, and within a partition, messages are handled in the order of their publication;
+/// a message that fails does not block messages outside its partition; no message is dropped
+/// without a trace. A topic with a domain of Pulsar is the same as the topic [without
+/// it](super::without_domain), unless the bus has such domains.
 #[async_trait]
 pub trait Bus: MessagePublisher + MessageSubscriber {
     /// Closes the bus: lets the subscriptions finish the messages that they hold, for at most `within`, then cancels

@@ -1,4 +1,5 @@
-//! The context of a delivered message: what a handler knows about it, and how it replies.
+//! The context of a delivered message: the handler's knowledge about the message, and its way to
+//! reply.
 
 use std::fmt;
 use std::sync::Arc;
@@ -82,8 +83,8 @@ impl MessageContext {
         self.0.at
     }
 
-    /// Returns the position in a trace of the work on this message: in a host that of its span, else the sender's, if
-    /// it sent a valid one.
+    /// Returns the position in a trace of the work on this message: in a host the position of its
+    /// span, else the sender's, if the sender sent a valid position.
     pub fn trace(&self) -> Option<&TraceContext> {
         self.0.trace.as_ref()
     }
@@ -119,7 +120,7 @@ impl MessageContext {
             .with_idempotency_key(self.idempotency_key())
             .with_origin(Origin::Bus)
             .with_trust(self.0.delivery.trust.min(Trust::User))
-            // It is unknown what the model of the sending program had read.
+            // It is unknown which texts the model of the sending program had read.
             .with_content_trust(Trust::Untrusted);
         if let Some(limit) = headers::timeout(headers) {
             cx = cx.with_deadline(self.received() + limit);

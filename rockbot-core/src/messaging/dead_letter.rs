@@ -20,8 +20,8 @@ pub trait DeadLetters: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if they cannot be read.
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, BusError>;
 
-    /// Removes and returns the oldest dead letter of a subscription with this message id, to publish it again or to
-    /// discard it. Returns `None` if there is none.
+    /// Removes and returns the oldest dead letter of a subscription with this message id, to
+    /// publish it again or to discard it. Returns `None` if there is no such dead letter.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ share! {
 pub struct DeadLetter {
     /// The subscription that could not handle it.
     pub subscription: Arc<str>,
-    /// The topic under which it was published.
+    /// The topic of its publication.
     pub topic: Arc<str>,
     /// The message.
     pub envelope: Arc<MessageEnvelope>,
@@ -51,9 +51,9 @@ pub struct DeadLetter {
     pub reason: DeadLetterReason,
     /// The number of deliveries.
     pub attempts: u32,
-    /// The error of the last delivery, or an empty text if the handler never ran. Of a handler that
-    /// panicked it is the text of the panic, which operators and other programs read as well: a
-    /// panic's message is no place for secrets.
+    /// The error of the last delivery, or an empty text if the handler never ran. For a handler
+    /// that panicked it is the text of the panic. Operators and other programs read it as well, so
+    /// a panic's message is no place for secrets.
     pub last_error: String,
     /// The time when it became a dead letter.
     pub at: Timestamp,

@@ -13,7 +13,7 @@ use crate::shared::share;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Delivery {
-    /// The topic under which the message was published.
+    /// The topic of the message's publication.
     pub topic: Arc<str>,
     /// The message, shared with its other receivers.
     pub envelope: Arc<MessageEnvelope>,

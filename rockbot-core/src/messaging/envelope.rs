@@ -1,4 +1,5 @@
-//! The envelope of a message: what all messages have in common, whatever their body is.
+//! The envelope of a message: the fields that all messages have in common, whatever their body
+//! is.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -36,8 +37,9 @@ const BODY_CAPACITY: usize = 512;
 /// # Ok::<(), rockbot_core::messaging::PayloadError>(())
 /// ```
 pub trait Message {
-    /// The name of the type on the wire, by which the receiver finds its handler. It is written out, never derived
-    /// from a path in the code, so that programs in other languages and versions can share a bus.
+    /// The name of the type on the wire. The receiver finds its handler by this name. It is written
+    /// out, never derived from a path in the code, so that programs in other languages and versions
+    /// can share a bus.
     const TYPE: &'static str;
 
     /// The topic of such messages unless the sender chooses another. A host that handles the type subscribes to it.
@@ -69,7 +71,7 @@ pub struct MessageEnvelope {
     /// The id of the request that this message belongs to. A reply carries the id of its request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<Arc<str>>,
-    /// The topic under which the sender expects the reply.
+    /// The topic that the sender expects the reply under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Arc<str>>,
     /// The program that the message is meant for. Buses route by topic and ignore it.
@@ -175,7 +177,7 @@ impl MessageEnvelope {
         self
     }
 
-    /// Sets the topic under which the sender expects the reply.
+    /// Sets the topic that the sender expects the reply under.
     #[must_use]
     pub fn with_reply_to(mut self, topic: impl Into<Arc<str>>) -> Self {
         self.reply_to = Some(topic.into());
@@ -204,15 +206,15 @@ impl MessageEnvelope {
         self.with_header(headers::PARTITION_KEY, key)
     }
 
-    /// Sets the headers of those fields of `cx` that cross a bus: principal, remaining time, trace.
+    /// Sets the headers of the fields of `cx` that cross a bus: principal, remaining time, trace.
     #[must_use]
     pub fn with_context(mut self, cx: &CallContext) -> Self {
         headers::inject(cx, &mut self.headers);
         self
     }
 
-    /// Addresses the message as the reply to `request`: to its sender, with its correlation id, or its message id if
-    /// it has none.
+    /// Addresses the message as the reply to `request`: to its sender, with its correlation id, or
+    /// its message id if it has no correlation id.
     #[must_use]
     pub fn in_reply_to(mut self, request: &Self) -> Self {
         let correlation = request.correlation_id.clone();

@@ -60,7 +60,7 @@ pub enum BusError {
     /// The broker, or the connection to it, failed.
     #[error("{context}")]
     Provider {
-        /// The attempted operation, and what to do.
+        /// The attempted operation, and the remedy.
         context: String,
         /// The error of the broker's client.
         source: BoxError,

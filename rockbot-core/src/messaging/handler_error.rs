@@ -29,7 +29,7 @@ pub struct HandlerError {
 }
 
 impl HandlerError {
-    /// Creates an error after which the message is delivered again.
+    /// Creates an error that makes the bus deliver the message again.
     pub fn retry(error: impl Into<BoxError>) -> Self {
         Self {
             error: error.into(),
@@ -38,7 +38,7 @@ impl HandlerError {
         }
     }
 
-    /// Creates an error after which the message becomes a dead letter: it can never be handled.
+    /// Creates an error that makes the message a dead letter: it can never be handled.
     pub fn dead_letter(error: impl Into<BoxError>) -> Self {
         Self {
             is_final: true,
@@ -54,7 +54,7 @@ impl HandlerError {
         self
     }
 
-    /// Returns the error that this one was created from.
+    /// Returns the error that this error was created from.
     pub fn get_ref(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.error
     }

@@ -1,7 +1,7 @@
 //! The names of message headers, and functions that read and write them.
 //!
-//! The publisher writes the headers, so they are claims, not facts. What may be believed depends on the channel
-//! ([`Delivery::trust`](super::Delivery::trust)).
+//! The publisher writes the headers, so they are claims, not facts. How far they may be believed
+//! depends on the channel ([`Delivery::trust`](super::Delivery::trust)).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub const TIMEOUT_MS: &str = "rb-timeout-ms";
 pub const MCP_SERVER: &str = "rb-mcp-server";
 /// The principal on whose behalf the sender works.
 pub const PRINCIPAL: &str = "rb-principal";
-/// The key by which an external system can recognize a repetition.
+/// The idempotency key. An external system recognizes a repetition by it.
 pub const IDEMPOTENCY_KEY: &str = "rb-idempotency-key";
 /// The key of the partition that the message belongs to, see
 /// [`PartitionBy::partition_key`](super::PartitionBy::partition_key).
@@ -35,7 +35,8 @@ pub const TRACESTATE: &str = "tracestate";
 /// Maximum time limit that a message can ask for: one day.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Writes those fields of `cx` that cross a bus: principal, remaining time, trace. Trust and grants never do.
+/// Writes the fields of `cx` that cross a bus: principal, remaining time, trace. Trust and grants
+/// never do.
 pub fn inject(cx: &CallContext, headers: &mut Headers) {
     headers.insert(PRINCIPAL.into(), cx.principal().to_string());
     if let Some(left) = cx.time_left() {
@@ -64,12 +65,12 @@ pub fn trace(headers: &Headers) -> Option<TraceContext> {
     })
 }
 
-/// Writes `trace` as the parent of what the receiver does.
+/// Writes `trace` as the parent of the receiver's work.
 pub fn set_trace(trace: &TraceContext, headers: &mut Headers) {
     headers.insert(TRACEPARENT.into(), trace.traceparent());
     match trace.tracestate() {
         Some(state) => headers.insert(TRACESTATE.into(), state.into()),
-        // A state without its trace would be taken for that of this one.
+        // A state without its trace would be taken for the state of this trace.
         None => headers.remove(TRACESTATE),
     };
 }

@@ -72,7 +72,7 @@ impl SubscribeOptions {
         self
     }
 
-    /// Sets the partition of messages. Those of one partition are handled in order.
+    /// Sets the partition of messages. The messages of a partition are handled in order.
     #[must_use]
     pub fn with_partition_by(mut self, partition_by: PartitionBy) -> Self {
         self.partition_by = Some(partition_by);
@@ -116,7 +116,8 @@ impl SubscribeOptions {
     }
 }
 
-/// A partition rule: messages for which its function returns the same key are handled one after the other.
+/// A partition rule: messages with the same key are handled one after the other. The rule's
+/// function returns the key of a message.
 #[derive(Clone)]
 pub struct PartitionBy {
     name: Arc<str>,

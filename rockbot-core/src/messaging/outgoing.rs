@@ -67,7 +67,7 @@ impl<P: MessagePublisher + ?Sized> MessagePublisherExt for P {}
 #[must_use = "nothing is sent until the message is awaited"]
 pub struct OutgoingMessage<'a, P: ?Sized> {
     publisher: &'a P,
-    /// The topic and the message, or the reason why there is none.
+    /// The topic and the message, or the reason why there is no message.
     message: Result<(&'static str, MessageEnvelope), BusError>,
 }
 

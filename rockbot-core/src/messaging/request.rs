@@ -20,10 +20,11 @@ use crate::{IdSource, RandomIds};
 
 /// A client that sends requests over a bus and waits for their replies.
 ///
-/// All requests of a client share one ephemeral reply subscription, which the first request opens. A reply finds its
-/// request by the correlation id alone, which is random and used once. A request is abandoned when its time limit is
-/// over, when its future is dropped, or when the bus closes; a reply that arrives later is counted and dropped, as is
-/// a second one. Share a client in an `Arc`: it serves any number of concurrent requests.
+/// All requests of a client share one ephemeral reply subscription, which the first request
+/// opens. A reply finds its request by the correlation id alone, which is random and used once. A
+/// request is abandoned when its time limit is over, when its future is dropped, or when the bus
+/// closes; a reply that arrives later is counted and dropped, as is a second reply. Share a
+/// client in an `Arc`: it serves any number of concurrent requests.
 ///
 /// ```
 /// use rockbot_core::messaging::{Message, RequestClient, RequestError};
@@ -73,7 +74,7 @@ impl RequestClient {
         }
     }
 
-    /// Sets the topic under which replies arrive. No other client may use it: each would drop the other's replies.
+    /// Sets the topic of replies. No other client may use it: each would drop the other's replies.
     #[must_use]
     pub fn with_reply_topic(mut self, topic: impl Into<Arc<str>>) -> Self {
         self.reply_topic = topic.into();
@@ -253,8 +254,8 @@ impl RequestError {
         }
     }
 
-    /// Returns `true` if the same request may succeed a little later. `false` after a time-out: the request may have
-    /// been handled, so repeat only one that may be handled twice.
+    /// Returns `true` if the same request may succeed a little later. `false` after a time-out: the
+    /// request may have been handled, so repeat it only if it may be handled twice.
     pub fn retry_helps(&self) -> bool {
         match self {
             Self::Refused(reply) => reply.is_retryable,
@@ -278,7 +279,7 @@ type IsAnswer = Arc<dyn Fn(&MessageEnvelope) -> bool + Send + Sync>;
 
 #[derive(Debug)]
 struct PendingRequest {
-    /// Decides which message is the final reply; `None` if the first one is.
+    /// Decides which message is the final reply; `None` if the first message is.
     is_answer: Option<AnswerPredicate>,
     answer: oneshot::Sender<Arc<MessageEnvelope>>,
 }

@@ -89,7 +89,7 @@ impl Child {
 
     /// Kills the process and everything that it started. [`ProcessExit::wait`] waits for its end.
     pub fn kill(&self) {
-        // The id of a group that has ended may be that of another one by now.
+        // The id of a group that has ended may belong to another group by now.
         if !self.exit.has_exited() {
             self.group.kill();
         }
@@ -98,8 +98,9 @@ impl Child {
 
     /// Ends the process. Returns `false` if it had to be killed.
     ///
-    /// Closes its standard input, if it is not taken, and waits 2 seconds for the end. Then the process is told to terminate,
-    /// and after another 2 seconds it is killed. What is left of its group is killed in any case.
+    /// Closes its standard input, if it is not taken, and waits 2 seconds for the end. Then the
+    /// process is told to terminate, and after another 2 seconds it is killed. The rest of its
+    /// group is killed in any case.
     pub async fn stop(mut self) -> bool {
         self.stdin = None;
         if timeout(GRACE, self.exit.wait()).await.is_ok() {
@@ -119,8 +120,8 @@ impl Drop for Child {
     }
 }
 
-/// Waits for the end of a process, and kills what is left of its group then: a program that it started may hold its output
-/// open, and the reader would wait for a process that is gone.
+/// Waits for the end of a process, and then kills the rest of its group: a program that it
+/// started may hold its output open, and the reader would wait for a process that is gone.
 async fn watch(mut process: tokio::process::Child, group: Group, exit: ProcessExit, killed: CancellationToken) {
     let status = match killed.run_until_cancelled(process.wait()).await {
         Some(status) => status,

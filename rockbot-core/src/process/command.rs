@@ -1,4 +1,4 @@
-//! How a program is started, and the output of one that ran to its end.
+//! How a program is started, and the output of a program that ran to its end.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -40,9 +40,10 @@ const MAX_STDERR: usize = 16 << 10;
 
 /// A program to start, with its arguments and its environment.
 ///
-/// The program is found in `PATH`, and no shell reads the arguments. The process gets a few harmless variables of this
-/// process (`PATH`, `HOME`, `USER`, `LOGNAME`, `LANG`, `LC_ALL`, `TZ`, `TMPDIR`, and their like on Windows) and those of
-/// [`env`](Self::env): keys of models and other secrets of this process stay here.
+/// The program is found in `PATH`, and no shell reads the arguments. The process gets a few
+/// harmless variables of this process (`PATH`, `HOME`, `USER`, `LOGNAME`, `LANG`, `LC_ALL`, `TZ`,
+/// `TMPDIR`, and their like on Windows) and the variables of [`env`](Self::env): keys of models
+/// and other secrets of this process stay here.
 ///
 /// ```
 /// # #[cfg(unix)]
@@ -125,22 +126,23 @@ impl Command {
         self
     }
 
-    /// Sets a variable of the environment, in place of one that is inherited.
+    /// Sets a variable of the environment, in place of an inherited variable of this name.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<Secret>) -> Self {
         self.variables.insert(name.into(), value.into());
         self
     }
 
-    /// Sets the current folder of the process. Default: that of this process.
+    /// Sets the current folder of the process. Default: the current folder of this process.
     #[must_use]
     pub fn current_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Sets the user that the process runs as, by number, with the group of the same number and no others. Only a process
-    /// of root starts one of another user. Default: the user of this process; on systems other than Unix always.
+    /// Sets the user that the process runs as, by number, with the group of the same number and no
+    /// others. Only a process of root can start a process of another user. Default: the user of
+    /// this process; on systems other than Unix always.
     #[must_use]
     pub fn user(mut self, id: u32) -> Self {
         self.user = Some(id);
@@ -154,15 +156,17 @@ impl Command {
         self
     }
 
-    /// Sets the maximum length of the standard output that [`output`](Self::output) keeps, in bytes: the first ones. The
-    /// rest is read and dropped, so that the process goes on. Default 1 MiB.
+    /// Sets the maximum length of the standard output that [`output`](Self::output) keeps, in
+    /// bytes. It keeps the first bytes, and reads and drops the rest, so that the process goes on.
+    /// Default 1 MiB.
     #[must_use]
     pub fn max_stdout(mut self, bytes: usize) -> Self {
         self.max_stdout = bytes;
         self
     }
 
-    /// Sets the maximum length of the standard error that is kept, in bytes: the last ones. Default 16 KiB.
+    /// Sets the maximum length of the standard error that is kept, in bytes. The last bytes are
+    /// kept. Default 16 KiB.
     #[must_use]
     pub fn max_stderr(mut self, bytes: usize) -> Self {
         self.max_stderr = bytes;
@@ -260,7 +264,8 @@ impl Command {
                 sleep(LAST_WORDS).await;
             };
             let streams = join(join(writing, reading), exit.ended_and_read());
-            // A process that left the group may hold the pipes open: what was read by then is the output.
+            // A process that left the group may hold the pipes open: the output is all that was
+            // read by then.
             let _ = run_until_stopped(streams, is_over).await;
         };
         let is_in_time = timeout(limit, running).await.is_ok();

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::loggable;
 
-/// Time in which the pipes of a process that has ended are read to their end. A process that left the group may hold
-/// them open for as long as it likes.
+/// Time limit for draining the pipes of a process that has ended. A process that left the group
+/// may hold them open for as long as it likes.
 pub(super) const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Maximum length of the standard error in a description, in bytes.

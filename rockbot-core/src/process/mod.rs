@@ -1,4 +1,4 @@
-//! Child processes of other programs, bounded in what they see, write and leave behind.
+//! Child processes of other programs, with bounds on all that they see, write and leave behind.
 //!
 //! A [`Command`] describes how a program is started. [`Command::output`] runs it to its end, within a time limit, and
 //! [`Command::spawn`] returns a [`Child`] with pipes, for a program that is spoken to while it runs. Both differ from the
@@ -14,8 +14,8 @@
 //!
 //! None of this isolates a program that is hostile: it has the rights of this process on the machine.
 //!
-//! A child process is ours, not the client library's: that one kills the direct child alone, and
-//! inherits environment and standard error.
+//! A child process is ours, not the client library's: the library kills the direct child alone,
+//! and its children inherit environment and standard error.
 
 mod child;
 mod command;

@@ -7,14 +7,14 @@ use super::english::{Role, role};
 use super::fold::fold;
 use super::stem::stem;
 
-/// A splitter of texts into the terms by which searches find them.
+/// A splitter of texts into terms. Searches find texts by their terms.
 pub trait Analyzer: fmt::Debug + Send + Sync + 'static {
-    /// Calls `each` with the terms of `text`, in order, each with the word as written. Texts are found by their terms, and
-    /// those that have a word of the query as written rank higher.
+    /// Calls `each` with the terms of `text`, in order, each with the word as written. Texts are
+    /// found by their terms, and texts that have a word of the query as written rank higher.
     fn words(&self, text: &str, each: &mut dyn FnMut(&str, &str));
 
-    /// Calls `each` with the terms that `query` is searched by, in order. By default these are all its
-    /// [`words`](Self::words); an analyzer may leave out those that say little.
+    /// Calls `each` with the terms that `query` is searched by, in order. By default these are all
+    /// its [`words`](Self::words); an analyzer may leave out words that say little.
     fn query_words(&self, query: &str, each: &mut dyn FnMut(&str, &str)) {
         self.words(query, each);
     }
@@ -63,9 +63,11 @@ impl Analyzer for SeedAnalyzer {
 /// query loses its pronouns, auxiliaries and question words too if two other words are left; `Will`, `May` and `US` are
 /// kept as names where they are capitalized inside a sentence.
 ///
-/// Names of code are terms as a whole and in parts: `maxRetryCount` is found by `max retry count`. Chinese, Japanese and
-/// Korean characters and emoji are terms of their own. `C#`, `F#` and `C++` are terms. An apostrophe ends a word of one or
-/// two letters, and is dropped inside of longer ones; the `'s` of an owner is dropped with it. The first 64 bytes of a word count.
+/// Names of code are terms as a whole and in parts: `maxRetryCount` is found by
+/// `max retry count`. Chinese, Japanese and Korean characters and emoji are terms of their own.
+/// `C#`, `F#` and `C++` are terms. An apostrophe ends a word of one or two letters, and is
+/// dropped inside of longer words; the `'s` of an owner is dropped with it. The first 64 bytes of
+/// a word count.
 ///
 /// ```
 /// use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
@@ -84,10 +86,11 @@ pub struct UnicodeAnalyzer;
 /// Maximum length of a term, in bytes.
 const MAX_WORD: usize = 64;
 
-/// Maximum length of a word that is read as a run: longer ones may have to be cut.
+/// Maximum length of a word that is read as a run: longer words may have to be cut.
 const MAX_PLAIN: usize = 60;
 
-/// Maximum number of parts of a name: what has more, such as a hash, is a term as a whole only.
+/// Maximum number of parts of a name: a name with more parts, such as a hash, is a term as a
+/// whole only.
 const MAX_PARTS: usize = 6;
 
 /// Number of content words that a query must have to be searched without its function words.
@@ -154,7 +157,7 @@ fn read(text: &str, each: EachTerm<'_>) {
             word.push(c);
             continue;
         } else if matches!(c, '\'' | '’') && word.is_possessive_before(rest.as_str()) {
-            // Marienau's: what is owned is found by the owner's name.
+            // Marienau's: a possession is found by the owner's name.
             rest.next();
             word.end(each)
         } else if matches!(c, '\'' | '’') && word.folded.len() > 2 && goes_on(rest.as_str()) {
@@ -174,8 +177,9 @@ fn read(text: &str, each: EachTerm<'_>) {
     let _ended = word.end(each);
 }
 
-/// Returns the length of the word that `text` begins with, if it consists of small letters `a` to `z`, of which the first may
-/// be a capital, and what follows ends it. Most words do: they are read as a run, not character by character.
+/// Returns the length of the word that `text` begins with, if it consists of small letters `a` to
+/// `z` (the first letter may be a capital) and the character behind it ends it. Most words do:
+/// they are read as a run, not character by character.
 fn plain_word(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     bytes.first().filter(|first| first.is_ascii_alphabetic())?;
@@ -200,8 +204,8 @@ struct PendingWord {
     has_accents: bool,
     /// The word is capitalized inside a sentence.
     is_name: bool,
-    /// Byte offsets at which the parts of a name begin, without the first; of more than [`MAX_PARTS`] the last is
-    /// overwritten.
+    /// Byte offsets of the parts of a name, without the first. If there are more than
+    /// [`MAX_PARTS`], the last is overwritten.
     cuts: [u8; MAX_PARTS],
     /// Number of cuts.
     parts: usize,

@@ -33,7 +33,7 @@ const FORMS: &str = "begin began begun;break broke broken;bring brought;build bu
 /// The part that a word plays in searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A word that says what a text is about.
+    /// A word that tells the subject of a text.
     Content,
     /// A form of the word that is given.
     FormOf(&'static str),
@@ -43,12 +43,12 @@ pub(super) enum Role {
     Stop,
 }
 
-/// The words above, sorted, with the place where those of each first letter begin.
+/// The words above, sorted, with the place where the words of each first letter begin.
 struct Words {
     words: Vec<(&'static str, Role)>,
     first: [usize; 27],
-    /// The last letters, as bits, of the words of each first letter and length. Most words of texts have none of them, and are
-    /// not looked for.
+    /// The last letters, as bits, of the words of each first letter and length. Most words of texts
+    /// have none of these last letters, and are not looked for.
     last: [[u32; MAX_LEN + 1]; 26],
 }
 
@@ -96,7 +96,7 @@ pub(super) fn role(word: &str) -> Role {
     found.map_or(Role::Content, |at| words[at].1)
 }
 
-/// Returns `true` if `word`, which is in lower case, says what a text is about.
+/// Returns `true` if `word`, which is in lower case, tells the subject of a text.
 pub(crate) fn is_content_word(word: &str) -> bool {
     matches!(role(word), Role::Content | Role::FormOf(_))
 }

@@ -12,9 +12,10 @@ use super::{Analyzer, Bm25Weights, Ranked, UnicodeAnalyzer};
 
 /// An inverted index of texts, updated incrementally: the next search sees every change.
 ///
-/// Ranks as [`Bm25Ranker`](super::Bm25Ranker) does over the same texts; of equal scores the smaller key comes
-/// first. Adding takes time in the length of the text, searching in the number of postings of the query's
-/// terms. Removed texts are compacted away once they are more than a third of the index.
+/// Ranks as [`Bm25Ranker`](super::Bm25Ranker) does over the same texts; with equal scores the
+/// smaller key comes first. Adding takes time in the length of the text, searching in the number
+/// of postings of the query's terms. Removed texts are compacted away once they are more than a
+/// third of the index.
 ///
 /// ```
 /// use rockbot_core::search::Bm25Index;
@@ -48,7 +49,7 @@ impl<K> Default for Bm25Index<K> {
 }
 
 impl<K> Bm25Index<K> {
-    /// Creates an empty index whose terms are those of `analyzer`.
+    /// Creates an empty index with the terms of `analyzer`.
     pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
         Self {
             analyzer,
@@ -114,8 +115,9 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
 
     /// Returns the `limit` best texts that contain a term of `query`, best first.
     ///
-    /// Of a query of more than 32 KiB the beginning and the end are read, and of more than 64 terms that occur in the
-    /// index the rarest are searched for, so the work has a bound whatever the length of the query.
+    /// The work has a bound whatever the length of the query. If the query is longer than 32 KiB,
+    /// its beginning and its end are read. If more than 64 of its terms occur in the index, the
+    /// rarest are searched for.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Ranked<K>> {
         let collection = Collection::new(self.len(), self.total_length as f64, self.weights);
         let mut scores = vec![0.0_f32; self.keys.len()];
@@ -135,7 +137,8 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         self.best(&scores, limit)
     }
 
-    /// Returns the weight of what the texts with these document numbers contain.
+    /// Returns the weight of a term, a form or a bigram that occurs in the texts with these
+    /// document numbers.
     fn weight(&self, collection: Collection, texts: &[(u32, u32)]) -> f64 {
         let is_there = |text: u32| self.keys[text as usize].is_some();
         let frequency = match self.removed() {
@@ -194,7 +197,7 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         self.keys.len() - self.numbers.len()
     }
 
-    /// Renumbers the texts without gaps, and drops the postings of removed ones.
+    /// Renumbers the texts without gaps, and drops the postings of removed texts.
     fn compact(&mut self) {
         let texts = renumbered(self.keys.iter().map(Option::is_some));
         self.vocabulary.renumber_texts(|text| texts[text as usize]);

@@ -43,8 +43,8 @@ impl Vocabulary {
         self.terms.get(word)
     }
 
-    /// Adds an occurrence of `term`, as `written`, behind the term number `before` in the text with the highest document
-    /// number so far. Returns the number of the term.
+    /// Adds an occurrence of `term`, as `written`, after the term number `before` in the text with
+    /// the highest document number so far. Returns the number of the term.
     pub(super) fn add(&mut self, term: &str, written: &str, text: u32, before: u32) -> u32 {
         let written = if written == term { "" } else { written };
         if let Some(known) = self.terms.get_mut(term) {
@@ -59,7 +59,7 @@ impl Vocabulary {
         number
     }
 
-    /// Renumbers texts by `number_of`, and drops those without a new number. The order stays.
+    /// Renumbers texts by `number_of`, and drops texts without a new number. The order stays.
     pub(super) fn renumber_texts(&mut self, number_of: impl Fn(u32) -> Option<u32>) {
         self.terms.retain(|_, word| word.renumber_texts(&number_of));
         let mut numbers = HashMap::from([(NO_TERM, NO_TERM)]);

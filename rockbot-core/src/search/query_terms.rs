@@ -26,8 +26,8 @@ pub(super) const MAX_TERMS: usize = 64;
 /// Maximum number of forms of one term that a query is searched by.
 pub(super) const MAX_FORMS: usize = 4;
 
-/// Maximum number of bytes of a query that are read: half of them at its beginning and half at its end, where those who
-/// paste a long text write what they want of it.
+/// Maximum number of bytes of a query that are read: half of them at its beginning and half at
+/// its end, where users who paste a long text write their question about it.
 const MAX_READ: usize = 32 * 1024;
 
 /// Returns the parts of `query` that are read: all of it, or its beginning and its end.
@@ -52,10 +52,11 @@ fn without_torn_start(text: &str) -> &str {
     text.find(char::is_whitespace).map_or(text, |at| &text[at..])
 }
 
-/// Returns the distinct terms of `query` that the index contains, in order; of more than [`MAX_TERMS`] the rarest.
+/// Returns the distinct terms of `query` that the index contains, in order. If there are more
+/// than [`MAX_TERMS`], it returns the rarest.
 pub(super) fn query_terms<'a>(analyzer: &dyn Analyzer, words: &'a Vocabulary, query: &str) -> Vec<QueryTerm<'a>> {
     let mut terms: Vec<QueryTerm<'a>> = Vec::new();
-    // The numbers are those of the index.
+    // The numbers are the index's own.
     let mut places = FoldMap::default();
     for part in read_parts(query) {
         let mut last = None;
@@ -140,7 +141,7 @@ impl<'a> QueryTerm<'a> {
         pairs.map(counted).collect()
     }
 
-    /// Returns the position among the query terms of a term that precedes this one in the query.
+    /// Returns the position among the query terms of a term that precedes this term in the query.
     fn place_of(&self, before: u32) -> Option<usize> {
         if self.before_bits & bit(before) == 0 {
             return None;

@@ -34,7 +34,7 @@ impl Default for Bm25Ranker {
 }
 
 impl Bm25Ranker {
-    /// Creates a ranker whose terms are those of `analyzer`.
+    /// Creates a ranker with the terms of `analyzer`.
     pub fn new(analyzer: Arc<dyn Analyzer>) -> Self {
         Self {
             analyzer,
@@ -62,8 +62,8 @@ impl Bm25Ranker {
         self
     }
 
-    /// Returns the candidates that contain a term of `query`, best first; of equal scores the earlier
-    /// candidate comes first.
+    /// Returns the candidates that contain a term of `query`, best first; with equal scores the
+    /// earlier candidate comes first.
     pub fn rank<T>(
         &self,
         candidates: impl IntoIterator<Item = T>,

@@ -139,8 +139,8 @@ impl Collection {
     }
 }
 
-/// The part of what a word as written is rarer than its term by which it weighs more, from 0 to 1: with 1 a text that has
-/// the word as written scores by the word alone.
+/// The share of the weight difference between a word as written and its term that a text with the
+/// word as written gets in addition, from 0 to 1. With 1 such a text scores by the word alone.
 pub(super) const WRITTEN: f64 = 0.5;
 
 /// A query: its distinct terms and bigrams.

@@ -18,8 +18,8 @@ pub(super) fn stem(word: &str) -> &str {
     stem
 }
 
-/// Removes the plural and an ending that makes an adverb of an adjective or a noun of a verb: `adopt` of `adoptions`.
-/// What is left is long enough that `family` and `station` keep theirs.
+/// Removes the plural and an ending that makes an adverb of an adjective or a noun of a verb:
+/// `adopt` of `adoptions`. The rest is long enough that `family` and `station` keep theirs.
 fn without_derivation(word: &str) -> &str {
     if let Some(plural_of_ly) = without_ending(word, &["lies"], 5) {
         return plural_of_ly;
@@ -36,8 +36,8 @@ fn without_plural(word: &str) -> &str {
     shorter.filter(|it| !it.ends_with(['i', 's', 'u'])).unwrap_or(word)
 }
 
-/// Returns `word` without the first of `endings` that matches, if at least `least` letters are left, one of
-/// them a vowel.
+/// Returns `word` without the first of `endings` that matches, if at least `least` letters are
+/// left and a vowel is among them.
 fn without_ending<'a>(word: &'a str, endings: &[&str], least: usize) -> Option<&'a str> {
     let mut shorter = endings.iter().filter_map(|ending| word.strip_suffix(ending));
     shorter.find(|it| it.len() >= least && it.bytes().any(is_vowel))

@@ -50,8 +50,9 @@ pub struct ChunkKeys {
 impl ChunkKeys {
     /// Creates the keys in `namespace` for the result of tool `name` in `run`.
     ///
-    /// `run` must differ from call to call, or a later result replaces the chunks of an earlier one. The first 40
-    /// characters of `name` and `run` count; every character other than a letter, a digit, `-` and `_` becomes `_`.
+    /// `run` must differ from call to call, or a later result replaces the chunks of an earlier
+    /// result. The first 40 characters of `name` and `run` count; every character other than a
+    /// letter, a digit, `-` and `_` becomes `_`.
     ///
     /// # Errors
     ///
@@ -105,7 +106,7 @@ impl ChunkKeys {
         StorePath::new(&format!("{}{end}", self.stem)).expect("a longer key was a path")
     }
 
-    /// Returns the common prefix of all keys in the form in which the model is shown them.
+    /// Returns the common prefix of all keys as the model is shown them.
     pub fn shown_prefix(&self) -> &str {
         &self.stem[self.hidden..]
     }
@@ -121,7 +122,7 @@ impl ChunkKeys {
         key[Self::stem_of(key).len()..].strip_prefix("chunk")?.parse().ok()
     }
 
-    /// Returns the category under which chunks and outlines are stored.
+    /// Returns the category of chunks and outlines.
     pub fn category() -> StorePath {
         StorePath::new(CATEGORY).expect("the category is a path")
     }

@@ -51,7 +51,8 @@ impl ConversationDocument {
         }
     }
 
-    /// Removes all entries behind those of `turn`. Returns `false`, and changes nothing, if no entry is of that turn.
+    /// Removes all entries after the entries of `turn`. Returns `false`, and changes nothing, if no
+    /// entry is of that turn.
     pub fn truncate_at(&mut self, turn: &TurnId) -> bool {
         let last = self.entries.iter().rposition(|entry| entry.turn == *turn);
         if let Some(last) = last {

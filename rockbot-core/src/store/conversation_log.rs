@@ -73,8 +73,8 @@ pub struct LogEntry {
     /// Time of the entry.
     #[serde(with = "crate::rfc3339")]
     pub timestamp: Timestamp,
-    /// Label of what the text was made of: of an answer, all that its model had read. Unknown, and so untrusted, for
-    /// entries without one, as older versions wrote them.
+    /// Label of the text's sources. The sources of an answer are all that its model had read.
+    /// Unknown, and so untrusted, for entries without a label, as older versions wrote them.
     #[serde(default, skip_serializing_if = "Label::is_unknown")]
     pub label: Label,
     /// Trust in the sender of the turn that the entry is from. Untrusted by default.
@@ -108,7 +108,7 @@ impl LogEntry {
         }
     }
 
-    /// Sets the label of what the text was made of. Default unknown.
+    /// Sets the label of the text's sources. Default unknown.
     #[must_use]
     pub fn with_label(mut self, label: Label) -> Self {
         self.label = label;
@@ -144,7 +144,7 @@ pub struct LogBatch {
 }
 
 impl LogBatch {
-    /// Creates a batch, after which a reader commits `next`.
+    /// Creates a batch. A reader commits `next` after it.
     pub fn new(entries: Vec<LogEntry>, next: LogOffset) -> Self {
         Self { entries, next }
     }
@@ -155,7 +155,7 @@ const MAX_KEPT: usize = 10_000;
 
 /// A [`ConversationLog`] in memory, lost when the process ends.
 ///
-/// Keeps the newest 10 000 entries of each principal and drops older ones, read or not.
+/// Keeps the newest 10 000 entries of each principal and drops older entries, read or not.
 #[derive(Debug, Default)]
 pub struct InMemoryConversationLog {
     logs: PerPrincipal<Log>,
@@ -164,7 +164,7 @@ pub struct InMemoryConversationLog {
 #[derive(Debug, Default)]
 struct Log {
     entries: VecDeque<LogEntry>,
-    /// Number of removed entries: the offset of the first one that is left.
+    /// Number of removed entries: the offset of the first entry that is left.
     start: u64,
     readers: BTreeMap<String, u64>,
 }

@@ -43,13 +43,13 @@ const LIMIT: usize = 50;
 #[non_exhaustive]
 pub struct ConversationQuery {
     /// Turn whose entries follow the page: [`ConversationPage::earlier`] of the page that was read
-    /// before this one. Default `None`: the page is the conversation's last one.
+    /// before this page. Default `None`: the page is the conversation's last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<TurnId>,
     /// Time of the earliest entry. Default `None`: the beginning.
     #[serde(with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub from: Option<Timestamp>,
-    /// Time before which entries are returned, not included. Default `None`: the end.
+    /// Upper limit of the entries' times, not included. Default `None`: the end.
     #[serde(with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// Number of entries of a page. Default 50; 0 counts as 1. A page is longer by the rest of its
@@ -63,7 +63,7 @@ pub struct ConversationQuery {
 pub struct ConversationPage {
     /// Entries, oldest first.
     pub entries: Vec<ConversationTurn>,
-    /// Turn before which the page before this one ends, to be the [`ConversationQuery::before`] of
+    /// Turn whose entries follow the page before this page: the [`ConversationQuery::before`] of
     /// that page. `None` if there is no earlier entry.
     pub earlier: Option<TurnId>,
 }
@@ -86,7 +86,7 @@ impl ConversationQuery {
     }
 
     /// Sets the turn whose entries follow the page. Default `None`: the page is the conversation's
-    /// last one.
+    /// last page.
     #[must_use]
     pub fn with_before(mut self, turn: impl Into<Option<TurnId>>) -> Self {
         self.before = turn.into();
@@ -100,7 +100,7 @@ impl ConversationQuery {
         self
     }
 
-    /// Sets the time before which entries are returned, not included. Default `None`: the end.
+    /// Sets the upper limit of the entries' times, not included. Default `None`: the end.
     #[must_use]
     pub fn with_until(mut self, until: impl Into<Option<Timestamp>>) -> Self {
         self.until = until.into();
@@ -115,8 +115,8 @@ impl ConversationQuery {
     }
 
     /// Selects the page from the entries of a conversation, `newest_first`. For implementations of
-    /// stores: no more entries are taken from the iterator than up to the page's first one and the
-    /// one before it.
+    /// stores: no more entries are taken from the iterator than up to the page's first entry and
+    /// the entry before it.
     ///
     /// A turn in [`before`](Self::before) that the conversation does not have any more has no
     /// entries before it: the page is empty.

@@ -44,8 +44,9 @@ pub struct ConversationTurn {
     /// order of their activation; at the turn's last entry. Empty by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub active_tools: Vec<ToolName>,
-    /// Label of what the entry was made of: of an answer, all that its model had read. `None` for entries without one, as
-    /// older versions wrote them: an answer is then untrusted.
+    /// Label of the entry's sources. The sources of an answer are all that its model had read.
+    /// `None` for entries without a label, as older versions wrote them: an answer is then
+    /// untrusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
 }
@@ -100,14 +101,15 @@ impl ConversationTurn {
         self
     }
 
-    /// Sets the label of what the entry was made of. Default `None`: it is not recorded.
+    /// Sets the label of the entry's sources. Default `None`: it is not recorded.
     #[must_use]
     pub fn with_label(mut self, label: impl Into<Option<Label>>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// Returns the length of all texts of the entry together, those of its calls included, in bytes.
+    /// Returns the length of all texts of the entry together, including the texts of its calls, in
+    /// bytes.
     pub fn text_len(&self) -> usize {
         let calls = self.rounds.iter().flat_map(|round| &round.calls);
         self.content.text_len() + calls.map(PastCall::text_len).sum::<usize>()

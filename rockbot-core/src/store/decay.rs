@@ -17,7 +17,8 @@ pub struct Decay {
     pub half_life: Duration,
     /// Lower bound, unless the score was lower from the beginning. Default 0.1.
     pub floor: f64,
-    /// Importance from which an entry does not fade: what matters is found when it is old, too. Default 0.7.
+    /// Lowest importance of an entry that does not fade: an important entry is found when it is
+    /// old, too. Default 0.7.
     pub lasting: f64,
 }
 
@@ -54,7 +55,7 @@ impl Decay {
         self
     }
 
-    /// Sets the importance from which an entry does not fade. Default 0.7.
+    /// Sets the lowest importance of an entry that does not fade. Default 0.7.
     #[must_use]
     pub fn with_lasting(mut self, lasting: f64) -> Self {
         self.lasting = lasting;

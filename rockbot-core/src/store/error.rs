@@ -1,4 +1,4 @@
-//! The error of all stores: what failed, of which kind, and why.
+//! The error of all stores: the failed operation, the kind of failure, and its cause.
 
 use std::error::Error;
 use std::fmt;
@@ -14,10 +14,11 @@ const MAX_SOURCES: usize = 16;
 
 /// The error of a store that cannot be read or written.
 ///
-/// Callers decide by [`kind`](Self::kind), never by the printed text. The context states what was tried and, where the
-/// user can do something about it, what to do. The [cause](Self::cause) is the error of the system below: of the file
-/// system, of the database, of the serializer. Both are printed, `context: cause`, so the
-/// [source](std::error::Error::source) is the cause's own.
+/// Callers decide by [`kind`](Self::kind), never by the printed text. The context states the
+/// failed operation and, where the user can do something about it, the remedy. The
+/// [cause](Self::cause) is the error of the system below: of the file system, of the database, of
+/// the serializer. Both are printed, `context: cause`, so the [source](std::error::Error::source)
+/// is the cause's own.
 ///
 /// # Examples
 ///
@@ -47,15 +48,16 @@ pub struct StoreError {
     cause: Option<BoxError>,
 }
 
-/// The kind of a [`StoreError`]: what callers decide by.
+/// The kind of a [`StoreError`]; callers decide by it.
 ///
 /// The kind of an `std::io::Error`, and of the errors of the bundled stores, follows by `StoreErrorKind::from(&error)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// Other writers changed the entry each time that this one tried to. The same call may succeed when it is repeated.
+    /// Other writers changed the entry each time that this writer tried to. The same call may
+    /// succeed when it is repeated.
     Conflict,
-    /// Another process, or another value in this one, has the store open.
+    /// Another process, or another value in this process, has the store open.
     Locked,
     /// The store is closed, or the task or thread that serves it has ended.
     Closed,
@@ -77,7 +79,7 @@ pub enum StoreErrorKind {
 }
 
 impl StoreError {
-    /// Creates an error of `kind`, where `context` states what was tried and what to do.
+    /// Creates an error of `kind`, where `context` states the failed operation and the remedy.
     pub fn new(kind: StoreErrorKind, context: impl Into<String>) -> Self {
         Self {
             kind,
@@ -87,7 +89,7 @@ impl StoreError {
     }
 
     /// Creates an error whose kind follows from its `cause`, which may be of any type: the kind is
-    /// that of the first [`StoreError`], file error or `std::io::Error` among the cause and its
+    /// the kind of the first [`StoreError`], file error or `std::io::Error` among the cause and its
     /// sources, else [`StoreErrorKind::Io`].
     ///
     /// A database's own error rarely has such a source. A store that can tell its passing errors
@@ -110,7 +112,7 @@ impl StoreError {
         self.kind
     }
 
-    /// Returns the text that states what was tried and what to do, without the cause.
+    /// Returns the text that states the failed operation and the remedy, without the cause.
     pub fn context(&self) -> &str {
         &self.context
     }

@@ -7,8 +7,9 @@ use crate::{SessionId, Timestamp};
 
 /// A store of feedback: a [`TimelineStore`] of [`FeedbackEntry`].
 ///
-/// Implemented for every `TimelineStore<FeedbackEntry>`; implement that trait, not this one. The conformance suite
-/// `testing::conformance::feedback_store` checks an implementation.
+/// Implemented for every `TimelineStore<FeedbackEntry>`; implement that trait, not
+/// `FeedbackStore`. The conformance suite `testing::conformance::feedback_store` checks an
+/// implementation.
 pub trait FeedbackStore: TimelineStore<FeedbackEntry> {}
 
 impl<S: TimelineStore<FeedbackEntry> + ?Sized> FeedbackStore for S {}

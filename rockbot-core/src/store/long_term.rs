@@ -38,9 +38,9 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the memory cannot be written.
     async fn save(&self, principal: &Principal, entry: MemoryEntry) -> Result<(), StoreError>;
 
-    /// Stores an entry unless a live one [says the same](MemoryEntry::says_the_same_as): that one is
-    /// [reinforced](MemoryEntry::reinforce) instead, so no duplicate arises. Of several concurrent calls with
-    /// the same words exactly one adds.
+    /// Stores an entry unless a live entry [says the same](MemoryEntry::says_the_same_as): that
+    /// entry is [reinforced](MemoryEntry::reinforce) instead, so no duplicate arises. If several
+    /// concurrent calls have the same words, exactly one of them adds an entry.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the memory cannot be written; entries deleted before the error stay deleted.
     async fn purge(&self, before: Timestamp) -> Result<u64, StoreError>;
 
-    /// Returns all entries, archived ones included, in the order of their ids.
+    /// Returns all entries, including archived entries, in the order of their ids.
     ///
     /// # Errors
     ///
@@ -142,8 +142,9 @@ pub trait LongTermMemoryExt: LongTermMemory {
     ///
     /// # Errors
     ///
-    /// Returns the error of `change`; an error of the store, if it cannot be read or written; and one of kind
-    /// [`StoreErrorKind::Conflict`] if other writers changed the entry during all of 100 attempts.
+    /// Returns the error of `change`, or an error of the store if it cannot be read or written. The
+    /// error has the kind [`StoreErrorKind::Conflict`] if other writers changed the entry during
+    /// all of 100 attempts.
     async fn try_update<E: From<StoreError> + Send>(
         &self,
         principal: &Principal,
@@ -203,7 +204,8 @@ pub trait LongTermMemoryExt: LongTermMemory {
         self.update(principal, id, archive).await
     }
 
-    /// Restores an entry: undoes [`LongTermMemoryExt::archive`], and that another entry superseded this one.
+    /// Restores an entry: undoes [`LongTermMemoryExt::archive`], and a supersession by another
+    /// entry.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ pub trait MediaStore: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the store cannot be written.
     async fn put(&self, principal: &Principal, bytes: Bytes) -> Result<StoredMedia, StoreError>;
 
-    /// Returns the bytes with this digest; `None` if the principal has none.
+    /// Returns the bytes with this digest; `None` if the principal has no such bytes.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! Entries of long-term memory, and the rules by which two of them are the same fact.
+//! Entries of long-term memory, and the rules that decide whether two of them are the same fact.
 //!
-//! The same fact is the same words, not similar ones: `born in 1980` and `born in 1981` are
+//! The same fact is the same words, not similar words: `born in 1980` and `born in 1981` are
 //! nearly the same words. A less trusted text reinforces nothing.
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub struct MemoryEntry {
     /// Tags, which searches match too.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Time at which the fact was first learned.
+    /// Time when the fact was first learned.
     #[serde(with = "crate::rfc3339")]
     pub created_at: Timestamp,
     /// Time of the last change.
@@ -57,8 +57,8 @@ pub struct MemoryEntry {
     /// Importance, from 0 to 1. Default 0.5.
     #[serde(default = "medium")]
     pub importance_score: f64,
-    /// Time at which the fact was last learned; `None` means [`created_at`](Self::created_at). Editing an
-    /// entry does not count as learning it again.
+    /// Time when the fact was last learned; `None` means [`created_at`](Self::created_at). Editing
+    /// an entry does not count as learning it again.
     #[serde(default, with = "crate::rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub last_seen_at: Option<Timestamp>,
     /// Number of times that the fact was learned. Default 1.
@@ -70,7 +70,7 @@ pub struct MemoryEntry {
     /// Reason of archiving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_reason: Option<String>,
-    /// Entry that supersedes this one, which searches skip then.
+    /// Entry that supersedes this entry. Searches then skip this entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<MemoryId>,
     /// Provenance: a fact learned from untrusted text is untrusted.
@@ -142,7 +142,7 @@ impl MemoryEntry {
         self
     }
 
-    /// Sets the time at which the fact was last learned; `None` means [`created_at`](Self::created_at).
+    /// Sets the time when the fact was last learned; `None` means [`created_at`](Self::created_at).
     #[must_use]
     pub fn with_last_seen_at(mut self, last_seen_at: impl Into<Option<Timestamp>>) -> Self {
         self.last_seen_at = last_seen_at.into();
@@ -188,7 +188,7 @@ impl MemoryEntry {
         self.credibly_archived_at().is_some_and(|at| at < before)
     }
 
-    /// Returns the time at which the fact was last learned.
+    /// Returns the time when the fact was last learned.
     pub fn last_seen(&self) -> Timestamp {
         self.last_seen_at.unwrap_or(self.created_at)
     }
@@ -235,10 +235,11 @@ impl MemoryEntry {
         }
     }
 
-    /// Merges `by`, another occurrence of the same fact. The entry keeps its words and category; the earlier
-    /// creation, the later time and the higher importance win; counts add up; tags and metadata are merged. An
-    /// occurrence of lower trust changes nothing: otherwise any web page could make a fact look well established. Of one
-    /// of higher trust the entry takes everything but its id: nothing that an untrusted source wrote becomes trusted.
+    /// Merges `by`, another occurrence of the same fact. The entry keeps its words and category;
+    /// the earlier creation, the later time and the higher importance win; counts add up; tags and
+    /// metadata are merged. An occurrence of lower trust changes nothing: otherwise any web page
+    /// could make a fact look well established. From an occurrence of higher trust the entry takes
+    /// everything but its id: nothing that an untrusted source wrote becomes trusted.
     pub fn reinforce(&mut self, by: &Self) {
         if by.provenance.trust < self.provenance.trust {
             return;

@@ -1,8 +1,8 @@
-//! Stores of what an agent remembers: narrow traits, each with an in-memory version.
+//! Stores of an agent's memory: narrow traits, each with an in-memory version.
 //!
-//! To write a store, implement one of the traits, report failures as [`StoreError`] with the right
-//! [`StoreErrorKind`], and run the conformance suite of `testing::conformance` for the trait. The module
-//! `files` holds what stores in files share.
+//! To write a store, implement its trait, report failures as [`StoreError`] with the right
+//! [`StoreErrorKind`], and run the trait's conformance suite in `testing::conformance`. The
+//! module `files` holds the code that stores in files share.
 //!
 //! Every operation takes the [`Principal`](crate::Principal) on whose behalf it runs. No operation but a purge
 //! crosses principals.

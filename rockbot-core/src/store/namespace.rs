@@ -50,8 +50,8 @@ impl Namespace {
         Self(named.unwrap_or_else(|| digest().expect("a digest is a segment")))
     }
 
-    /// Returns the namespace of the work of `cx`: the one attached with [`CallContext::with_extension`], else
-    /// that of its session.
+    /// Returns the namespace of the work of `cx`: the namespace attached with
+    /// [`CallContext::with_extension`], else the namespace of its session.
     pub fn of(cx: &CallContext) -> Self {
         let attached = cx.extension::<Self>().cloned();
         attached.unwrap_or_else(|| Self::of_session(cx.session()))
@@ -64,10 +64,10 @@ impl Namespace {
 
     /// Returns the access that the work of `cx` has to entries under `path`.
     ///
-    /// Full access to its own [namespace](Self::of), that of its session, what was offloaded from their
-    /// conversations (`stash/…`) and `shared/…`. None to what belongs to another session. All other
-    /// namespaces, such as `patrol/…` and `subagent/…`, belong to work of the same person and hand over
-    /// findings: their entries can be read and deleted.
+    /// Full access to its own [namespace](Self::of), the namespace of its session, the messages
+    /// offloaded from their conversations (`stash/…`) and `shared/…`. No access to the entries of
+    /// another session. All other namespaces, such as `patrol/…` and `subagent/…`, belong to work
+    /// of the same person and hand over findings: their entries can be read and deleted.
     pub fn access(cx: &CallContext, path: &StorePath) -> Access {
         let own = [Self::of(cx), Self::of_session(cx.session())];
         if own.iter().any(|own| own.owns(path)) {

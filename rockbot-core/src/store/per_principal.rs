@@ -9,7 +9,7 @@ use crate::Principal;
 pub(super) struct PerPrincipal<T>(Mutex<BTreeMap<Principal, T>>);
 
 impl<T: Default> PerPrincipal<T> {
-    /// Reads the value of `principal`; one that was never written is empty.
+    /// Reads the value of `principal`; a value that was never written is empty.
     pub(super) fn read<R>(&self, principal: &Principal, read: impl FnOnce(&T) -> R) -> R {
         match self.lock().get(principal) {
             Some(value) => read(value),

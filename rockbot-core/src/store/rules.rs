@@ -11,7 +11,7 @@ use super::per_principal::PerPrincipal;
 use crate::Principal;
 use crate::shared::share;
 
-/// A store of rules, in the order in which they were added, and of the time zone of the user.
+/// A store of rules, in the order of their addition, and of the time zone of the user.
 #[async_trait]
 pub trait RulesStore: fmt::Debug + Send + Sync + 'static {
     /// Adds a rule. Returns `false` if an equal rule exists; case is ignored.

@@ -24,7 +24,7 @@ pub trait SkillStore: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the store cannot be read.
     async fn get(&self, principal: &Principal, name: &StorePath) -> Result<Option<Arc<Skill>>, StoreError>;
 
-    /// Stores a skill, in place of one of the same name.
+    /// Stores a skill. It replaces a skill of the same name.
     ///
     /// # Errors
     ///
@@ -38,15 +38,15 @@ pub trait SkillStore: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the store cannot be written.
     async fn delete(&self, principal: &Principal, name: &StorePath) -> Result<bool, StoreError>;
 
-    /// Returns all skills, archived ones included, in the order of their names.
+    /// Returns all skills, including archived skills, in the order of their names.
     ///
     /// # Errors
     ///
     /// Returns an error if the store cannot be read.
     async fn list(&self, principal: &Principal) -> Result<Vec<Arc<Skill>>, StoreError>;
 
-    /// Returns the `limit` skills that match `query` best, best first; archived skills and those with none of
-    /// its words are skipped.
+    /// Returns the `limit` skills that match `query` best, best first; archived skills and skills
+    /// with none of its words are skipped.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ share! {
     }
 }
 
-/// An earlier text of a skill, which another one replaced.
+/// An earlier text of a skill that a new text replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

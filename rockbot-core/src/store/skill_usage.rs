@@ -1,4 +1,5 @@
-//! Uses of skills: which skill was used, when and in which session, so that unused skills can be recognized.
+//! Uses of skills: the skill, the time and the session of each use, so that unused skills can be
+//! recognized.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +9,9 @@ use crate::{SessionId, Timestamp};
 
 /// A store of uses of skills: a [`TimelineStore`] of [`SkillUsage`].
 ///
-/// Implemented for every `TimelineStore<SkillUsage>`; implement that trait, not this one. The conformance suite
-/// `testing::conformance::skill_usage_store` checks an implementation.
+/// Implemented for every `TimelineStore<SkillUsage>`; implement that trait, not
+/// `SkillUsageStore`. The conformance suite `testing::conformance::skill_usage_store` checks an
+/// implementation.
 pub trait SkillUsageStore: TimelineStore<SkillUsage> {}
 
 impl<S: TimelineStore<SkillUsage> + ?Sized> SkillUsageStore for S {}
@@ -23,7 +25,7 @@ pub struct SkillUsage {
     pub id: String,
     /// Name of the skill that was used.
     pub skill_name: StorePath,
-    /// Session in which it was used.
+    /// Session of the use.
     pub session_id: SessionId,
     /// Time of the use.
     #[serde(with = "crate::rfc3339")]

@@ -14,7 +14,7 @@ pub trait TimelineEntry: Clone + fmt::Debug + Send + Sync + 'static {
     /// Returns the session that the entry belongs to.
     fn session(&self) -> &SessionId;
 
-    /// Returns the time of the entry, by which entries are ordered and purged.
+    /// Returns the time of the entry. Entries are ordered and purged by it.
     fn timestamp(&self) -> Timestamp;
 }
 

@@ -62,9 +62,9 @@ struct Size {
 }
 
 impl WorkingEntries {
-    /// Evicts the expired entries and returns the current time of the memory: `now`, or the latest time seen
-    /// if the clock was set back. Time stands still then, so that no expired entry returns and no new one
-    /// expires early.
+    /// Evicts the expired entries and returns the current time of the memory: `now`, or the latest
+    /// time seen if the clock was set back. Time stands still then, so that no expired entry
+    /// returns and no new entry expires early.
     pub fn advance(&mut self, now: Timestamp) -> Timestamp {
         self.now = self.now.max(now);
         while let Some((expiry, key)) = self.expiries.first()
@@ -112,7 +112,7 @@ impl WorkingEntries {
         Ok(())
     }
 
-    /// Inserts an entry, in place of the one under its key.
+    /// Inserts an entry, in place of the entry under its key.
     pub fn insert(&mut self, entry: Arc<WorkingEntry>) {
         self.remove(&entry.key);
         let size = self.sizes.entry(entry.key.namespace().into()).or_default();

@@ -10,8 +10,9 @@ use crate::turn::Budget;
 /// An agent that a host has beside its own. It shares the host's journal, stores, bus, ledger and lifecycle, and has its
 /// own instructions, model and tools.
 ///
-/// A turn is one of the agent if its request [names](crate::turn::TurnRequest::with_agent) the agent. Unless the request
-/// says otherwise, working memory of the turn is that of the namespace `agent/NAME`.
+/// A turn belongs to the agent if its request [names](crate::turn::TurnRequest::with_agent) the
+/// agent. Unless the request says otherwise, the turn's working memory has the namespace
+/// `agent/NAME`.
 ///
 /// ```
 /// use rockbot_core::subsystem::AgentSpec;
@@ -36,7 +37,7 @@ pub struct AgentSpec {
     pub tools: ToolFilter,
     /// Tools that no other agent of the host has.
     pub own_tools: Vec<Tool>,
-    /// Budget of a turn whose request has none; `None`, the default, is the host's.
+    /// Budget of a turn whose request has no budget; `None`, the default, is the host's.
     pub budget: Option<Budget>,
     /// `true` if [`chat`](Self::chat) is a program and not a model.
     pub is_program: bool,
@@ -72,7 +73,7 @@ impl AgentSpec {
         self
     }
 
-    /// Sets the budget of a turn whose request has none. Default: the host's.
+    /// Sets the budget of a turn whose request has no budget. Default: the host's.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
         self
@@ -80,9 +81,10 @@ impl AgentSpec {
 
     /// Sets a client that is a program and not a model: an interpreter whose answers are calls that it has decided on.
     ///
-    /// A turn of such an agent has the journal, the guard, the approvals and the limits of any turn. Its requests hold
-    /// the message, the calls and their whole results alone, no policy of the loop changes or repeats an answer, and an
-    /// answer costs what the program states, else nothing.
+    /// A turn of such an agent has the journal, the guard, the approvals and the limits of any
+    /// turn. Its requests hold the message, the calls and their whole results alone, no policy of
+    /// the loop changes or repeats an answer, and an answer has the cost that the program states,
+    /// else none.
     pub fn program(mut self, program: impl ChatClient) -> Self {
         self.is_program = true;
         self.chat(program)

@@ -1,8 +1,8 @@
 //! The cost of a part of a host, in model calls and tokens.
 //!
 //! Costs are stated by the part and counted by the host (`PartCost`): only a part knows which
-//! calls of models it causes, only the host what its tools weigh in a request. A part that states
-//! none is listed as unknown.
+//! calls of models it causes, and only the host knows the tokens of its tools in a request. A
+//! part that states no cost is listed as unknown.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,8 +11,9 @@ use crate::ToolName;
 
 /// The cost of a part of a host in model calls and tokens, as users read it.
 ///
-/// A subsystem states what it knows in [`Declarations::cost`](super::Declarations::cost): the names of its tools and its
-/// calls of models. The host adds the tokens, which it estimates from the definitions that models are sent.
+/// A subsystem states its part of the cost in [`Declarations::cost`](super::Declarations::cost):
+/// the names of its tools and its calls of models. The host adds the tokens, which it estimates
+/// from the definitions that models are sent.
 ///
 /// ```
 /// use rockbot_core::subsystem::PartCost;

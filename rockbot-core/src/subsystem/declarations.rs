@@ -1,7 +1,7 @@
-//! The declarations of subsystems: what they provide, require and handle.
+//! The declarations of subsystems: their parts, requirements and handlers.
 //!
-//! A subsystem provides its parts while it declares (`Declarations::provide`), and takes those of
-//! others when it starts (`Parts`): all slots are filled before anything runs.
+//! A subsystem provides its parts while it declares (`Declarations::provide`), and takes the
+//! parts of others when it starts (`Parts`): all slots are filled before anything runs.
 
 use std::any::{TypeId, type_name};
 use std::fmt;
@@ -18,10 +18,11 @@ use crate::turn::TurnObserver;
 
 /// The collector that every subsystem of a host declares to, one after the other.
 ///
-/// A subsystem calls its methods in [`Subsystem::declare`](super::Subsystem::declare): [`provide`](Self::provide) for
-/// the parts that other subsystems use, [`require`](Self::require) for those that it cannot do without, and one method
-/// for each kind of extension that the host serves, such as [`tool`](Self::tool) and [`handle`](Self::handle).
-/// Requirements are checked after the last declaration, so the order of subsystems does not matter.
+/// A subsystem calls its methods in [`Subsystem::declare`](super::Subsystem::declare):
+/// [`provide`](Self::provide) for the parts that other subsystems use, [`require`](Self::require)
+/// for the parts that it cannot do without, and one method for each kind of extension that the
+/// host serves, such as [`tool`](Self::tool) and [`handle`](Self::handle). Requirements are
+/// checked after the last declaration, so the order of subsystems does not matter.
 ///
 /// A test of a subsystem creates one itself:
 ///
@@ -80,7 +81,8 @@ pub struct SharedSubscription {
     pub options: SubscribeOptions,
 }
 
-/// An error for a part that a subsystem requires and no subsystem provides, with the advice what to add.
+/// An error for a part that a subsystem requires and no subsystem provides, with advice for the
+/// user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{by}` needs a `{part}`: {advice}")]
 pub struct MissingPart {
@@ -89,13 +91,13 @@ pub struct MissingPart {
     pub by: String,
     /// The type of the part.
     pub part: &'static str,
-    /// The advice what to add to the host, in words for the user.
+    /// The advice to the user: the part to add to the host.
     pub advice: String,
 }
 
 impl Declarations {
-    /// Creates a collector without declarations. The host has `parts` already, such as those that its builder was
-    /// given.
+    /// Creates a collector without declarations. The host has `parts` already, such as the parts
+    /// that its builder was given.
     pub fn new(parts: Parts) -> Self {
         Self {
             parts,
@@ -131,7 +133,8 @@ impl Declarations {
 
     /// Provides the part of type `T` to the other subsystems.
     ///
-    /// A host has one part of a type. Providing a second one is a conflict, which keeps the host from being built.
+    /// A host has one part of a type. Providing a second part of the type is a conflict, which
+    /// keeps the host from being built.
     pub fn provide<T: ?Sized + Send + Sync + 'static>(&mut self, part: Arc<T>) {
         if !self.parts.provide(part) {
             let (by, part) = (&self.declaring, type_name::<T>());
@@ -140,8 +143,8 @@ impl Declarations {
         }
     }
 
-    /// Provides the part of type `T` that `open` returns if neither the builder nor a subsystem provides another one,
-    /// however late it declares.
+    /// Provides the part of type `T` that `open` returns if neither the builder nor a subsystem
+    /// provides such a part, however late it declares.
     ///
     /// An error of `open` keeps the host from being built.
     pub fn provide_default<T: ?Sized + Send + Sync + 'static>(
@@ -157,8 +160,8 @@ impl Declarations {
 
     /// Requires the part of type `T`.
     ///
-    /// If neither the builder nor a subsystem provides it, building the host fails with a [`MissingPart`], and `advice`
-    /// tells the user what to add.
+    /// If neither the builder nor a subsystem provides it, building the host fails with a
+    /// [`MissingPart`], and `advice` tells the user the part to add.
     pub fn require<T: ?Sized + 'static>(&mut self, advice: impl Into<String>) {
         self.requirements.push(MissingPart {
             slot: TypeId::of::<T>(),
@@ -173,8 +176,8 @@ impl Declarations {
         self.tools.push(tool);
     }
 
-    /// Adds an agent beside the host's own. An invalid name, or one that another agent of the host has, keeps the host from
-    /// being built.
+    /// Adds an agent beside the host's own. An invalid name, or the name of another agent of the
+    /// host, keeps the host from being built.
     pub fn agent(&mut self, name: impl Into<String>, agent: AgentSpec) {
         self.agents.push((name.into(), agent));
     }
@@ -208,8 +211,9 @@ impl Declarations {
         self.subscriptions.push((pattern.into(), options));
     }
 
-    /// Subscribes the host to the topics that match `pattern` under a `name` that hosts of other names use, too: each message
-    /// goes to one of them. Messages go to the handler of their type.
+    /// Subscribes the host to the topics that match `pattern` under a `name` that hosts of other
+    /// names use, too: each message goes to a single host. Messages go to the handler of their
+    /// type.
     pub fn share_subscription(
         &mut self,
         pattern: impl Into<String>,
@@ -223,8 +227,8 @@ impl Declarations {
         });
     }
 
-    /// States what a part of the subsystem costs, for [users who ask](PartCost). A subsystem that states nothing is listed
-    /// as one whose cost is unknown.
+    /// States the cost of a part of the subsystem, for [users who ask](PartCost). A subsystem that
+    /// states nothing is listed with an unknown cost.
     pub fn cost(&mut self, cost: PartCost) {
         self.costs.push((self.declaring.clone(), cost));
     }
@@ -266,7 +270,8 @@ impl Declarations {
     }
 }
 
-/// The declarations of all subsystems of a host, in the order in which they were made. The host is built from them.
+/// The declarations of all subsystems of a host, in the order of the calls. The host is built
+/// from them.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MergedDeclarations {

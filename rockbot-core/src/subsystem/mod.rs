@@ -1,9 +1,10 @@
-//! The parts that a host is composed of: what they provide to each other, and how they start and stop.
+//! The parts of a host: how they depend on each other, and how they start and stop.
 //!
-//! A host is built in two phases. First every [`Subsystem`] declares to one collector, the [`Declarations`]: the
-//! [`Parts`] that it provides and requires, its tools and its message handlers. When all have declared, the host
-//! reports every required part that is missing, so the order in which subsystems are added does not matter. Then
-//! the host starts the subsystems in the order of their [`Stage`]s, and stops them in reverse order.
+//! A host is built in two phases. First every [`Subsystem`] declares to one collector, the
+//! [`Declarations`]: the [`Parts`] that it provides and requires, its tools and its message
+//! handlers. When all have declared, the host reports every required part that is missing, so
+//! subsystems can be added in any order. Then the host starts the subsystems in the order of
+//! their [`Stage`]s, and stops them in reverse order.
 
 mod agent_spec;
 mod cost;
@@ -60,14 +61,15 @@ pub trait Subsystem: fmt::Debug + Send + Sync + 'static {
     /// Returns the name, for errors and logs.
     fn name(&self) -> &str;
 
-    /// Returns the stage in which the subsystem starts. Default [`Stage::Services`].
+    /// Returns the stage that the subsystem starts in. Default [`Stage::Services`].
     fn stage(&self) -> Stage {
         Stage::Services
     }
 
-    /// Declares what the subsystem provides, requires and handles.
+    /// Declares the parts, requirements and handlers of the subsystem.
     ///
-    /// It may open what it must have, such as a file, but it must not spawn tasks yet: the host may still fail to build.
+    /// It may open a resource that it must have, such as a file, but it must not spawn tasks yet:
+    /// the host may still fail to build.
     ///
     /// # Errors
     ///
@@ -89,7 +91,7 @@ pub trait Subsystem: fmt::Debug + Send + Sync + 'static {
 /// It owns the tasks of the subsystem: they end in [`Running::stop`], or when the handle is dropped.
 #[async_trait]
 pub trait Running: Send + Sync + 'static {
-    /// Stops the work and flushes what must not be lost.
+    /// Stops the work and flushes data that must not be lost.
     ///
     /// The host waits for it until the deadline of its own shutdown, and then drops the handle. Does nothing by default.
     async fn stop(&self) {}
@@ -98,7 +100,8 @@ pub trait Running: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns a description of what is wrong. The host then reports that it is not ready. Succeeds by default.
+    /// Returns a description of the fault. The host then reports that it is not ready. Succeeds by
+    /// default.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
@@ -112,9 +115,9 @@ impl Running for Idle {}
 
 /// A stage of a host's start.
 ///
-/// Stages start in the order of the variants, the subsystems of one stage in the order in which they were added.
-/// The host opens its own subscriptions after the last stage, so no message comes before all subsystems have
-/// started.
+/// Stages start in the order of the variants, the subsystems of one stage in the order of their
+/// addition. The host opens its own subscriptions after the last stage, so no message comes
+/// before all subsystems have started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[non_exhaustive]
 pub enum Stage {
@@ -122,7 +125,7 @@ pub enum Stage {
     Skills,
     /// Connections to other servers.
     Bridges,
-    /// Stores of what the agent remembers.
+    /// Stores of the agent's memory.
     Memory,
     /// Evaluation of sessions that have ended.
     Evaluation,

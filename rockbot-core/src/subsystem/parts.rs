@@ -10,11 +10,12 @@ use crate::{AgentIdentity, BoxError, Clock};
 
 /// The parts of a host: its identity, clock and data directory, and one slot for each type of part.
 ///
-/// Besides the parts that subsystems and the builder provide, a subsystem that starts finds these, without
-/// requiring them: the client of the host's models with its layers, metrics and ledger (`dyn ChatClient`; it is
-/// idle while no turn runs), the conversations (`dyn ConversationMemory`), the entry point to its tools for callers outside
-/// (`dyn OutsideTools`) and the guides to tools ([`ToolGuides`](crate::tool::ToolGuides)). The configuration of a host that was given one (`Config`) is there
-/// earlier, while subsystems declare, so that each can read its own sections.
+/// A subsystem that starts also finds these parts, without requiring them: the client of the
+/// host's models with its layers, metrics and ledger (`dyn ChatClient`; it is idle while no turn
+/// runs), the conversations (`dyn ConversationMemory`), the entry point to the host's tools for
+/// callers outside (`dyn OutsideTools`), and the guides to tools
+/// ([`ToolGuides`](crate::tool::ToolGuides)). The configuration of a host that was given one
+/// (`Config`) is there earlier, while subsystems declare, so that each can read its own sections.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -87,8 +88,8 @@ impl Parts {
     ///
     /// # Errors
     ///
-    /// Returns an error if the host has none. A subsystem that required the part in its declarations never gets the
-    /// error, because the host is not built without the part.
+    /// Returns an error if the host has no such part. A subsystem that required the part in its
+    /// declarations never gets the error, because the host is not built without the part.
     pub fn require<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Arc<T>, BoxError> {
         let missing = || format!("the host has no `{}`", type_name::<T>()).into();
         self.get::<T>().ok_or_else(missing)

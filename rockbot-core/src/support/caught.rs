@@ -29,7 +29,7 @@ pub fn caught<T>(ended: std::thread::Result<T>) -> Result<T, String> {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
         if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            // Dropping this one could panic in turn, without an end.
+            // Dropping this second payload could panic in turn, without an end.
             std::mem::forget(again);
         }
         text.unwrap_or_else(|| "no message".to_owned())

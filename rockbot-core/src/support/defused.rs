@@ -12,7 +12,7 @@ const INDENT: &str = "    ";
 /// Maximum length of the name of a tag or token, in characters.
 const MAX_TOKEN: usize = 40;
 
-/// Returns `text` without what a model may take for something else than text.
+/// Returns `text` without characters that a model may take for something else than text.
 ///
 /// Text of others cannot hide anything, or end the frame that it stands in:
 ///
@@ -21,8 +21,8 @@ const MAX_TOKEN: usize = 40;
 /// - the `<` of tags and of the special tokens of chat templates, such as `<|im_start|>`, becomes `‹`, and the brackets
 ///   of tokens such as `[INST]` become parentheses.
 ///
-/// The result is never longer than twice the text, and defusing it once more changes nothing. No filter makes text of
-/// others safe to obey: that is what its [label](crate::trust::Label) is for.
+/// The result is never longer than twice the text, and defusing it once more changes nothing. No
+/// filter makes text of others safe to obey: its [label](crate::trust::Label) is for that.
 ///
 /// ```
 /// use rockbot_core::support::defused;
@@ -81,7 +81,8 @@ pub fn defused_json(value: &Value) -> Value {
     }
 }
 
-/// Returns `text` [defused](defused) and on one line: what breaks lines becomes a space, and spaces are not repeated.
+/// Returns `text` [defused](defused) and on one line: line breaks become spaces, and spaces are
+/// not repeated.
 ///
 /// ```
 /// use rockbot_core::support::one_line;
@@ -92,7 +93,7 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     if is_plain_line(text.as_bytes()) {
         return Cow::Borrowed(text);
     }
-    // What is hidden may stand beside spaces.
+    // Hidden characters may stand beside spaces.
     let text = defused(text);
     if is_tidy(&text) {
         return text;
@@ -163,7 +164,7 @@ fn is_hidden(character: char) -> bool {
     }
 }
 
-/// Returns `true` if what follows a `<` makes it a tag or a special token.
+/// Returns `true` if the characters after a `<` make it a tag or a special token.
 fn begins_tag(after: &[char]) -> bool {
     let first = after.first().copied().unwrap_or(' ');
     first.is_alphabetic() || matches!(first, '|' | '｜' | '/' | '<' | '!' | '?' | '_')

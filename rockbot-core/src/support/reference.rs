@@ -7,7 +7,7 @@ use super::Digest;
 /// Length of a reference, in hexadecimal digits.
 const LEN: usize = 8;
 
-/// Returns the reference under which a log has `error`, for a text that leaves the host.
+/// Returns the reference of `error` in a log, for a text that leaves the host.
 ///
 /// The text of an error may name files, servers and other details of the machine, which are the operator's to know. So
 /// the sender of a message, and the model, read the reference alone, and the log has it beside the error. The same error

@@ -103,8 +103,9 @@ impl Tool {
         self
     }
 
-    /// Sets which calls of a model that has read untrusted text need an approval: those for which `check` returns `true`.
-    /// The host asks when the model makes the call, and again before it runs.
+    /// Sets which calls of a model that has read untrusted text need an approval: the calls that
+    /// `check` returns `true` for. The host asks when the model makes the call, and again before it
+    /// runs.
     #[must_use]
     pub fn endorsed_when<F, Checking>(mut self, check: F) -> Self
     where
@@ -116,9 +117,10 @@ impl Tool {
         self
     }
 
-    /// Sets the orders of a user that endorse a call in words: a message that is nothing but one of `words`, in lower case
-    /// here and in any case there, a colon and a text endorses the call that has this text as its only `argument`. Default:
-    /// none, so each call that needs an endorsement is asked about.
+    /// Sets the orders of a user that endorse a call in words: a message endorses a call if it is
+    /// nothing but a word of `words`, a colon and a text, and the call has this text as its only
+    /// `argument`. The words are given in lower case; the message may have them in any case.
+    /// Default: none, so each call that needs an endorsement is asked about.
     ///
     /// ```
     /// # use rockbot_core::tool::tool;
@@ -135,8 +137,9 @@ impl Tool {
         self
     }
 
-    /// Declares the output as the tool's own: it tells nothing but what the program itself knows, such as the time, so a
-    /// model that has read it goes on being trusted. A tool that shows text of others states its provenance part by part.
+    /// Declares the output as the tool's own: it holds nothing but the program's own knowledge,
+    /// such as the time, so a model that has read it goes on being trusted. A tool that shows text
+    /// of others states its provenance part by part.
     ///
     /// ```
     /// # use rockbot_core::tool::tool;
@@ -178,10 +181,12 @@ impl Tool {
         self
     }
 
-    /// Marks the tool as one that delegates: a call hands its work to another agent, which reports the result later.
+    /// Marks the tool as delegating: a call hands its work to another agent, which reports the
+    /// result later.
     ///
-    /// Before a turn ends, the host may judge whether its calls have done what the user asked for. The calls of a turn
-    /// that delegates cannot show that yet, so the host does not judge such a turn.
+    /// Before a turn ends, the host may judge whether its calls have fulfilled the user's request.
+    /// The calls of a turn that delegates cannot show that yet, so the host does not judge such a
+    /// turn.
     ///
     /// ```
     /// use rockbot_core::tool::tool;
@@ -200,16 +205,16 @@ impl Tool {
         self
     }
 
-    /// Shows the tool only in conversations in which the model activated `group`. Default: in every request. See
-    /// [`ToolExposure`].
+    /// Shows the tool only in conversations whose model has activated `group`. Default: in every
+    /// request. See [`ToolExposure`].
     #[must_use]
     pub fn on_demand(mut self, group: &ToolGroup) -> Self {
         self.registration.hints.exposure = ToolExposure::OnDemand(group.clone());
         self
     }
 
-    /// Shows the tool only in conversations in which the group of this name became active by something that the tool is
-    /// needed for, such as a call of a tool that [activates](Self::activates) it.
+    /// Shows the tool only where something that needs it has activated the group of this name in
+    /// the conversation, such as a call of a tool that [activates](Self::activates) it.
     #[must_use]
     pub fn when_needed(mut self, group: impl Into<ToolName>) -> Self {
         self.registration.hints.exposure = ToolExposure::WhenNeeded(group.into());
@@ -224,8 +229,8 @@ impl Tool {
         self
     }
 
-    /// Marks the tool as one that reads the host's [`ToolGuides`](super::ToolGuides) to the model. The host then adds no
-    /// tools of its own for that.
+    /// Marks the tool as the reader of the host's [`ToolGuides`](super::ToolGuides) to the model.
+    /// The host then adds no tools of its own for that.
     #[must_use]
     pub fn reads_guides(mut self) -> Self {
         self.registration.hints.reads_guides = true;

@@ -1,4 +1,4 @@
-//! The form in which a host keeps a long result, where its tool knows better than the host.
+//! The form of a long result in the host, where its tool knows better than the host.
 //!
 //! A tool says how its long results are kept (`ResultChunks`): a page has chunks of 4 000
 //! characters under its URL, through the host's own chunker. A chunker of the tool's own would
@@ -7,11 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The form in which a host keeps a result that is too long for the conversation: in chunks of working memory, from which
-/// the model reads what it needs.
+/// The form of a result that is too long for the conversation. The host keeps it in chunks of
+/// working memory, and the model reads the chunks that it needs.
 ///
-/// A host has a policy for all results. A tool whose results are documents of their own, such as web pages, states another
-/// one with each result: smaller chunks, kept for longer, under a name that tells what they are.
+/// A host has a policy for all results. A tool whose results are documents of their own, such as
+/// web pages, states another policy with each result: smaller chunks, kept for longer, under a
+/// descriptive name.
 ///
 /// ```
 /// use std::time::Duration;

@@ -5,7 +5,7 @@
 enum Before {
     Nothing,
     Blank,
-    /// A line that the next one may continue.
+    /// A line that the next line may continue.
     Open,
     /// A line that stands alone, such as a heading.
     Closed,
@@ -39,7 +39,7 @@ pub(super) fn unwrapped(text: &str) -> String {
 }
 
 impl Before {
-    /// Returns what a blank line means for the next one: nothing at the beginning of the text.
+    /// Returns the state after a blank line: nothing at the beginning of the text.
     fn and_blank(self) -> Self {
         match self {
             Self::Nothing => Self::Nothing,

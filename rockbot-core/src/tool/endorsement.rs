@@ -20,8 +20,8 @@ pub(crate) struct Orders {
 impl Orders {
     /// Reports whether `message` is nothing but the order to make a call with these `arguments`.
     ///
-    /// No part of a longer message counts: what it quotes, forbids or asks about would be an order then, and text of others
-    /// could choose the part that suits it.
+    /// No part of a longer message counts: a text that the user quotes, forbids or asks about would
+    /// be an order then, and text of others could choose the part that suits it.
     pub(super) fn are_given(self, message: &str, arguments: &str) -> bool {
         let Some((order, text)) = message.split_once([':', '：']) else {
             return false;
@@ -47,7 +47,7 @@ impl Orders {
 
 type Check = dyn Fn(ToolInvokeRequest, CallContext) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync;
 
-/// An executor around another one, with a check that tells which calls need an endorsement.
+/// An executor around another executor, with a check that tells which calls need an endorsement.
 pub(super) struct EndorsedWhen {
     executor: Arc<dyn ToolExecutor>,
     check: Box<Check>,

@@ -102,8 +102,9 @@ impl<'de> Deserialize<'de> for ToolErrorCode {
 
 /// An error of a tool call: a code for programs, and a message that the model reads.
 ///
-/// The message should say what to do next, because the model acts on it. Any [`Error`](std::error::Error) that a tool
-/// closure returns with `?` becomes one with [`ToolErrorCode::ExecutionFailed`].
+/// The message should name the next step, because the model acts on it. Any
+/// [`Error`](std::error::Error) that a tool closure returns with `?` becomes a `ToolError` with
+/// [`ToolErrorCode::ExecutionFailed`].
 ///
 /// ```
 /// use rockbot_core::tool::{ToolError, ToolErrorCode};
@@ -123,8 +124,8 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// Creates an error. The model reads `message`, so it should say what to do next. Whether a retry helps follows
-    /// from `code`; [`ToolError::with_retryable`] overrides it.
+    /// Creates an error. The model reads `message`, so it should name the next step. Whether a
+    /// retry helps follows from `code`; [`ToolError::with_retryable`] overrides it.
     pub fn new(code: ToolErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -168,10 +169,11 @@ impl ToolError {
         Self::new(ToolErrorCode::OutcomeUnknown, message)
     }
 
-    /// Converts the error of a layer around a call with `effect`. A boxed `ToolError` is unwrapped; any other error
-    /// becomes the source of a new one: after tower's time-out layer the call [took too long](ToolError::too_long), a
-    /// [`RateLimitExceeded`] is [`ToolErrorCode::Denied`], any other time-out [`ToolErrorCode::Timeout`], and anything
-    /// else [`ToolErrorCode::ExecutionFailed`]. A time-out around a mutating call is
+    /// Converts the error of a layer around a call with `effect`. A boxed `ToolError` is unwrapped;
+    /// any other error becomes the source of a new error: after tower's time-out layer the call
+    /// [took too long](ToolError::too_long), a [`RateLimitExceeded`] is [`ToolErrorCode::Denied`],
+    /// any other time-out [`ToolErrorCode::Timeout`], and anything else
+    /// [`ToolErrorCode::ExecutionFailed`]. A time-out around a mutating call is
     /// [`ToolErrorCode::OutcomeUnknown`], whichever error says so.
     ///
     /// ```
@@ -193,8 +195,8 @@ impl ToolError {
         Self::from(error).after(effect)
     }
 
-    /// Returns the error of a call with `effect` that failed with this one: a mutating call that timed out may have
-    /// taken effect, so its error becomes [`ToolErrorCode::OutcomeUnknown`].
+    /// Returns the error of a call with `effect` that failed with this error: a mutating call that
+    /// timed out may have taken effect, so its error becomes [`ToolErrorCode::OutcomeUnknown`].
     #[must_use]
     pub fn after(self, effect: Effect) -> Self {
         match (self.code, effect) {
@@ -213,7 +215,7 @@ impl ToolError {
         self
     }
 
-    /// Sets the error that caused this one. It appears in logs; the model does not see it.
+    /// Sets the cause of this error. It appears in logs; the model does not see it.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.source = Some(source.into());
@@ -249,9 +251,10 @@ impl std::error::Error for ToolError {
 }
 
 impl From<BoxError> for ToolError {
-    /// Returns the `ToolError` inside the box, if it is one. A time-out of the tool's own, such as tokio's, that of an
-    /// `io::Error` or of an HTTP client, becomes [`ToolErrorCode::Timeout`], and any other error
-    /// [`ToolErrorCode::ExecutionFailed`]. The boxed error is the source.
+    /// Returns the `ToolError` inside the box, if there is one. A time-out of the tool's own, such
+    /// as the time-out of tokio, an `io::Error` or an HTTP client, becomes
+    /// [`ToolErrorCode::Timeout`], and any other error [`ToolErrorCode::ExecutionFailed`]. The
+    /// boxed error is the source.
     fn from(error: BoxError) -> Self {
         match error.downcast::<Self>() {
             Ok(error) => *error,
@@ -263,7 +266,7 @@ impl From<BoxError> for ToolError {
     }
 }
 
-/// Reports whether an error, or one of its sources, is a time-out.
+/// Reports whether an error, or a source of it, is a time-out.
 fn is_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
     let sources = std::iter::successors(Some(error), |error| error.source());
     // Sources may form a circle, which a foreign error cannot be trusted not to.

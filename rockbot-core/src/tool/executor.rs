@@ -68,8 +68,8 @@ pub trait ToolExecutor: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Reports whether this call of a model that has read untrusted text needs an endorsement, if that depends on the
-    /// arguments or on what is stored, or `None` for the registered hint.
+    /// Reports whether this call of a model that has read untrusted text needs an endorsement, if
+    /// that depends on the arguments or on stored data, or `None` for the registered hint.
     ///
     /// The host asks when the model makes the call, and again before the call runs, and only while the context's
     /// [content trust](CallContext::content_trust) is untrusted. The arguments are as the model wrote them, not

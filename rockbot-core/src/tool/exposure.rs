@@ -1,4 +1,4 @@
-//! The condition under which a model sees a tool: always, or only once the tool's group is active.
+//! The condition for showing a tool to a model: always, or only once the tool's group is active.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ToolName;
 
-/// The condition under which a tool stands in the requests to a model.
+/// The condition for a tool to stand in the requests to a model.
 ///
 /// Each definition costs tokens in every request, and the more tools a model sees, the worse it chooses among them. A
 /// tool that few conversations need is shown on demand: in a host with such tools the model has `activate_tools`, whose
@@ -32,11 +32,13 @@ pub enum ToolExposure {
     /// The tool stands in every request.
     #[default]
     Always,
-    /// The tool stands in the requests of conversations in which its group is active. The model can activate the group.
+    /// The tool stands in the requests of conversations where its group is active. The model can
+    /// activate the group.
     OnDemand(ToolGroup),
-    /// The tool stands in the requests of conversations in which the group of this name is active. No model activates
-    /// such a group: a call of [`Tool::activates`](super::Tool::activates) or a
-    /// [`ContextItem`](crate::recall::ContextItem) does, when it shows something that the tool is needed for.
+    /// The tool stands in the requests of conversations where the group of this name is active. No
+    /// model activates such a group: a call of [`Tool::activates`](super::Tool::activates) or a
+    /// [`ContextItem`](crate::recall::ContextItem) does, when it shows something that the tool is
+    /// needed for.
     WhenNeeded(ToolName),
 }
 
@@ -61,7 +63,8 @@ impl ToolExposure {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolGroup {
-    /// Name by which the model activates the group: 1 to 64 characters of `A-Z a-z 0-9 _ -`.
+    /// Name of the group, 1 to 64 characters of `A-Z a-z 0-9 _ -`. The model activates the group by
+    /// it.
     pub name: ToolName,
     /// Purpose of the group in a few words, for the model. It stands in every request.
     pub summary: Cow<'static, str>,

@@ -28,7 +28,7 @@ use crate::ToolName;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolFilter {
-    /// The rules, all of which a tool must pass.
+    /// The rules. A tool must pass all of them.
     rules: Vec<Rule>,
 }
 
@@ -46,7 +46,8 @@ enum Rule {
 pub enum ToolSelector {
     /// The tool of this name.
     Name(ToolName),
-    /// The tools of this source, and of the sources below it: `mcp` selects those of `mcp:wiki`, too.
+    /// The tools of this source, and of the sources below it: `mcp` selects the tools of
+    /// `mcp:wiki`, too.
     Source(String),
     /// The tools of the group of this name.
     Group(ToolName),

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 /// A guide that explains to the model how to use a group of tools well.
 ///
-/// Descriptions of tools stand in every request and must be short. A guide costs nothing until the model asks for it,
-/// so it can explain an order of calls, give examples and name pitfalls. [`StaticGuide`] is one whose text never
-/// changes.
+/// Descriptions of tools stand in every request and must be short. A guide costs nothing until
+/// the model asks for it, so it can explain an order of calls, give examples and name pitfalls. A
+/// [`StaticGuide`] has a text that never changes.
 pub trait ToolGuide: fmt::Debug + Send + Sync + 'static {
-    /// Returns the name by which the model asks for the guide, such as `web`: 1 to 64 characters of
-    /// `A-Z a-z 0-9 _ -`.
+    /// Returns the name that the model asks for the guide with, such as `web`: 1 to 64 characters
+    /// of `A-Z a-z 0-9 _ -`.
     fn name(&self) -> &str;
 
     /// Returns the topic of the guide, in one line.

@@ -1,4 +1,4 @@
-//! The guides of a host, and the tools with which a model reads them.
+//! The guides of a host, and the tools that read them to a model.
 //!
 //! A tool of a subsystem reads guides (`ToolHints::reads_guides`): skills and guides are one
 //! thing for the model.

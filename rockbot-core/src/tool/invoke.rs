@@ -42,18 +42,18 @@ pub struct ToolInvokeResponse {
     /// The kind of failure, if the call failed and the kind is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ToolErrorCode>,
-    /// The tool's word on a retry, where it differs from what its code means. It is not part of the response on
-    /// the wire: there a [`ToolErrorMessage`](super::ToolErrorMessage) says it.
+    /// The tool's word on a retry, where it differs from the meaning of its code. It is not part of
+    /// the response on the wire: there a [`ToolErrorMessage`](super::ToolErrorMessage) says it.
     #[serde(skip)]
     retry_helps: Option<bool>,
     /// `true` if the call took too long and it is not known whether it took effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_time_out: bool,
-    /// The groups and tools that the model is shown from now on, besides those that the tool activates with each call. It
-    /// never crosses a bus.
+    /// The groups and tools that the model is shown from now on, besides the groups and tools that
+    /// the tool activates with each call. It never crosses a bus.
     #[serde(skip)]
     pub activates: Vec<ToolName>,
-    /// The form in which the host keeps a long result. It never crosses a bus.
+    /// The form of a long result in the host. It never crosses a bus.
     #[serde(skip)]
     chunks: Option<Arc<ResultChunks>>,
 }
@@ -145,12 +145,12 @@ impl ToolInvokeResponse {
         self.is_time_out || self.code == Some(ToolErrorCode::Timeout)
     }
 
-    /// Returns the form in which the host keeps the result if it is long, or `None` for the host's own form.
+    /// Returns the form that the host keeps a long result in, or `None` for the host's own form.
     pub fn chunks(&self) -> Option<&ResultChunks> {
         self.chunks.as_deref()
     }
 
-    /// Sets the form in which the host keeps the result if it is long. Default: the host's own form.
+    /// Sets the form that the host keeps a long result in. Default: the host's own form.
     #[must_use]
     pub fn with_chunks(mut self, chunks: ResultChunks) -> Self {
         self.chunks = Some(Arc::new(chunks));

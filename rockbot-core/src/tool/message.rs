@@ -1,4 +1,5 @@
-//! Tool calls and their results as messages of a bus, between the program that calls a tool and the one that runs it.
+//! Tool calls and their results as messages of a bus, between the program that calls a tool and
+//! the program that runs it.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +7,8 @@ use super::{ToolError, ToolErrorCode, ToolInvokeRequest, ToolInvokeResponse};
 use crate::messaging::Message;
 use crate::{CallId, ToolName};
 
-// The type names are those of the original RockBot, so that its programs and these can share a bus.
+// The type names are the names of the original RockBot, so that its programs and these can share
+// a bus.
 
 impl Message for ToolInvokeRequest {
     const TYPE: &'static str = "RockBot.Tools.ToolInvokeRequest";
@@ -28,11 +30,13 @@ impl Message for ToolOutcomeRequest {
     const TOPIC: Option<&'static str> = Some("tool.outcome");
 }
 
-/// A question for what became of a mutating call, from a program that has restarted since it asked for the call.
+/// A question for the outcome of a mutating call, from a program that has restarted since it
+/// asked for the call.
 ///
-/// All workers get it, and the one that has recorded the call answers as it would have answered the call: with its
-/// [`ToolInvokeResponse`], or with a [`ToolErrorMessage`] that its outcome is unknown, which is retryable as long as the
-/// call runs. The call itself is not run. [`RemoteToolExecutor`](super::RemoteToolExecutor) asks when a turn resumes.
+/// All workers get the question. The worker that has recorded the call answers as it would have
+/// answered the call: with its [`ToolInvokeResponse`], or with a [`ToolErrorMessage`] that its
+/// outcome is unknown. This error is retryable as long as the call runs. The call itself is not
+/// run. [`RemoteToolExecutor`](super::RemoteToolExecutor) asks when a turn resumes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

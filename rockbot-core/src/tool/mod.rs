@@ -16,10 +16,12 @@
 //!
 //! The parts of this module work together like this:
 //!
-//! * [`tool`] and [`stateful_tool`] make a [`Tool`] of a closure; its setters, such as [`Tool::pure`], describe it to
-//!   the host. [`remote_tool`] makes one whose calls run in another program.
-//! * A [`ToolRegistry`] holds the tools by name and hands out immutable [`ToolSnapshot`]s. A [`ToolView`] is what a
-//!   model sees of a snapshot: JSON that only grows during a turn, so that prompt caching works.
+//! * [`tool`] and [`stateful_tool`] make a [`Tool`] of a closure; its setters, such as
+//!   [`Tool::pure`], describe it to the host. [`remote_tool`] makes a tool whose calls run in
+//!   another program.
+//! * A [`ToolRegistry`] holds the tools by name and hands out immutable [`ToolSnapshot`]s. A
+//!   [`ToolView`] is a model's view of a snapshot: JSON that only grows during a turn, so that
+//!   prompt caching works.
 //! * A call is a [`ToolInvokeRequest`]. The host guards it (arguments by [`ArgumentSchema`], approval, time limit,
 //!   concurrency, panics) and passes it to the executor, which answers with a [`ToolInvokeResponse`] or a
 //!   [`ToolError`].

@@ -19,11 +19,11 @@ use crate::shared::share;
 /// [`ApprovalRequired`](super::ToolErrorCode::ApprovalRequired), unless the context has its grant.
 #[async_trait]
 pub trait OutsideTools: fmt::Debug + Send + Sync + 'static {
-    /// Returns the tools, sorted by name. Those are left out that only the host's own models use, and those whose every call
-    /// needs an approval.
+    /// Returns the tools, sorted by name, without the tools that only the host's own models use and
+    /// the tools whose every call needs an approval.
     fn tools(&self) -> Vec<Arc<ToolEntry>>;
 
-    /// Returns the tool of this name, if it is one of [`tools`](Self::tools).
+    /// Returns the tool of this name, if it is in [`tools`](Self::tools).
     fn find(&self, name: &str) -> Option<Arc<ToolEntry>>;
 
     /// Returns a receiver that is notified of every change of the tools.

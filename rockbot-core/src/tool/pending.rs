@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use crate::context::WaitReason;
 
-/// Tools that are on their way to the registry of a host, such as those of servers that are being connected.
+/// Tools that are on their way to the registry of a host, such as the tools of servers that are
+/// being connected.
 ///
 /// A subsystem provides it as a part. A turn that begins waits for them, so that the first question after a start has its
 /// tools; the wait ends at the moment that the subsystem states, when the turn is cancelled, and when the host stops.
@@ -52,7 +53,7 @@ pub trait PendingTools: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AwaitedTools {
-    /// Moment at which the turn begins without them.
+    /// Moment when the turn begins without them.
     pub until: Instant,
     /// Reason that the user is told.
     pub why: WaitReason,

@@ -31,18 +31,19 @@ pub struct ToolHints {
     /// turn by its own calls alone. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub delegates: bool,
-    /// `true` if a call runs a turn of another agent and waits for it. The host then gives it a slice of the calling
-    /// turn's budget, and counts what it spends. Default `false`.
+    /// `true` if a call runs a turn of another agent and waits for it. The host then gives it a
+    /// slice of the calling turn's budget, and counts the costs of the turn. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub runs_turn: bool,
     /// `true` if the tool reads the host's [`ToolGuides`](super::ToolGuides) to the model: the host then adds no tool of
     /// its own for that. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub reads_guides: bool,
-    /// `true` if the output is the tool's own: it tells nothing but what the program itself knows, such as the time or a
-    /// sum, and states the [provenance](crate::content::Provenance) of each part that it shows of others. Default `false`:
-    /// the output is outside text, and a turn that has read it is untrusted. It never crosses a bus: what another program
-    /// says of its own output is no evidence.
+    /// `true` if the output is the tool's own: it holds nothing but the program's own knowledge,
+    /// such as the time or a sum, and states the [provenance](crate::content::Provenance) of each
+    /// part that it shows of others. Default `false`: the output is outside text, and a turn that
+    /// has read it is untrusted. It never crosses a bus: the words of another program about its own
+    /// output are no evidence.
     #[serde(skip)]
     pub own_output: bool,
     /// `true` if name, description and schema are text of another program: they are defused before a model reads them, and
@@ -50,14 +51,15 @@ pub struct ToolHints {
     /// a bus, unless the operator vouches for the program by [`with_outside_text`](Self::with_outside_text).
     #[serde(skip, default = "crossed_a_bus")]
     pub outside_text: bool,
-    /// `true` if a call of a model that has read untrusted text needs an endorsement: a person approves it first, as with
-    /// [`needs_approval`](Self::needs_approval). Set it for tools that write what is trusted later. Default `false`.
+    /// `true` if a call of a model that has read untrusted text needs an endorsement: a person
+    /// approves it first, as with [`needs_approval`](Self::needs_approval). Set it for tools that
+    /// write data that is trusted later. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub needs_endorsement: bool,
     /// The orders of a user that endorse a call in words. They never cross a bus.
     #[serde(skip)]
     pub(crate) orders: Option<Orders>,
-    /// Condition under which the model sees the tool. Default [`ToolExposure::Always`].
+    /// Condition for showing the tool to the model. Default [`ToolExposure::Always`].
     #[serde(skip_serializing_if = "ToolExposure::is_always")]
     pub exposure: ToolExposure,
     /// Groups of tools that a successful call activates. Empty by default.
@@ -130,7 +132,7 @@ impl ToolHints {
         self
     }
 
-    /// Sets the condition under which the model sees the tool. Default [`ToolExposure::Always`].
+    /// Sets the condition for showing the tool to the model. Default [`ToolExposure::Always`].
     #[must_use]
     pub fn with_exposure(mut self, exposure: ToolExposure) -> Self {
         self.exposure = exposure;
@@ -263,11 +265,12 @@ impl ToolRegistration {
 
     /// Returns the definition of the tool for OpenAI-compatible models: `{"type":"function","function":{…}}`.
     ///
-    /// Its `parameters` are the schema in the form that servers accept and models read best: an object with
-    /// `properties`, optional arguments by their plain type instead of a union with `null`, references inlined unless
-    /// they are recursive or too many, properties in the order of the struct's fields (or of `propertyOrdering`, else
-    /// of `required`), and without `$schema`, `title`, number formats and empty defaults. Calls are still validated
-    /// against [`parameters_schema`](Self::parameters_schema).
+    /// Its `parameters` are the schema in the form that servers accept and models read best. It is
+    /// an object with `properties`. Optional arguments have their plain type instead of a union
+    /// with `null`. References are inlined unless they are recursive or too many. Properties are in
+    /// the order of the struct's fields (or of `propertyOrdering`, else of `required`). `$schema`,
+    /// `title`, number formats and empty defaults are left out. Calls are still validated against
+    /// [`parameters_schema`](Self::parameters_schema).
     ///
     /// ```
     /// # use rockbot_core::tool::ToolRegistration;
@@ -281,8 +284,8 @@ impl ToolRegistration {
         self.definition(&model_schema(&self.parameters_schema))
     }
 
-    /// Defuses the text of another program: the description on one line, those of the arguments, and the words about its
-    /// group.
+    /// Defuses the text of another program: the description on one line, the descriptions of the
+    /// arguments, and the words about its group.
     pub(super) fn defuse(&mut self) {
         self.description = one_line(&self.description).into_owned();
         defuse_descriptions(&mut self.parameters_schema);

@@ -17,7 +17,8 @@ use crate::messaging::{
 };
 use crate::{BoxError, CallContext, CallId, MessageId};
 
-/// Maximum time for the answer to the question what became of a call. Workers without a record of it do not answer.
+/// Maximum time for the answer to the question for the outcome of a call. Workers without a
+/// record of it do not answer.
 const RECOVERY_TIME: Duration = Duration::from_secs(5);
 
 /// Creates a tool that `executor` runs in another program, with the effect and the time limit of `registration`.
@@ -63,8 +64,9 @@ pub fn remote_tool(registration: ToolRegistration, executor: RemoteToolExecutor)
 /// and are abandoned on cancellation. The serving program is notified of a cancellation, and of a call whose time is
 /// over, if the executor was given [a way](Self::with_abandoned). The client counts and drops answers that come late or twice.
 ///
-/// When a turn resumes whose mutating call was interrupted, the executor asks the workers what became of it
-/// ([`ToolOutcomeRequest`]): a call that a worker has recorded as ended has its result, any other an unknown outcome.
+/// When a turn resumes whose mutating call was interrupted, the executor asks the workers for its
+/// outcome ([`ToolOutcomeRequest`]): a call that a worker has recorded as ended has its result,
+/// any other an unknown outcome.
 #[derive(Debug, Clone)]
 pub struct RemoteToolExecutor {
     client: Arc<RequestClient>,
@@ -110,7 +112,7 @@ impl RemoteToolExecutor {
         }
     }
 
-    /// Sets the topic under which calls are published. Default `tool.invoke`.
+    /// Sets the topic of calls. Default `tool.invoke`.
     #[must_use]
     pub fn with_topic(mut self, topic: impl Into<Arc<str>>) -> Self {
         self.topic = topic.into();

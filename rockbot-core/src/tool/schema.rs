@@ -21,7 +21,8 @@ use super::model_schema::{ORDER, property_order};
 /// assert_eq!(schema_of::<Add>()["properties"]["a"]["type"], "integer");
 /// ```
 pub fn schema_of<T: JsonSchema>() -> Value {
-    // In the schema of what serde writes all fields are required, so `required` has them in their order.
+    // In the schema for serialization all fields are required, so `required` has them in their
+    // order.
     let ordered = settings().for_serialize().into_generator();
     let ordered = ordered.into_root_schema_for::<T>().to_value();
     let mut schema = unordered_schema_of::<T>();
@@ -78,7 +79,8 @@ fn state_order(schema: &mut Value, ordered: &Value) {
     }
 }
 
-/// Returns the order of the properties, unless a reader finds the same without: the required ones first, then the others.
+/// Returns the order of the properties, unless a reader finds the same without: the required
+/// properties first, then the others.
 fn order_to_state(members: &Map<String, Value>, ordered: &Map<String, Value>) -> Option<Value> {
     let properties = members.get("properties")?.as_object()?;
     let order = property_order(properties, Some(ordered.get("required")?));

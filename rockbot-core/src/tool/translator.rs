@@ -1,4 +1,4 @@
-//! Calls that other programs make by names that are not those of the host's tools.
+//! Calls that other programs make by names that the host's tools do not have.
 
 use std::fmt;
 
@@ -37,14 +37,16 @@ use crate::messaging::MessageContext;
 /// ```
 #[async_trait]
 pub trait CallTranslator: fmt::Debug + Send + Sync + 'static {
-    /// Returns the call of one of the host's own tools that `call` asks for, or `None` if it is not for this translator.
+    /// Returns the call of the host's own tool that `call` asks for, or `None` if `call` is not for
+    /// this translator.
     ///
     /// It may wait until the tool is known, within the time that the caller has left.
     ///
     /// # Errors
     ///
-    /// The inner error is the answer to a call that no tool of the host fits. A call that was delivered before gets what
-    /// the host's ledger has of it instead: an earlier process may have run it.
+    /// The inner error is the answer to a call that no tool of the host fits. A call that was
+    /// delivered before gets its result in the host's ledger instead: an earlier process may have
+    /// run it.
     async fn translate(
         &self,
         call: &ToolInvokeRequest,

@@ -1,4 +1,4 @@
-//! What an agent says unasked.
+//! Announcements: messages of an agent that no caller asked for.
 
 use serde::{Deserialize, Serialize};
 

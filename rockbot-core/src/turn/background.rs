@@ -4,8 +4,9 @@ use std::fmt;
 
 use tokio_util::sync::CancellationToken;
 
-/// The right to work in the background, which one piece of work of a host has at a time. Dropping it admits the next one.
-/// [`TurnRunner::background`](super::TurnRunner::background) returns it.
+/// The right to work in the background, which one piece of work of a host has at a time. Dropping
+/// it admits the next piece of work. [`TurnRunner::background`](super::TurnRunner::background)
+/// returns it.
 #[must_use = "the slot is free again once this is dropped"]
 pub struct BackgroundSlot {
     cancellation: CancellationToken,

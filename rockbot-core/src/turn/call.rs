@@ -22,9 +22,10 @@ pub struct TurnCall {
     pub request: TurnRequest,
     /// The sink that receives progress reports while the turn runs.
     pub progress: ProgressSink,
-    /// The output validators of this message alone, asked after the host's. They are not in the journal: a turn that
-    /// continues in another process asks those of a caller that sends the same message again, and its answer is withheld
-    /// without them ([`TurnFailure::Unchecked`](super::TurnFailure::Unchecked)).
+    /// The output validators of this message alone, asked after the host's. They are not in the
+    /// journal: a turn that continues in another process asks the validators of a caller that sends
+    /// the same message again, and its answer is withheld without them
+    /// ([`TurnFailure::Unchecked`](super::TurnFailure::Unchecked)).
     pub validators: Vec<Arc<dyn OutputValidator>>,
     /// The feed that keeps the reports of the turn, if a reader has one already.
     pub feed: Option<TurnFeed>,

@@ -9,10 +9,10 @@ use crate::{Timestamp, TurnId};
 
 /// The leases and fencing tokens of a journal's unfinished runs.
 ///
-/// A run is held from its acceptance or a claim until it is released or removed, or until its lease has
-/// expired and another owner claims it. Each claim has a higher fence than the one before, and only the newest
-/// is valid. This is what makes a take-over safe: a holder that was paused beyond its lease finds its fence
-/// outdated at its next write.
+/// A run is held from its acceptance or a claim until it is released or removed, or until its
+/// lease has expired and another owner claims it. Each claim has a higher fence than the claim
+/// before, and only the newest claim is valid. This makes a take-over safe: a holder that was
+/// paused beyond its lease finds its fence outdated at its next write.
 ///
 /// ```
 /// use std::time::Duration;
@@ -66,7 +66,8 @@ impl ClaimTable {
         Claim::new(run, fence).with_slot(slot)
     }
 
-    /// Adds a run without a holder whose last claim had `fence`: one that a journal read from its file.
+    /// Adds a run without a holder whose last claim had `fence`, such as a run that a journal read
+    /// from its file.
     pub fn restore(&mut self, run: TurnId, fence: Fence) {
         self.insert(run, fence, None);
     }
@@ -151,7 +152,7 @@ impl ClaimTable {
         slot
     }
 
-    /// Returns the run of which `claim` is the newest claim.
+    /// Returns the run whose newest claim is `claim`.
     fn run_by(&mut self, claim: &Claim) -> Option<&mut ClaimedRun> {
         // A claim that another table made, or a caller, has no slot or a wrong one.
         let is_here =

@@ -34,7 +34,7 @@ pub enum TurnError {
     /// A model setting of the request has a value that no model takes.
     #[error(transparent)]
     ModelSettings(#[from] ModelSettingsError),
-    /// The message has too many parts, or one that is too large.
+    /// The message has too many parts, or a part is too large.
     #[error(transparent)]
     Content(#[from] ContentError),
     /// An id of the message is longer than stores take.
@@ -58,8 +58,8 @@ pub enum TurnError {
     /// The conversation cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Too many messages wait already, in the session or in the host; see the host's `BacklogLimits`.
-    /// Nothing was recorded of this one.
+    /// Too many messages wait already, in the session or in the host; see the host's
+    /// `BacklogLimits`. Nothing was recorded of this message.
     #[error(transparent)]
     Busy(#[from] Busy),
     /// The host is stopping. A turn that had begun resumes when it starts again.
@@ -136,8 +136,8 @@ fn layer_retry_helps(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 impl From<BoxError> for TurnError {
-    /// Converts a layer's error: the engine's own error that a layer passed on is unwrapped, any other one is
-    /// [`TurnError::Layer`].
+    /// Converts a layer's error: the engine's own error that a layer passed on is unwrapped, any
+    /// other error is [`TurnError::Layer`].
     fn from(error: BoxError) -> Self {
         match error.downcast::<Self>() {
             Ok(error) => *error,

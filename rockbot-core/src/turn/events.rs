@@ -49,7 +49,8 @@ pub struct TurnEvents {
 type TurnEnd = BoxFuture<'static, Result<TurnOutcome, TurnError>>;
 
 impl TurnEvents {
-    /// Creates the stream of the reports that `feed` has behind the position `after`, 0 for all, and of the end of the turn.
+    /// Creates the stream of the reports that `feed` has after the position `after` (0 for all),
+    /// and of the end of the turn.
     pub fn new(turn: TurnId, feed: Option<&TurnFeed>, after: u64, end: TurnEnd) -> Self {
         Self {
             turn,
@@ -63,8 +64,8 @@ impl TurnEvents {
         &self.turn
     }
 
-    /// Returns the position behind the last report that the stream returned: a stream that is created after it returns
-    /// the rest. It grows with each report, by more than one for text.
+    /// Returns the position after the last report that the stream returned: a stream that is
+    /// created after it returns the rest. It grows with each report, by more than one for text.
     pub fn sequence(&self) -> u64 {
         self.reports.as_ref().map_or(0, FeedReader::position)
     }

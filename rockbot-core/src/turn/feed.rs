@@ -15,16 +15,17 @@ const REPORT_BYTES: usize = 64;
 
 /// The reports of one turn, from its beginning on: any number of readers read them, each at its own pace.
 ///
-/// A position in a feed is the number of units before it: each report is one, and a piece of text counts its bytes.
-/// Consecutive pieces of text are kept as one, so a reader that is behind reads few long pieces. Of a turn that reports
-/// more than 4 MiB the oldest reports are dropped, and a reader that comes later begins with the oldest one that is left.
+/// A position in a feed is the number of units before it: each report is one, and a piece of text
+/// counts its bytes. Consecutive pieces of text are kept as one, so a reader that is behind reads
+/// few long pieces. If a turn reports more than 4 MiB, its oldest reports are dropped, and a
+/// reader that comes later begins with the oldest report that is left.
 #[derive(Clone, Default)]
 pub struct TurnFeed(Arc<Mutex<FeedState>>);
 
 #[derive(Default)]
 struct FeedState {
     reports: VecDeque<KeptReport>,
-    /// Position behind the last report.
+    /// Position after the last report.
     end: u64,
     bytes: usize,
     readers: Vec<Waker>,
@@ -36,7 +37,7 @@ struct KeptReport {
     progress: TurnProgress,
 }
 
-/// A position in a feed, from which it is read.
+/// A position in a feed. The reader goes on from there.
 #[derive(Debug, Clone)]
 pub(super) struct FeedReader {
     feed: TurnFeed,
@@ -111,7 +112,7 @@ impl FeedState {
         }
     }
 
-    /// Returns the first report behind `position`, and the position behind it.
+    /// Returns the first report after `position`, and the position after that report.
     fn after(&self, position: u64) -> Option<(TurnProgress, u64)> {
         let next = self.reports.partition_point(|report| report.start <= position);
         let last = next.checked_sub(1).and_then(|last| self.reports.get(last));
@@ -122,7 +123,7 @@ impl FeedState {
 }
 
 impl KeptReport {
-    /// Returns the part of the report behind `position`, and the position behind it.
+    /// Returns the part of the report after `position`, and the position after that part.
     fn rest(&self, position: u64) -> Option<(TurnProgress, u64)> {
         let end = self.start + units(&self.progress);
         if position >= end {
@@ -141,7 +142,7 @@ impl KeptReport {
 }
 
 impl FeedReader {
-    /// Returns the position behind the last report that was read.
+    /// Returns the position after the last report that was read.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
@@ -149,7 +150,7 @@ impl FeedReader {
     /// Returns the next report; pending until there is one.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<TurnProgress> {
         let mut state = self.feed.lock();
-        // A position of an earlier process, whose feed was longer: everything of this one is new.
+        // A position of an earlier process, whose feed was longer: everything in this feed is new.
         if self.position > state.end {
             self.position = 0;
         }

@@ -37,13 +37,13 @@ pub enum GivenHistoryError {
         /// Index of the message.
         at: usize,
     },
-    /// A call without a result directly behind it.
+    /// A call without a result directly after it.
     #[error("call {0} has no result: give one result for each call, directly behind the calls")]
     Unanswered(CallId),
     /// Two calls of one message with the same id.
     #[error("call {0} stands twice in one message: give each call an id of its own")]
     Repeated(CallId),
-    /// A message has too many parts, or one that is too large.
+    /// A message has too many parts, or a part is too large.
     #[error(transparent)]
     Content(#[from] ContentError),
 }

@@ -21,9 +21,9 @@ use crate::{Digest, MessageId, Principal, SessionId, Timestamp, TurnId};
 
 /// A durable store of runs, with leases and fencing.
 ///
-/// Contract: an appended record survives the death of the process; the records of a run are returned in the
-/// order of their appends; only the holder of a run's [`Claim`] can append to it; the outcome of a finished
-/// run is kept for at least 24 hours, to answer redeliveries.
+/// Contract: an appended record survives the death of the process. The records of a run are
+/// returned in the order of their appends. Only the holder of a run's [`Claim`] can append to it.
+/// The outcome of a finished run is kept for at least 24 hours, to answer redeliveries.
 #[async_trait]
 pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
     /// Accepts a run, or returns the state of the run that was accepted before under the same id. The caller
@@ -44,9 +44,10 @@ pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
     /// journal cannot be written. In both cases the caller must not perform the act that the record announces.
     async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<HolderRequests, JournalError>;
 
-    /// Asks the holder of an unfinished run to cancel it, whichever process that is: its next append returns so. Returns
-    /// `false` if the run is finished or unknown. The request lasts until the run is finished; a journal that one process
-    /// has to itself may forget it with that process.
+    /// Asks the holder of an unfinished run to cancel it, whichever process that is: its next
+    /// append returns so. Returns `false` if the run is finished or unknown. The request lasts
+    /// until the run is finished; a journal of a single process may forget the request with that
+    /// process.
     ///
     /// # Errors
     ///
@@ -69,7 +70,8 @@ pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the journal cannot be read.
     async fn claim(&self, run: &TurnId, owner: &str, lease: Duration) -> Result<Option<Claim>, JournalError>;
 
-    /// Releases a run without finishing it: one that waits for an approval, or that a shutdown interrupted.
+    /// Releases a run without finishing it, such as a run that waits for an approval, or that a
+    /// shutdown interrupted.
     async fn release(&self, claim: Claim);
 
     /// Returns the stored run: all its records while it is unfinished, its outcome afterwards; `None` if it is
@@ -308,7 +310,7 @@ pub struct Fence(pub u64);
 pub struct Claim {
     run: TurnId,
     fence: Fence,
-    /// Slot of the run in the table of claims that made this one.
+    /// Slot of the run in the table of claims that made this claim.
     slot: Option<u32>,
 }
 

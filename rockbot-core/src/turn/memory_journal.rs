@@ -1,8 +1,8 @@
 //! The in-memory journal: fast, and lost when the process ends.
 //!
-//! A host without a data folder keeps 1 000 outcomes, not those of a day: nothing redelivers to
-//! it after its end, and a busy test would fill the memory. A program that wants more gives it an
-//! `InMemoryTurnJournal` of its own.
+//! A host without a data folder keeps 1 000 outcomes, not the outcomes of a day: nothing
+//! redelivers to it after its end, and a busy test would fill the memory. A program that wants
+//! more gives it an `InMemoryTurnJournal` of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,8 +23,9 @@ const OUTCOMES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A [`TurnJournal`] in memory.
 ///
-/// Redeliveries, claims and leases work as in every journal; a crash loses all runs. Of a finished run only
-/// identity, digest and outcome are kept, for 24 hours; [`InMemoryTurnJournal::with_max_outcomes`] bounds their number.
+/// Redeliveries, claims and leases work as in every journal; a crash loses all runs. A finished
+/// run keeps only its identity, its digest and its outcome, for 24 hours;
+/// [`InMemoryTurnJournal::with_max_outcomes`] bounds their number.
 #[derive(Debug)]
 pub struct InMemoryTurnJournal {
     clock: Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! The outcome of a turn: its status, its reply and what it cost.
+//! The outcome of a turn: its status, its reply and its cost.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::content::{Content, ContentPart};
 use crate::trust::Label;
 use crate::{CallId, ToolName, TurnId};
 
-/// The outcome of a turn, and the one final reply to its message.
+/// The outcome of a turn, with the single final reply to its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -27,7 +27,7 @@ pub struct TurnOutcome {
     pub media: Vec<ContentPart>,
     /// Usage of all model calls of the turn together, as far as the provider reports it.
     pub usage: Usage,
-    /// Number of model calls, those of agents that it called as tools included.
+    /// Number of model calls, including the model calls of agents that the turn called as tools.
     pub model_calls: u32,
     /// Tokens and cost of the answers, by tier.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -48,7 +48,7 @@ pub struct TurnOutcome {
 pub enum TurnStatus {
     /// The turn ended with an answer.
     Answered,
-    /// The turn reached a limit and ended with what it had by then.
+    /// The turn reached a limit and ended with its work so far.
     Partial(BudgetLimit),
     /// The turn has not ended: these calls wait for an approval.
     Parked(Vec<ApprovalRequest>),

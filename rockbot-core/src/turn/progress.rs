@@ -58,8 +58,7 @@ pub enum TurnProgress {
     /// Wait for something that is neither the model's work nor a tool's, reported if it takes a
     /// second or more. Cancelling the turn ends it at once.
     Waiting {
-        /// Time at which the wait ends at the latest, by the clock of the host; `None` if it is
-        /// unknown.
+        /// Latest time for the end of the wait, by the clock of the host; `None` if it is unknown.
         until: Option<Timestamp>,
         /// Reason of the wait.
         why: WaitReason,
@@ -113,8 +112,8 @@ impl ProgressSink {
         self.is_open() && !self.without_deltas
     }
 
-    /// Sends a report. `progress` runs only if the sink has a receiver, so building a report costs nothing
-    /// without one.
+    /// Sends a report. `progress` runs only if the sink has a receiver, so building a report costs
+    /// nothing without a receiver.
     pub fn send(&self, progress: impl FnOnce() -> TurnProgress) {
         if let Some(receive) = &self.receiver {
             receive(progress());

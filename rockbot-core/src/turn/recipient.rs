@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::BusyPolicy;
 use crate::SessionId;
 
-/// The session that gets the result of a turn as a message, and the name by which the message calls the work.
+/// The session that gets the result of a turn as a message, and the name of the work in that
+/// message.
 ///
 /// ```
 /// use rockbot_core::turn::{Recipient, TurnRequest};

@@ -124,8 +124,8 @@ pub struct TurnRequest {
     pub priority: Priority,
     /// Trust in the sender.
     pub trust: Trust,
-    /// Label of what the message was made of, if a program made it of texts of others: it names their sources. `None`
-    /// means that the sender wrote it.
+    /// Label of the message's sources, if a program made it of texts of others: it names their
+    /// sources. `None` means that the sender wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
     /// Tier of the model; `None` means the balanced one.
@@ -140,10 +140,12 @@ pub struct TurnRequest {
     /// Schema that the answer must match, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputSchema>,
-    /// Way in which the model is made to match the schema. Default [`OutputMode::Auto`]: the model's client knows it.
+    /// Way to make the model match the schema. Default [`OutputMode::Auto`]: the model's client
+    /// knows it.
     #[serde(default, skip_serializing_if = "OutputMode::is_auto")]
     pub output_mode: OutputMode,
-    /// Settings of the model in this turn, such as the temperature; they win over those of the model's behavior and tier.
+    /// Settings of the model in this turn, such as the temperature; they win over the settings of
+    /// the model's behavior and tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_settings: Option<Arc<ModelSettings>>,
     /// Instructions for this turn alone, of the program that asks. The model reads them as part of its system message.
@@ -152,18 +154,19 @@ pub struct TurnRequest {
     /// Messages that the model sees instead of the stored conversation; `None` means the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Arc<[ChatMessage]>>,
-    /// Values for the tools of this turn. The journal does not keep them, so a turn that is resumed in another process
-    /// has none.
+    /// Values for the tools of this turn. The journal does not keep them, so a turn that is resumed
+    /// in another process has no values.
     #[serde(skip)]
     pub extensions: Extensions,
     /// Filter of the tools of the turn; `None` means all tools of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Arc<ToolFilter>>,
-    /// Namespace of the turn in working memory, such as `subagent/7`; `None` means that of the session.
+    /// Namespace of the turn in working memory, such as `subagent/7`; `None` means the namespace of
+    /// the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<StorePath>,
-    /// Form in which the answer reports the results of tools; `None` means that of the model's behavior for scheduled
-    /// messages, and a summary for others.
+    /// Form of tool results in the answer. `None` means the form of the model's behavior for
+    /// scheduled messages, and a summary for other messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_mode: Option<ResultMode>,
     /// Session that gets the result of the turn, whatever it is, as one message; `None` means none.
@@ -272,7 +275,7 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the label of what the message was made of. Default `None`: the sender wrote it.
+    /// Sets the label of the message's sources. Default `None`: the sender wrote it.
     #[must_use]
     pub fn with_label(mut self, label: impl Into<Option<Label>>) -> Self {
         self.label = label.into();
@@ -307,7 +310,7 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the way in which the model is made to match the schema. Default [`OutputMode::Auto`].
+    /// Sets the way to make the model match the schema. Default [`OutputMode::Auto`].
     #[must_use]
     pub fn with_output_mode(mut self, output_mode: OutputMode) -> Self {
         self.output_mode = output_mode;
@@ -337,15 +340,16 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the namespace of the turn in working memory. Default `None`: that of the session.
+    /// Sets the namespace of the turn in working memory. Default `None`: the namespace of the
+    /// session.
     #[must_use]
     pub fn with_namespace(mut self, namespace: impl Into<Option<StorePath>>) -> Self {
         self.namespace = namespace.into();
         self
     }
 
-    /// Sets the form in which the answer reports the results of tools. Default `None`: that of the model's behavior for
-    /// scheduled messages, and a summary for others.
+    /// Sets the form of tool results in the answer. Default `None`: the form of the model's
+    /// behavior for scheduled messages, and a summary for other messages.
     #[must_use]
     pub fn with_result_mode(mut self, result_mode: impl Into<Option<ResultMode>>) -> Self {
         self.result_mode = result_mode.into();
@@ -369,8 +373,8 @@ impl TurnRequest {
         self
     }
 
-    /// Sets whether the conversation memory keeps nothing of the turn. Set it for a turn whose session is for it alone, such
-    /// as one that a tool call runs. Default `false`.
+    /// Sets whether the conversation memory keeps nothing of the turn. Set it for a turn whose
+    /// session is for it alone, such as the turn of a tool call. Default `false`.
     #[must_use]
     pub fn with_forgotten(mut self, is_forgotten: bool) -> Self {
         self.is_forgotten = is_forgotten;
@@ -400,7 +404,7 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the turn that asks, and the depth of this one below it. Default none.
+    /// Sets the turn that asks, and the depth of this turn below it. Default none.
     #[must_use]
     pub fn with_parent(mut self, turn: impl Into<TurnId>, depth: u32) -> Self {
         self.parent = Some(TurnParent::new(turn, depth));
@@ -443,8 +447,8 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the messages that the model sees instead of the stored conversation, such as those of a program that keeps
-    /// conversations itself.
+    /// Sets the messages that the model sees instead of the stored conversation, such as the
+    /// messages of a program that keeps conversations itself.
     ///
     /// They are in the journal. Their parts have the trust that they state, but never more than the request's sender, and
     /// the ids of their calls are replaced. The conversation of the session then gets this turn's message and answer, as
@@ -502,7 +506,7 @@ impl TurnRequest {
         matches!(self.origin, Origin::User | Origin::Bus) && self.parent.is_none()
     }
 
-    /// Returns the namespace of the turn in working memory, unless it is that of the session.
+    /// Returns the namespace of the turn in working memory, unless it is the session's.
     pub fn own_namespace(&self) -> Option<Namespace> {
         self.namespace.clone().map(Namespace::new)
     }

@@ -1,11 +1,11 @@
-//! The form in which an answer reports the results of tools.
+//! The form of tool results in an answer.
 
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "config")]
 use crate::config::{FromSetting, Value};
 
-/// The form in which the answer of a turn reports the results of its tools, such as a scheduled turn's.
+/// The form of tool results in the answer of a turn, such as a scheduled turn.
 ///
 /// It is an instruction to the model. The answer is filtered as any other, and counts as the model's words even when it
 /// repeats a result.

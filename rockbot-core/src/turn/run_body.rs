@@ -1,8 +1,8 @@
-//! The bodies of what a journal keeps: JSON that is written where it is needed.
+//! The bodies of a journal's entries: JSON that is written where it is needed.
 //!
 //! Records are values until a journal writes them (`RunBody`): the journal in memory never makes
-//! JSON, the one on disk writes it straight into the buffer of its append. What is read back is
-//! parsed from JSON in both, so that a resume sees the same whatever the journal.
+//! JSON, the journal on disk writes it straight into the buffer of its append. Both parse JSON
+//! when a record is read back, so that a resume sees the same whatever the journal.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use crate::support::json;
 
 /// The body of an acceptance, a record or an outcome: JSON text, or a value that becomes JSON when a journal writes it.
 ///
-/// A journal in memory keeps the value as it is and makes no JSON. One on disk writes it straight into its own buffer by
-/// [`RunBody::write_to`]. What is read back is always parsed from JSON, so that all journals return the same.
+/// A journal in memory keeps the value as it is and makes no JSON. A journal on disk writes it
+/// straight into its own buffer by [`RunBody::write_to`]. A body that is read back is always
+/// parsed from JSON, so that all journals return the same.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -59,7 +60,7 @@ impl RunBody {
         Self(Form::Value(value))
     }
 
-    /// Appends the body to `json`. What was appended before an error stays.
+    /// Appends the body to `json`. The bytes that were appended before an error stay.
     ///
     /// # Errors
     ///

@@ -1,17 +1,20 @@
-//! The contract by which the parts of a host run turns.
+//! The contract of the turn runner: the parts of a host run turns by it.
 //!
-//! Runs. `TurnRunner` (`rockbot-core/src/turn/runner.rs`) is the contract by which a part of a
-//! host runs turns: it starts, awaits, follows, lists and cancels them by id. The host provides
-//! it (`engine/runner.rs`), a subsystem finds it by `Parts::get`, and the part depends on
-//! `rockbot-core` alone. A turn's setting is in its request, and so in the journal: the filter of
-//! its tools (`ToolFilter`, by name, source and group), its namespace of working memory, its
-//! result mode. The driver puts filter and namespace into the contexts of calls, so tools and a
-//! called agent of the same host see them. A filter is a table of its own over the same guarded
-//! tools (`tool/guard/filtered.rs`); a withheld tool is an unknown one. The reports of a turn are
-//! kept in a `TurnFeed` (4 MiB), which any number of readers read from any position; a turn that
-//! a caller streams or starts has one, and so has a resumed turn, whose feed begins with the
-//! calls of the earlier process. A stream that is dropped leaves its turn alone, unless
-//! `cancel_on_drop` asked for that; the future of a call that is dropped cancels.
+//! `TurnRunner` is a contract for the parts of a host that run turns: they start, await, follow,
+//! list and cancel turns by id. The host provides it (`engine/runner.rs`), a subsystem finds it
+//! by `Parts::get`, and the part depends on `rockbot-core` alone.
+//!
+//! The settings of a turn are in its request, and so in the journal: the filter of its tools
+//! (`ToolFilter`, by name, source and group), its namespace of working memory, and its result
+//! mode. The driver puts filter and namespace into the contexts of calls, so tools and a called
+//! agent of the same host see them. A filter is a table of its own over the same guarded tools
+//! (`tool/guard/filtered.rs`); a withheld tool is an unknown tool.
+//!
+//! The reports of a turn are kept in a `TurnFeed` (4 MiB), and any number of readers read them
+//! from any position. A turn that a caller streams or starts has a feed. A resumed turn has a
+//! feed, too, which begins with the calls of the earlier process. A stream that is dropped leaves
+//! its turn alone, unless `cancel_on_drop` asked for that; the future of a call that is dropped
+//! cancels its turn.
 
 use std::fmt;
 use std::sync::Arc;
@@ -70,9 +73,9 @@ pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the turn is unknown or was not resumed, or the host stops first.
     async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError>;
 
-    /// Returns a stream of a turn's reports behind the position `after`, 0 for all, and of its end. Any number of readers
-    /// can read a turn. A turn that was accepted without a listener reports its end alone, and so does one that has
-    /// ended. After a restart the positions begin anew.
+    /// Returns a stream of a turn's reports after the position `after` (0 for all), and of its end.
+    /// Any number of readers can read a turn. A turn that was accepted without a listener reports
+    /// its end alone, and so does a turn that has ended. After a restart the positions begin anew.
     ///
     /// # Errors
     ///
@@ -86,8 +89,9 @@ pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if this process does not work on the turn, or the journal does not take the cancellation.
     async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError>;
 
-    /// Says something unasked to a principal. It waits until a program takes it, also over a restart: at most 7 days, and
-    /// as long as fewer than 1 000 newer ones wait for that principal. The same `id` is the same announcement.
+    /// Announces something to a principal. The announcement waits until a program takes it, also
+    /// over a restart: at most 7 days, and as long as fewer than 1 000 newer announcements wait for
+    /// that principal. The same `id` is the same announcement.
     ///
     /// # Errors
     ///

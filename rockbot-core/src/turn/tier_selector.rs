@@ -39,8 +39,9 @@ pub trait TierSelector: Send + Sync + 'static {
     /// then begins the turn without a tier.
     async fn select(&self, request: &TurnRequest) -> TierDecision;
 
-    /// Returns the tier with which a turn continues, or `None` to keep `tier`. Called before each further
-    /// model call of a turn whose tier was selected; a turn that was requested with a tier keeps it.
+    /// Returns the tier that a turn continues with, or `None` to keep `tier`. Called before each
+    /// further model call of a turn whose tier was selected; a turn that was requested with a tier
+    /// keeps it.
     ///
     /// The default escalates from Low to Balanced after a call of a tool with side effects, or after two
     /// failed calls.

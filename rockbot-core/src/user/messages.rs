@@ -60,7 +60,7 @@ impl Message for UserMessage {
     const TOPIC: Option<&'static str> = Some(UserProxyTopics::USER_MESSAGE);
 }
 
-/// A message of an agent to a user: the one final reply, or before it a progress report.
+/// A message of an agent to a user: the final reply, or before it a progress report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -191,8 +191,8 @@ impl Message for ConversationHistoryRequest {
 pub struct ConversationHistoryResponse {
     /// The messages that the agent remembers, oldest first.
     pub turns: Vec<HistoryTurn>,
-    /// The turn before which the page before this one ends, see [`ConversationPage::earlier`].
-    /// `None` if there is none, and if no page was requested.
+    /// The turn whose entries follow the page before this page, see [`ConversationPage::earlier`].
+    /// `None` if there is no such page, and if no page was requested.
     ///
     /// [`ConversationPage::earlier`]: crate::store::ConversationPage::earlier
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -205,7 +205,7 @@ impl ConversationHistoryResponse {
         Self { turns, earlier: None }
     }
 
-    /// Sets the turn before which the page before this one ends. Default `None`.
+    /// Sets the turn whose entries follow the page before this page. Default `None`.
     #[must_use]
     pub fn with_earlier(mut self, earlier: impl Into<Option<TurnId>>) -> Self {
         self.earlier = earlier.into();

@@ -1,8 +1,8 @@
 //! The protocol between user interfaces and agents over a bus.
 //!
-//! [`UserProxy`] is the client of an interface: it sends messages and waits for their replies. The other side, which
-//! runs turns for them, is in `rockbot-host`. Types and topics are those of the original RockBot, so that its
-//! interfaces and agents can share a bus with these.
+//! [`UserProxy`] is the client of an interface: it sends messages and waits for their replies.
+//! The other side, which runs turns for them, is in `rockbot-host`. Types and topics are the same
+//! as in the original RockBot, so that its interfaces and agents can share a bus with these.
 
 mod messages;
 mod proxy;

@@ -35,8 +35,9 @@ use crate::{IdSource as _, Principal, RandomIds, SessionId};
 /// # }
 /// ```
 ///
-/// It records the metrics `rockbot.userproxy.messages_sent` and `rockbot.userproxy.replies_received` (counters; of
-/// replies only the final ones) and `rockbot.userproxy.roundtrip.duration` (histogram, milliseconds).
+/// It records the metrics `rockbot.userproxy.messages_sent` and
+/// `rockbot.userproxy.replies_received` (counters; of replies only the final replies) and
+/// `rockbot.userproxy.roundtrip.duration` (histogram, milliseconds).
 #[derive(Debug)]
 pub struct UserProxy {
     id: Arc<str>,
@@ -203,10 +204,11 @@ impl UserProxy {
         self.bus.send(&self.id, decision).await.map(drop)
     }
 
-    /// Hands what agents say unasked to `hear`: results of work in the background, and requests for approvals in turns that
-    /// no caller waits for. With a [user](Self::with_user_id) `hear` gets the announcements to that user alone, else those to
-    /// all users: an interface of many users picks by [`Announcement::principal`]. An announcement that an agent sends twice,
-    /// as after a crash, has the same turn and time. Dropping the subscription ends it.
+    /// Hands the announcements of agents to `hear`: results of work in the background, and requests
+    /// for approvals in turns that no caller waits for. With a [user](Self::with_user_id) `hear`
+    /// gets the announcements to that user alone, else the announcements to all users: an interface
+    /// of many users picks by [`Announcement::principal`]. An announcement that an agent sends
+    /// twice, as after a crash, has the same turn and time. Dropping the subscription ends it.
     ///
     /// ```no_run
     /// # async fn example(proxy: rockbot_core::user::UserProxy) -> Result<(), Box<dyn std::error::Error>> {

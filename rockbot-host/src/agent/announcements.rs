@@ -1,4 +1,4 @@
-//! What an agent says unasked, as a stream.
+//! Announcements: messages of an agent that no caller asked for, as a stream.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,8 +15,9 @@ use crate::engine::{TurnEngine, check_runtime};
 
 /// A stream of the announcements to one principal, which ends when the host stops.
 ///
-/// An announcement counts as taken once the next one is asked for: one that a program was given when it crashed is given
-/// again. Of several streams for one principal each announcement goes to one.
+/// An announcement counts as taken once the next announcement is asked for. A program that
+/// crashed is given its last announcement again. With several streams for a principal, each
+/// announcement goes to a single stream.
 #[derive(Debug)]
 #[must_use = "streams do nothing unless polled"]
 pub struct AnnouncementStream {
@@ -40,8 +41,8 @@ impl AnnouncementStream {
         }
     }
 
-    /// Returns the next announcement; `None` once the host stops. The one before it counts as taken. No announcement is
-    /// lost when the future is dropped.
+    /// Returns the next announcement; `None` once the host stops. The announcement before it counts
+    /// as taken. No announcement is lost when the future is dropped.
     pub async fn next(&mut self) -> Option<Announcement> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
@@ -85,7 +86,8 @@ impl Stream for AnnouncementStream {
     }
 }
 
-/// Waits for the next announcement and sends it. One that the stream does not take any more goes back.
+/// Waits for the next announcement and sends it. An announcement that the stream does not take
+/// any more goes back.
 async fn send_next(engine: &TurnEngine, principal: &Principal, mut next: oneshot::Sender<Taken>) {
     let mut added = engine.announcements.changes();
     loop {

@@ -21,7 +21,7 @@ pub trait AnswerKind: sealed::Sealed + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if the outcome is no answer, or not one of this kind.
+    /// Returns an error if the outcome is no answer, or no answer of this kind.
     #[doc(hidden)]
     fn of(&self, outcome: TurnOutcome) -> Result<Self::Value, TurnError>;
 }
@@ -76,7 +76,7 @@ impl<T> Typed<T> {
 }
 
 impl<T: DeserializeOwned> Typed<T> {
-    /// Reads the value of an answer. A refusal in words is none.
+    /// Reads the value of an answer. A refusal in words is no answer.
     fn read(&self, outcome: &TurnOutcome) -> Result<T, TurnError> {
         if outcome.status == TurnStatus::Refused {
             return Err(TurnError::Unanswered(Box::new(outcome.clone())));

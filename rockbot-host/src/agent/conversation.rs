@@ -15,8 +15,8 @@ const MAX_ENTRIES: usize = 10_000;
 
 /// A handle to the conversation of one session and the principal of its [`Agent`].
 ///
-/// It reads and writes what the conversation memory keeps. A turn that works in the session meanwhile is not in it, and
-/// is appended when it ends.
+/// It reads and writes the entries of the conversation memory. A turn that works in the session
+/// meanwhile is not among them, and is appended when it ends.
 ///
 /// # Examples
 ///
@@ -79,7 +79,7 @@ pub enum ConversationError {
         /// Index of the entry.
         at: usize,
     },
-    /// The content of an entry has too many parts, or one that is too large.
+    /// The content of an entry has too many parts, or a part is too large.
     #[error(transparent)]
     Content(#[from] ContentError),
     /// The conversation does not have the turn, or no longer.
@@ -118,7 +118,7 @@ impl Conversation {
     }
 
     /// Returns a page of the entries that the conversation memory keeps, oldest first: for a
-    /// program that shows long conversations, or those of a day.
+    /// program that shows long conversations, or the entries of a day.
     ///
     /// # Errors
     ///
@@ -140,8 +140,8 @@ impl Conversation {
     /// Fills the session, which must be new, with the entries of a document. The conversation memory keeps the last of
     /// them, as many as its window has, and their calls within the limits of a turn's own.
     ///
-    /// The entries then are this principal's conversation, and the model reads them as such: import what the user may
-    /// say and what the model may have said.
+    /// The entries then are this principal's conversation, and the model reads them as such: import
+    /// only texts that the user may say and texts that the model may have said.
     ///
     /// # Errors
     ///

@@ -182,12 +182,13 @@ impl Agent {
         self.ask(session, content).stream()
     }
 
-    /// Runs the turn of a complete request. [`Agent::ask`] is the usual way; this is the one for a program that stores or
-    /// forwards requests, or sets what only channels set, such as the origin and the trust.
+    /// Runs the turn of a complete request. [`Agent::ask`] is the usual way. This method is for a
+    /// program that stores or forwards requests, or that sets the values that only channels set,
+    /// such as the origin and the trust.
     ///
-    /// Turns are idempotent: the same message, submitted again, has the same turn and the same outcome for a day. That
-    /// holds for a cancelled turn, too, for example one whose caller stopped waiting; to try again, submit a message
-    /// with another id.
+    /// Turns are idempotent: the same message, submitted again, has the same turn and the same
+    /// outcome for a day. That holds for a cancelled turn, too, for example a turn whose caller
+    /// stopped waiting; to try again, submit a message with another id.
     ///
     /// # Errors
     ///
@@ -238,12 +239,12 @@ impl Agent {
         TurnStream::new(events, Some((call, running)))
     }
 
-    /// Returns a stream of the progress of a turn that runs already: first what it reported so far, then what follows, up
-    /// to its outcome. Any number of readers can attach to a turn.
+    /// Returns a stream of the progress of a turn that runs already: first its reports so far, then
+    /// the reports that follow, up to its outcome. Any number of readers can attach to a turn.
     ///
-    /// A turn keeps its reports if it was streamed or [started](AgentRequest::start), if its message came over a bus with
-    /// a topic for progress, or if it was resumed after a restart. Another turn reports its end alone, and so does one
-    /// that has ended.
+    /// A turn keeps its reports if it was streamed or [started](AgentRequest::start), if its
+    /// message came over a bus with a topic for progress, or if it was resumed after a restart.
+    /// Another turn reports its end alone, and so does a turn that has ended.
     ///
     /// # Errors
     ///
@@ -273,8 +274,9 @@ impl Agent {
         self.attach_after(turn, 0).await
     }
 
-    /// Returns a stream as [`Agent::attach`] does, of the reports behind a [`sequence`](TurnStream::sequence) that an
-    /// earlier reader had reached. After a restart of the host the positions begin anew, and all reports are returned.
+    /// Returns a stream as [`Agent::attach`] does, of the reports after a
+    /// [`sequence`](TurnStream::sequence) that an earlier reader had reached. After a restart of
+    /// the host the positions begin anew, and all reports are returned.
     ///
     /// # Errors
     ///
@@ -312,9 +314,10 @@ impl Agent {
         AnnouncementStream::new(self.shared.turns.engine().clone(), self.principal.clone())
     }
 
-    /// Says something unasked to this handle's principal, in a session. It waits until a reader of
-    /// [`Agent::announcements`], or an interface on the bus of the host, takes it: at most 7 days, and as long as fewer
-    /// than 1 000 newer ones wait. The model does not see it.
+    /// Announces something to this handle's principal, in a session. The announcement waits until a
+    /// reader of [`Agent::announcements`], or an interface on the bus of the host, takes it: at
+    /// most 7 days, and as long as fewer than 1 000 newer announcements wait. The model does not
+    /// see it.
     ///
     /// # Errors
     ///
@@ -353,8 +356,9 @@ impl Agent {
         Ok(TurnHandle::new(self.clone(), turn))
     }
 
-    /// Creates a tool by which another agent gives tasks to this one. The description tells the calling model what this
-    /// agent is good at; see [`AgentTool`] for what passes from the calling turn to this agent's.
+    /// Creates a tool that lets another agent give tasks to this agent. The description tells the
+    /// calling model the strengths of this agent; see [`AgentTool`] for the values that pass from
+    /// the calling turn to this agent's.
     ///
     /// The tool works as long as the host of this agent lives. It may be a tool of the same host, added with
     /// [`AgentHost::add_tool`](crate::AgentHost::add_tool): then the agent gives tasks to itself.
@@ -369,8 +373,8 @@ impl Agent {
         self.addressed(request.with_principal(self.principal.clone()))
     }
 
-    /// Returns the tool calls of this handle's principal that wait for a person's decision; those of all principals if it
-    /// is an [approver](crate::AgentHostBuilder::approver).
+    /// Returns the tool calls of this handle's principal that wait for a person's decision; the
+    /// calls of all principals if it is an [approver](crate::AgentHostBuilder::approver).
     pub fn approvals(&self) -> Vec<ApprovalRequest> {
         self.shared.turns.engine().approval_requests(&self.principal)
     }
@@ -385,8 +389,8 @@ impl Agent {
         self.shared.turns.engine().decide(decision, &self.principal).await
     }
 
-    /// Waits for the end of a turn, including one that waits for a person or that was resumed after a restart. Outcomes
-    /// are kept for a day.
+    /// Waits for the end of a turn, also of a turn that waits for a person or that was resumed
+    /// after a restart. Outcomes are kept for a day.
     ///
     /// # Errors
     ///
@@ -403,8 +407,9 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// Returns an error if this process does not work on the turn, or no longer does because the host stops, and if the
-    /// journal does not take the cancellation: then the turn is stopped, and stays so while this process lives.
+    /// Returns an error if this process does not work on the turn, or no longer does because the
+    /// host stops. Returns an error, too, if the journal does not take the cancellation: then the
+    /// turn is stopped, and stays so while this process lives.
     pub async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError> {
         let engine = self.shared.turns.engine();
         engine.check_access(turn, &self.principal).await?;
@@ -437,8 +442,8 @@ impl Agent {
         Ok(self.memory().clear(&self.principal, &self.session(session)).await?)
     }
 
-    /// Returns the sessions of this handle's principal that have a conversation. The host's own agent has those of agents
-    /// beside it, too, as `NAME/SESSION`.
+    /// Returns the sessions of this handle's principal that have a conversation. The host's own
+    /// agent has the sessions of the agents beside it, too, as `NAME/SESSION`.
     ///
     /// # Errors
     ///

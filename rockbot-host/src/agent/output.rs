@@ -1,5 +1,5 @@
-//! A request with an answer of a type: with its outcome, or as a stream of the answer as far as it is written and at last
-//! the value.
+//! A request whose answer has a type. It gives the outcome with the value, or a stream: the value
+//! as far as it is written, and the whole value at the end.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -46,7 +46,7 @@ where
     /// Sends the message and returns a stream of the turn's progress: the parts of the answer that the model has
     /// written so far, as JSON, and at last the value.
     ///
-    /// Outside a tokio runtime the stream has an error alone, as that of
+    /// Outside a tokio runtime the stream has an error alone, like the stream of
     /// [`Agent::stream`](crate::Agent::stream).
     ///
     /// # Examples
@@ -147,7 +147,7 @@ impl<T> OutputStream<T> {
 }
 
 impl<T: DeserializeOwned + Send + 'static> OutputStream<T> {
-    /// Returns the next report; `None` after the last one. No report is lost when the future is
+    /// Returns the next report; `None` after the last report. No report is lost when the future is
     /// dropped.
     pub async fn next(&mut self) -> Option<Result<OutputProgress<T>, TurnError>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
@@ -188,7 +188,7 @@ impl<T: DeserializeOwned + Send + 'static> Stream for OutputStream<T> {
 }
 
 impl PartialAnswer {
-    /// Appends `text`, and returns the value of all text so far if it differs from the last one.
+    /// Appends `text`, and returns the value of all text so far if it differs from the last value.
     fn push(&mut self, text: &str, is_wrapped: bool) -> Option<Value> {
         self.text.push_str(text);
         // Parsed once for each 3 % of growth: after every piece, the work would be quadratic in a long answer.

@@ -4,9 +4,10 @@ use serde_json::Value;
 
 /// Returns the value of the first JSON object in `text`, which may be cut anywhere.
 ///
-/// Open strings, lists and objects are closed where the text ends. What is not certain yet is left out: a key without
-/// its value, a number that may have more digits, half a literal, half an escape. Words and fences around the object are
-/// skipped. Returns `None` before the object begins, and if it is malformed or nested too deeply.
+/// Open strings, lists and objects are closed where the text ends. The uncertain end is left out:
+/// a key without its value, a number that may have more digits, half a literal, half an escape.
+/// Words and fences around the object are skipped. Returns `None` before the object begins, and
+/// if it is malformed or nested too deeply.
 pub(super) fn complete(text: &str) -> Option<Value> {
     let text = &text[text.find('{')?..];
     let mut scan = Scan::default();
@@ -22,9 +23,9 @@ pub(super) fn complete(text: &str) -> Option<Value> {
 /// The state of reading a cut text, byte by byte.
 #[derive(Default)]
 struct Scan {
-    /// Closing brackets of what is open, the outermost first.
+    /// Closing brackets of the open lists and objects, the outermost first.
     closers: Vec<u8>,
-    /// Length of the text after which the open brackets can be closed.
+    /// Length of the text up to the last place where the open brackets can be closed.
     certain: usize,
     /// `true` if the next string of an object is a key.
     expects_key: bool,
@@ -91,7 +92,7 @@ impl Scan {
         }
     }
 
-    /// Returns `text` up to what is certain, with everything closed that is open there.
+    /// Returns the certain part of `text`, and closes everything that is open there.
     fn closed(&self, text: &str) -> String {
         let mut closed = match &self.string {
             Some(OpenString { is_key: false, escape }) => {

@@ -193,8 +193,8 @@ impl<A: AnswerKind> AgentRequest<A> {
         self.change(|request| request.tier = Some(tier))
     }
 
-    /// Sets the budget, instead of the host's. Its wall-clock time is the time limit of the turn, which ends with what it
-    /// has by then.
+    /// Sets the budget, instead of the host's. Its wall-clock time is the time limit of the turn,
+    /// which ends with its work so far.
     ///
     /// # Examples
     ///
@@ -268,7 +268,7 @@ impl<A: AnswerKind> AgentRequest<A> {
         self.change(|request| request.principal = principal.into())
     }
 
-    /// Sets what happens while another turn of the session runs. Default [`BusyPolicy::Queue`].
+    /// Sets the behavior while another turn of the session runs. Default [`BusyPolicy::Queue`].
     ///
     /// # Examples
     ///
@@ -294,8 +294,8 @@ impl<A: AnswerKind> AgentRequest<A> {
         self.change(|request| request.busy = busy)
     }
 
-    /// Sets settings of the model, such as the temperature, for this turn. They win over those of the model's behavior
-    /// and tier.
+    /// Sets settings of the model, such as the temperature, for this turn. They win over the
+    /// settings of the model's behavior and tier.
     ///
     /// # Examples
     ///
@@ -496,8 +496,8 @@ impl<A: AnswerKind> AgentRequest<A> {
         request.with_answer(|_| answer)
     }
 
-    /// Sets the way in which the model is made to match the schema of the answer. By default the model's client knows it,
-    /// from the setting `LLM.{tier}.StructuredOutput`; else it is [`OutputMode::Native`].
+    /// Sets the way to make the model match the schema of the answer. By default the model's client
+    /// knows it, from the setting `LLM.{tier}.StructuredOutput`; else it is [`OutputMode::Native`].
     ///
     /// # Examples
     ///

@@ -37,7 +37,8 @@ pub struct TurnStream {
 pub(super) struct SharedCall(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
 
 impl TurnStream {
-    /// Creates the stream of a turn that the reader asked for by `call`, or of one that runs already.
+    /// Creates the stream of a turn that the reader asked for by `call`, or of a turn that runs
+    /// already.
     pub(super) fn new(events: TurnEvents, call: Option<(SharedCall, Option<AbortHandle>)>) -> Self {
         Self {
             events,
@@ -79,13 +80,14 @@ impl TurnStream {
         self.events.turn()
     }
 
-    /// Returns the position behind the last report that the stream returned;
+    /// Returns the position after the last report that the stream returned;
     /// [`Agent::attach_after`](super::Agent::attach_after) reads on from there.
     pub fn sequence(&self) -> u64 {
         self.events.sequence()
     }
 
-    /// Returns the next report; `None` after the last one. No report is lost when the future is dropped.
+    /// Returns the next report; `None` after the last report. No report is lost when the future is
+    /// dropped.
     pub async fn next(&mut self) -> Option<Result<TurnProgress, TurnError>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

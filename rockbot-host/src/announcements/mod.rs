@@ -1,7 +1,8 @@
-//! What an agent says unasked, kept in the turn journal until a program takes it.
+//! Announcements of an agent, kept in the turn journal until a program takes them.
 //!
-//! An announcement is a run of the journal, as the entries are that a conversation memory refuses: it survives the process,
-//! and of several processes one delivers it. It ends once its taker asks for the next one, or once the bus has it.
+//! An announcement is a run of the journal, like the entries that a conversation memory refuses.
+//! It survives the process, and a single process delivers it. It ends once its taker asks for the
+//! next announcement, or once the bus has it.
 
 mod index;
 
@@ -33,7 +34,7 @@ pub(crate) struct Announcements {
     runs: WaitingRuns,
     clock: Arc<dyn Clock>,
     index: Mutex<Index>,
-    /// Notifies those who wait for an announcement.
+    /// Notifies the readers that wait for an announcement.
     added: watch::Sender<()>,
 }
 
@@ -153,7 +154,7 @@ impl Announcements {
         Ok(None)
     }
 
-    /// Adds a run to the index, and drops the oldest one of a principal who has too many.
+    /// Adds a run to the index, and drops the oldest run of a principal who has too many.
     async fn note(&self, principal: Principal, run: TurnId) {
         let oldest = self.lock().add(&principal, run, MAX_WAITING);
         if let Some(oldest) = oldest {
@@ -218,7 +219,7 @@ impl Drop for Place {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.announcements.lock().remove_reader(&self.principal);
-        // The bus may deliver what the reader left.
+        // The bus may deliver the announcements that the reader left.
         self.announcements.added.send_replace(());
     }
 }

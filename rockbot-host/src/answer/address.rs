@@ -38,7 +38,8 @@ impl AllowedUrls {
     }
 }
 
-/// Returns the plain addresses in a text. One that stands within another is not among them.
+/// Returns the plain addresses in a text. An address that stands within another is not among
+/// them.
 fn urls(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -61,7 +62,8 @@ pub(super) fn url(text: &str) -> Option<&str> {
     (url.len() > beginning.len()).then_some(url)
 }
 
-/// Returns `true` if more text could begin an address at the start of `text`, or continue the one that begins there.
+/// Returns `true` if more text could begin an address at the start of `text`, or continue the
+/// address that begins there.
 pub(super) fn may_become_url(text: &str) -> bool {
     let is_begun = |beginning: &&str| match text.len() < beginning.len() {
         true => starts_with(beginning, text),
@@ -75,7 +77,7 @@ fn starts_with(text: &str, beginning: &str) -> bool {
     head.is_some_and(|head| head.eq_ignore_ascii_case(beginning.as_bytes()))
 }
 
-/// Returns the length of the address that begins `text`, with the punctuation behind it.
+/// Returns the length of the address that begins `text`, with the punctuation after it.
 fn length(text: &str) -> usize {
     balanced(text, |character| {
         character.is_whitespace() || "<>\"`[]".contains(character)
@@ -97,8 +99,8 @@ pub(super) fn balanced(text: &str, ends: impl Fn(char) -> bool) -> usize {
     text.find(stops).unwrap_or(text.len())
 }
 
-/// Returns the host of a plainly written address in lower case. Addresses with user info, escapes or other schemes
-/// have none, and so are never allowed by host.
+/// Returns the host of a plainly written address in lower case. It returns `None` for addresses
+/// with user info, escapes or other schemes, so they are never allowed by host.
 fn host(address: &str) -> Option<String> {
     let address = address.to_ascii_lowercase();
     let schemes = ["https://", "http://"];

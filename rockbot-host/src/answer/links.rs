@@ -8,14 +8,15 @@ use super::{AnswerFilter, FilteredAnswer};
 
 /// An [`AnswerFilter`] with an allow-list of links and images.
 ///
-/// Allowed are addresses that the user named, relative addresses on the interface's own server, and allowed hosts.
-/// Of other links the text is kept, followed by the host in brackets.
+/// Allowed are addresses that the user named, relative addresses on the interface's own server,
+/// and allowed hosts. Other links keep their text, followed by the host in brackets.
 ///
-/// The filter reads Markdown: links, images, their definitions, plain addresses, and HTML that could load
-/// something. Fenced code stays unchanged byte for byte. Where renderers could disagree on what is code (after
-/// HTML, in fences that leave their list, in indented code), it counts as text. An answer is streamed as it comes, but
-/// for the end that may be part of a link: up to 1 KiB of its text and 2 KiB of its address, and what is longer is
-/// not allowed. Line ends become `\n`.
+/// The filter reads Markdown: links, images, their definitions, plain addresses, and HTML that
+/// could load something. Fenced code stays unchanged byte for byte. Where renderers could
+/// disagree whether a text is code (after HTML, in fences that leave their list, in indented
+/// code), it counts as text. An answer is streamed as it comes, but for the end that may be part
+/// of a link: up to 1 KiB of its text and 2 KiB of its address, and a longer link is not allowed.
+/// Line ends become `\n`.
 ///
 /// # Examples
 ///
@@ -41,7 +42,7 @@ pub struct SafeLinks {
 }
 
 impl SafeLinks {
-    /// Creates a filter that allows relative addresses and those that the user named.
+    /// Creates a filter that allows relative addresses and the addresses that the user named.
     pub fn new() -> Self {
         Self::default()
     }
@@ -131,13 +132,14 @@ impl FilteredAnswer for SanitizedAnswer {
 }
 
 impl SanitizedAnswer {
-    /// Takes what is certain of an incomplete line: code, or text that opens no fence.
+    /// Takes the certain part of an incomplete line: code, or text that opens no fence.
     fn take_part(&mut self, shown: &mut String) {
         let new = &self.line[self.taken..];
         match self.fence {
             Some(fence) if fence.indent == 0 => shown.push_str(new),
             Some(_) => return,
-            // Decided once: what follows text is text, and a line that begins with a megabyte of spaces is read once.
+            // Decided once: a continuation of text is text, and a line that begins with a megabyte
+            // of spaces is read once.
             None if self.taken == 0 && self.trusts_fences && Fence::may_open(&self.line) => return,
             None => self.text.push(new, shown),
         }

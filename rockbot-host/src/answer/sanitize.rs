@@ -1,9 +1,10 @@
 //! Sanitizing text: removing the addresses of links, images and HTML that are not allowed.
 //!
-//! The scan looks for the pair of characters that every link contains, `](` or `]:`, whatever comes before it. It
-//! does not parse Markdown: parsers disagree on brackets, escapes and code, and an attacker would use the
-//! difference. It looks ahead a bounded distance, so that its time is linear, and text that cannot be part of a
-//! link leaves at once. What is longer than the bound counts as not allowed.
+//! The scan looks for the pair of characters that every link contains, `](` or `]:`, whatever
+//! comes before it. It does not parse Markdown: parsers disagree on brackets, escapes and code,
+//! and an attacker would use the difference. It looks ahead a bounded distance, so that its time
+//! is linear, and text that cannot be part of a link leaves at once. A link that is longer than
+//! the bound counts as not allowed.
 
 use std::collections::VecDeque;
 
@@ -87,11 +88,11 @@ impl Sanitizer {
         }
     }
 
-    /// Reads more text, and appends to `shown` what is certain.
+    /// Reads more text, and appends the certain part to `shown`.
     pub(super) fn push(&mut self, text: &str, shown: &mut String) {
         self.pending.push_str(text);
-        // A long element is read again when it has grown by an eighth, so that one in small pieces is read nine times, and
-        // not once for each piece.
+        // A long element is read again when it has grown by an eighth, so that an element in small
+        // pieces is read nine times, and not once for each piece.
         let grown = self.pending.len() - self.incomplete;
         if grown < self.incomplete.saturating_sub(READ_AT_ONCE) / 8 {
             return;
@@ -182,7 +183,8 @@ impl Sanitizer {
         }
     }
 
-    /// Returns `true` if an address is allowed. One that goes on behind the look-ahead is not.
+    /// Returns `true` if an address is allowed. An address that goes on behind the look-ahead is
+    /// not.
     fn permits(&self, address: &str, is_cut: bool) -> bool {
         !is_cut && self.allowed.permits(address)
     }
@@ -233,7 +235,7 @@ impl Sanitizer {
     fn definition(&mut self, ahead: Ahead<'_>) -> Read {
         let (address, behind) = ahead.destination()?;
         self.open.pop_back();
-        // A bracket behind the colon begins text, not an address.
+        // A bracket after the colon begins text, not an address.
         match self.permits(address, ahead.is_cut_at(behind) && !address.is_empty()) {
             true => {
                 self.write(&ahead.text[..behind]);

@@ -62,7 +62,8 @@ impl ChatClient for ModelBehaviorClient {
     }
 }
 
-/// Sets the settings of a behavior in a request, below those that it has already.
+/// Sets the settings of a behavior in a request. They do not replace settings that the request
+/// has already.
 fn apply(settings: &Arc<ModelSettings>, call: &mut ChatCall) {
     // Copied only where something else, such as a layer that retries, holds the request.
     let request = Arc::make_mut(&mut call.request);

@@ -13,10 +13,11 @@ use tokio::time::Instant;
 
 use super::longest_match;
 
-/// Time after which the files are read again.
+/// Time until the files are read again.
 const REFRESH_AFTER: Duration = Duration::from_secs(30);
 
-/// Maximum size of a file in bytes. A longer one is ignored: it would fill the context window of every request.
+/// Maximum size of a file in bytes. A longer file is ignored: it would fill the context window of
+/// every request.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// Maximum depth of nested folders: model ids have a few segments, and a link could form a circle.
 const MAX_DEPTH: usize = 4;
@@ -69,8 +70,8 @@ impl FolderState {
     fn refresh(self: &Arc<Self>) {
         // The lock protects one value, which is valid at every moment, so a poisoned lock is usable.
         let is_fresh = self.read_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < REFRESH_AFTER;
-        // The swap admits one reader at a time. Acquire pairs with the release below: the next reader sees the time
-        // of the last one.
+        // The swap admits one reader at a time. Acquire pairs with the release below: the next
+        // reader sees the time of the last reader.
         if is_fresh || self.is_reading.swap(true, Ordering::AcqRel) {
             return;
         }

@@ -1,10 +1,11 @@
 //! Exceptions for particular models: additional prompts, nudges, limits, and model settings.
 //!
-//! A behavior belongs to a prefix of model ids: in the configuration under `ModelBehaviors.Models`, and as prompts
-//! in the folders `model-behaviors/{prefix}/` of the data folder. The longest matching prefix counts, without
-//! regard to case, of the whole id first and then of the id without its vendor segments: `deepseek` matches
-//! `openrouter/deepseek-v3`, too. Prompts in a folder replace those of the configuration, and are reloaded within
-//! 30 seconds after a change.
+//! A behavior belongs to a prefix of model ids: in the configuration under
+//! `ModelBehaviors.Models`, and as prompts in the folders `model-behaviors/{prefix}/` of the data
+//! folder. The longest matching prefix counts, without regard to case, of the whole id first and
+//! then of the id without its vendor segments: `deepseek` matches `openrouter/deepseek-v3`, too.
+//! Prompts in a folder replace the prompts of the configuration, and are reloaded within 30
+//! seconds after a change.
 
 mod client;
 mod folder;
@@ -36,7 +37,7 @@ use folder::BehaviorFolder;
 pub struct ModelBehavior {
     /// `AdditionalSystemPrompt`: a further system message after the instructions.
     pub additional_system_prompt: Option<Arc<str>>,
-    /// `PreToolLoopPrompt`: the text at the end of each request in which the model may call tools.
+    /// `PreToolLoopPrompt`: the text at the end of each request whose model may call tools.
     pub pre_tool_loop_prompt: Option<Arc<str>>,
     /// `UseTextBasedToolCalling`: whether the model calls tools in plain text, because it has no native calls or is
     /// bad at them. Small models that were measured solve more tasks so (`benches/README.md`), and do better without
@@ -59,12 +60,13 @@ pub struct ModelBehavior {
     pub max_completion_reprompts: Option<u32>,
     /// `MaxFollowUpPassesOverride`: [`Evaluation::max_follow_up_passes`](crate::turn::Evaluation::max_follow_up_passes).
     pub max_follow_up_passes: Option<u32>,
-    /// `ScheduledTaskResultMode`: the form in which answers of scheduled turns report the results of their tools.
+    /// `ScheduledTaskResultMode`: the form of tool results in the answers of scheduled turns.
     /// Default [`ResultMode::Summarize`].
     pub scheduled_task_result_mode: ResultMode,
-    /// `Temperature`, `MaxOutputTokens` …: settings of requests to the model, those of background work included. They
-    /// win over those of its tier, and those of a request win over them. A [`tool_choice`](ModelSettings::tool_choice)
-    /// holds for every request here.
+    /// `Temperature`, `MaxOutputTokens` …: settings of all requests to the model, including the
+    /// requests of background work. They win over the settings of its tier, and the settings of a
+    /// request win over them. A [`tool_choice`](ModelSettings::tool_choice) holds for every request
+    /// here.
     pub model_settings: Option<Arc<ModelSettings>>,
 }
 
@@ -91,7 +93,8 @@ impl ModelBehavior {
         })
     }
 
-    /// Returns the settings of a turn with this model; `budget` is that of its request, which takes precedence.
+    /// Returns the settings of a turn with this model; `budget` is the budget of its request, which
+    /// takes precedence.
     pub(crate) fn policy(&self, host: PolicySnapshot, budget: Option<Budget>) -> PolicySnapshot {
         let mut policy = host;
         if let Some(calls) = self.max_tool_iterations {

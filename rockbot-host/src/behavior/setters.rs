@@ -21,7 +21,7 @@ impl ModelBehavior {
         self
     }
 
-    /// Sets the text at the end of each request in which the model may call tools.
+    /// Sets the text at the end of each request whose model may call tools.
     #[must_use]
     pub fn with_pre_tool_loop_prompt(mut self, text: impl Into<Arc<str>>) -> Self {
         self.pre_tool_loop_prompt = Some(text.into());
@@ -91,14 +91,14 @@ impl ModelBehavior {
         self
     }
 
-    /// Sets the form in which answers of scheduled turns report the results of their tools.
+    /// Sets the form of tool results in the answers of scheduled turns.
     #[must_use]
     pub fn with_scheduled_task_result_mode(mut self, mode: ResultMode) -> Self {
         self.scheduled_task_result_mode = mode;
         self
     }
 
-    /// Sets the settings of requests to the model, over those of its tier.
+    /// Sets the settings of requests to the model, over the settings of its tier.
     #[must_use]
     pub fn with_model_settings(mut self, settings: ModelSettings) -> Self {
         self.model_settings = settings.shared();

@@ -21,7 +21,8 @@ pub(super) struct DeadLetterStore {
 struct DeadLetterState {
     letters: VecDeque<DeadLetter>,
     evicted: u64,
-    /// Number of messages that were left when the bus closed, those of evicted letters included.
+    /// Number of messages that were left when the bus closed, including the messages of evicted
+    /// letters.
     closed: usize,
 }
 

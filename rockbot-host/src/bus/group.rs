@@ -29,7 +29,7 @@ pub(super) struct ConsumerGroup {
     room: Semaphore,
     capacity: usize,
     state: Mutex<GroupState>,
-    /// Wakes one worker per message that became ready, and all workers when one of them has to stop.
+    /// Wakes one worker per message that became ready, and all workers when a worker has to stop.
     wake: Notify,
     /// Notified when the last message is settled.
     idle: Notify,
@@ -40,7 +40,7 @@ pub(super) struct ConsumerGroup {
 #[derive(Debug, Default)]
 struct GroupState {
     queue: WorkQueue,
-    /// The reason for the end of the subscription, after which nothing is pushed or taken.
+    /// The reason for the end of the subscription. Nothing is pushed or taken after it.
     ended: Option<DeadLetterReason>,
 }
 
@@ -148,7 +148,8 @@ impl ConsumerGroup {
         true
     }
 
-    /// Ends the subscription: its workers stop, and what it still holds becomes dead letters.
+    /// Ends the subscription: its workers stop, and the messages that it still holds become dead
+    /// letters.
     pub(super) fn end(&self, reason: DeadLetterReason) {
         let mut state = self.lock();
         let left = state.queue.drain();
@@ -157,7 +158,7 @@ impl ConsumerGroup {
         // Closing the semaphore ends the wait of publishers, who then leave this subscription out.
         self.room.close();
         self.wake_all();
-        // What was drained is settled: a bus that closes must not wait for it.
+        // The drained messages are settled: a bus that closes must not wait for them.
         self.room.add_permits(left.len());
         left.into_iter().for_each(|message| self.dead_letter(message, reason));
         if self.is_idle() {
@@ -218,8 +219,9 @@ impl ConsumerGroup {
         drop(state);
         if let Next::Handle(message) = &mut next {
             message.delivery.attempt += 1;
-            // `Notify` stores one permit at most, so several pushes in a row may have woken one worker only. Each
-            // worker that takes a message wakes the next one while there is more to do, or a retry to wait for.
+            // `Notify` stores one permit at most, so several pushes in a row may have woken one
+            // worker only. Each worker that takes a message wakes the next worker while there is
+            // more to do, or a retry to wait for.
             if has_more {
                 self.wake.notify_one();
             }
@@ -259,7 +261,8 @@ impl ConsumerGroup {
         self.wake.notify_waiters();
     }
 
-    /// Queues a message for another attempt after a back-off, or returns it with the reason why there is none.
+    /// Queues a message for another attempt after a back-off, or returns it with the reason why
+    /// there is no further attempt.
     fn retry(&self, message: QueuedMessage) -> Result<(), (QueuedMessage, DeadLetterReason)> {
         let Some(delay) = self.options.retry.delay_after(message.delivery.attempt) else {
             return Err((message, DeadLetterReason::Exhausted));
@@ -270,13 +273,15 @@ impl ConsumerGroup {
         }
         state.queue.retry(message, deadline_after(Instant::now(), delay));
         drop(state);
-        // A worker that waits without a deadline, or with a later one, has to take the new one into account.
+        // A worker that waits without a deadline, or with a later deadline, has to take the new
+        // deadline into account.
         self.wake.notify_one();
         Ok(())
     }
 
     fn dead_letter(&self, message: QueuedMessage, reason: DeadLetterReason) {
-        // An ephemeral subscription, such as that of one reply, ends with messages in it as a matter of course.
+        // An ephemeral subscription, such as the subscription of a reply, ends with messages in it
+        // as a matter of course.
         let is_end = matches!(reason, DeadLetterReason::Unsubscribed | DeadLetterReason::Closed);
         if !(is_end && self.options.ephemeral) {
             self.dead_letters.keep(&self.name, message, reason);

@@ -20,7 +20,7 @@ pub(super) struct PublishMeters {
 }
 
 impl PublishMeters {
-    /// Creates the meters of a topic, or of one of the shared labels.
+    /// Creates the meters of a topic, or of a shared label.
     pub(super) fn new(destination: &str) -> Self {
         Self {
             destination: destination.into(),
@@ -67,7 +67,8 @@ impl ProcessMeters {
         self.active().increment(1.0);
     }
 
-    /// Records the end of a handler that ran for `took`, with `None` for one that was cancelled.
+    /// Records the end of a handler that ran for `took`; `verdict` is `None` if the handler was
+    /// cancelled.
     pub(super) fn end(&self, verdict: Option<&Disposition>, took: Duration) {
         self.active().decrement(1.0);
         let result = match verdict {

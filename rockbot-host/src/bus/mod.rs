@@ -1,23 +1,24 @@
 //! The in-process bus: messages between the parts of one process, without a broker.
 //!
-//! Nothing is stored on disk; what the bus holds ends with the process. No message vanishes silently all the same:
-//! it is handled, or becomes a dead letter with its reason, or reached no subscription, which its publisher is
-//! told.
+//! Nothing is stored on disk; the messages of the bus are lost when the process ends. No message
+//! vanishes silently all the same: it is handled, or becomes a dead letter with its reason, or
+//! its publisher is told that it reached no subscription.
 //!
-//! Publishing looks up the subscriptions of the topic (`routes`), reserves capacity in all of them (`reservation`), and
-//! pushes the message to each (`group`, around the pure `queue`). The workers of a `consumer` take messages from their
-//! group, call the handler and settle the verdict: acknowledged, retried after a back-off, or a dead letter
-//! (`dead_letters`). `subscriptions` is the state that all clones share.
+//! Publishing looks up the subscriptions of the topic (`routes`), reserves capacity in all of
+//! them or none (`reservation`), and pushes the message to each (`group`, around the pure
+//! `queue`). The workers of a `consumer` take messages from their group, call the handler and
+//! settle the verdict: acknowledged, retried after a back-off, or a dead letter (`dead_letters`).
+//! `subscriptions` is the state that all clones share.
 //!
-//! Messages. Publishing looks up the subscriptions of the topic, reserves capacity in all of them
-//! or none, and pushes the message to each. A permit is held until the message is settled, so
-//! capacity bounds memory and gives backpressure. Workers settle each message: acknowledged,
-//! retried after a back-off, or a dead letter with its reason. The pipeline looks up the route
-//! once and carries it. The dedup window holds the latest 10 000 to 20 000 acknowledged messages;
-//! a copy waits for the one in flight. Trust comes from the configuration of the bus, and with it
-//! the right to name a principal: on an unauthenticated channel all claimed principals stay in a
-//! namespace of their own. A user's message is acknowledged when its turn is in the journal.
-//! Progress goes only to a topic that the sender named.
+//! A permit of the capacity is held until its message is settled, so the capacity bounds memory
+//! and gives backpressure. The pipeline looks up the route once and carries it. The dedup window
+//! holds the latest 10 000 to 20 000 acknowledged messages; a copy waits for the message in
+//! flight.
+//!
+//! Trust comes from the configuration of the bus, and with it the right to name a principal: on
+//! an unauthenticated channel all claimed principals stay in a namespace of their own. A user's
+//! message is acknowledged when its turn is in the journal. Progress goes only to a topic that
+//! the sender named.
 
 mod consumer;
 mod dead_letters;

@@ -1,4 +1,5 @@
-//! The pure queue of a subscription: which message is next, and which ones wait for a retry or for their partition.
+//! The pure queue of a subscription: the next message, and the messages that wait for a retry or
+//! for their partition.
 //!
 //! It has no locks, no tasks and no clock of its own, so that its order is tested without a runtime.
 
@@ -14,7 +15,7 @@ pub(super) struct QueuedMessage {
     /// The delivery that the handler gets. `attempt` counts the deliveries so far.
     pub(super) delivery: Delivery,
     pub(super) partition: Option<Arc<str>>,
-    /// The reason of the last failure; empty before the first one.
+    /// The reason of the last failure; empty before the first failure.
     pub(super) last_error: String,
 }
 
@@ -41,7 +42,7 @@ pub(super) enum Next {
 }
 
 impl WorkQueue {
-    /// Appends a message, behind the others of its partition if one of them is not settled yet.
+    /// Appends a message, after the messages of its partition that are not settled yet.
     pub(super) fn push(&mut self, item: QueuedMessage) {
         self.accepted += 1;
         let Some(key) = &item.partition else {
@@ -60,7 +61,8 @@ impl WorkQueue {
     /// reading the clock for every message is measurable.
     pub(super) fn next(&mut self, now: impl FnOnce() -> Instant) -> Next {
         if let Some(entry) = self.delayed.first_entry() {
-            // A retry that is due goes first: it is older than what is ready, and waited for its back-off already.
+            // A retry that is due goes first: it is older than the messages that are ready, and
+            // waited for its back-off already.
             let at = entry.key().0;
             if at <= now() {
                 return Next::Handle(entry.remove());
@@ -76,8 +78,9 @@ impl WorkQueue {
         self.delayed.insert((at, self.retried), item);
     }
 
-    /// Makes the next message of a partition ready after the one before it was settled. Returns `true` if there was
-    /// one, and removes the partition otherwise, so that partitions without messages take no memory.
+    /// Makes the next message of a partition ready after the message before it was settled. Returns
+    /// `true` if there was a next message, and removes the partition otherwise, so that partitions
+    /// without messages take no memory.
     pub(super) fn finish(&mut self, partition: Option<&Arc<str>>) -> bool {
         let Some(key) = partition else {
             return false;
@@ -93,7 +96,8 @@ impl WorkQueue {
         false
     }
 
-    /// Removes and returns all messages: those that are ready, then delayed, then waiting for their partition.
+    /// Removes and returns all messages: the ready messages, then the delayed messages, then the
+    /// messages that wait for their partition.
     pub(super) fn drain(&mut self) -> Vec<QueuedMessage> {
         let waiting = std::mem::take(&mut self.partitions).into_values().flatten();
         let delayed = std::mem::take(&mut self.delayed).into_values();

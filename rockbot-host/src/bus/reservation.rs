@@ -26,7 +26,8 @@ impl CapacityPermit<'_> {
     }
 }
 
-/// Reserves capacity in every subscription of `route`, waiting up to `wait` for each one that is full.
+/// Reserves capacity in every subscription of `route`, waiting up to `wait` for each subscription
+/// that is full.
 ///
 /// Cancellation-safe: a caller that stops waiting gives back everything it has reserved.
 ///
@@ -48,10 +49,12 @@ pub(super) async fn reserve(route: &TopicRoute, wait: Duration) -> Result<Vec<Ca
 
 /// Reserves capacity everywhere without waiting, or nowhere, and then returns the first subscription that is full.
 ///
-/// Deadlock freedom: on failure all permits are dropped before the caller waits, and the only permit that is carried
-/// into the next attempt is `waited_for`, the one that the caller has just waited for. No publisher ever waits while it
-/// holds a permit, so two publishers that reserve the same subscriptions in different orders cannot block each other.
-/// The price is fairness: a message to many full subscriptions may lose a race for one of them and wait again.
+/// Deadlock freedom: on failure all permits are dropped before the caller waits, and the only
+/// permit that is carried into the next attempt is `waited_for`, the permit that the caller has
+/// just waited for. No publisher ever waits while it holds a permit, so two publishers that
+/// reserve the same subscriptions in different orders cannot block each other. The price is
+/// fairness: a message to many full subscriptions may lose a race for a full subscription and
+/// wait again.
 fn try_reserve<'a>(
     route: &'a TopicRoute,
     mut waited_for: Option<CapacityPermit<'a>>,

@@ -50,7 +50,8 @@ impl Routes {
     ///
     /// # Errors
     ///
-    /// Returns an error if `topic` is not a valid topic. Cached topics are valid, so only new ones are checked.
+    /// Returns an error if `topic` is not a valid topic. Cached topics are valid, so only new
+    /// topics are checked.
     pub(super) fn find(&self, topic: &str) -> Result<Arc<TopicRoute>, TopicError> {
         let table = self.table.load();
         // The map is consistent between any two operations, so a poisoned lock is safe to use.

@@ -98,7 +98,7 @@ impl Subscriptions {
         if *consumers == 0 {
             groups.remove(group.name());
             self.update_routes(&groups);
-            // Ending takes other locks and logs dead letters; neither may happen under this one.
+            // Ending takes other locks and logs dead letters; neither may happen under this lock.
             drop(groups);
             group.end(DeadLetterReason::Unsubscribed);
         }
@@ -118,8 +118,8 @@ impl Subscriptions {
     ) -> TaskTracker {
         let tracker = TaskTracker::new();
         let mut tasks = self.workers();
-        // A `JoinSet` keeps the result of a task until it is joined. Without this a bus with many short subscriptions,
-        // such as those of replies, would grow without bound.
+        // A `JoinSet` keeps the result of a task until it is joined. Without this a bus with many
+        // short subscriptions, such as the subscriptions of replies, would grow without bound.
         while tasks.try_join_next().is_some() {}
         for _ in 0..workers {
             let work = Arc::clone(consumer).work(Arc::clone(handler));

@@ -15,7 +15,7 @@ pub(crate) trait BackgroundHost: Send + Sync + 'static {
     /// Returns the entry point to models, behind the user's chat layers.
     fn chat(&self) -> &GuardedChat;
 
-    /// Returns the ledger that records what answers cost.
+    /// Returns the ledger that records the costs of answers.
     fn ledger(&self) -> &Ledger;
 
     /// Returns `true` while no turn works and no model is asked.
@@ -49,7 +49,7 @@ impl ChatClient for BackgroundClient {
         Ok(response)
     }
 
-    /// Returns what the host's client knows, and busy while a turn runs, too.
+    /// Returns the answer of the host's client, and reports busy while a turn runs, too.
     fn describe(&self, tier: ModelTier) -> ModelInfo {
         match self.0.upgrade() {
             Some(host) => host.chat().describe(tier).with_busy(!host.is_idle()),

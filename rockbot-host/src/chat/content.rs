@@ -39,7 +39,7 @@ fn message_json(message: &ChatMessage) -> Value {
 }
 
 fn tool_call(call: &ToolCall) -> Value {
-    // Models may write arguments that are not valid JSON; those are recorded as a string.
+    // Models may write arguments that are not valid JSON; such arguments are recorded as a string.
     let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| Value::from(&*call.arguments));
     json!({ "type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments })
 }

@@ -7,8 +7,8 @@ use metrics::{Histogram, Label, histogram};
 use rockbot_core::chat::Usage;
 use rockbot_core::context::Origin;
 
-/// Maximum number of models with series of their own; further ones share `_other`. The server reports the model that
-/// answered, and must not be able to grow the metrics store without bound.
+/// Maximum number of models with series of their own; further models share `_other`. The server
+/// reports the model that answered, and must not be able to grow the metrics store without bound.
 const MAX_SERIES: usize = 64;
 
 /// The meters of a host's model calls.
@@ -18,7 +18,7 @@ pub(super) struct ChatMeters {
     contexts: [OnceLock<Histogram>; SESSION_KINDS.len()],
 }
 
-/// The provider and the models of a call: the one that was asked, and the one that answered.
+/// The provider and the models of a call: the model that was asked, and the model that answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ModelIds {
     pub(super) provider: Option<Arc<str>>,

@@ -59,7 +59,8 @@ impl GuardedChat {
             WatchedDeltas::reset_earlier(&call);
             let tier = call.request.tier.unwrap_or_default();
             let mut response = client.chat(call).await.map_err(BoxError::from)?;
-            // A layer may have chosen another tier than the turn, and the answer costs what that tier costs.
+            // A layer may have chosen another tier than the turn, and the answer has the price of
+            // that tier.
             response.tier = Some(tier);
             Ok(response)
         });
@@ -89,7 +90,7 @@ impl GuardedChat {
         self
     }
 
-    /// Returns what the client knows about the model that it asks for `tier`.
+    /// Returns the client's knowledge of the model that it asks for `tier`.
     pub(crate) fn describe(&self, tier: ModelTier) -> ModelInfo {
         self.client.describe(tier)
     }

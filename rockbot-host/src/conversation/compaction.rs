@@ -1,11 +1,12 @@
 //! Log compaction: the window of a session becomes its document, and its log begins again.
 //!
-//! The steps, and what a crash after each of them leaves:
+//! The steps, and the state that a crash after each of them leaves:
 //!
 //! 1. A marker with the digest of the new document is appended to the log. The old document and the whole log are valid; a
 //!    load finds no document with that digest and ignores the marker.
-//! 2. The new document is written to a temporary file and synced, then renamed over the old one. It has the digest of the
-//!    marker, so a load drops what it has read before the marker and continues with the document.
+//! 2. The new document is written to a temporary file and synced, then renamed over the old
+//!    document. It has the digest of the marker, so a load drops the lines before the marker and
+//!    continues with the document.
 //! 3. The log is shortened to the lines after the marker.
 //!
 //! Appends do not wait for the disk meanwhile: the session is locked only to take the snapshot, to rename the
@@ -28,7 +29,7 @@ struct WindowSnapshot {
     stem: String,
     epoch: u64,
     document: Vec<u8>,
-    /// The length of the log behind the marker, where later lines begin.
+    /// The length of the log up to the end of the marker, where later lines begin.
     offset: u64,
 }
 

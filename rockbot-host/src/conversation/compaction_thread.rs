@@ -51,8 +51,9 @@ impl CompactionThread {
         self.send(CompactionJob::Compact(slot));
     }
 
-    /// Runs `work` on the thread after the jobs that were scheduled before, and waits for its result. It gets the flag
-    /// that is set when the thread has to end, after which it should take no further step.
+    /// Runs `work` on the thread after the jobs that were scheduled before, and waits for its
+    /// result. It gets the flag that is set when the thread has to end. It should take no further
+    /// step then.
     pub(super) async fn run(
         &self,
         work: impl FnOnce(&AtomicBool) -> Result<(), StoreError> + Send + 'static,

@@ -33,7 +33,7 @@ const ROUNDS: &str = "rounds";
 /// Name of the member with the groups of tools that were active.
 const ACTIVE_TOOLS: &str = "activeTools";
 
-/// Name of the member with the label of what the entry was made of.
+/// Name of the member with the label of the entry's sources.
 const LABEL: &str = "label";
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -81,8 +81,8 @@ impl<'de> Deserialize<'de> for StoredEntry {
     }
 }
 
-/// The visitor of an entry. Written by hand: a derived implementation with a flattened map buffers all members first,
-/// known ones included.
+/// The visitor of an entry. Written by hand: a derived implementation with a flattened map
+/// buffers all members first, including known members.
 struct EntryVisitor;
 
 impl<'de> Visitor<'de> for EntryVisitor {
@@ -101,7 +101,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
                 MemberName::Content => content = Some(map.next_value::<Content>()?),
                 MemberName::Timestamp => timestamp = Some(map.next_value::<Rfc3339>()?.0),
                 MemberName::Turn => turn = Some(map.next_value::<String>()?),
-                // What cannot be read must not cost the text, so it is kept as an unknown member.
+                // An unreadable list must not cost the text, so it is kept as an unknown member.
                 MemberName::Rounds => match read_list(map.next_value()?) {
                     Ok(read) => rounds = read,
                     Err(value) => drop(other.insert(ROUNDS.to_owned(), value)),
@@ -110,7 +110,8 @@ impl<'de> Visitor<'de> for EntryVisitor {
                     Ok(read) => active = read,
                     Err(value) => drop(other.insert(ACTIVE_TOOLS.to_owned(), value)),
                 },
-                // One that cannot be read counts as missing, which is the most restrictive label.
+                // A label that cannot be read counts as missing, which is the most restrictive
+                // label.
                 MemberName::Label => label = Label::deserialize(&map.next_value::<Value>()?).ok(),
                 MemberName::Other(name) => {
                     other.insert(name, map.next_value()?);
@@ -128,7 +129,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
     }
 }
 
-/// Reads a list, or returns the value that is none.
+/// Reads a list, or returns the value that is no list.
 fn read_list<T: DeserializeOwned>(value: Value) -> Result<Vec<T>, Value> {
     Vec::deserialize(&value).map_err(|_| value)
 }

@@ -1,4 +1,4 @@
-//! The folder of all sessions: reading documents and logs, and the quarantine of damaged ones.
+//! The folder of all sessions: reading documents and logs, and the quarantine of damaged files.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -65,7 +65,8 @@ impl ConversationFolder {
         self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a number that no session had before. A compaction that holds an old one works on files that were cleared.
+    /// Returns a number that no session had before. A compaction that holds an old number works on
+    /// files that were cleared.
     pub(super) fn next_epoch(&self) -> u64 {
         // Relaxed: the number only has to be unique; it is compared under the lock of its session.
         self.epochs.fetch_add(1, Ordering::Relaxed)

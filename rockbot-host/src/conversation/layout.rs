@@ -55,7 +55,8 @@ pub(super) fn parse(name: &str) -> Option<SessionFile> {
     let (principal, session) = files::owner_of(stem)?;
     let native = files::decode(session).map(SessionId::from);
     let is_native = native.is_some();
-    // Foreign files are documents of programs that know one principal only; a log under a foreign name is none.
+    // Foreign files are documents of programs that know one principal only; a log under a foreign
+    // name does not count as a foreign file.
     let may_be_foreign = kind == FileKind::Document && is_local(&principal) && !session.is_empty();
     let session = native.or_else(|| may_be_foreign.then(|| session.into()))?;
     Some(SessionFile {

@@ -25,9 +25,9 @@ use super::session_cache::{SessionCache, Slot};
 /// A [`ConversationMemory`] in a folder, which one process at a time can open.
 ///
 /// An append resolves when the operating system has it, so it survives `kill -9`; see
-/// [`Durability`](crate::journal::Durability) for power loss. Operations on one session are serialized in the order
-/// in which they were called; those on different sessions run in parallel. Idle sessions are evicted from memory
-/// and read again when they are used.
+/// [`Durability`](crate::journal::Durability) for power loss. Operations on one session run one
+/// after the other, in the order of the calls. Operations on different sessions run in parallel.
+/// Idle sessions are evicted from memory and read again when they are used.
 ///
 /// The files are complete at any time. [`flush`](ConversationMemory::flush) compacts each log into its document for
 /// other programs that read documents only; it costs two syncs of the disk for each session that changed.

@@ -9,7 +9,7 @@ use super::session_cache::Slot;
 /// Maximum number of logs that are kept open. Systems often allow a process 1024 files, for all of its parts.
 const LIMIT: usize = 128;
 
-/// The open logs in the order in which they were opened.
+/// The open logs, in the order of their opening.
 ///
 /// The oldest one is closed first (FIFO, not LRU): recording each use would cost a lock per append, and a busy log
 /// that is closed is opened again once for every 128 others.

@@ -11,10 +11,11 @@ use crate::journal::Durability;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ConversationOptions {
-    /// Number of entries that a session keeps. Default 50, and never more than 8 MiB of text; older ones are dropped.
+    /// Number of entries that a session keeps. Default 50, and never more than 8 MiB of text; older
+    /// entries are dropped.
     pub window: usize,
-    /// Time after its last use at which a session may be evicted from memory. Default 1 hour. It stays on disk, and is
-    /// read again when it is used.
+    /// Minimum time since its last use before a session may be evicted from memory. Default 1 hour.
+    /// It stays on disk, and is read again when it is used.
     pub idle_timeout: Duration,
     /// Capacity of the LRU cache of sessions in memory. Default 10 000. Evicting a session loses nothing, since every
     /// append is on disk; the cache exceeds its capacity only while more sessions are in use at once.
@@ -39,15 +40,16 @@ impl Default for ConversationOptions {
 }
 
 impl ConversationOptions {
-    /// Sets the number of entries that a session keeps. Default 50, and never more than 8 MiB of text; older ones are
-    /// dropped.
+    /// Sets the number of entries that a session keeps. Default 50, and never more than 8 MiB of
+    /// text; older entries are dropped.
     #[must_use]
     pub fn with_window(mut self, window: usize) -> Self {
         self.window = window;
         self
     }
 
-    /// Sets the time after its last use at which a session may be evicted from memory. Default 1 hour.
+    /// Sets the minimum time since its last use before a session may be evicted from memory.
+    /// Default 1 hour.
     #[must_use]
     pub fn with_idle_timeout(mut self, idle_timeout: Duration) -> Self {
         self.idle_timeout = idle_timeout;

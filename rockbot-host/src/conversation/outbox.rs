@@ -1,16 +1,14 @@
 //! An outbox for entries that the conversation memory refuses: they wait in the turn journal and are written later.
 //!
-//! A turn that was answered belongs to its conversation, whatever the store does at that moment. Entries that it does
-//! not take become a run of the journal (a transactional outbox). They are written before their conversation is next
-//! read or appended to, in the order of the turns, and when the host resumes its turns. Appending is idempotent by turn,
-//! so a crash between the write and the end of the run repeats nothing.
+//! A turn that was answered belongs to its conversation, whatever the store does at that moment.
+//! Entries that the conversation memory does not take become a run of the journal (a
+//! transactional outbox). They are written before their conversation is next read or appended to,
+//! every 15 seconds, and at the next start, in the order of the turns, and are shown meanwhile.
+//! Appending is idempotent by turn, so a crash between the write and the end of the run repeats
+//! nothing.
 //!
-//! What was told is in the conversation. Entries that the conversation memory does not take
-//! become a run of the journal (a transactional outbox, `conversation/outbox.rs`). They are
-//! written before their conversation is next read or appended to, every 15 seconds, and at the
-//! next start, in the order of the turns, and are shown meanwhile. Of at most 1 024 turns they
-//! wait; while any do, the host is not ready. If the journal does not take them either, the turn
-//! stays unfinished and ends once more.
+//! The entries of at most 1 024 turns wait; while any entries wait, the host is not ready. If the
+//! journal does not take them either, the turn stays unfinished and ends once more.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,10 +28,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::waiting_runs::WaitingRuns;
 
-/// Maximum number of turns whose entries wait. Those of further turns are lost, which is logged.
+/// Maximum number of turns whose entries wait. The entries of further turns are lost, which is
+/// logged.
 const MAX_WAITING: usize = 1024;
 
-/// Beginning of the ids of runs that hold entries. No id of a turn has it: those are hexadecimal digits.
+/// Beginning of the ids of runs that hold entries. No id of a turn has it: ids of turns are
+/// hexadecimal digits.
 const PREFIX: &str = "entries-of-";
 
 /// A conversation memory whose refused entries wait in the turn journal.
@@ -84,14 +84,14 @@ impl ConversationOutbox {
         self.lock().values().map(Vec::len).sum()
     }
 
-    /// Returns what is wrong while entries wait.
+    /// Returns a description of the problem while entries wait.
     pub(crate) fn problem(&self) -> Option<String> {
         let waiting = self.waiting();
         let problem = || format!("{waiting} turns wait for their conversations, whose memory fails; see the log");
         (waiting > 0).then(problem)
     }
 
-    /// Appends the entries of a turn. Those that the memory does not take wait in the journal.
+    /// Appends the entries of a turn. Entries that the memory does not take wait in the journal.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl ConversationOutbox {
     ) -> Result<Kept, StoreError> {
         let appended = match self.write_waiting(principal, session).await {
             Ok(()) => self.append_to_memory(principal, session, entries()).await,
-            // Behind those that wait: a conversation is read in the order in which it was written.
+            // Behind the entries that wait: a conversation is read in the order of its writing.
             waits => waits,
         };
         let Err(error) = appended else {
@@ -116,7 +116,8 @@ impl ConversationOutbox {
         Ok(Kept::InJournal)
     }
 
-    /// Takes over the runs that an earlier process, or an earlier attempt, has left, and writes what can be written.
+    /// Takes over the runs that an earlier process, or an earlier attempt, has left, and writes the
+    /// entries that can be written.
     pub(crate) async fn resume(&self, runs: Vec<TurnId>) {
         for run in runs {
             match self.runs.read::<IgnoredAny>(&run).await {
@@ -206,7 +207,7 @@ impl ConversationOutbox {
         match stored.content {
             Ok(waiting) => Ok(Some(waiting.entries)),
             Err(error) => {
-                // It would keep all later ones of the conversation waiting.
+                // It would keep all later runs of the conversation waiting.
                 tracing::error!(%run, %error, "entries in the journal are unreadable; they are missing from their conversation");
                 self.finish(run).await.map(|()| None)
             }
@@ -274,7 +275,7 @@ impl ConversationMemory for ConversationOutbox {
         let written = self.write_waiting(principal, session).await;
         let mut recent = self.memory.recent(principal, session, limit).await?;
         if written.is_err() {
-            // Shown all the same: what really happened is what the conversation has.
+            // Shown all the same: the conversation shows all that really happened.
             for run in self.runs_of(&(principal.clone(), session.clone())) {
                 let entries = self.entries_of(&run).await?.unwrap_or_default();
                 let is_new = |entry: &ConversationTurn| !recent.iter().any(|known| known.turn == entry.turn);

@@ -17,7 +17,8 @@ use crate::journal::{Durability, GroupCommit};
 /// Maximum text of a session, and of one append, in bytes.
 const MAX_TEXT: usize = 8 << 20;
 
-/// Growth of a log in bytes after which it is compacted. Compaction costs two syncs of the disk, so it should be rare.
+/// Growth of a log in bytes before it is compacted. Compaction costs two syncs of the disk, so it
+/// should be rare.
 pub(super) const COMPACT_AFTER_BYTES: u64 = 4 << 20;
 
 /// A session that was read. It is always used under the lock of its slot.
@@ -32,23 +33,23 @@ pub(super) struct Session {
     pub(super) log: Option<LineFile>,
     /// `true` if the log has entries that the document does not have.
     pub(super) is_ahead: bool,
-    /// Length of the log in bytes at which it is compacted.
+    /// Length of the log in bytes that starts its compaction.
     pub(super) compact_at: u64,
-    /// `true` if the log has unreadable lines, of which a copy is made before it is shortened.
+    /// `true` if the log has unreadable lines. A copy of the log is made before it is shortened.
     pub(super) is_damaged: bool,
     /// `true` while a compaction of this session is scheduled or runs.
     pub(super) is_compacting: bool,
     /// The epoch, which changes when the session is cleared or read again.
     pub(super) epoch: u64,
-    /// Turns in the log that could not be synced. Written again, they are appended again: the system may have forgotten
-    /// what it could not write.
+    /// Turns in the log that could not be synced. Written again, they are appended again: the
+    /// system may have forgotten the bytes that it could not write.
     unsynced: BTreeSet<TurnId>,
     /// `true` if the name of the log could not be synced.
     pub(super) is_name_unsynced: bool,
     commit: Arc<GroupCommit>,
 }
 
-/// The marker in a log behind the lines that a document with this digest is about to contain.
+/// The marker in a log after the lines that a document with this digest is about to contain.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CompactionMarker {
     #[serde(rename = "folded")]
@@ -192,7 +193,8 @@ impl Session {
         let opened_log = self.log.is_none();
         let compact_at = self.compact_at;
         let log = self.open_log(folder)?;
-        // Taken before the write, since nothing after it may fail: the window shows what the log has.
+        // Taken before the write, since nothing after it may fail: the window shows the entries of
+        // the log.
         let to_sync = match folder.options.durability {
             Durability::Process => None,
             Durability::Synced => Some(PendingSync {
@@ -259,7 +261,7 @@ impl Session {
         self.admit(entries, window);
     }
 
-    /// Adds entries and drops the oldest ones beyond the limits of the window.
+    /// Adds entries and drops the oldest entries beyond the limits of the window.
     fn admit(&mut self, entries: Vec<StoredEntry>, window: usize) {
         self.text += text(&entries);
         match self.entries.is_empty() {

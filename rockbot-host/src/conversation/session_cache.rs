@@ -26,7 +26,7 @@ pub(super) struct SessionCache {
 #[derive(Debug, Default)]
 struct CacheState {
     slots: HashMap<SessionKey, (Slot, Timestamp)>,
-    /// Number of sessions at which idle ones are looked for again.
+    /// Number of sessions that starts the next search for idle sessions.
     sweep_at: usize,
 }
 

@@ -1,7 +1,7 @@
 //! The answer in a schema as the arguments of a tool call.
 //!
-//! An answer by tool call becomes text in the driver (`driver/answer_tool.rs`): the machine and
-//! the journal know one form of answers, and the tool is in no registry.
+//! An answer by tool call becomes text in the driver: the machine and the journal know one form
+//! of answers, and the tool is in no registry.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use rockbot_core::tool::{
 
 use crate::turn::Turn;
 
-/// The tool by which the model of a turn gives an answer in a schema. It is in no registry, and it never runs: the driver
-/// takes its call as the answer.
+/// The tool that the model of a turn calls to give an answer in a schema. It is in no registry,
+/// and it never runs: the driver takes its call as the answer.
 #[derive(Debug)]
 pub(crate) struct AnswerTool(Arc<ToolSnapshot>);
 

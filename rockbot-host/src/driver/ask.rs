@@ -29,7 +29,7 @@ const OUT_OF_BAND_TIME: Duration = Duration::from_secs(15);
 /// Maximum number of tokens of a judge's verdict: a sentence, and the thoughts of a model that thinks.
 const MAX_VERDICT_TOKENS: u32 = 1_000;
 
-/// Waits for what stops a question: the event that it causes, or `None` when the host stops.
+/// Waits for an event that stops a question, and returns it; `None` when the host stops.
 async fn stop_of(live: &LiveTurn, driver: &TurnDriver, deadline: Instant, on_deadline: TurnEvent) -> Option<TurnEvent> {
     tokio::select! {
         // In order: a cancelled turn ends for good, so it must not be left to a resume.
@@ -90,8 +90,8 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Does what comes before a question: escalation, history processors, the record. Returns `false` if the turn ends
-    /// instead.
+    /// Does the work before a question: escalation, history processors, the record. Returns `false`
+    /// if the turn ends instead.
     async fn may_ask(&mut self, purpose: &Purpose) -> Result<bool, JournalError> {
         self.escalate(purpose);
         // Boxed: every turn's future would have room for it otherwise, and few hosts have processors.
@@ -214,7 +214,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Adds the tools to the view that are new in the registry, and those of groups that became active.
+    /// Adds the tools to the view that are new in the registry, and the tools of groups that became
+    /// active.
     fn extend_view(&mut self) {
         let (tools, active) = (&self.driver.tools, self.turn.active_tools());
         // A turn is usually shown the same tools in all its requests, which costs two comparisons.
@@ -306,8 +307,9 @@ impl Drive<'_> {
         }
     }
 
-    /// Makes calls wait for a person's approval that write what is trusted later, although the model has read text of
-    /// others. An untrusted sender cannot approve anything: the guard refuses its calls at once.
+    /// Makes calls wait for a person's approval that write data that is trusted later, although the
+    /// model has read text of others. An untrusted sender cannot approve anything: the guard
+    /// refuses its calls at once.
     async fn ask_endorsements(&mut self, calls: &[ToolCall], facts: &mut [CallFacts]) {
         self.relabel();
         if self.turn.request().trust == Trust::Untrusted {
@@ -319,7 +321,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Lets no call wait for a person on a host without one: the guard refuses those that need an approval.
+    /// Lets no call wait for a person on a host without one: the guard refuses the calls that need
+    /// an approval.
     fn expect_no_approvals(&self, event: &mut TurnEvent) {
         if self.turn.policy().has_no_approver
             && let TurnEvent::ModelAnswered { facts, .. } = event

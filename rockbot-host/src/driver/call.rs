@@ -30,9 +30,10 @@ impl Drive<'_> {
         let calls: Vec<_> = self.turn.calls().iter().filter(in_group).cloned().collect();
         self.relabel();
         self.start(&calls).await?;
-        // A mutating call that runs is awaited, because its effect must be known; one that still waits for a permit
-        // must not begin after the turn has ended. So it gets a token of its own, which stops its waiting alone. A call
-        // that runs a turn gets one, too: it ends that turn, whose cost must be known.
+        // A mutating call that runs is awaited, because its effect must be known. A mutating call
+        // that still waits for a permit must not begin after the turn has ended. So mutating calls
+        // get a token of their own, which stops only their waiting. A call that runs a turn gets
+        // the token, too: it ends that turn, whose cost must be known.
         let begin = calls
             .iter()
             .any(is_awaited)
@@ -184,8 +185,9 @@ impl Drive<'_> {
         self.delegations = ids.zip(accounts).collect();
     }
 
-    /// Enters what the turn of another agent cost, if `call` ran one. Returns `true` if that turn was interrupted because
-    /// both hosts stop: the call has no result yet, and a resume asks for it.
+    /// Enters the cost of the turn of another agent, if `call` ran one. Returns `true` if that turn
+    /// was interrupted because both hosts stop: the call has no result yet, and a resume asks for
+    /// it.
     fn is_left_to_resume(&mut self, call: &CallId) -> bool {
         let Some(account) = self.account_of(call).cloned() else {
             return false;
@@ -202,7 +204,8 @@ impl Drive<'_> {
         accounts.find_map(|(id, account)| (id == call).then_some(account))
     }
 
-    /// Abandons calls that can be run again without harm: the unfinished ones get a `Cancelled` response.
+    /// Abandons calls that can be run again without harm: the unfinished calls get a `Cancelled`
+    /// response.
     async fn abandon(&mut self, calls: &[CallState]) -> Result<(), JournalError> {
         let error = ToolError::new(ToolErrorCode::Cancelled, "stopped: the turn ended first");
         let is_open = |id: &CallId| {

@@ -1,4 +1,4 @@
-//! Context sources: what the agent knows that may help with a message.
+//! Context sources: the agent's knowledge that may help with a message.
 //!
 //! All sources are asked at once, each under a time limit. Their items are ranked, shown to the model as far as the
 //! budget allows, and recorded with the reason for each, shown or not.
@@ -25,7 +25,8 @@ use crate::turn::{Recalled, TurnEvent};
 /// Estimated bytes of a token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// The budget for what the agent knows: how much of it the model is shown with a message, and how long it may take.
+/// The budget for the agent's knowledge: how much of it the model is shown with a message, and
+/// how long its sources may take.
 ///
 /// # Examples
 ///
@@ -43,7 +44,8 @@ pub struct ContextBudget {
     /// Maximum number of tokens of all shown items together, estimated from their length. An item that does not fit is
     /// skipped; it is never truncated. Default 4 000.
     pub max_tokens: usize,
-    /// Maximum time for the sources to answer; the turn continues without those that take longer. Default 2 seconds.
+    /// Maximum time for the sources to answer; the turn continues without the sources that take
+    /// longer. Default 2 seconds.
     pub time_limit: Duration,
 }
 
@@ -100,8 +102,8 @@ struct RankedItem {
 }
 
 impl Drive<'_> {
-    /// Feeds the turn with what the agent knows about `about`, the message and the answer so far, without what the
-    /// conversation shows already.
+    /// Feeds the turn with the agent's knowledge about `about`, the message and the answer so far.
+    /// Knowledge that the conversation shows already is left out.
     pub(super) async fn recall(&mut self, about: String) {
         let (sources, turn) = (&self.driver.sources, &self.turn);
         let gathered = match sources.is_empty() {
@@ -130,12 +132,13 @@ impl ContextSources {
         self.sources.is_empty()
     }
 
-    /// Asks all sources and returns what may help with a message.
+    /// Asks all sources and returns the items that may help with a message.
     pub(crate) async fn gather(&self, query: &ContextQuery) -> GatheredContext {
         self.show(self.ask_all(query).await, query)
     }
 
-    /// Asks all sources and returns what may help besides instructions and what `conversation` shows already.
+    /// Asks all sources and returns the items that may help besides instructions and the texts that
+    /// `conversation` shows already.
     async fn gather_beyond(&self, query: &ContextQuery, conversation: &[Arc<ChatMessage>]) -> GatheredContext {
         let parts = || conversation.iter().flat_map(|message| message.content.parts());
         let is_new = |item: &ContextItem| {
@@ -195,7 +198,7 @@ impl ContextSources {
 
 /// Returns the first 60 characters of a text, which is enough to recognize it in a record.
 fn beginning(text: &str) -> &str {
-    // Most begin with ASCII, of which no character has to be counted.
+    // Most texts begin with ASCII, where no character has to be counted.
     if text
         .as_bytes()
         .first_chunk::<60>()

@@ -1,4 +1,5 @@
-//! Tool results that are too long for the conversation: what the model reads instead.
+//! Tool results that are too long for the conversation, and the texts that the model reads
+//! instead.
 
 use std::sync::Arc;
 
@@ -42,8 +43,8 @@ impl LargeResults {
     /// Returns `response` as the model reads it: unchanged up to `threshold` characters, above them as an outline
     /// whose parts are in working memory. `threshold` overrides the host's own.
     ///
-    /// The result of a tool that keeps its results whole is never replaced: such a tool reads what other tools
-    /// returned, and its answer would be moved away again before the model saw it.
+    /// The result of a tool that keeps its results whole is never replaced: such a tool reads the
+    /// results of other tools, and its answer would be moved away again before the model saw it.
     pub(super) async fn shorten(
         &self,
         mut response: ToolInvokeResponse,

@@ -1,4 +1,4 @@
-//! The driver: the only code that performs what a turn decides.
+//! The driver: the only code that performs the decisions of a turn.
 //!
 //! It feeds events to the [`Turn`], writes each event and the decision that followed to the journal before it acts on
 //! them, asks the model and calls tools. It decides nothing itself. One file performs one kind of step:
@@ -87,7 +87,8 @@ impl TurnDriver {
     ///
     /// # Errors
     ///
-    /// Returns an error if the journal cannot be written. What was not written was not acted upon.
+    /// Returns an error if the journal cannot be written. The driver does not act upon an event
+    /// before it is written.
     pub(crate) async fn drive(
         &self,
         turn: &mut Turn,
@@ -129,7 +130,8 @@ struct Drive<'a> {
     view: ToolView,
     /// Number of active groups whose tools the view has.
     viewed_groups: usize,
-    /// The tool by which the model gives its answer, in a turn whose mode of output is that.
+    /// The tool that the model calls to give its answer, if the turn's mode of output is
+    /// `OutputMode::Tool`.
     answer_tool: Option<AnswerTool>,
     deadline: Instant,
     /// The label of the contexts.
@@ -182,8 +184,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Labels the contexts of calls by what the model has read. The label only gets more restrictive within a turn: what
-    /// was read taints all later calls.
+    /// Labels the contexts of calls with the label of everything that the model has read. The label
+    /// only gets more restrictive within a turn: everything that was read taints all later calls.
     fn relabel(&mut self) {
         let label = self.turn.label();
         if *label != self.label {
@@ -255,7 +257,7 @@ impl<'a> Drive<'a> {
         self.note(event, false);
     }
 
-    /// Takes more of what is left of the calling turn's budget, if this turn runs short.
+    /// Takes more of the rest of the calling turn's budget, if this turn runs short.
     fn raise_budget(&mut self, event: &TurnEvent) {
         let delegated = self.turn.request().extensions.get::<DelegatedTurn>().cloned();
         let delegated = delegated.filter(|_| self.turn.runs_short_after(event));
@@ -275,7 +277,8 @@ impl<'a> Drive<'a> {
         self.unwritten.push(record(event, steps, at, is_critical));
     }
 
-    /// Writes the open records to the journal, all in one write. Does nothing when there are none.
+    /// Writes the open records to the journal, all in one write. Does nothing when there are no
+    /// records.
     async fn flush(&mut self) -> Result<(), JournalError> {
         if !self.unwritten.is_empty() {
             let asked = self.driver.journal.append(self.claim, &self.unwritten).await?;

@@ -12,8 +12,9 @@ use crate::turn::{OffloadCandidate, OffloadedMessage, TurnEvent};
 const CATEGORY: &str = "tool-result-stash";
 
 impl Drive<'_> {
-    /// Stores the originals, all or none of them, and has the turn leave out what it decided to leave out. Originals
-    /// that could not be stored are left out all the same, without a key to read them again.
+    /// Stores the originals, all or none of them, and has the turn leave out the messages that it
+    /// decided to leave out. Originals that could not be stored are left out all the same, without
+    /// a key to read them again.
     pub(super) async fn compact(&mut self) -> Result<(), JournalError> {
         self.flush().await?;
         let candidates = self.turn.offload_candidates();

@@ -14,12 +14,12 @@ use rockbot_core::turn::{ProgressSink, TurnOutcome, TurnProgress};
 use crate::answer::{AnswerFilter, FilteredAnswer, filter_answer};
 use crate::turn::Turn;
 
-/// Text that users see instead of an answer whose filter panicked. The answer itself is withheld, because it may be
-/// what the filter was to remove.
+/// Text that users see instead of an answer whose filter panicked. The answer itself is withheld,
+/// because it may hold the text that the filter was to remove.
 const WITHHELD: &str =
     "The answer is withheld because the answer filter failed; see the log of the agent for the cause.";
 
-/// Text that users see instead of an answer of which the filter left nothing.
+/// Text that users see instead of an answer if the filter removed all of it.
 const EMPTY: &str = "The answer is withheld because the answer filter removed all of it.";
 
 /// The filter of a host's answers, if it has one.
@@ -27,7 +27,7 @@ const EMPTY: &str = "The answer is withheld because the answer filter removed al
 pub(crate) struct OutputFilter(Option<Arc<dyn AnswerFilter>>);
 
 impl OutputFilter {
-    /// Creates a filter; without one, answers pass unchanged.
+    /// Creates a filter; if it is `None`, answers pass unchanged.
     pub(crate) fn new(filter: Option<Arc<dyn AnswerFilter>>) -> Self {
         Self(filter)
     }
@@ -72,7 +72,7 @@ impl OutputFilter {
     }
 }
 
-/// Returns the user's messages of the turn so far. A filter lets through what the user wrote.
+/// Returns the user's messages of the turn so far. A filter lets the user's own words through.
 fn user_text(turn: &Turn) -> String {
     turn.said_by_user().map(Content::text).collect::<Vec<_>>().join("\n")
 }
@@ -83,7 +83,8 @@ pub(super) struct AnswerStream {
     progress: ProgressSink,
     /// Shared with the sink that the model client holds. Locked for one piece at a time, never across an await.
     filter: Option<Arc<Mutex<StreamFilter>>>,
-    /// Number of bytes of all pieces, those of attempts that were taken back included: all are paid for.
+    /// Number of bytes of all pieces, including the pieces of attempts that were taken back: all
+    /// are paid for.
     received: Arc<AtomicU64>,
 }
 
@@ -127,7 +128,7 @@ impl AnswerStream {
         self.received.fetch_add(piece.len() as u64, Ordering::Relaxed);
     }
 
-    /// Reports what the filter held back until the end of the answer.
+    /// Reports the text that the filter held back until the end of the answer.
     pub(super) fn finish(&self) {
         self.send_reasoning(self.filter("", |filter| filter.reasoning.finish()));
         self.send_text(self.filter("", |filter| filter.text.finish()));

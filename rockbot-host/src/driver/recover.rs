@@ -11,7 +11,7 @@ use crate::live::LiveTurn;
 use crate::turn::policy::outcome_unknown;
 use crate::turn::{CallState, Turn};
 
-/// Interval at which a tool is asked whether an interrupted call has ended.
+/// Interval between two questions to a tool whether an interrupted call has ended.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of times that a tool is asked about one call.
@@ -21,7 +21,7 @@ impl TurnDriver {
     /// Asks the tool of an interrupted mutating call for its result. The call is never run again: when the tool cannot
     /// report it within a minute, the response to the model states that the outcome is unknown.
     ///
-    /// What turns of other agents did for the call is entered in `account`.
+    /// The work of other agents' turns for the call is entered in `account`.
     pub(crate) async fn recover(
         &self,
         turn: &Turn,

@@ -1,4 +1,5 @@
-//! The reporters of calls: what a model client or a tool reports reaches the listener of the turn.
+//! The reporters of calls: they bring the reports of a model client or a tool to the listener of
+//! the turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +14,8 @@ use super::Drive;
 struct CallListener {
     progress: ProgressSink,
     clock: Arc<dyn Clock>,
-    /// The id and the tool of a tool call, by which a listener tells calls apart that run at the
-    /// same time; `None` for a call of the model.
+    /// The id and the tool of a tool call. A listener tells calls apart by it that run at the same
+    /// time. `None` for a call of the model.
     call: Option<(CallId, ToolName)>,
 }
 
@@ -36,7 +37,7 @@ impl ProgressListener for CallListener {
 
 impl Drive<'_> {
     /// Sets the reporter of a call, `None` for a call of the model. Without a listener to the turn
-    /// there is none.
+    /// no reporter is set.
     pub(super) fn with_reporter(&self, cx: CallContext, call: Option<(&CallId, &ToolName)>) -> CallContext {
         let progress = self.live.progress();
         if !progress.is_open() {

@@ -1,4 +1,4 @@
-//! The ledger of mutating calls: what has begun, and how it ended.
+//! The ledger of mutating calls: their beginnings and their ends.
 
 use std::collections::{HashMap, VecDeque, hash_map};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,14 @@ use tokio::time::{Instant, timeout_at};
 
 use super::log::{EffectLine, EffectLog, EffectLogError, Rewrite, Rewritten};
 
-/// Maximum number of recorded calls. Beyond it the oldest ones that have ended are forgotten.
+/// Maximum number of recorded calls. Beyond it the oldest calls that have ended are forgotten.
 const MAX_CALLS: usize = 65_536;
 
 /// Maximum length of a response that is kept, in bytes of JSON.
 const MAX_RESPONSE: usize = 256 * 1024;
 
-/// Maximum length of all kept responses together. Beyond it those of the oldest calls are forgotten, and not that the
-/// calls have run.
+/// Maximum length of all kept responses together. Beyond it the responses of the oldest calls are
+/// forgotten, but the ledger still knows that these calls have run.
 const MAX_RESPONSES: usize = 16 * 1024 * 1024;
 
 /// The reason why the outcome of a call is unknown that had begun when its process or its handler ended.
@@ -31,7 +31,8 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// The identity of a call: its sender, principal, idempotency key, tool and arguments.
 ///
-/// The key alone would be the sender's claim about another one's call, and two agents may derive the same one.
+/// The key alone would be the sender's claim about another sender's call, and two agents may
+/// derive the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct EffectKey(Digest);
 
@@ -61,7 +62,7 @@ pub(crate) struct EffectLedger {
 #[derive(Debug, Default)]
 struct LedgerState {
     calls: HashMap<Digest, RecordedCall>,
-    /// The calls in the order in which they began, oldest first.
+    /// The calls, ordered by their beginning, oldest first.
     order: VecDeque<Digest>,
     /// The calls whose responses are kept, oldest first.
     kept: VecDeque<Digest>,
@@ -117,7 +118,8 @@ pub(crate) struct EffectGuard<'a> {
 }
 
 impl EffectLedger {
-    /// Creates a ledger that keeps calls for `window`, and reads what an earlier process has left in `log`.
+    /// Creates a ledger that keeps calls for `window`, and reads the calls that an earlier process
+    /// has left in `log`.
     ///
     /// # Errors
     ///
@@ -157,7 +159,8 @@ impl EffectLedger {
         }
     }
 
-    /// Returns what is known of a call, which does not begin by this, after waiting for its end; `None` if it is not recorded.
+    /// Returns the record of a call after waiting for the call's end; `None` if the call is not
+    /// recorded. The call does not begin by this.
     pub(crate) async fn recall(&self, key: EffectKey, deadline: Option<Instant>) -> Option<Recorded> {
         let deadline = deadline.unwrap_or_else(|| Instant::now() + MAX_WAIT);
         loop {
@@ -341,15 +344,16 @@ impl LedgerState {
         }
     }
 
-    /// Forgets calls that began before `cutoff`, and the oldest ones beyond the maximum. Returns `true` if there were
-    /// any.
+    /// Forgets calls that began before `cutoff`, and the oldest calls beyond the maximum. Returns
+    /// `true` if there were any.
     fn expire(&mut self, cutoff: Timestamp) -> bool {
         let before = self.calls.len();
         while let Some(oldest) = self.order.front().copied() {
             let call = self.calls.get(&oldest);
             let is_running = call.is_some_and(|call| matches!(call.stage, Stage::Running(_)));
             let is_old = call.is_none_or(|call| call.at < cutoff) || self.calls.len() > MAX_CALLS;
-            // Calls begin in this order, so those behind a running one wait for their turn; it ends by its time limit.
+            // Calls begin in this order, so the calls behind a running call wait for their turn;
+            // the running call ends by its time limit.
             if is_running || !is_old {
                 break;
             }
@@ -367,14 +371,15 @@ impl LedgerState {
         self.log.as_mut().map_or(Ok(None), |log| log.append(line))
     }
 
-    /// Writes the file anew, with what still counts. Blocks.
+    /// Writes the file anew, with the calls that still count. Blocks.
     fn compact(&mut self) {
         let kept = self.kept_calls();
         let Some(log) = &mut self.log else { return };
         report(log.rewrite(kept.iter().map(KeptCall::line)));
     }
 
-    /// Begins to write the file anew if it has grown large. Returns what it is to contain.
+    /// Begins to write the file anew if it has grown large. Returns the calls that it is to
+    /// contain.
     fn begin_compaction(&mut self) -> Option<(Rewrite, Vec<KeptCall>)> {
         let rewrite = self.log.as_mut()?.begin_rewrite()?;
         Some((rewrite, self.kept_calls()))

@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 /// The file in the ledger's folder.
 const FILE: &str = "effects.jsonl";
 
-/// Maximum length of a line; longer ones are not read.
+/// Maximum length of a line; longer lines are not read.
 const MAX_LINE: u64 = 1024 * 1024;
 
-/// Growth of the file after which it is written anew with what still counts.
+/// Growth of the file before it is written anew with the calls that still count.
 const MAX_GROWTH: u64 = 32 * 1024 * 1024;
 
 /// Maximum length of the lines that are appended while the file is written anew. Beyond it the old file stays.
@@ -24,18 +24,19 @@ const MAX_SINCE: usize = 16 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct EffectLog {
     folder: Arc<DataFolder>,
-    /// `None` after the file was replaced, until the new one is open.
+    /// `None` after the file was replaced, until the new file is open.
     file: Option<LineFile>,
     /// The size of the file when it was last written anew, or when that failed.
     compacted: u64,
-    /// Growth after which the file is written anew, in bytes.
+    /// Growth before the file is written anew, in bytes.
     max_growth: u64,
     /// `true` while a thread writes the file anew.
     is_rewriting: bool,
     /// The lines that were appended meanwhile; `None` once they are too many.
     since: Option<Vec<u8>>,
     is_synced: bool,
-    /// `false` after the file was replaced and its name could not be synced: a power failure may bring back the old one.
+    /// `false` after the file was replaced and its name could not be synced: a power failure may
+    /// bring back the old file.
     is_durable: bool,
 }
 
@@ -179,8 +180,9 @@ impl EffectLog {
         })
     }
 
-    /// Replaces the file by what was written, and by what was appended meanwhile. Where that fails the old file stays, and
-    /// the next attempt waits until it has grown as much again.
+    /// Replaces the file by the lines that were written, and the lines that were appended
+    /// meanwhile. Where that fails the old file stays, and the next attempt waits until it has
+    /// grown as much again.
     pub(super) fn finish_rewrite(&mut self, written: Result<Rewritten, FileError>) -> Result<(), FileError> {
         let since = self.since.take();
         self.is_rewriting = false;
@@ -207,7 +209,7 @@ impl EffectLog {
         self.finish_rewrite(written)
     }
 
-    /// Sets the growth after which the file is written anew.
+    /// Sets the growth before the file is written anew.
     #[cfg(test)]
     pub(super) fn with_max_growth(mut self, bytes: u64) -> Self {
         self.max_growth = bytes;

@@ -21,14 +21,16 @@ use crate::driver::AnswerTool;
 use crate::live::{Admission, BacklogPermit, LiveTurn, TurnState};
 use crate::turn::{AcceptedTurn, CancelReason, FORMAT_VERSION, PolicySnapshot};
 
-/// The ids of the turns whose acceptance is being written, on a channel that notifies those who wait for one.
+/// The ids of the turns whose acceptance is being written, on a channel that notifies the callers
+/// that wait for one.
 pub(super) type AcceptingTurns = watch::Sender<DigestSet<TurnId>>;
 
 impl TurnEngine {
     /// Accepts a message. Once this returns, the message has a turn that a crash cannot lose.
     ///
-    /// A redelivered message leads to the turn that it had before: the ended one, the one that runs, or the
-    /// interrupted one, which is resumed. A message with `reports` gets its reply over the bus, once these fire.
+    /// A redelivered message leads to the turn that it had before. That turn has ended, or runs, or
+    /// was interrupted and is now resumed. A message with `reports` gets its reply over the bus,
+    /// once these fire.
     ///
     /// When the backlog is full, it waits for `patience` before the message is refused.
     pub(super) async fn submit(
@@ -100,8 +102,8 @@ impl TurnEngine {
                 let claim = HeldClaim::new(&self, claim);
                 live.set_tier_decision(decision);
                 live.set_permit(permit);
-                // Admitted before this returns, which acknowledges the message: the bus then delivers the next one of
-                // the session, and sessions admit in order of arrival.
+                // Admitted before this returns, which acknowledges the message: the bus then
+                // delivers the next message of the session, and sessions admit in order of arrival.
                 let admission = self.admit(&live).await;
                 self.spawn_new(live.clone(), claim, policy, run.at, admission);
                 Ok(live)
@@ -150,8 +152,9 @@ impl TurnEngine {
                     Ok(permit) => return Ok(permit),
                     Err(full) => busy = full,
                 }
-                // Messages of full sessions and principals that all waited would hold every worker of the bus, and those with
-                // room would wait for them. One too many goes back to the bus at once.
+                // If all messages of full sessions and principals waited, they would hold every
+                // worker of the bus, and messages with room would wait for them. A message too many
+                // goes back to the bus at once.
                 place = match (busy, place) {
                     (Busy::Session { .. } | Busy::Principal { .. }, None) => {
                         Some(self.waiting.try_acquire().map_err(|_| ())?)
@@ -192,7 +195,7 @@ impl TurnEngine {
         }
     }
 
-    /// Returns `true` if guardrails check the message. They do not check what a program is given to do.
+    /// Returns `true` if guardrails check the message. They do not check messages to a program.
     pub(super) fn has_guardrails(&self, request: &TurnRequest) -> bool {
         self.driver.has_guardrails() && !self.agents.of(request).is_program
     }
@@ -219,7 +222,8 @@ impl TurnEngine {
         PolicySnapshot { tier, ..policy }
     }
 
-    /// Returns the way in which the model of a tier is made to match the schema of the request, if it has one.
+    /// Returns the way to make the model of a tier match the schema of the request, if it has a
+    /// schema.
     fn output_mode(&self, request: &TurnRequest, tier: Option<ModelTier>) -> OutputMode {
         let Some(output) = &request.output else {
             return OutputMode::Auto;
@@ -257,7 +261,8 @@ impl TurnEngine {
             }
             return Ok(running);
         }
-        // All turns are resumed, not this one alone: its message may have joined an earlier one of its session.
+        // All turns are resumed, not this turn alone: its message may have joined an earlier turn
+        // of its session.
         self.resume_all(Some(&live)).await?;
         match self.find(live.id()) {
             Some(resumed) => Ok(resumed),
@@ -265,7 +270,8 @@ impl TurnEngine {
         }
     }
 
-    /// Returns a turn that could not be resumed here, if it has ended meanwhile: perhaps as one that cannot be read.
+    /// Returns a turn that could not be resumed here, if it has ended meanwhile: perhaps with a
+    /// failure, because it cannot be read.
     async fn ended_or_elsewhere(self: &Arc<Self>, live: Arc<LiveTurn>) -> Result<Arc<LiveTurn>, TurnError> {
         let state = self.journal.read(live.id()).await?.map(|run| run.state);
         let Some(RunState::Finished(outcome)) = state else {
@@ -280,7 +286,8 @@ impl TurnEngine {
         self.end_again(live, &outcome)
     }
 
-    /// Ends the copy of a message whose turn has ended, and sends the reply again: the first one may have been lost.
+    /// Ends the copy of a message whose turn has ended, and sends the reply again: the first reply
+    /// may have been lost.
     fn end_again(&self, live: Arc<LiveTurn>, outcome: &Arc<TurnOutcome>) -> Arc<LiveTurn> {
         live.publish(TurnState::Ended(outcome.clone()));
         self.reply_again(&live, outcome);
@@ -288,10 +295,12 @@ impl TurnEngine {
     }
 }
 
-/// The exclusive right to write the acceptance of one turn. Dropping it admits the next one.
+/// The exclusive right to write the acceptance of one turn. Dropping it admits the next
+/// acceptance.
 ///
-/// The journal would refuse a second acceptance, but a redelivery that came while the first was being written could
-/// not tell a turn that is about to run here from one that a crash interrupted, and would try to resume it.
+/// The journal would refuse a second acceptance. But suppose that a redelivery came while the
+/// first acceptance was being written: it could not tell a turn that is about to run here from a
+/// turn that a crash interrupted, and would try to resume it.
 struct AcceptanceGuard<'a> {
     turns: &'a AcceptingTurns,
     turn: TurnId,
@@ -301,7 +310,8 @@ impl<'a> AcceptanceGuard<'a> {
     async fn enter(turns: &'a AcceptingTurns, turn: TurnId) -> Self {
         while !turns.send_if_modified(|turns| turns.insert(turn.clone())) {
             let is_free = |turns: &DigestSet<TurnId>| !turns.contains(&turn);
-            // Never fails: the sender lives as long as `turns`. Of several that wait, the loop lets one in.
+            // Never fails: the sender lives as long as `turns`. If several acceptances wait, the
+            // loop lets one in.
             let _ = turns.subscribe().wait_for(is_free).await;
         }
         Self { turns, turn }
@@ -314,7 +324,8 @@ impl Drop for AcceptanceGuard<'_> {
     }
 }
 
-/// Checks what no turn takes. Before the journal: a NaN cannot be read back from JSON, and a resume would lose it.
+/// Checks a request for values that no turn takes. Before the journal: a NaN cannot be read back
+/// from JSON, and a resume would lose it.
 pub(super) fn check(request: &TurnRequest) -> Result<(), TurnError> {
     check_ids(request)?;
     if let Some(settings) = &request.model_settings {

@@ -18,8 +18,8 @@ impl TurnEngine {
     /// Applies a person's decision about a call. Once this returns, the decision is in the journal; after the last
     /// decision that the turn waited for, the turn continues.
     ///
-    /// The principal `by` must be that of the turn, or an approver of the host: who else decides learns no more than that
-    /// nothing waits for the decision.
+    /// The principal `by` must be the principal of the turn, or an approver of the host. Another
+    /// principal learns no more than that nothing waits for the decision.
     pub(crate) async fn decide(self: &Arc<Self>, decision: Approval, by: &Principal) -> Result<(), TurnError> {
         let id = decision.turn.clone();
         let missing = TurnError::NoSuchApproval {
@@ -92,7 +92,8 @@ impl TurnEngine {
         event: TurnEvent,
         applies: impl FnOnce(&Turn) -> bool,
     ) -> Result<bool, TurnError> {
-        // Held across journal writes: of two decisions at once, the second sees the turn with the first one recorded.
+        // Held across journal writes: if two decisions come at once, the second sees the turn with
+        // the first decision recorded.
         let _unparking = self.unparking.lock().await;
         let Some((claim, mut turn)) = self.take_over(id).await? else {
             return Ok(false);

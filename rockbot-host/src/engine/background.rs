@@ -1,9 +1,9 @@
-//! The one slot for work in the background: it is free while users are silent, and is left as soon as one of them writes.
+//! The single slot for work in the background: it is free while users are silent, and is left as
+//! soon as a user writes.
 //!
-//! The background slot (`engine/background.rs`, `TurnRunner::background`). Work that can wait
-//! (evaluation of sessions, filing, summaries) waits for one slot of the host: no other work, no
-//! turn, no model call, and a time without messages of users. An accepted message cancels the
-//! work.
+//! Work that can wait (evaluation of sessions, filing, summaries) waits for the slot
+//! (`TurnRunner::background`). The slot is free while there is no other work, no turn and no
+//! model call, and after a time without messages of users. An accepted message cancels the work.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// Interval at which work that waits looks whether the host is idle.
+/// Interval between two checks whether the host is idle, while work waits.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// State of the slot.
@@ -25,7 +25,7 @@ pub(super) struct Background {
 
 #[derive(Debug, Default)]
 struct Users {
-    /// Time of the last message, or of the end of its turn; `None` before the first one.
+    /// Time of the last message, or of the end of its turn; `None` before the first message.
     last_active: Option<Instant>,
     /// Cancels the work in the slot.
     working: CancellationToken,
@@ -68,7 +68,7 @@ impl Background {
         }
     }
 
-    /// Returns the moment at which users will have been silent for `quiet`, if that is in the future.
+    /// Returns the moment when users will have been silent for `quiet`, if that is in the future.
     fn silent_from(&self, quiet: Duration) -> Option<Instant> {
         let silent_from = self.lock().last_active?.checked_add(quiet);
         // A time that no clock reaches is as good as one in a day.

@@ -1,7 +1,7 @@
 //! The briefing: messages of the host about the time and the working method, before the user's message.
 //!
-//! The briefing (time, working method) is opt-in: a program that embeds an agent decides what the
-//! model is told. Hosts with settings tell the date and time.
+//! The briefing (time, working method) is opt-in: a program that embeds an agent decides about
+//! the host's messages to the model. Hosts with settings tell the date and time.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use rockbot_core::{BoxError, Clock, Principal, Timestamp};
 
 /// The settings of the briefing that each turn begins with, besides the agent's instructions and the conversation.
 ///
-/// The briefing stands just before the user's message: what comes before it stays the same from turn to turn, so that
-/// providers can keep it in their prompt caches. A host has none unless it is set, by
-/// [`AgentHostBuilder::briefing`](crate::AgentHostBuilder::briefing) or by its settings: a program that embeds an agent
-/// decides what its agent reads. A host with [settings](crate::AgentHostBuilder::settings) tells the date and the time.
+/// The briefing stands just before the user's message. The messages before it stay the same from
+/// turn to turn, so that providers can keep them in their prompt caches. A host has no briefing
+/// unless it is set, by [`AgentHostBuilder::briefing`](crate::AgentHostBuilder::briefing) or by
+/// its settings: a program that embeds an agent decides about the messages that its agent reads.
+/// A host with [settings](crate::AgentHostBuilder::settings) tells the date and the time.
 ///
 /// # Examples
 ///
@@ -35,10 +36,10 @@ pub struct Briefing {
     /// `true` to state how many steps the model has, and that it should plan them. Has an effect only for a model
     /// with tools. Default true in [`Briefing::full`].
     pub working_method: bool,
-    /// `true` to let the model keep a task list, with the tools `task_create` and `task_update`. The list belongs
-    /// to the turn, and stands at the end of each request in which the model may call tools, so it stays in sight
-    /// however long the turn gets. Has an effect only for a model with other tools. Default true in
-    /// [`Briefing::full`].
+    /// `true` to let the model keep a task list, with the tools `task_create` and `task_update`.
+    /// The list belongs to the turn, and stands at the end of each request whose model may call
+    /// tools, so it stays in sight however long the turn gets. Has an effect only for a model with
+    /// other tools. Default true in [`Briefing::full`].
     pub task_list: bool,
     /// Time zone of users who have not set their own: an IANA name such as `Europe/Paris`. `None`, the default, is the
     /// zone of the system. A user's own zone, which the tool `set_timezone` of `rockbot-memory` sets, is read from the

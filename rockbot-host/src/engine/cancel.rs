@@ -1,8 +1,9 @@
 //! Cancellation of turns: a cancellation that was told is in the journal, and stays so.
 //!
-//! A working turn hears its token, and its task records the cancellation; a parked one has no task, and is unparked. While
-//! the journal takes no records the caller gets an error instead; the turn then stays cancelled as long as this process
-//! lives, and is not worked on when it is resumed.
+//! The task of a working turn hears the turn's token and records the cancellation. A parked turn
+//! has no task, and is unparked. While the journal takes no records the caller gets an error
+//! instead. The turn then stays cancelled as long as this process lives, and is not worked on
+//! when it is resumed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,8 +21,8 @@ use crate::turn::{CancelReason, Turn, TurnEvent};
 pub(super) type CalledOff = Mutex<BTreeMap<TurnId, CancelReason>>;
 
 impl TurnEngine {
-    /// Cancels a turn, whether it works or is parked. Once this returns, the cancellation is in the journal; the process that
-    /// works on the turn, if that is another one, finds it there with its next record.
+    /// Cancels a turn, whether it works or is parked. Once this returns, the cancellation is in the
+    /// journal; another process that works on the turn finds it there with its next record.
     pub(crate) async fn cancel(self: &Arc<Self>, id: &TurnId) -> Result<(), TurnError> {
         match self.find(id) {
             Some(live) => self.cancel_live(&live, CancelReason::Caller).await,

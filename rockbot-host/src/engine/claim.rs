@@ -66,8 +66,9 @@ impl Drop for HeldClaim {
         }
         let (journal, claim) = (self.engine.journal.clone(), copy_of(&self.claim));
         let mut releasing = Box::pin(async move { journal.release(claim).await });
-        // The journals here release without waiting, so that the turn is free once its holder is dropped. A journal is
-        // the user's code, and a panic while another one unwinds would end the process.
+        // The journals here release without waiting, so that the turn is free once its holder is
+        // dropped. A journal is the user's code, and a panic while another panic unwinds would end
+        // the process.
         let released = caught(catch_unwind(AssertUnwindSafe(|| releasing.as_mut().now_or_never())));
         if let (Ok(None), Ok(runtime)) = (released, Handle::try_current()) {
             let releasing = async move { drop(timeout(RELEASE_TIME, releasing).await) };

@@ -1,4 +1,4 @@
-//! The context of a turn: what the model is shown at its start.
+//! The context of a turn: the messages that the model is shown at its start.
 //!
 //! The context of a turn is recorded when its session is free, not at acceptance: only then is
 //! the conversation before it complete.
@@ -21,7 +21,8 @@ use crate::turn::{Revision, Turn, TurnEvent, from_sender};
 const EARLIER: usize = 3;
 
 impl TurnEngine {
-    /// Builds the context and returns the event that starts the turn with it, which records what the layers revised.
+    /// Builds the context and returns the event that starts the turn with it, which records the
+    /// layers' revision.
     pub(super) async fn begin(&self, turn: &Turn, revised: Option<Box<Revision>>) -> Result<TurnEvent, StoreError> {
         let request = turn.request();
         let agent = self.agents.of(request);
@@ -39,11 +40,12 @@ impl TurnEngine {
         );
         let mut active_tools = past.active_tools;
         active_tools.extend(gathered.needs);
-        // Prompt caching: providers cache the longest common prefix, so what stays the same between requests comes
-        // first, and what changes with each message comes last.
+        // Prompt caching: providers cache the longest common prefix, so messages that stay the same
+        // between requests come first, and messages that change with each turn come last.
         let mut context = Vec::with_capacity(past.messages.len() + 8);
         self.push_instructions(agent, &mut context, gathered.instructions, &behavior, &tools);
-        // Last of the system messages, which reach the model as one: what stands before them stays cached.
+        // Last of the system messages, which reach the model as one: the texts before them stay
+        // cached.
         context.extend(request.instructions.as_deref().map(of_request));
         context.extend(past.messages);
         context.extend(

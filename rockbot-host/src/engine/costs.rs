@@ -1,11 +1,12 @@
 //! The costs of an engine's own parts in model calls and tokens.
 //!
-//! Cost. An answer carries its price in the journal: what the provider reports, else what the
-//! host's `Pricing` computes for the model that the answer names (else its client), else nothing,
-//! which is unknown and never zero. A replay counts the same. Judges count on their tier, and a
-//! tier that a chat layer chose counts instead of the turn's. A host with a limit in money
-//! refuses a model without a price, and a turn with one ends at its first answer without a price.
-//! A call that is cut off counts with an estimate of its tokens (`TurnEvent::ModelCutOff`).
+//! An answer carries its price in the journal: the price that the provider reports, else the
+//! price that the host's `Pricing` computes for the model that the answer names (else its
+//! client). Without either the price is unknown, and never zero. A replay counts the same. Judges
+//! count on their tier, and a tier that a chat layer chose counts instead of the turn's. A host
+//! with a limit in money refuses a model without a price, and a turn with such a limit ends at
+//! its first answer without a price. A call that is cut off counts with an estimate of its tokens
+//! (`TurnEvent::ModelCutOff`).
 
 use rockbot_core::subsystem::PartCost;
 
@@ -18,7 +19,8 @@ pub(crate) fn tokens(bytes: usize) -> u64 {
 }
 
 impl TurnEngine {
-    /// Returns what each of its parts costs: texts that stand in requests first, then what asks models once more.
+    /// Returns the cost of each of its parts: texts that stand in requests first, then parts that
+    /// ask models once more.
     pub(crate) fn costs(&self) -> Vec<PartCost> {
         let mut costs = self.texts();
         costs.extend(self.questions());

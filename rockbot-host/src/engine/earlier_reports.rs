@@ -1,4 +1,4 @@
-//! The reports of what a resumed turn did in an earlier process.
+//! The reports of a resumed turn's work in an earlier process.
 
 use std::sync::Arc;
 

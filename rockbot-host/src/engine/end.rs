@@ -1,13 +1,15 @@
 //! The end of a turn: its conversation, the turns that joined it, its reply and its last journal record, in this order.
 //!
-//! A failure that was told stays told. One that does not follow from the records, of a store, a
-//! turn layer or by a panic, is recorded before it is told (`TurnEvent::Failed`), so that a
-//! resume gives the same reply. While the journal takes no records, nothing is told: the caller
-//! gets an error, the turn stays unfinished, and it is resumed after 15 seconds, at a redelivery
-//! and at the next start. A passing error of the journal (`StoreErrorKind::Unavailable`) is no
-//! failure of the turn: it is left unfinished likewise, and goes on from its records. The same
-//! holds for a cancellation: `Agent::cancel` returns once it is in the journal, else with an
-//! error, and a turn whose cancellation was not recorded is not worked on again in this process.
+//! A failure that was told stays told. If it does not follow from the records (a failure of a
+//! store or a turn layer, or a panic), it is recorded before it is told (`TurnEvent::Failed`), so
+//! that a resume gives the same reply.
+//!
+//! While the journal takes no records, nothing is told: the caller gets an error, the turn stays
+//! unfinished, and it is resumed after 15 seconds, at a redelivery and at the next start. A
+//! passing error of the journal (`StoreErrorKind::Unavailable`) is no failure of the turn: the
+//! turn is left unfinished likewise, and goes on from its records. The same holds for a
+//! cancellation: `Agent::cancel` returns once the cancellation is in the journal, else with an
+//! error. A turn whose cancellation was not recorded is not worked on again in this process.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -28,7 +30,7 @@ use crate::conversation::Kept;
 use crate::live::{LiveTurn, TurnState};
 use crate::turn::{Turn, TurnEvent, from_sender, record};
 
-/// Time during which the results of tier selections are collected before one write.
+/// Time for collecting the results of tier selections before one write.
 const ROUTING_LOG_DELAY: Duration = Duration::from_secs(1);
 
 impl TurnEngine {
@@ -52,8 +54,8 @@ impl TurnEngine {
         self.note_tier(live, turn, &outcome);
         let outcome = Arc::new(outcome);
         live.announce_outcome(&outcome);
-        // The joined turns end first. In the other order a crash in between would resume them as turns of their own,
-        // because only the records of this turn state what joined it.
+        // The joined turns end first. In the other order a crash in between would resume them as
+        // turns of their own, because only the records of this turn state which messages joined it.
         let mut results = Vec::new();
         for joined in turn.joined() {
             if let Some(joined) = self.find(joined) {
@@ -66,8 +68,8 @@ impl TurnEngine {
         self.observe(turn, &outcome);
     }
 
-    /// Records a failure that does not follow from the journal: of a store, of a turn layer, or a panic. Otherwise a resume
-    /// would give the message another answer than the one that was told.
+    /// Records a failure that does not follow from the journal: of a store, of a turn layer, or a
+    /// panic. Otherwise a resume would give the message another answer than the first.
     async fn record_failure(&self, claim: &Claim, turn: &mut Turn, outcome: &TurnOutcome) -> Result<(), JournalError> {
         let TurnStatus::Failed(failure) = &outcome.status else {
             return Ok(());
@@ -84,8 +86,8 @@ impl TurnEngine {
     }
 
     /// Leaves a turn unfinished that a passing error of the journal interrupted, or whose failure
-    /// the journal did not take: what was told would not stay told. It is resumed later, here or at
-    /// the next start, and its message gets the one reply then.
+    /// the journal did not take: an outcome that was told would not stay told. The turn is resumed
+    /// later, here or at the next start, and its message gets its single reply then.
     pub(super) async fn leave_unfinished(self: &Arc<Self>, live: &LiveTurn, claim: HeldClaim, error: JournalError) {
         tracing::error!(turn = %live.id(), error = %loggable(&error.to_string()), "journal write failed; the turn is resumed later, and gets its reply then");
         live.set_error(TurnError::from(error).into());
@@ -109,9 +111,9 @@ impl TurnEngine {
         }
     }
 
-    /// Sends the reply, writes the end of the turn to the journal, and publishes it to those who wait. A turn that is
-    /// neither in its conversation nor waits for it, or whose end its recipient does not know, stays unfinished, and ends
-    /// once more later.
+    /// Sends the reply, writes the end of the turn to the journal, and publishes it to the callers
+    /// that wait. A turn that is neither in its conversation nor waits for it, or whose end its
+    /// recipient does not know, stays unfinished, and ends once more later.
     pub(super) async fn conclude(
         self: &Arc<Self>,
         live: &LiveTurn,
@@ -190,7 +192,7 @@ impl TurnEngine {
                 tracing::error!(turn = %turn.id(), error = %loggable(&error.to_string()), "neither the conversation memory nor the journal takes the turn; it ends once more later");
             }
         }
-        // The log is written even when the memory failed: one of the two still has the turn.
+        // The log is written even when the memory failed: then the log still has the turn.
         if let Some(log) = &self.log {
             self.log_to(&**log, turn, outcome).await;
         }
@@ -210,7 +212,7 @@ impl TurnEngine {
         tracing::error!(turn = %turn.id(), error = %loggable(&error), "conversation log unavailable; the turn is missing from it");
     }
 
-    /// Returns what the conversation keeps of a turn: its messages and its reply.
+    /// Returns the entries that the conversation keeps of a turn: its messages and its reply.
     fn entries_of(&self, turn: &Turn, outcome: &TurnOutcome) -> Vec<ConversationTurn> {
         let request = turn.request();
         // A text of the host, such as an error reply, must not stand in the conversation as the model's own words.
@@ -219,7 +221,7 @@ impl TurnEngine {
             false => Role::System,
         };
         let entry = |role, content| ConversationTurn::new(role, content, self.clock.now(), outcome.turn.clone());
-        // What joined states its own origin already.
+        // Messages that joined state their own origin already.
         let own = from_sender(request.content.clone(), request);
         let joined = turn.said_by_user().skip(1).cloned();
         let messages = std::iter::once(own)
@@ -231,14 +233,14 @@ impl TurnEngine {
         };
         let reply = entry(reply_role, outcome.content()).with_rounds(rounds);
         let reply = reply.with_active_tools(turn.active_tools().to_vec());
-        // The next turn, and another process, know by it what the answer was made of.
+        // The next turn, and another process, know by the label which texts the answer was made of.
         let reply = reply.with_label(turn.label().clone());
         messages.chain([reply]).collect()
     }
 }
 
-/// Returns what the log keeps of the entries of a turn. The label of an answer stands in its entry; that of a message
-/// follows from its parts, of which those without an origin are the user's.
+/// Returns the entries of a turn as the log keeps them. The label of an answer stands in its
+/// entry. The label of a message follows from its parts; parts without an origin are the user's.
 fn log_entries(request: &TurnRequest, entries: Vec<ConversationTurn>) -> Vec<LogEntry> {
     let entry = |entry: ConversationTurn| {
         let content = entry.content.attributed(Provenance::USER);

@@ -9,22 +9,20 @@
 //!  conversation, reply, journal ◄─────── outcome, or an error
 //! ```
 //!
-//! A layer does not drive the turn: its `next` asks the turn's task to, and waits. So a layer may be dropped at any
-//! await, as tower's time-out does it, and no call that runs and no record is lost: the task notices, cancels the turn,
-//! and drives it to its end.
+//! A layer does not drive the turn: its `next` asks the turn's task to, and waits. So a layer may
+//! be dropped at any await, as tower's time-out does it, while a drive may not. No call that runs
+//! and no record is lost: the task notices, cancels the turn, and drives it to its end.
 //!
-//! Turn layers wrap the work in that task: the layers get the request and return the outcome, and
-//! the task drives the turn when they call their inner service. What they return goes through the
-//! end above: conversation, reply, journal. After the turn's end they have two minutes; then, or
-//! when they fail or panic, the turn ends with a failure that says so, and its answer is
-//! withheld. A turn that is cancelled, or whose host stops, before they call on does not wait for
-//! them.
+//! The layers get the request and return the outcome, and the task drives the turn when they call
+//! their inner service. Their outcome goes through the end above: conversation, reply, journal.
+//! After the turn's end the layers have two minutes. Then, or when they fail or panic, the turn
+//! ends with a failure that says so, and its answer is withheld. If the turn is cancelled, or its
+//! host stops, before the layers call their inner service, it does not wait for them.
 //!
-//! Turn layers do not drive the turn, they ask its task to (`engine/layers.rs`): a layer may be
-//! dropped at any await, and a drive may not. The innermost service finds the task by the id of
-//! the turn, because a layer may pass on a call of its own making.
+//! The innermost service finds the task by the id of the turn, because a layer may pass on a call
+//! of its own making.
 //!
-//! What layers make of the request is recorded in `Started`, in one record with the context that
+//! The request as layers left it is recorded in `Started`, in one record with the context that
 //! follows from it: a resumed turn goes on with it, and its layers cannot apply the same change
 //! twice.
 
@@ -195,7 +193,8 @@ impl TurnEngine {
         let mut layered = pin!(layers.call(call));
         let (call, done, revision) = loop {
             let request = tokio::select! {
-                // In order: a cancelled turn ends for good, and one of a host that stops must not begin. Neither enters a layer.
+                // In order: a cancelled turn ends for good, and a turn of a host that stops must
+                // not begin. Neither enters a layer.
                 biased;
                 () = live.cancellation().cancelled() => {
                     let start = start.unwrap_or_else(|| cancelled(live));
@@ -219,8 +218,8 @@ impl TurnEngine {
         Some(self.outcome_of(live, turn, returned?).await)
     }
 
-    /// Changes the request of a turn that has not begun to what the layers passed on. The identity of the message stays,
-    /// and so does the topic of its reply.
+    /// Changes the request of a turn that has not begun to the request that the layers passed on.
+    /// The identity of the message stays, and so does the topic of its reply.
     async fn revise(
         &self,
         live: &LiveTurn,
@@ -251,7 +250,7 @@ impl TurnEngine {
         Ok(Some(revision))
     }
 
-    /// Returns the outcome with which a turn ends, or parks, once its layers have returned.
+    /// Returns the outcome of a turn that ends, or parks, once its layers have returned.
     async fn outcome_of(&self, live: &LiveTurn, turn: &Turn, returned: Returned) -> TurnOutcome {
         let error = match returned {
             Ok(mut outcome) if outcome.is_final() || turn.parked_until().is_some() => {
@@ -273,8 +272,9 @@ impl TurnEngine {
     }
 }
 
-/// Polls the work of a turn and its layers until the work is done. When the layers return before that, or drop the call,
-/// the turn is cancelled: its work then ends soon, and what it did is recorded.
+/// Polls the work of a turn and its layers until the work is done. When the layers return before
+/// that, or drop the call, the turn is cancelled: its work then ends soon, and the work that it
+/// did is recorded.
 async fn work_within(
     live: &LiveTurn,
     mut layered: Pin<&mut impl Future<Output = Returned>>,
@@ -299,8 +299,8 @@ async fn work_within(
     }
 }
 
-/// Reports whether the error of a layer is words for the sender of the message, as those of a layer that refuses it are:
-/// one line without a path, and of no store, file or server.
+/// Reports whether the error of a layer is a text for the sender of the message, such as the
+/// reason of a layer that refuses it: one line without a path, and of no store, file or server.
 fn is_for_user(error: &(dyn std::error::Error + 'static)) -> bool {
     let is_own =
         error.is::<StoreError>() || error.is::<JournalError>() || error.is::<ChatError>() || error.is::<io::Error>();
@@ -309,8 +309,8 @@ fn is_for_user(error: &(dyn std::error::Error + 'static)) -> bool {
     !is_own && error.source().is_none() && !text.contains('\n') && !text.split_whitespace().any(is_path)
 }
 
-/// Returns the outcome of a turn whose layers failed. The turn's own text is withheld: the layers were to change it, for
-/// example to remove what must not be shown.
+/// Returns the outcome of a turn whose layers failed. The turn's own text is withheld: the layers
+/// were to change it, for example to remove text that must not be shown.
 fn withheld(turn: &Turn, error: &TurnError) -> TurnOutcome {
     let text = match error {
         TurnError::Layer(cause) if !is_for_user(&**cause) => format!(

@@ -13,7 +13,7 @@ pub(super) struct TurnMeters {
     spent: OnceLock<Spent>,
 }
 
-/// The histograms of what a turn spent.
+/// The histograms of a turn's spending.
 #[derive(Debug)]
 struct Spent {
     input: Histogram,

@@ -113,8 +113,8 @@ pub(crate) const MAX_WAITING: usize = 8;
 pub(crate) struct TurnEngine {
     pub(crate) journal: Arc<dyn TurnJournal>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Fires when the host stops: no turn begins any more, and the running ones have until `halt`
-    /// to end. A child of `halt`, so that it has fired whenever that has.
+    /// Fires when the host stops: no turn begins any more, and the running turns have until `halt`
+    /// to end. A child of `halt`, so that it has fired whenever `halt` has.
     pub(crate) closing: CancellationToken,
     /// Fires when the time of running turns is over: they end at their next journal point and are
     /// resumed later.
@@ -132,7 +132,7 @@ pub(crate) struct TurnEngine {
     layers: Option<TurnLayers>,
     /// The announcements of the agent.
     pub(crate) announcements: Arc<Announcements>,
-    /// The conversation memory, with an outbox for what it refuses.
+    /// The conversation memory, with an outbox for the entries that it refuses.
     pub(crate) memory: Arc<ConversationOutbox>,
     briefing: ResolvedBriefing,
     history: HistoryOptions,
@@ -164,8 +164,8 @@ pub(crate) struct TurnEngine {
     resumes_later: AtomicBool,
     /// The cancelled turns among them.
     called_off: CalledOff,
-    /// Held while a parked turn changes, so that of several decisions at once each finds the turn parked or running,
-    /// never in between. A tokio mutex, because the journal is written under it.
+    /// Held while a parked turn changes, so that each of several decisions at once finds the turn
+    /// parked or running, never in between. A tokio mutex, because the journal is written under it.
     unparking: tokio::sync::Mutex<()>,
     pub(crate) tasks: TaskTracker,
     /// Fires when calls of other programs that did not end within the shutdown deadline are answered with an error.
@@ -193,7 +193,7 @@ pub(crate) struct EngineDeps {
     pub(crate) tools: Arc<ToolDispatcher>,
     /// The tools that turns wait for before they begin; `None` in a host whose tools are all there.
     pub(crate) pending_tools: Option<Arc<dyn PendingTools>>,
-    /// The prices of models, and the record of what answers cost.
+    /// The prices of models, and the record of the costs of answers.
     pub(crate) ledger: Ledger,
     pub(crate) sources: Arc<ContextSources>,
     pub(crate) large: LargeResults,
@@ -225,7 +225,7 @@ pub(crate) struct EngineDeps {
 }
 
 impl EngineDeps {
-    /// Creates the driver, which shares what the engine owns.
+    /// Creates the driver, which shares the parts of the engine.
     fn driver(&mut self, output: &OutputFilter, halt: &CancellationToken) -> TurnDriver {
         TurnDriver {
             agents: self.agents.clone(),
@@ -312,7 +312,7 @@ impl TurnEngine {
         let abort = self.abort.clone();
         let task = async move {
             tokio::select! {
-                // In order: what a task would see of subsystems that stop after the abort is of no account.
+                // In order: a task's view of subsystems that stop after the abort is of no account.
                 biased;
                 () = abort.cancelled() => {}
                 () = task => {}
@@ -338,8 +338,8 @@ impl TurnEngine {
         }
     }
 
-    /// Checks that `by` may read and cancel the turn: it is its own, or `by` is an approver. The turn of another
-    /// principal is as unknown as one that never was.
+    /// Checks that `by` may read and cancel the turn: it is its own, or `by` is an approver. The
+    /// turn of another principal is as unknown as a turn that never was.
     pub(crate) async fn check_access(&self, turn: &TurnId, by: &Principal) -> Result<(), TurnError> {
         let principal = match self.find(turn) {
             Some(live) => Some(live.request().principal.clone()),
@@ -351,7 +351,8 @@ impl TurnEngine {
         }
     }
 
-    /// Returns the end of a turn to one of its callers: the error of a turn layer to the first, else the outcome.
+    /// Returns the end of a turn to a caller: the error of a turn layer to the first caller, else
+    /// the outcome.
     fn end_of(live: &LiveTurn, outcome: &TurnOutcome) -> Result<TurnOutcome, TurnError> {
         match live.take_error() {
             Some(error) => Err(error.into()),
@@ -374,7 +375,7 @@ impl TurnEngine {
         self.agents.own.chat.is_idle() && !self.live.any_working()
     }
 
-    /// Removes a turn and notifies those who wait for it that this process no longer works on it.
+    /// Removes a turn, and notifies its waiting callers that this process no longer works on it.
     fn leave(&self, live: &LiveTurn) {
         self.live.remove(live.id());
         live.set_permit(None);
@@ -390,7 +391,7 @@ impl TurnEngine {
         self.live.all().iter().for_each(|live| self.leave(live));
     }
 
-    /// Adds a turn to the registry. One that arrives after the abort is halted at once.
+    /// Adds a turn to the registry. A turn that arrives after the abort is halted at once.
     fn register(&self, live: &Arc<LiveTurn>) {
         self.live.insert(live);
         if self.abort.is_cancelled() {

@@ -1,8 +1,8 @@
 //! The wait of a turn for tools that are on their way when it begins.
 //!
-//! A turn that begins waits for tools that are on their way (`PendingTools`,
-//! `engine/pending_tools.rs`), such as those of servers within `Mcp.StartupWait` after the start.
-//! A cancelled turn and a host that stops do not wait.
+//! A turn that begins waits for tools that are on their way (`PendingTools`), such as the tools
+//! of servers within `Mcp.StartupWait` after the start. A cancelled turn and a host that stops do
+//! not wait.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ struct Prefix {
 }
 
 impl PrefixWatch {
-    /// Compares the prefix of a turn with the last turn's, and reports what has changed.
+    /// Compares the prefix of a turn with the last turn's, and reports the changes.
     pub(super) fn observe(&self, instructions: &Arc<str>, tools: &Bytes) {
         let next = Prefix {
             instructions: instructions.clone(),

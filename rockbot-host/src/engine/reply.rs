@@ -1,22 +1,21 @@
 //! Delivery of the final reply to a message that names a reply topic: exactly one reply, whatever happens.
 //!
-//! The task that runs a turn also sends its reply, between two records of the journal. The first one, the acceptance,
-//! lets the bus acknowledge the message: before it a crash makes the bus redeliver, after it the journal has the message.
-//! The second one, the end, follows the reply: a crash in between ends the turn once more and sends the reply again,
-//! under the same message id, which receivers deduplicate. In the other order the crash would lose the reply.
+//! The task that runs a turn also sends its reply, between two records of the journal. The first
+//! record, the acceptance, lets the bus acknowledge the message: before it a crash makes the bus
+//! redeliver, after it the journal has the message. The second record, the end, follows the
+//! reply: a crash in between ends the turn once more and sends the reply again, under the same
+//! message id, which receivers deduplicate. In the other order the crash would lose the reply.
 //!
-//! A redelivered message whose turn has ended gets its reply again, also before the journal has the end, since the first
-//! one may have been lost; one whose turn runs gets none of its own.
+//! A redelivered message whose turn has ended gets its reply again, also before the journal has
+//! the end, since the first reply may have been lost; a redelivered message whose turn runs gets
+//! none of its own.
 //!
-//! The final reply is sent by the task that runs the turn, between two records. The first, the
-//! acceptance, lets the bus acknowledge the message: before it a crash redelivers, after it the
-//! journal has the message. The second, the end, is written after the reply is published: a crash
-//! in between sends again under the same message id; the other order would lose the reply. The
-//! reply follows the progress reports, for which it waits five seconds at most. A redelivered
-//! message whose turn has ended gets its reply again. Its receiver has no store of the host's
-//! media, so a reply carries the bytes of images and files, up to 512 KiB together
-//! (`MaxReplyMediaBytes`); a larger one, and any that the bus refuses, is a reference with its
-//! media type and size, and one that is gone is described in words.
+//! The reply follows the progress reports, and waits for them five seconds at most.
+//!
+//! The receiver has no store of the host's media, so a reply carries the bytes of images and
+//! files, up to 512 KiB together (`MaxReplyMediaBytes`). A larger image or file, and any that the
+//! bus refuses, is a reference with its media type and size. An image or file that is gone is
+//! described in words.
 
 use std::fmt;
 use std::sync::Arc;

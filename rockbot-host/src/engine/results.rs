@@ -1,23 +1,24 @@
 //! Delivery of results: the end of a turn in the background becomes one message of the session that waits for it, and the
 //! answer to that message is announced.
 //!
-//! The message has an id that follows from the turn, and it is accepted before the turn is finished in the journal. So a
-//! crash in between delivers again, and the second message is the first one.
+//! The message has an id that follows from the turn, and it is accepted before the turn is
+//! finished in the journal. So a crash in between delivers again, and the second message is
+//! recognized as the first. A session that is full gets the message later.
 //!
-//! Results and announcements (`engine/results.rs`, `announcements/`). A request may name a
-//! `Recipient`: the end of its turn, whatever it is, becomes one message of that session, with an
-//! id that follows from the turn. The message is accepted before the turn is finished in the
-//! journal, so a crash in between neither loses nor doubles it, and a session that is full gets
-//! it later. It joins a running turn of its session (or waits, by the recipient's policy); if
-//! none runs, it waits up to two seconds for results of siblings, which join it, and names those
-//! that still run. It is no deeper than the turn that ended, so what its answer delegates is
-//! bounded by the depth as any other. The answer is *announced*: what no caller waits for is a
-//! run of the journal (`waiting_runs.rs`, which the outbox of conversations uses, too) until a
-//! program takes it. `Agent::announcements` hands it over and counts it as taken when the next
-//! one is asked for; to principals without such a reader a host that serves users publishes it
-//! under `user.response`, and tries again until an interface is there
-//! (`UserProxy::on_announcement`). 1 000 wait for each principal, for seven days. A turn that
-//! waits for an approval and has neither caller, listener nor reply topic asks by an
+//! A request may name a `Recipient`: the end of its turn, whatever it is, becomes one message of
+//! that session. The message joins a running turn of its session (or waits, by the recipient's
+//! policy). If no turn runs, it waits up to two seconds for results of siblings, which join it,
+//! and names the siblings that still run. It is no deeper than the turn that ended, so the depth
+//! also bounds the work that its answer delegates.
+//!
+//! The answer is *announced*: an answer that no caller waits for is a run of the journal
+//! (`waiting_runs.rs`, which the outbox of conversations uses, too) until a program takes it.
+//! `Agent::announcements` hands it over and counts it as taken when the next announcement is
+//! asked for. For principals without such a reader, a host that serves users publishes it under
+//! `user.response`, and tries again until an interface is there (`UserProxy::on_announcement`).
+//! For each principal 1 000 announcements wait, for seven days.
+//!
+//! A turn that waits for an approval and has neither caller, listener nor reply topic asks by an
 //! announcement. A turn that another turn of the host called (`Agent::as_tool`) asks the user of
 //! the turn at the top, with the agents on the way, while the call waits
 //! (`engine/approvals_below.rs`).
@@ -43,7 +44,8 @@ use crate::turn::policy::is_set_up;
 /// Name of the program that sends results, which is part of the identity of their messages.
 const SOURCE: &str = "rockbot.result";
 
-/// Time that a result waits for those of its siblings, so that one answer tells all of them.
+/// Time that a result waits for the results of its siblings, so that one answer tells all of
+/// them.
 const SIBLINGS_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum number of siblings that are waited for, and that are named.
@@ -67,7 +69,7 @@ impl TurnEngine {
     }
 
     /// Accepts the result of a turn as a message of its recipient's session.
-    // A named future, since the message begins a turn, whose future contains this one.
+    // A named future, since the message begins a turn, whose future contains this future.
     fn deliver<'a>(
         self: &'a Arc<Self>,
         request: &'a TurnRequest,
@@ -89,7 +91,7 @@ impl TurnEngine {
         })
     }
 
-    /// Returns the keys of what a turn left in its own namespace of working memory.
+    /// Returns the keys that a turn left in its own namespace of working memory.
     async fn notes_of(&self, request: &TurnRequest) -> Vec<String> {
         let Some((memory, namespace)) = self.working_memory.as_ref().zip(request.namespace.as_ref()) else {
             return Vec::new();
@@ -126,7 +128,8 @@ impl TurnEngine {
         .with_label(Some(outcome.label.clone()).filter(Label::is_untrusted))
         .with_busy(recipient.busy)
         .with_announced(true);
-        // Not deeper than the turn that ended: what its answer begins is, so no chain of results is endless.
+        // Not deeper than the turn that ended: turns that its answer begins are deeper, so no chain
+        // of results is endless.
         let depth = request.parent.as_ref().map_or(1, |parent| parent.depth);
         result.parent = Some(TurnParent::new(outcome.turn.clone(), depth));
         result.result_of = Some(outcome.turn.clone());
@@ -146,7 +149,8 @@ impl TurnEngine {
         live
     }
 
-    /// Lets the message of a result wait a little for those of its siblings, which join its turn.
+    /// Lets the message of a result wait a little for the messages of its siblings, which join its
+    /// turn.
     pub(super) async fn await_siblings(&self, live: &LiveTurn) {
         let request = live.request();
         let Some(result_of) = &request.result_of else { return };
@@ -157,7 +161,7 @@ impl TurnEngine {
     }
 }
 
-/// Returns `true` for an error after which a result or an announcement is not tried again.
+/// Returns `true` for an error that ends the attempts with a result or an announcement.
 pub(super) fn is_settled(turn: &TurnId, error: &TurnError) -> bool {
     let told = error.to_string();
     // A full disk is repaired by a person, and the result must not be lost until then.
@@ -174,7 +178,7 @@ pub(super) fn is_settled(turn: &TurnId, error: &TurnError) -> bool {
     !is_passing
 }
 
-/// Returns the message by which a session learns of a result.
+/// Returns the message that tells a session of a result.
 fn content_of(recipient: &Recipient, outcome: &TurnOutcome, notes: &[String], siblings: &[Arc<LiveTurn>]) -> Content {
     let name = one_line(&recipient.name);
     let ended = match &outcome.status {

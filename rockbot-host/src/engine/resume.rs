@@ -42,11 +42,13 @@ impl TurnEngine {
     /// new caller's listener and validators.
     pub(crate) async fn resume_all(self: &Arc<Self>, asked: Option<&LiveTurn>) -> Result<Resumed, TurnError> {
         check_runtime()?;
-        // One at a time: of two that look at the same list, the second must find the first one's turns live.
+        // One at a time: if two resumes look at the same list, the second must find the turns of
+        // the first live.
         let _resuming = self.resuming.lock().await;
         let (mut joined, mut resumed) = (HashMap::new(), Resumed::default());
         let unread = |id: &TurnId, error: TurnError| {
-            // The others must not wait for this one. It is tried again when its message comes, or at the next start.
+            // The other turns must not wait for this turn. It is tried again when its message
+            // comes, or at the next start.
             tracing::error!(turn = %id, error = %loggable(&error.to_string()), "journal unreadable; the turn is not resumed");
         };
         let unfinished = self.journal.unfinished(&RunQuery::all()).await?;
@@ -151,7 +153,7 @@ impl TurnEngine {
         let Some(parent) = awaited_by(request) else {
             return false;
         };
-        // A parent that is unknown here is one of another host, which may ask again.
+        // A parent that is unknown here belongs to another host, which may ask again.
         let parent = self.journal.read(&parent.turn).await.ok().flatten();
         parent.is_some_and(|run| matches!(run.state, RunState::Finished(_)))
     }
@@ -265,7 +267,7 @@ impl TurnEngine {
         }))
     }
 
-    /// Resumes a turn whose message had joined `running`: it ends when that one ends.
+    /// Resumes a turn whose message had joined `running`: it ends when `running` ends.
     async fn resume_joined(
         self: &Arc<Self>,
         id: &TurnId,
@@ -284,7 +286,8 @@ impl TurnEngine {
     }
 }
 
-/// Returns the turn whose call awaits the turn of a request, if that is one of a call: it has its session for itself.
+/// Returns the turn whose call awaits the turn of a request, if a call awaits it: such a turn has
+/// its session for itself.
 fn awaited_by(request: &TurnRequest) -> Option<&TurnParent> {
     request.parent.as_ref().filter(|_| request.is_forgotten)
 }

@@ -40,7 +40,8 @@ impl TurnEngine {
     ) {
         let (engine, span) = (self.clone(), self.span(&live));
         let task = Box::pin(async move {
-            // Boxed: a turn moves through several futures, each of which would have room for it otherwise.
+            // Boxed: a turn moves through several futures, and each would have room for it
+            // otherwise.
             let turn = Box::new(Turn::identified(live.id().clone(), live.request().clone(), policy, at));
             engine.run_in_session(live, claim, turn, admission, None).await;
         });
@@ -57,7 +58,8 @@ impl TurnEngine {
         start: Option<DriveStart>,
     ) {
         let halt_on_drop = HaltOnDrop::new(self, &live);
-        // Boxed below: every turn's future has room for what it awaits, and few hosts have guardrails.
+        // Boxed below: every turn's future has room for the futures that it awaits, and few hosts
+        // have guardrails.
         let refused = match start.is_none() && self.has_guardrails(live.request()) {
             true => Box::pin(self.check_input(&live, &mut turn)).await,
             false => None,
@@ -116,8 +118,9 @@ impl TurnEngine {
                 }
             };
             return tokio::select! {
-                // In order: a cancelled turn must end for good rather than be resumed later, and one of a host that stops
-                // must not begin. A guard that arrives at the same moment is dropped and admits the next turn.
+                // In order: a cancelled turn must end for good rather than be resumed later, and a
+                // turn of a host that stops must not begin. A guard that arrives at the same moment
+                // is dropped and admits the next turn.
                 biased;
                 () = live.cancellation().cancelled() => SessionWait::Cancelled,
                 () = self.closing.cancelled() => SessionWait::Halted,
@@ -192,8 +195,8 @@ impl TurnEngine {
     }
 
     /// Ends a turn, parks it, or leaves it to the next start of the host when it has no outcome. A
-    /// turn that a passing error of the journal interrupted has none: it goes on a little later,
-    /// from what the journal has of it.
+    /// turn that a passing error of the journal interrupted has no outcome: it goes on a little
+    /// later, from its records in the journal.
     pub(super) async fn settle(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
@@ -256,7 +259,8 @@ impl TurnEngine {
         let Some(theirs) = running.announced_outcome().await else {
             return self.halt_or_end(live, claim, turn).await;
         };
-        // Without an answer there, there is none here: the message shares the other turn's failure.
+        // Without an answer there, there is no answer here: the message shares the other turn's
+        // failure.
         let status = match theirs.is_answer() {
             true => TurnStatus::Joined(running.id().clone()),
             false => theirs.status.clone(),
@@ -320,8 +324,8 @@ impl TurnEngine {
     }
 }
 
-/// A guard that publishes [`TurnState::Halted`] when the task of a turn is aborted before its end, so that those who
-/// wait for the turn do not wait forever.
+/// A guard that publishes [`TurnState::Halted`] when the task of a turn is aborted before its
+/// end, so that the callers that wait for the turn do not wait forever.
 pub(super) struct HaltOnDrop<'a>(Option<(&'a Arc<TurnEngine>, Arc<LiveTurn>)>);
 
 impl<'a> HaltOnDrop<'a> {

@@ -90,11 +90,11 @@ impl fmt::Debug for HostTurns {
 }
 
 impl TurnEngine {
-    /// Returns a stream of the reports of a turn behind the position `after`, and of its end.
+    /// Returns a stream of the reports of a turn after the position `after`, and of its end.
     pub(crate) async fn events(self: &Arc<Self>, turn: &TurnId, after: u64) -> Result<TurnEvents, TurnError> {
         if let Some(live) = self.find(turn) {
             let feed = live.feed().cloned();
-            // Of the turn alone: a stream must not keep the host alive.
+            // The future holds the turn alone: a stream must not keep the host alive.
             let end = Box::pin(async move {
                 match live.ended().await {
                     TurnState::Ended(outcome) => Ok((*outcome).clone()),

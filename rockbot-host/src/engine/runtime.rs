@@ -1,10 +1,10 @@
-//! The check of the tokio runtime on which turns are to run.
+//! The check of the tokio runtime that turns are to run on.
 
 use std::fmt;
 
 use rockbot_core::turn::TurnError;
 
-/// A problem of the thread from which a host is used: no turn can run there.
+/// A problem of the thread that uses a host: no turn can run there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuntimeProblem {
     /// There is no tokio runtime.
@@ -32,12 +32,12 @@ impl From<RuntimeProblem> for TurnError {
 
 /// Checks that tasks and timers of tokio can be used here.
 ///
-/// Tokio has no way to ask for timers: one panics where there are none. The panic is caught,
-/// although the panic hook prints it.
+/// Tokio has no way to ask for timers: a timer panics in a runtime without timers. The panic is
+/// caught, although the panic hook prints it.
 ///
 /// # Errors
 ///
-/// Returns an error outside a runtime, and on one that was built without timers.
+/// Returns an error outside a runtime, and on a runtime that was built without timers.
 pub(crate) fn check_runtime() -> Result<(), RuntimeProblem> {
     if tokio::runtime::Handle::try_current().is_err() {
         return Err(RuntimeProblem::Missing);

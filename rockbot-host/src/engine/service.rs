@@ -75,7 +75,8 @@ impl TurnService {
     }
 }
 
-/// A caller that waits for a turn. When the last one is dropped before the turn has settled, the turn is cancelled.
+/// A caller that waits for a turn. When the last caller is dropped before the turn has settled,
+/// the turn is cancelled.
 struct CallerGuard {
     live: Arc<LiveTurn>,
     is_served: bool,

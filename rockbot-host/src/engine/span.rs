@@ -11,8 +11,8 @@ use super::{TurnEngine, meters};
 use crate::live::LiveTurn;
 
 impl TurnEngine {
-    /// Creates the span of a turn, and gives the turn its position in a trace: below the message's or the caller's, and
-    /// for a later stretch of work below the earlier one.
+    /// Creates the span of a turn, and gives the turn its position in a trace: below the message's
+    /// or the caller's, and for a later stretch of work below the earlier stretch.
     pub(super) fn span(&self, live: &LiveTurn) -> Span {
         let span = self.unplaced(live);
         let asked = live.request().trace.as_deref().and_then(TraceContext::parse);

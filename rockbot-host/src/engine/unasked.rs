@@ -72,7 +72,8 @@ impl TurnEngine {
     }
 }
 
-/// Returns the session in which the principal of a turn is asked: that of the recipient of its result, or its own.
+/// Returns the session for questions to the principal of a turn: the session of the recipient of
+/// its result, or its own.
 fn asked_in(request: &TurnRequest) -> SessionId {
     let recipient = request.recipient.as_ref().map(|recipient| &recipient.session);
     recipient.unwrap_or(&request.session).clone()

@@ -22,7 +22,7 @@ impl MessageHandler<Approval> for Decisions {
         let principal = cx.principal(decision.user_id.as_deref());
         match self.0.engine().decide(decision, &principal).await {
             Ok(()) => Ok(()),
-            // All agents receive the decision, and the turn belongs to another one.
+            // All agents receive the decision, and the turn belongs to another agent.
             Err(TurnError::NoSuchApproval { turn, .. }) if !self.0.engine().knows(&turn).await? => Ok(()),
             Err(error @ TurnError::NoSuchApproval { .. }) => Err(HandlerError::dead_letter(error).into()),
             Err(error) => Err(error.into()),

@@ -71,7 +71,8 @@ impl MessageHandler<UserMessage> for UserMessages {
                 refuse(&message, cx, &told(&error)).await?;
                 Err(HandlerError::dead_letter(error).answered().into())
             }
-            // The message stays on the bus: another process accepts it, or this one a little later.
+            // The message stays on the bus: another process accepts it, or this process a little
+            // later.
             Err(error) => Err(error.into()),
         }
     }

@@ -1,9 +1,9 @@
 //! The host's own message handlers: users' messages, conversation history, feedback, decisions, and tool calls of other
 //! agents.
 //!
-//! The pipeline calls them once it has deduplicated and routed a delivery. Each returns how the delivery ends:
-//! acknowledged, retried a little later, or a dead letter. `progress.rs` and `reply.rs` send what a turn reports
-//! and its final reply back to the user.
+//! The pipeline calls them once it has deduplicated and routed a delivery. Each returns how the
+//! delivery ends: acknowledged, retried a little later, or a dead letter. `progress.rs` and
+//! `reply.rs` send the reports and the final reply of a turn back to the user.
 
 mod approval;
 mod feedback;
@@ -53,7 +53,8 @@ use message::UserMessages;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UserOptions {
-    /// Treatment of a message whose conversation is busy with an earlier one. Default [`BusyPolicy::Queue`].
+    /// Treatment of a message whose conversation is busy with an earlier message. Default
+    /// [`BusyPolicy::Queue`].
     pub busy: BusyPolicy,
     /// Maximum size of the images and files that a reply carries, in bytes, of all together. Default 512 KiB.
     ///
@@ -90,8 +91,8 @@ impl UserOptions {
     }
 }
 
-/// Returns the topics of users' messages with the options of their subscriptions. Messages of one conversation are
-/// accepted in the order in which they were sent; conversations are served side by side.
+/// Returns the topics of users' messages with the options of their subscriptions. Messages of one
+/// conversation are accepted in the order of sending; conversations are served side by side.
 pub(crate) fn user_subscriptions() -> [(String, SubscribeOptions); 4] {
     let retry = RetryPolicy::default().with_max_attempts(message::MAX_ATTEMPTS);
     let in_order = SubscribeOptions::new()
@@ -106,7 +107,7 @@ pub(crate) fn user_subscriptions() -> [(String, SubscribeOptions); 4] {
     ]
 }
 
-/// Returns `true` if a message names another agent than this one.
+/// Returns `true` if a message names another agent than this agent.
 fn is_for_another(agent: Option<&str>, cx: &MessageContext) -> bool {
     agent.is_some_and(|agent| !agent.eq_ignore_ascii_case(cx.identity().name()))
 }

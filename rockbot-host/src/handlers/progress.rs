@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::TurnEngine;
 
-/// Maximum number of reports that wait to be sent. Further ones are dropped; the final reply is never dropped.
+/// Maximum number of reports that wait to be sent. Further reports are dropped; the final reply
+/// is never dropped.
 const MAX_WAITING: usize = 64;
 
 /// Returns a sink that sends reports to the message's reply topic, and a token that fires when all of them are out. A
@@ -50,7 +51,7 @@ pub(super) fn progress_of(
         // The guarded value is replaced in one step, so it is consistent even after a panic elsewhere.
         let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(progress, TurnProgress::Final(_)) {
-            // Dropping the sender ends the task above once it has sent what is queued.
+            // Dropping the sender ends the task above once it has sent the queued reports.
             *sender = None;
         } else if let Some(sender) = sender
             .as_ref()

@@ -39,7 +39,8 @@ const MAX_CONCURRENCY: usize = 64;
 /// Maximum part of the caller's time that is kept for the way of the answer; at most a tenth of it.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
-/// Maximum difference of the clocks of a caller and this host, by which a call that waited in a queue may seem older.
+/// Maximum difference of the clocks of a caller and this host. A call that waited in a queue may
+/// seem older by it.
 const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 
 /// Topic of calls that name no host.
@@ -91,7 +92,7 @@ impl MessageHandler<ToolInvokeRequest> for ToolInvokeHandler {
 }
 
 impl ToolInvokeHandler {
-    /// Returns the call of one of the host's tools that `asked` stands for, or else the response to it.
+    /// Returns the call of the host's own tool that `asked` stands for, or else the response to it.
     async fn translate(
         &self,
         asked: &ToolInvokeRequest,
@@ -116,8 +117,8 @@ impl ToolInvokeHandler {
         Err(Box::new(self.untranslated(asked, &error, cx).await))
     }
 
-    /// Returns the response to a call that fits no tool. One that was delivered before gets what the ledger has of it: an
-    /// earlier process may have run it.
+    /// Returns the response to a call that fits no tool. A call that was delivered before gets its
+    /// record in the ledger: an earlier process may have run it.
     async fn untranslated(
         &self,
         asked: &ToolInvokeRequest,
@@ -151,7 +152,8 @@ impl ToolInvokeHandler {
         let running = self.running.begin(&cx.envelope().message_id);
         let call = context_of(request, cx).with_cancellation(running.token.clone());
         if self.tools.facts(request, &call).effect == Effect::Mutating {
-            // The key is that of the call as it arrived, which questions about its outcome name, too.
+            // The key is the key of the call as it arrived, which questions about its outcome name,
+            // too.
             let key = EffectKey::of(cx.envelope(), asked, &call);
             return self.respond_once(request, key, &call, cx).await;
         }

@@ -21,8 +21,8 @@ pub(crate) fn outcome_subscription() -> (String, SubscribeOptions) {
     (topic.to_owned(), options)
 }
 
-/// Answers with what the ledger has of a call, which is never run here. A call that it does not know gets no answer:
-/// another worker may know it.
+/// Answers with the ledger's record of a call, which is never run here. A call that the ledger
+/// does not know gets no answer: another worker may know it.
 pub(crate) struct Outcomes(pub(crate) Arc<EffectLedger>);
 
 #[async_trait]

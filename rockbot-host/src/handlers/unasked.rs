@@ -31,8 +31,8 @@ pub(crate) struct BusAnnouncer {
 }
 
 impl BusAnnouncer {
-    /// Delivers announcements to principals without a reader in this process, until the host stops. One that no interface
-    /// takes waits.
+    /// Delivers announcements to principals without a reader in this process, until the host stops.
+    /// An announcement that no interface takes waits.
     pub(crate) async fn run(self, engine: Arc<TurnEngine>) {
         let mut added = engine.announcements.changes();
         let mut pause = PAUSE;
@@ -51,7 +51,7 @@ impl BusAnnouncer {
         }
     }
 
-    /// Delivers what waits. Returns `false` if no interface took one of them.
+    /// Delivers the waiting announcements. Returns `false` if no interface took an announcement.
     async fn deliver_all(&self, engine: &TurnEngine) -> bool {
         while let Some(taken) = engine.take_announcement(None).await {
             match self.publish(&taken).await {
@@ -80,7 +80,8 @@ impl BusAnnouncer {
         self.publisher.publish(UserProxyTopics::USER_RESPONSE, envelope).await
     }
 
-    /// Creates the envelope. Its message id is that of the announcement, so receivers deduplicate one that is sent twice.
+    /// Creates the envelope. Its message id is the id of the announcement, so receivers deduplicate
+    /// an announcement that is sent twice.
     fn envelope(&self, taken: &Taken, announcement: &Announcement) -> Result<Arc<MessageEnvelope>, BusError> {
         let data = serde_json::to_value(&taken.announcement).ok();
         let reply = AgentReply::new(

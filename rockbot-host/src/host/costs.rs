@@ -11,11 +11,12 @@ use super::AgentHost;
 use crate::engine::tokens;
 
 impl AgentHost {
-    /// Returns the parts of this host, on or off, each with what it costs in model calls and tokens: first those of every
-    /// turn, then those of subsystems.
+    /// Returns the parts of this host, on or off, each with its cost in model calls and tokens:
+    /// first the parts of every turn, then the parts of subsystems.
     ///
-    /// Tokens are estimated from the texts that models are sent, at four bytes a token. A tool counts in the first part
-    /// that names it. A subsystem that states no cost is listed as one whose cost is unknown.
+    /// Tokens are estimated from the texts that models are sent, at four bytes a token. A tool
+    /// counts in the first part that names it. A subsystem that states no cost is listed with an
+    /// unknown cost.
     ///
     /// ```
     /// use rockbot_core::testing::ScriptedModel;

@@ -1,15 +1,16 @@
 //! Start and stop of a host: subsystems in the order of their stages, subscriptions last, and in reverse.
 //!
-//! A host's life. Building has two phases: every `Subsystem` declares what it provides, requires
-//! and handles; then all missing parts and conflicts are reported at once. The settings are among
+//! Building a host has two phases: every `Subsystem` declares its parts, requirements and
+//! handlers; then all missing parts and conflicts are reported at once. The settings are among
 //! the parts: a subsystem reads its own sections while it declares, and options set in code win.
-//! Once all have declared, a setting that none has read is an error (`settings_check`): a name
-//! that no part knows, in a file or a variable with the prefix, and in an agent that is built
-//! from its configuration alone also a section whose part is missing. `start` starts subsystems
-//! by stage, resumes turns, and subscribes last. `shutdown` goes in reverse: subscriptions,
-//! turns, subsystems, the bus (unless it is shared), all within one deadline. Of the turns, no
-//! new one begins (`closing`), the running ones go on to their ends, and those that do not end in
-//! time stop at a journal point (`halt`).
+//! Once all have declared, an unread setting is an error (`settings_check`): a name in a file, or
+//! in a variable with the prefix, that no part knows. In an agent that is built from its
+//! configuration alone, a section whose part is missing is an error, too.
+//!
+//! `start` starts subsystems by stage, resumes turns, and subscribes last. `shutdown` goes in
+//! reverse: subscriptions, turns, subsystems, the bus (unless it is shared), all within one
+//! deadline. No new turn begins (`closing`), the running turns go on to their ends, and turns
+//! that do not end in time stop at a journal point (`halt`).
 //!
 //! The bus is closed with the host, unless it is shared (`shared_bus`).
 
@@ -35,16 +36,17 @@ use crate::engine::{Resumed, RuntimeProblem, TurnError, TurnService, check_runti
 use crate::handlers::BusAnnouncer;
 use crate::workers::{Announcer, Announcing};
 
-/// Time in which a host that cannot start stops the parts that had started.
+/// Time limit for stopping the parts that had started, when a host cannot start.
 const UNDO: Duration = Duration::from_secs(10);
 
-/// Maximum part of the time of turns in which those that have not ended come to a journal point.
+/// Maximum part of the time of turns that is left for unfinished turns to come to a journal
+/// point.
 const MAX_HALT: Duration = Duration::from_secs(5);
 
-/// Time in which calls of other programs that are cut off answer with an error.
+/// Time for calls of other programs that are cut off to answer with an error.
 const ANSWER_GRACE: Duration = Duration::from_millis(500);
 
-/// Time in which aborted turns and cancelled handlers are polled once more, so that they can end.
+/// Time for polling aborted turns and cancelled handlers once more, so that they can end.
 const CANCEL_GRACE: Duration = Duration::from_millis(100);
 
 /// The state of a host. It only advances, in the order of the variants.
@@ -172,7 +174,7 @@ pub(super) struct Lifecycle {
     parts: Parts,
     turns: TurnService,
     bus: Option<BusSide>,
-    /// Publishes what the agent says unasked.
+    /// Publishes the agent's announcements.
     unasked: Option<BusAnnouncer>,
     waiting: Mutex<Vec<Box<dyn Subsystem>>>,
     started: Mutex<StartedParts>,
@@ -308,7 +310,8 @@ impl Lifecycle {
     /// Stops in reverse order: subscriptions first, then turns end or reach a journal point, then
     /// subsystems flush, and the bus closes last, since all of them may still publish.
     ///
-    /// Of several calls one does it, and the others wait. When that one is dropped, the next one goes on.
+    /// If it is called several times, one call stops the host, and the others wait. When that call
+    /// is dropped, the next call goes on.
     pub(super) async fn stop(&self, deadline: Instant) {
         if !self.advance(HostState::Stopping, |state| state < HostState::Stopping) && self.state() == HostState::Stopped
         {
@@ -342,7 +345,8 @@ impl Lifecycle {
     /// Ends the parts that have started, within `deadline`. A part is taken from them when it has ended, so that a call
     /// that is dropped can be repeated.
     async fn end(&self, deadline: Instant) {
-        // Its tools are withdrawn first, so that agents give its calls to others while it finishes those that it has.
+        // Its tools are withdrawn first, so that agents give its calls to others while it finishes
+        // the calls that it has.
         let announcing = lock(&self.started).announcing.take();
         if let Some(announcing) = announcing {
             let _ = timeout_at(deadline, announcing.end()).await;
@@ -383,7 +387,8 @@ impl Lifecycle {
         let mut ended = timeout_at(half_of(Instant::now(), deadline), &mut handlers)
             .await
             .is_ok();
-        // Until here handlers could begin turns. Now those that run go on to their answers, and no other one begins.
+        // Until here handlers could begin turns. Now the running turns go on to their answers, and
+        // no other turn begins.
         engine.closing.cancel();
         engine.tasks.close();
         if timeout_at(halt_before(deadline), engine.tasks.wait()).await.is_err() {
@@ -419,7 +424,7 @@ impl Lifecycle {
         })
     }
 
-    /// Returns the subsystem that started last of those that have not ended.
+    /// Returns the subsystem that started last and has not ended.
     fn last_started(&self) -> Option<(String, Arc<dyn Running>)> {
         lock(&self.started).subsystems.last().cloned()
     }
@@ -450,8 +455,8 @@ impl Lifecycle {
     }
 }
 
-/// Returns the moment from now on until `deadline` at which turns halt: a quarter of the time is
-/// left then, which a mutating call that has just begun may need.
+/// Returns the moment from now on until `deadline` when turns halt: a quarter of the time is left
+/// then, which a mutating call that has just begun may need.
 fn halt_before(deadline: Instant) -> Instant {
     let left = deadline.saturating_duration_since(Instant::now());
     deadline - MAX_HALT.min(left / 4)

@@ -34,10 +34,10 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// An agent and everything that it needs: its model, tools, stores, bus and background work.
 ///
-/// A host runs on the tokio runtime on which it is started or asked; several hosts can run in one
-/// process. Dropping it ends all of its tasks; [`shutdown`](Self::shutdown) lets running turns end
-/// first. The data folder stays locked while a clone of the [`Agent`] or another part of the host
-/// lives: drop them before another host opens it. A host that was started and is dropped without a
+/// A host runs on the tokio runtime that starts or asks it. Several hosts can run in one process.
+/// Dropping it ends all of its tasks; [`shutdown`](Self::shutdown) lets running turns end first.
+/// The data folder stays locked while a clone of the [`Agent`] or another part of the host lives:
+/// drop them before another host opens it. A host that was started and is dropped without a
 /// shutdown frees its folder once the runtime has dropped its tasks.
 ///
 /// # Examples
@@ -62,7 +62,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 pub struct AgentHost {
     agent: Agent,
     registry: Arc<dyn ToolRegistry>,
-    /// The owner under which this host registers its tools.
+    /// The owner of this host's tools in the registry.
     tool_owner: Owner,
     journal: Arc<dyn TurnJournal>,
     prompt: Arc<SystemPrompt>,
@@ -131,7 +131,8 @@ impl AgentHost {
         self.lifecycle.turns()
     }
 
-    /// Resumes the turns that the end of an earlier process interrupted, and those that wait for a user's decision.
+    /// Resumes the turns that the end of an earlier process interrupted, and the turns that wait
+    /// for a user's decision.
     ///
     /// [`AgentHost::start`] does so, too; a host that is not started calls this itself.
     ///
@@ -149,7 +150,7 @@ impl AgentHost {
     /// Returns an error if the journal cannot be read, or a newer version of the program wrote the turn's records.
     pub async fn trace(&self, turn: &TurnId) -> Result<Option<TurnTrace>, JournalError> {
         let run = self.journal.read(turn).await?;
-        // A journal keeps only the outcome of a finished run, and not always what was accepted.
+        // A journal keeps only the outcome of a finished run, and not always the accepted request.
         let kept = run.filter(|run| run.accepted.body.to_json().is_ok_and(|body| body.get() != "null"));
         let trace = kept.map(TurnTrace::from_run).transpose();
         trace.map_err(|error| {
@@ -162,8 +163,8 @@ impl AgentHost {
 
     /// Reads the files of the agent's profile again. Returns `true` if the instructions have changed.
     ///
-    /// Later turns use the new instructions; running turns keep the old ones. Call it after an edit of the files;
-    /// nothing watches them. A host with fixed instructions returns `false`.
+    /// Later turns use the new instructions; running turns keep the old instructions. Call it after
+    /// an edit of the files; nothing watches them. A host with fixed instructions returns `false`.
     ///
     /// # Errors
     ///
@@ -177,8 +178,8 @@ impl AgentHost {
         self.prompt.profile()
     }
 
-    /// Returns the ledger of what the turns of this process cost, in tokens and money: in total, and by tier,
-    /// session and turn.
+    /// Returns the ledger of the costs of this process's turns, in tokens and money: in total, and
+    /// by tier, session and turn.
     pub fn spending(&self) -> &Ledger {
         &self.turns().engine().ledger
     }
@@ -224,13 +225,13 @@ impl AgentHost {
     /// session is left to the next process.
     ///
     /// Handlers and turns get three quarters of the time. Turns that still run when a quarter of
-    /// that time, or the last five seconds of it, are left come to a journal point, from which the
-    /// next process resumes them, and handlers that still run at its end are cancelled. Each
-    /// subsystem gets half of the rest. Dropping the returned future and then the host ends
+    /// that time, or the last five seconds of it, are left come to a journal point, and the next
+    /// process resumes them there. Handlers that still run at the end of the time are cancelled.
+    /// Each subsystem gets half of the rest. Dropping the returned future and then the host ends
     /// everything at once.
     ///
-    /// Calling it again waits for the first call, or goes on where that was dropped. A registry that the host shares keeps
-    /// none of its tools.
+    /// Calling it again waits for the first call, or goes on where the first call was dropped. A
+    /// registry that the host shares keeps none of its tools.
     pub async fn shutdown(&self, deadline: Duration) {
         self.lifecycle.stop(deadline_after(Instant::now(), deadline)).await;
         self.withdraw_tools();

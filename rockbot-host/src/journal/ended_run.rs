@@ -11,7 +11,7 @@ use super::segment::RecordLocation;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EndedRun {
     first_segment: u32,
-    /// 0 for a line behind the first 4 GiB of a segment.
+    /// 0 for a line after the first 4 GiB of a segment.
     first_offset: u32,
     last_segment: u32,
     last_offset: [u32; 2],
@@ -33,7 +33,7 @@ impl EndedRun {
         self.first_segment
     }
 
-    /// Returns a location at which a line begins, at or before the first line.
+    /// Returns the location of the beginning of a line, at or before the first line.
     pub(super) fn first(&self) -> RecordLocation {
         RecordLocation {
             segment: self.first_segment,

@@ -18,7 +18,7 @@ pub(super) fn cannot_open(error: FileError) -> JournalError {
     }
 }
 
-/// Creates the error of a message with the identity of an earlier one and another text.
+/// Creates the error of a message with the identity of an earlier message and another text.
 pub(super) fn conflict(accepted: &RunAccepted) -> JournalError {
     JournalError::Conflict {
         session: accepted.key.session.clone(),

@@ -75,7 +75,8 @@ impl FileTurnJournal {
 
     /// Opens the journal in `folder` with `options`.
     ///
-    /// Reads all segments, removes expired ones, and makes the unfinished runs available to [`TurnJournal::claim`].
+    /// Reads all segments, removes expired segments, and makes the unfinished runs available to
+    /// [`TurnJournal::claim`].
     ///
     /// # Errors
     ///
@@ -200,8 +201,9 @@ impl TurnJournal for FileTurnJournal {
     async fn accept(&self, accepted: &RunAccepted, owner: &str, lease: Duration) -> Result<Acceptance, JournalError> {
         let claim = loop {
             {
-                // Digest check, write and claim happen under one lock, so that of two copies of a message one is
-                // accepted and the other finds it. The guard ends before any await.
+                // Digest check, write and claim happen under one lock, so one of two copies of a
+                // message is accepted, and the other copy finds it. The guard ends before any
+                // await.
                 let mut state = self.lock();
                 // A copy of a message is acknowledged because of the record of the first: that must be on the disk, too.
                 self.confirm(&mut state)?;
@@ -301,7 +303,8 @@ impl TurnJournal for FileTurnJournal {
 
     async fn unfinished(&self, query: &RunQuery) -> Result<Vec<TurnId>, JournalError> {
         let mut runs = self.lock().index.unfinished();
-        // The index has no keys, and a folder is that of one agent unless several hosts of a process share it.
+        // The index has no keys, and a folder belongs to one agent unless several hosts of a
+        // process share it.
         if query.agent.is_some() {
             let mut matching = Vec::with_capacity(runs.len());
             for run in runs {

@@ -8,9 +8,10 @@ use tokio::sync::watch;
 
 /// A group commit on one file at a time.
 ///
-/// A sync takes milliseconds, whatever has been written. Writers that arrive while one runs cannot share it, because it
-/// may have started before their write; they share the next one. So at most two syncs separate a write from durability,
-/// and the number of syncs per second does not grow with the number of writers.
+/// A sync takes milliseconds, whatever has been written. Writers that arrive while one runs
+/// cannot share it, because it may have started before their write; they share the next sync. So
+/// at most two syncs separate a write from durability, and the number of syncs per second does
+/// not grow with the number of writers.
 #[derive(Debug, Default)]
 pub(crate) struct GroupCommit {
     state: Mutex<CommitState>,
@@ -18,8 +19,8 @@ pub(crate) struct GroupCommit {
 
 #[derive(Debug, Default)]
 struct CommitState {
-    /// The round that begins when the running one ends, with the file of its last writer. A full segment is synced
-    /// before the next one is written to, so the newest file is enough.
+    /// The round that begins when the running one ends, with the file of its last writer. A full
+    /// segment is synced before the next segment is written to, so the newest file is enough.
     next: Option<(Round, FileHandle)>,
     /// `true` while a blocking task runs rounds.
     running: bool,
@@ -34,8 +35,9 @@ struct Round(watch::Sender<SyncResult>);
 impl GroupCommit {
     /// Resolves once everything that was written to `file` before this call is on the disk.
     ///
-    /// The first writer spawns the blocking task that runs the rounds. Cancellation-safe: a caller that stops
-    /// waiting, the first one included, does not delay the others, since the task does not depend on it.
+    /// The first writer spawns the blocking task that runs the rounds. Cancellation-safe: a caller
+    /// that stops waiting, even the first caller, does not delay the others, since the task does
+    /// not depend on it.
     pub(crate) async fn sync(self: &Arc<Self>, file: FileHandle) -> io::Result<()> {
         let (mut result, leads) = self.join(file);
         if leads {

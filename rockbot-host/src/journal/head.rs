@@ -47,8 +47,9 @@ impl SegmentHeads {
     }
 }
 
-/// A line of a segment as it stands in the buffer: the same members as [`JournalLine`](super::line::JournalLine), of which
-/// nothing is copied. A line that one of both cannot read is unreadable by the other, too.
+/// A line of a segment as it stands in the buffer: the same members as
+/// [`JournalLine`](super::line::JournalLine), without a copy. A line that either type cannot read
+/// is unreadable by the other, too.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum BorrowedLine<'a> {

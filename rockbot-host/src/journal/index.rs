@@ -19,13 +19,14 @@ const USUAL_LINES: usize = 8;
 
 /// The runs of a journal.
 ///
-/// Unfinished runs have all their locations, since a resume reads every line. Finished ones have the first and the
-/// last: there may be many of them, and mostly only their outcome is read.
+/// Unfinished runs have all their locations, since a resume reads every line. Finished runs have
+/// the first and the last location: there may be many finished runs, and mostly only their
+/// outcome is read.
 #[derive(Debug, Default)]
 pub(super) struct RunIndex {
     open: DigestMap<RunHash, OpenRun>,
     ended: DigestMap<RunHash, EndedRun>,
-    /// The unfinished runs in the order of their acceptance, in which they are resumed.
+    /// The unfinished runs in the order of their acceptance. They are resumed in this order.
     order: BTreeMap<u64, TurnId>,
     /// Number of acceptances so far, the next key of `order`.
     accepted: u64,
@@ -43,7 +44,7 @@ pub(super) struct OpenRun {
 /// The state of a known run.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RunStatus {
-    /// The run has not finished; the digest is that of its message.
+    /// The run has not finished; the digest is the digest of its message.
     Open(Digest),
     /// The run has finished. Its last line has the digest.
     Ended,
@@ -158,7 +159,7 @@ impl RunIndex {
         locations
     }
 
-    /// Replaces each location in `from` by the one at the same position in `to`.
+    /// Replaces each location in `from` by the location at the same position in `to`.
     pub(super) fn relocate(&mut self, from: &[RecordLocation], to: &[RecordLocation]) {
         let moved: HashMap<_, _> = from.iter().zip(to).collect();
         for location in self.open.values_mut().flat_map(|run| &mut run.lines) {

@@ -44,7 +44,7 @@ pub(super) enum JournalLineRef<'a> {
 impl JournalLineRef<'_> {
     /// Appends the line to `buffer`, newline included.
     ///
-    /// Written by hand: each turn writes a dozen lines, in which little but the body varies.
+    /// Written by hand: each turn writes a dozen lines, and little but the body varies in them.
     pub(super) fn write_to(&self, buffer: &mut Vec<u8>) -> serde_json::Result<()> {
         match *self {
             Self::Accepted(accepted) => {

@@ -12,13 +12,15 @@ use super::index::RunIndex;
 use super::segment::{self, SegmentWriter};
 use super::segment_index;
 
-/// Maximum number of segments that are read at once. Of each, the heads of all lines are in memory meanwhile.
+/// Maximum number of segments that are read at once. Meanwhile the heads of all their lines are
+/// in memory.
 const MAX_READERS: usize = 8;
 
-/// Reads all segments in order and opens the last one for appending.
+/// Reads all segments in order and opens the last segment for appending.
 ///
-/// An unreadable line is skipped with a warning and stays in its file. It may be a torn write, or the work of another
-/// program; in both cases removing it could only lose what an operator might still recover.
+/// An unreadable line is skipped with a warning and stays in its file. It may be a torn write, or
+/// the work of another program; in both cases removing it could only lose data that an operator
+/// might still recover.
 pub(super) fn load(folder: &DataFolder) -> io::Result<(SegmentWriter, RunIndex)> {
     let is_ours = |name: &str| {
         segment::number(name)
@@ -61,8 +63,8 @@ fn remove_lone_indexes(folder: &DataFolder, numbers: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the heads of several segments, each on a thread of its own: most of the time goes into checking the JSON of those
-/// without an index, as the last one always is.
+/// Reads the heads of several segments, each on a thread of its own: most of the time goes into
+/// checking the JSON of segments without an index. The last segment never has an index.
 fn heads_of(folder: &DataFolder, numbers: &[u32], last: Option<u32>) -> io::Result<Vec<SegmentHeads>> {
     thread::scope(|scope| {
         let read = |number: &u32| {
@@ -80,7 +82,7 @@ fn heads_of(folder: &DataFolder, numbers: &[u32], last: Option<u32>) -> io::Resu
     })
 }
 
-/// Returns the heads of a closed segment by its index, or by its lines if it has none.
+/// Returns the heads of a closed segment by its index, or by its lines if it has no index.
 fn heads_of_closed(folder: &DataFolder, number: u32) -> io::Result<SegmentHeads> {
     match segment_index::read(folder, number) {
         Ok(Some(heads)) => return Ok(heads),

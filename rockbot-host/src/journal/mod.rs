@@ -1,29 +1,31 @@
 //! The turn journal on disk: a write-ahead log of append-only segments that all turns share.
 //!
-//! A record is one line of JSON, written with one system call before the act that it announces. Lines of different
-//! turns follow each other in the order in which they happened. An in-memory index (`index`), rebuilt from the
-//! heads of all lines at the start (`load`, `head`), knows the locations of each unfinished turn's lines; `read` gets them back. A
-//! segment is replaced by the next one when it is full, gets an index by which the next start need not check its lines
-//! (`segment_index`), and removed once it only tells of turns whose outcome has
-//! expired (`retention`).
+//! A record is one line of JSON, written with one system call before the act that it announces.
+//! Lines of different turns follow each other in the order of their events. An in-memory index
+//! (`index`), rebuilt from the heads of all lines at the start (`load`, `head`), knows the
+//! locations of each unfinished turn's lines; `read` gets them back. A full segment is replaced
+//! by the next segment, and gets an index, so that the next start need not check its lines
+//! (`segment_index`). It is removed once it only tells of turns whose outcome has expired
+//! (`retention`).
 //!
 //! A crash can leave a torn last line. Opening the segment for appending terminates it with a newline, and loading
 //! skips it: its record was never acknowledged. `group_commit` shares one sync of the disk between all who wait for
 //! one.
 //!
-//! The journal on disk. `turns/turns-00000001.jsonl`, …: a write-ahead log, one JSON line per
-//! record, lines of all turns in order; `lock` is held by the one process that has it open. A
-//! line is `accepted`, `record` (an event and the decided steps) or `finished`, under the format
-//! version of its `accepted` line. A torn last line is terminated and skipped; unreadable lines
-//! stay in place. The index is rebuilt at start, segments in parallel; it has 44 bytes for a
-//! finished run, and the digest of its message stays on the disk. A segment that is full gets an
-//! index of its own (`turns-00000001.index`), written away from the turn that filled it: it has
-//! the segment's length and checksum, and is a cache. Of the last segment, and of one whose index
-//! is missing or does not fit, the start reads the heads of all lines. Reads run without the lock
-//! and repeat if a compaction came in between. Outcomes are kept for one day; then lines of
-//! expired runs are removed and those of unfinished runs kept. `Durability::Process`, the
-//! default, survives `kill -9`; `Durability::Synced` also waits for the disk at acceptance and
-//! before mutating calls, by group commit.
+//! The files are `turns/turns-00000001.jsonl`, …; `lock` is held by the process that has the
+//! journal open. A line is `accepted`, `record` (an event and the decided steps) or `finished`,
+//! under the format version of its `accepted` line. Unreadable lines stay in place.
+//!
+//! The index is rebuilt at start, segments in parallel; it has 44 bytes for a finished run, and
+//! the digest of its message stays on the disk. A segment that is full gets an index of its own
+//! (`turns-00000001.index`), written away from the turn that filled it: it has the segment's
+//! length and checksum, and is a cache. Of the last segment, and of a segment whose index is
+//! missing or does not fit, the start reads the heads of all lines. Reads run without the lock
+//! and repeat if a compaction came in between.
+//!
+//! Outcomes are kept for one day; then lines of expired runs are removed and lines of unfinished
+//! runs kept. `Durability::Process`, the default, survives `kill -9`; `Durability::Synced` also
+//! waits for the disk at acceptance and before mutating calls, by group commit.
 
 mod ended_run;
 mod error;

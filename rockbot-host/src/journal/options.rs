@@ -23,8 +23,8 @@ pub enum Durability {
 pub struct JournalOptions {
     /// Failures that a record survives. Default [`Durability::Process`].
     pub durability: Durability,
-    /// Size in bytes at which a segment is followed by the next one. Default 32 MiB. Smaller segments are removed
-    /// sooner and cost more files.
+    /// Size in bytes that a segment reaches before the next segment begins. Default 32 MiB. Smaller
+    /// segments are removed sooner and cost more files.
     pub segment_bytes: u64,
     /// Clock that leases and the retention of outcomes are measured on. Default [`SystemClock`].
     pub clock: Arc<dyn Clock>,
@@ -48,7 +48,8 @@ impl JournalOptions {
         self
     }
 
-    /// Sets the size in bytes at which a segment is followed by the next one. Default 32 MiB.
+    /// Sets the size in bytes that a segment reaches before the next segment begins. Default 32
+    /// MiB.
     #[must_use]
     pub fn with_segment_bytes(mut self, segment_bytes: u64) -> Self {
         self.segment_bytes = segment_bytes;

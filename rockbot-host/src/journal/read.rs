@@ -62,8 +62,8 @@ impl FileTurnJournal {
 
     /// Reads the lines of a finished run as far as they have not been removed.
     ///
-    /// The index keeps the first and the last location only, since finished runs are many and rarely read. The records
-    /// stand between them, among those of other runs.
+    /// The index keeps the first and the last location only, since finished runs are many and
+    /// rarely read. The records stand between them, among the records of other runs.
     fn read_ended(&self, run: &TurnId, ended: EndedRun) -> io::Result<Option<StoredRun>> {
         let (mut accepted, mut records) = (None, Vec::new());
         let (first, last) = (ended.first(), ended.last());

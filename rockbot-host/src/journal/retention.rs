@@ -12,7 +12,7 @@ use super::segment::{self, SegmentWriter};
 use super::segment_index;
 
 impl FileTurnJournal {
-    /// Begins the next segment if the current one is full, and compacts the old ones.
+    /// Begins the next segment if the current one is full, and compacts the old segments.
     ///
     /// A failure is logged and the current segment grows on: a journal that is too long is better than a lost record.
     pub(super) fn rotate(&self, state: &mut JournalState) {
@@ -21,9 +21,10 @@ impl FileTurnJournal {
         }
         match SegmentWriter::open(&self.folder, state.writer.number() + 1) {
             Ok(writer) => {
-                // From now on a group commit syncs the new file only. Its waiters rely on all earlier writes being
-                // on the disk, so the full segment is synced here, under the lock.
-                // What could not be synced keeps its segment: a later sync of this one fails again, or writes it.
+                // From now on a group commit syncs the new file only. Its waiters rely on all
+                // earlier writes being on the disk, so the full segment is synced here, under the
+                // lock. A segment that could not be synced stays the current segment: a later sync
+                // of it fails again, or writes it.
                 let synced = state.writer.handle().map_err(io::Error::from);
                 let synced = synced.and_then(|full| full.sync());
                 if let (Err(error), Durability::Synced) = (synced, self.options.durability) {
@@ -72,7 +73,8 @@ impl FileTurnJournal {
         }
     }
 
-    /// Rewrites a segment with only the lines of unfinished runs, or removes it if there are none.
+    /// Rewrites a segment with only the lines of unfinished runs, or removes it if there are no
+    /// such lines.
     fn shrink(&self, state: &mut JournalState, number: u32) -> io::Result<()> {
         let locations = state.index.open_in(number);
         // Counted before the files change: an attempt that fails halfway may have moved lines, too.

@@ -17,8 +17,8 @@ pub(super) struct RecordLocation {
 pub(super) struct SegmentWriter {
     file: LineFile,
     number: u32,
-    /// `false` after a sync of the file or of its name failed. The system may have forgotten what it could not write, so
-    /// that later syncs succeed without it.
+    /// `false` after a sync of the file or of its name failed. The system may have forgotten the
+    /// bytes that it could not write, so that later syncs succeed without them.
     is_durable: bool,
 }
 
@@ -57,7 +57,7 @@ impl SegmentWriter {
         replaced
     }
 
-    /// Appends `lines` with one write and returns the location of the first one.
+    /// Appends `lines` with one write and returns the location of the first line.
     ///
     /// One write keeps the lines of an append together; if it is torn by a crash, at most the last line is incomplete.
     pub(super) fn append(&mut self, lines: &[u8]) -> Result<RecordLocation, FileError> {

@@ -1,9 +1,10 @@
-//! The index of a closed segment: a file beside it that says what its lines say, so that a start need not check their
-//! JSON.
+//! The index of a closed segment: a file beside it with the heads of its lines, so that a start
+//! need not check their JSON.
 //!
-//! The file is a cache. It has the length and the checksum of the segment, and one of its own; an index that does not fit
-//! is ignored, and the lines are read. Runs that began and ended in the segment, nearly all, are one entry of 40 bytes each;
-//! of the others the index has the locations of their lines.
+//! The file is a cache. It has the length and the checksum of the segment, and a checksum of its
+//! own; an index that does not fit is ignored, and the lines are read. A run that began and ended
+//! in the segment, as nearly all do, is an entry of 40 bytes. For the other runs the index has
+//! the locations of their lines.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,7 +18,8 @@ use super::head::{self, LineHead, SegmentHeads};
 use super::run_hash::RunHash;
 use super::segment::{self, RecordLocation};
 
-/// Length of the shortest segment that is worth an index: the lines of shorter ones are read in milliseconds.
+/// Length of the shortest segment that is worth an index: the lines of shorter segments are read
+/// in milliseconds.
 pub(super) const MIN_INDEXED: u64 = 1 << 20;
 
 /// Beginning of an index, with the version of its form.
@@ -53,7 +55,8 @@ pub(super) fn write(folder: &DataFolder, number: u32) -> io::Result<()> {
     Ok(folder.replace(&segment::index_name(number), &bytes)?)
 }
 
-/// Returns what the lines of a segment say by its index; `None` if it has none that fits.
+/// Returns the heads of the lines of a segment from its index; `None` if it has no index that
+/// fits.
 pub(super) fn read(folder: &DataFolder, number: u32) -> io::Result<Option<SegmentHeads>> {
     let Some(bytes) = folder.read(&segment::index_name(number), MAX_LEN)? else {
         return Ok(None);
@@ -125,7 +128,8 @@ impl Entries {
         bytes
     }
 
-    /// Parses an index; `None` if it is none, is damaged, or is that of a segment with other bytes.
+    /// Parses an index; `None` if the bytes are no index, are damaged, or are the index of a
+    /// segment with other bytes.
     fn parse(bytes: &[u8], number: u32, len: u64, checksum: u32) -> Option<Self> {
         let (content, own) = bytes.split_last_chunk()?;
         if u64::from_le_bytes(*own) != u64::from(crc32fast::hash(content)) {
@@ -157,7 +161,8 @@ impl Entries {
         })
     }
 
-    /// Returns the entries as heads in the order of their lines. Those of the others are read from the segment.
+    /// Returns the entries as heads in the order of their lines. The heads of the other runs are
+    /// read from the segment.
     fn into_heads(self, folder: &DataFolder, number: u32) -> io::Result<SegmentHeads> {
         let ended = self.ended.into_iter();
         let mut heads: Vec<_> = ended

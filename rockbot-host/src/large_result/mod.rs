@@ -1,9 +1,10 @@
 //! Tool results that are too long for a conversation: stored in working memory in chunks, with an index for
 //! the model.
 //!
-//! [`ContentChunker`] splits Markdown at headings and paragraphs, [`outline`] lists the sections with their keys,
-//! [`LargeResult`] puts both into working memory, and [`result_readers`] are the tools with which the model reads and
-//! searches them. Lengths are counted in characters (`char`), never in bytes or tokens.
+//! [`ContentChunker`] splits Markdown at headings and paragraphs, [`outline`] lists the sections
+//! with their keys, [`LargeResult`] puts both into working memory, and [`result_readers`] are the
+//! tools of the model for reading and searching them. Lengths are counted in characters (`char`),
+//! never in bytes or tokens.
 
 mod chunker;
 mod message;

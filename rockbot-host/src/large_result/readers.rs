@@ -1,4 +1,4 @@
-//! The tools with which a model reads and searches large results.
+//! The tools of a model for reading and searching large results.
 
 use std::sync::Arc;
 
@@ -14,10 +14,11 @@ use serde::Deserialize;
 
 use super::passages::{self, IndexCache};
 
-/// Maximum number of characters that one call reads: the default size of a chunk.
+/// Maximum number of characters of a single read: the default size of a chunk.
 const PAGE_LEN: usize = 64_000;
 
-/// Maximum size of the indexes that are kept between searches, in bytes: about that of the texts.
+/// Maximum size of the indexes that are kept between searches, in bytes: about the size of the
+/// texts.
 const INDEXES_LEN: usize = 32 * 1024 * 1024;
 
 /// Creates the tools `get_from_working_memory` and `search_tool_output` over `memory`.
@@ -138,7 +139,7 @@ async fn chunks(
     Ok(entries)
 }
 
-/// Returns what orders chunks: the result that they belong to, then their number in it.
+/// Returns the sort key of a chunk: the result that it belongs to, then its number in the result.
 fn position(entry: &WorkingEntry) -> (String, Option<usize>) {
     let key = entry.key.as_str();
     (ChunkKeys::stem_of(key).to_owned(), ChunkKeys::number_of(key))

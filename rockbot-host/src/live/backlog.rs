@@ -1,12 +1,13 @@
-//! The bound of what a host has accepted and not finished: by number and bytes, of a session, of a principal and of the whole
-//! host.
+//! The bound on the messages that a host has accepted and not finished: by number and bytes, of a
+//! session, of a principal and of the whole host.
 //!
-//! The backlog (`live/backlog.rs`) is what a host has accepted and not answered. A caller beyond
-//! its bounds gets `TurnError::Busy`; a message of the bus stays unacknowledged while it waits
-//! for room, for half the handler's time limit in each of its four deliveries, and is refused in
-//! words after the last. Of messages for full sessions and principals at most eight wait, half of
-//! the workers: one more goes back to the bus at once, so that a busy session does not keep
-//! others waiting. Parked turns do not count, and turns that resume count without being refused.
+//! The backlog is the set of messages that a host has accepted and not answered. A caller beyond
+//! its bounds gets `TurnError::Busy`. A message of the bus stays unacknowledged while it waits
+//! for room, for half the handler's time limit in each of its four deliveries; after the last
+//! delivery it is refused in words. At most eight messages for full sessions and principals wait,
+//! half of the workers. A further message goes back to the bus at once, so that a busy session
+//! does not keep others waiting. Parked turns do not count, and turns that resume count without
+//! being refused.
 //!
 //! | bound (`AgentHost`, `BacklogLimits`) | default |
 //! |---|---|
@@ -42,8 +43,8 @@ pub struct BacklogLimits {
     pub max_messages: usize,
     /// Maximum length of their texts in bytes, all together. Default 64 MiB.
     pub max_bytes: usize,
-    /// Maximum number of unanswered messages of one principal, in all of its sessions. Default 2 048: below that of the host, so
-    /// that one principal leaves room for others.
+    /// Maximum number of unanswered messages of one principal, in all of its sessions. Default
+    /// 2 048: below the limit of the host, so that a principal leaves room for others.
     pub max_principal_messages: usize,
     /// Maximum length of their texts in bytes, all together. Default 32 MiB.
     pub max_principal_bytes: usize,
@@ -128,7 +129,7 @@ pub(super) struct Backlog {
 #[derive(Debug, Default)]
 struct Used {
     host: (usize, usize),
-    /// Of each principal that has some.
+    /// The numbers of each principal with messages.
     principals: HashMap<Principal, (usize, usize)>,
 }
 
@@ -159,10 +160,12 @@ impl Backlog {
         })
     }
 
-    /// Counts a message, or refuses it. The number of a session is exact for messages that are accepted one after the
-    /// other; those that are being accepted at the same moment are bounded by the host's number alone.
+    /// Counts a message, or refuses it. The number of a session is exact for messages that are
+    /// accepted one after the other; messages that are being accepted at the same moment are
+    /// bounded by the host's number alone.
     ///
-    /// `waiting` returns what waits in the session; with `true` it first removes what was cancelled.
+    /// `waiting` returns the messages that wait in the session; with `true` it first removes the
+    /// cancelled messages.
     pub(super) fn reserve(
         self: &Arc<Self>,
         request: &TurnRequest,
@@ -217,7 +220,7 @@ impl Backlog {
         self.freed.notified()
     }
 
-    /// Notifies those that wait for room.
+    /// Notifies the callers that wait for room.
     pub(super) fn notify(&self) {
         self.freed.notify_waiters();
     }
@@ -243,7 +246,8 @@ impl Drop for BacklogPermit {
 pub(super) struct PermitSlot(Mutex<Option<BacklogPermit>>);
 
 impl PermitSlot {
-    /// Replaces the permit. The old one is dropped after the lock is released: dropping it wakes those who wait.
+    /// Replaces the permit. The old permit is dropped after the lock is released: dropping it wakes
+    /// the callers that wait.
     pub(super) fn set(&self, permit: Option<BacklogPermit>) {
         // No code that can panic runs under the lock.
         let old = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), permit);
@@ -251,7 +255,7 @@ impl PermitSlot {
     }
 }
 
-/// Reports whether a message of this length is one too many. The first one never is.
+/// Reports whether a message of this length is one too many. The first message never is.
 fn is_full((messages, bytes): (usize, usize), more: usize, (max_messages, max_bytes): (usize, usize)) -> bool {
     messages > 0 && (messages >= max_messages || bytes.saturating_add(more) > max_bytes)
 }

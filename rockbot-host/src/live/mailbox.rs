@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 /// A message that is to join a running turn instead of becoming a turn of its own.
 #[derive(Debug)]
 pub(crate) struct SteeringMessage {
-    /// The turn under which the message was accepted into the journal.
+    /// The turn of the message in the journal.
     pub(crate) turn: TurnId,
     /// The content of the message, with no more trust than its sender has.
     pub(crate) content: Content,
@@ -24,7 +24,8 @@ pub(crate) struct SteeringMessage {
 
 /// The queue of steering messages of one turn.
 ///
-/// Its messages count among those that wait in the session, see [`BacklogLimits`](super::BacklogLimits).
+/// Its messages count among the messages that wait in the session, see
+/// [`BacklogLimits`](super::BacklogLimits).
 #[derive(Debug)]
 pub(crate) struct Mailbox(Mutex<Option<Pending>>);
 
@@ -56,7 +57,8 @@ impl Mailbox {
         }
     }
 
-    /// Takes the messages that arrived since the last call, without those that were cancelled meanwhile.
+    /// Takes the messages that arrived since the last call, without messages that were cancelled
+    /// meanwhile.
     pub(crate) fn take(&self) -> Vec<SteeringMessage> {
         let mut messages = self.lock().as_mut().map(take).unwrap_or_default().messages;
         messages.retain(|message| !message.joined.is_closed());

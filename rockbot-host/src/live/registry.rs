@@ -7,15 +7,16 @@ use rockbot_core::support::DigestMap;
 
 use super::{LiveTurn, TurnState};
 
-/// The live turns of a host by id: those that work or are queued here, and those that are parked here.
+/// The live turns of a host by id: turns that work or are queued here, and turns that are parked
+/// here.
 ///
-/// A turn is in the registry from its admission until its end is in the journal, so a redelivered message finds the
-/// turn that is under way instead of starting a second one.
+/// A turn is in the registry from its admission until its end is in the journal, so a redelivered
+/// message finds the turn that is under way instead of starting a second turn.
 #[derive(Debug, Default)]
 pub(crate) struct LiveTurns(Mutex<DigestMap<TurnId, Arc<LiveTurn>>>);
 
 impl LiveTurns {
-    /// Adds a turn; one of the same id is replaced.
+    /// Adds a turn; a turn of the same id is replaced.
     pub(crate) fn insert(&self, turn: &Arc<LiveTurn>) {
         self.lock().insert(turn.id().clone(), turn.clone());
     }

@@ -69,7 +69,7 @@ pub(crate) struct SessionGuard {
 }
 
 impl Sessions {
-    /// Creates sessions of which none is busy.
+    /// Creates sessions that are all idle.
     pub(crate) fn new(limits: BacklogLimits) -> Arc<Self> {
         Arc::new(Self {
             busy: Mutex::default(),
@@ -93,7 +93,7 @@ impl Sessions {
         self.backlog.freed()
     }
 
-    /// Enters the session of `turn`. `policy` states what happens when the session is busy.
+    /// Enters the session of `turn`. `policy` states the behavior when the session is busy.
     pub(crate) fn enter(self: &Arc<Self>, turn: &Arc<LiveTurn>, policy: BusyPolicy) -> Admission {
         let key = key(turn.request());
         let mut sessions = self.lock();
@@ -123,11 +123,12 @@ impl Sessions {
         }
     }
 
-    /// Returns the number of messages that wait in the session of `request`, and the length of their texts in bytes.
-    /// Those that were cancelled while they waited are among them unless `are_removed`, which looks at each.
+    /// Returns the number of messages that wait in the session of `request`, and the length of
+    /// their texts in bytes. Messages that were cancelled while they waited are among them unless
+    /// `are_removed`, which looks at each message.
     fn waiting_beside(&self, request: &TurnRequest, are_removed: bool) -> (usize, usize) {
         let mut sessions = self.lock();
-        // A session without a turn has no entry, and most hosts have none that is busy.
+        // A session without a turn has no entry, and most hosts have no busy session.
         if sessions.is_empty() {
             return (0, 0);
         }
@@ -146,7 +147,8 @@ impl Sessions {
         waiting
     }
 
-    /// Admits the next queued turn that still waits, or removes the session's entry when there is none.
+    /// Admits the next queued turn that still waits, or removes the session's entry when there is
+    /// no such turn.
     ///
     /// A loop, and not the drop of a guard that comes back: after thousands of cancelled turns that recursion would
     /// overflow the stack.
@@ -204,7 +206,7 @@ impl BusySession {
         Admission::Queued(admitted)
     }
 
-    /// Cancels the running turn, and the queued ones that were to supersede it themselves.
+    /// Cancels the running turn, and the queued turns that were to supersede it themselves.
     fn supersede(&self) {
         let queued = self.queue.iter().map(|queued| &queued.turn);
         let successors = queued.filter(|turn| turn.request().busy == BusyPolicy::Supersede);

@@ -1,4 +1,4 @@
-//! The state of a live turn as those who wait for it see it.
+//! The state of a live turn, as its waiting callers see it.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use rockbot_core::turn::TurnOutcome;
 
 /// The state of a live turn.
 ///
-/// It is published on a `watch` channel: a waiter sees the newest state and may miss those in between.
+/// It is published on a `watch` channel: a waiter sees the newest state and may miss the states
+/// in between.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum TurnState {
     /// The turn works, or is queued for its session.

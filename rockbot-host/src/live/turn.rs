@@ -21,7 +21,7 @@ use crate::turn::CancelReason;
 /// Maximum time that a reply waits for the progress reports before it: it matters more than its order.
 const REPORTS_TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// The handle through which others observe and influence a turn while it is live.
+/// The handle of a turn for observing and influencing it while it is live.
 ///
 /// The task that runs the turn publishes its state here. Callers wait for it, other messages join it, and a
 /// cancellation reaches the task through it. The turn itself, its journal claim and its conversation stay with the
@@ -42,7 +42,7 @@ pub(crate) struct LiveTurn {
     tier_decision: OnceLock<TierDecision>,
     /// The position of its latest span in a trace.
     trace: Mutex<Option<TraceContext>>,
-    /// The content by which guardrails replaced the user's.
+    /// The content that guardrails put in place of the user's.
     replaced_input: OnceLock<Content>,
     /// The output validators of the request alone.
     validators: OnceLock<Vec<Arc<dyn OutputValidator>>>,
@@ -62,7 +62,7 @@ pub(crate) struct LiveTurn {
     /// The passing error of the journal that interrupted the work, until the turn is left
     /// unfinished.
     interruption: Mutex<Option<JournalError>>,
-    /// The turns whose results joined this one.
+    /// The turns whose results joined this turn.
     results: OnceLock<Vec<TurnId>>,
     /// The outcome that the turn will end with, for the messages that joined it: their turns end first.
     announced: SetOnce<Arc<TurnOutcome>>,
@@ -70,8 +70,9 @@ pub(crate) struct LiveTurn {
 }
 
 impl LiveTurn {
-    /// Creates a live turn that this process did not accept: a resumed turn, or one that was parked. If it is the turn of
-    /// `asked`, whose message came again, it has the listener and the validators of that caller.
+    /// Creates a live turn that this process did not accept: a resumed turn, or a parked turn. If
+    /// it is the turn of `asked`, whose message came again, it has the listener and the validators
+    /// of that caller.
     pub(crate) fn resumed(request: Arc<TurnRequest>, asked: Option<&Self>) -> Arc<Self> {
         let id = request.turn_id();
         let asked = asked.filter(|asked| asked.id == id);
@@ -144,8 +145,8 @@ impl LiveTurn {
         self.layered.get().map_or(&self.progress, |(progress, _)| progress)
     }
 
-    /// Sets the listener and the validators that the turn layers passed on. The first ones count. The listener gets every
-    /// report but the end, which the caller's sink gets.
+    /// Sets the listener and the validators that the turn layers passed on. The first values count.
+    /// The listener gets every report but the end, which the caller's sink gets.
     pub(crate) fn set_layered(&self, progress: ProgressSink, validators: Vec<Arc<dyn OutputValidator>>) {
         let _ = self.layered.set((progress, validators));
     }
@@ -196,8 +197,8 @@ impl LiveTurn {
         let _ = self.validators.set(validators);
     }
 
-    /// Returns the output validators of the request. They are in no journal: a turn that was resumed has those of the
-    /// caller whose message came again, if any.
+    /// Returns the output validators of the request. They are in no journal: a turn that was
+    /// resumed has the validators of the caller whose message came again, if any.
     pub(crate) fn validators(&self) -> &[Arc<dyn OutputValidator>] {
         let layered = self.layered.get().map(|(_, validators)| validators);
         layered.or(self.validators.get()).map(Vec::as_slice).unwrap_or_default()
@@ -208,7 +209,7 @@ impl LiveTurn {
         &self.callers
     }
 
-    /// Sets the turns whose results joined this one.
+    /// Sets the turns whose results joined this turn.
     pub(crate) fn set_results(&self, results: Vec<TurnId>) {
         if !results.is_empty() {
             // A turn ends once here, or again with the same turns.
@@ -216,7 +217,7 @@ impl LiveTurn {
         }
     }
 
-    /// Returns the turns whose results joined this one.
+    /// Returns the turns whose results joined this turn.
     pub(crate) fn results(&self) -> &[TurnId] {
         self.results.get().map(Vec::as_slice).unwrap_or_default()
     }
@@ -283,7 +284,7 @@ impl LiveTurn {
         });
     }
 
-    /// Publishes a new state to those who wait.
+    /// Publishes a new state to the callers that wait.
     pub(crate) fn publish(&self, state: TurnState) {
         if let TurnState::Ended(outcome) = &state {
             self.progress.send(|| TurnProgress::Final((**outcome).clone()));
@@ -330,12 +331,13 @@ impl LiveTurn {
         self.interruption.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Announces the outcome to the turns of messages that joined this one. The first outcome counts.
+    /// Announces the outcome to the turns of messages that joined this turn. The first outcome
+    /// counts.
     pub(crate) fn announce_outcome(&self, outcome: &Arc<TurnOutcome>) {
         let _ = self.announced.set(outcome.clone());
     }
 
-    /// Waits for the announced outcome. Returns `None` when the turn stops here without one.
+    /// Waits for the announced outcome. Returns `None` when the turn stops here without an outcome.
     pub(crate) async fn announced_outcome(&self) -> Option<Arc<TurnOutcome>> {
         tokio::select! {
             // In order: the outcome is announced before the end is published, so both may be ready at once.

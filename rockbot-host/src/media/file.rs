@@ -11,13 +11,15 @@ use rockbot_core::files::{self, DataFolder, FileError};
 use rockbot_core::store::{MediaStore, StoreError, StoreErrorKind};
 use rockbot_core::{Digest, Principal, Timestamp};
 
-/// Age of a file from which its bytes are written again when they are put again, so that a purge keeps them.
+/// Minimum age of a file whose bytes are written again when they are put again, so that a purge
+/// keeps them.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A [`MediaStore`] in a folder, which one process holds at a time. The folder is created and locked by the first use.
 ///
-/// A file is written once and synced; its name is the digest of its bytes, so a damaged one is recognized and counts as
-/// missing. Media of other principals are in `@{principal}/`. The age of a medium is that of its file.
+/// A file is written once and synced; its name is the digest of its bytes, so a damaged file is
+/// recognized and counts as missing. Media of other principals are in `@{principal}/`. The age of
+/// a medium is the age of its file.
 ///
 /// ```
 /// use rockbot_core::Principal;
@@ -135,7 +137,7 @@ fn name(principal: &Principal, digest: &Digest) -> Result<String, StoreError> {
     name.map_err(|error| StoreError::caused_by("the principal has no folder", error))
 }
 
-/// Reports whether a file is one of this store: an operator may keep others beside them.
+/// Reports whether a file belongs to this store: an operator may keep other files beside its own.
 fn is_medium(name: &str) -> bool {
     let digest = name.rsplit('/').next().unwrap_or(name);
     digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -48,8 +48,8 @@ impl MediaLibrary {
         Ok(())
     }
 
-    /// Stores the bytes in `content` as [`MediaLibrary::keep`] does. What cannot be stored becomes words, since the
-    /// work that made it must not be lost with it.
+    /// Stores the bytes in `content` as [`MediaLibrary::keep`] does. Bytes that cannot be stored
+    /// become words, since the work that made them must not be lost with them.
     pub(crate) async fn keep_or_describe(&self, principal: &Principal, content: &mut Content) {
         if let Err(error) = self.keep(principal, content).await {
             tracing::warn!(%error, "media store unavailable; images and files of a result are left out");
@@ -112,8 +112,8 @@ impl MediaLibrary {
         message
     }
 
-    /// Replaces references in `content` by their bytes, in order, as far as they fit into `max_bytes` together. Larger
-    /// media stay references, and one that is missing becomes words.
+    /// Replaces references in `content` by their bytes, in order, as far as they fit into
+    /// `max_bytes` together. Larger media stay references, and a missing medium becomes words.
     pub(crate) async fn load_within(&self, principal: &Principal, content: &mut Content, max_bytes: u64) {
         let mut left = max_bytes;
         for part in content.parts_mut() {
@@ -150,7 +150,7 @@ impl MediaLibrary {
         let now = self.clock.now();
         let due = self.next_purge.load(Ordering::Relaxed);
         let next = now.after(PURGE_INTERVAL).as_millis();
-        // Of several calls at once, the one that sets the next time purges.
+        // If several calls come at once, only the call that sets the next time purges.
         let is_mine = self
             .next_purge
             .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);

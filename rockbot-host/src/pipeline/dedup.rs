@@ -18,11 +18,12 @@ use tokio::sync::watch;
 /// Larger windows cost 16 bytes and a slower lookup per message; a redelivery that comes later is handled again.
 const GENERATION: usize = 10_000;
 
-/// A deduplicating window over the messages that were handled lately and those that are being handled.
+/// A deduplicating window over the messages that were handled lately and the messages that are
+/// being handled.
 #[derive(Debug, Default)]
 pub(super) struct DedupWindow {
-    /// Hash keys, random and secret: a sender that knew them could craft a message whose key equals that of another
-    /// sender's message, which would then be dropped as a duplicate.
+    /// Hash keys, random and secret: a sender that knew them could craft a message whose key equals
+    /// the key of another sender's message, which would then be dropped as a duplicate.
     secrets: [RandomState; 2],
     state: Mutex<DedupState>,
 }
@@ -70,16 +71,16 @@ impl DedupWindow {
 
     /// Admits a message, after waiting for another copy of it that is being handled.
     ///
-    /// The copy that waits is handled if the first one fails, and is a duplicate if the first one succeeds.
-    /// Cancellation-safe: a caller that stops waiting has changed nothing.
+    /// The copy that waits is handled if the first copy fails, and is a duplicate if the first copy
+    /// succeeds. Cancellation-safe: a caller that stops waiting has changed nothing.
     pub(super) async fn enter(&self, key: MessageKey) -> Admission<'_> {
         loop {
             let mut finished = match self.try_enter(key) {
                 Ok(admission) => return admission,
                 Err(finished) => finished,
             };
-            // The guard drops the sender, which ends the wait with an error; that is the signal. Only one of the
-            // waiting copies wins the next round; the others wait for it in turn.
+            // The guard drops the sender, which ends the wait with an error; that is the signal.
+            // Only a single waiting copy wins the next round; the other copies wait for it in turn.
             let _ = finished.changed().await;
         }
     }
@@ -113,8 +114,8 @@ impl DedupWindow {
 }
 
 impl InFlightGuard<'_> {
-    /// Records the verdict. Only an acknowledged message enters the window: one that is to be retried must be handled
-    /// again, and one that became a dead letter may be sent again by its operator.
+    /// Records the verdict. Only an acknowledged message enters the window: a message that is to be
+    /// retried must be handled again, and a dead letter may be sent again by its operator.
     pub(super) fn settle(mut self, verdict: &Disposition) {
         self.is_handled = *verdict == Disposition::Ack;
     }

@@ -38,7 +38,7 @@ use crate::telemetry::Traces;
 use dedup::{Admission, DedupWindow};
 use router::Route;
 
-/// Maximum duration of a handler's call unless the host sets another one.
+/// Maximum duration of a handler's call unless the host sets another limit.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// The delivery handler of a host, which dispatches messages to the handlers of their types.
@@ -119,7 +119,8 @@ impl Pipeline {
     }
 }
 
-/// Converts the error of a layer as that of a handler: a `HandlerError` says whether another delivery helps.
+/// Converts the error of a layer like the error of a handler: a `HandlerError` says whether
+/// another delivery helps.
 fn after_layer(error: BoxError) -> Disposition {
     let error = HandlerError::from(error);
     let reason = format!("a message layer failed: {error}");
@@ -135,7 +136,8 @@ impl DeliveryHandler for Pipeline {
         let cx = self.contexts.of(delivery);
         let route = self.router.route(&cx.envelope().message_type);
         let span = span(&cx);
-        // The sender's header is the parent; what the handler does and sends is below this delivery.
+        // The sender's header is the parent; the work and the messages of the handler are below
+        // this delivery.
         let place = self.traces.place(&span, cx.trace());
         let cx = cx.with_trace(place);
         let handling = self.dispatch_once(route, &cx).instrument(span.clone());

@@ -20,7 +20,8 @@ impl ReplyTopics {
     ///
     /// # Errors
     ///
-    /// Returns the reason if the topic is invalid, one of the host's own, or not in the allow-list.
+    /// Returns the reason if the topic is invalid, a topic of the host's own, or not in the
+    /// allow-list.
     pub(super) fn check(&self, envelope: &MessageEnvelope) -> Result<(), String> {
         let Some(topic) = envelope.reply_to.as_deref() else {
             return Ok(());

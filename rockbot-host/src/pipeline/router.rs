@@ -117,7 +117,8 @@ impl Router {
         Ok(())
     }
 
-    /// Returns the route of a message type, which for types without a handler is one that refuses their messages.
+    /// Returns the route of a message type. The route of a type without a handler refuses its
+    /// messages.
     pub(super) fn route(&self, message_type: &str) -> &Route {
         self.find(message_type).unwrap_or(&self.unknown)
     }

@@ -15,7 +15,7 @@ pub struct AgentProfileDocument {
 pub struct AgentProfileSection {
     /// The heading without `## ` and surrounding whitespace.
     pub name: String,
-    /// The text below the heading up to the next one, unchanged.
+    /// The text below the heading up to the next heading, unchanged.
     pub content: String,
 }
 
@@ -41,7 +41,8 @@ impl AgentProfileDocument {
         }
     }
 
-    /// Returns the name of the document: `soul`, `directives`, `memory-rules`, `style`, or one that a program chose.
+    /// Returns the name of the document: `soul`, `directives`, `memory-rules`, `style`, or a name
+    /// that a program chose.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -78,8 +79,9 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Returns the number of backticks of the fence that is open after `line`, given the one that was open before it. As in
-/// CommonMark, a fence is indented by up to three spaces, and is closed by a line of at least as many backticks.
+/// Returns the number of backticks of the fence that is open after `line`, given the fence that
+/// was open before it. As in CommonMark, a fence is indented by up to three spaces, and is closed
+/// by a line of at least as many backticks.
 fn fence_after(line: &str, open: Option<usize>) -> Option<usize> {
     let text = line.trim_start_matches(' ');
     let rest = text.trim_start_matches('`');

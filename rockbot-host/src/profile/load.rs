@@ -24,8 +24,8 @@ pub struct AgentProfileOptions {
     pub directives: PathBuf,
     /// File with the agent's tone of voice. Default `style.md`, which may be missing; `None` does not look for one.
     pub style: Option<PathBuf>,
-    /// File with rules on what the agent remembers. Default `memory-rules.md`, which may be missing; `None` does
-    /// not look for one.
+    /// File with rules for the agent's memory. Default `memory-rules.md`, which may be missing;
+    /// `None` does not look for a file.
     pub memory_rules: Option<PathBuf>,
 }
 
@@ -72,8 +72,8 @@ impl AgentProfileOptions {
         self
     }
 
-    /// Sets the file with rules on what the agent remembers. Default `memory-rules.md`, which may be missing; `None`
-    /// does not look for one.
+    /// Sets the file with rules for the agent's memory. Default `memory-rules.md`, which may be
+    /// missing; `None` does not look for a file.
     #[must_use]
     pub fn with_memory_rules(mut self, memory_rules: Option<PathBuf>) -> Self {
         self.memory_rules = memory_rules;

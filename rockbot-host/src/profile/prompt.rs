@@ -24,7 +24,8 @@ use super::{AgentProfile, AgentProfileOptions, ProfileError, SystemPromptBuilder
 pub struct SystemPrompt {
     current: ArcSwap<BuiltPrompt>,
     source: Option<PromptSource>,
-    /// Held while files are read, so that concurrent reloads store their results in the order in which they read.
+    /// Held while files are read, so that concurrent reloads store their results in the order of
+    /// their reads.
     reloading: Mutex<()>,
 }
 

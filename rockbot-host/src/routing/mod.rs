@@ -22,7 +22,7 @@ pub use log::{RoutingEntry, RoutingLog, RoutingResult};
 
 use crate::turn::Turn;
 
-/// Maximum time of a selection, for which a message waits.
+/// Maximum time of a selection. A message waits for it.
 const MAX_SELECTION: Duration = Duration::from_secs(10);
 
 /// A tier selector with the log of its decisions.

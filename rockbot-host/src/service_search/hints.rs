@@ -1,4 +1,4 @@
-//! Hints: the services that fit a message, and those that fit a further task of a turn.
+//! Hints: the services that fit a message, and the services that fit a further task of a turn.
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;

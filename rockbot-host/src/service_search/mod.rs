@@ -1,7 +1,9 @@
 //! The search over everything that a model can hand work to: [`ServiceSearch`].
 //!
-//! `index` gathers the services of all sources and ranks them; `sources` has those of the host itself. `tool` is the model's
-//! tool, `hints` the context source (with `everyday`, the words that say nothing of a topic), `summaries` the background work that describes services in a sentence.
+//! `index` gathers the services of all sources and ranks them; `sources` has the sources of the
+//! host itself. `tool` is the model's tool, `hints` the context source with `everyday`, the words
+//! that tell nothing about a topic, and `summaries` the background work that describes services in
+//! a sentence.
 //!
 //! The service search has no index of its own to keep up: each search asks all sources, which
 //! answer from memory, and the index is built anew when the hash of the services differs.

@@ -19,7 +19,7 @@ const OF_SERVERS: &str = "mcp:";
 /// Length of a skill's text that is searched, in bytes.
 const MAX_SKILL: usize = 4_000;
 
-/// Returns the sources of what the host has.
+/// Returns the sources of the host's own services.
 pub(super) fn of_host(
     registry: Arc<dyn ToolRegistry>,
     guides: Arc<ToolGuides>,

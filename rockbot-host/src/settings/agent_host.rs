@@ -23,17 +23,19 @@ pub struct AgentHostSettings {
     /// `MaxToolIterations`: maximum number of questions to the model in a turn. When they are used up, the model is
     /// asked for one last answer without tools. Default 50.
     pub max_tool_iterations: NonZeroU32,
-    /// `MaxCompletionReprompts`: maximum number of times that an answer judged incomplete is sent back to the model.
-    /// Default 0, which asks no judge; what it cost and brought is at [`Evaluation`](crate::turn::Evaluation).
+    /// `MaxCompletionReprompts`: maximum number of times that an answer judged incomplete is sent
+    /// back to the model. Default 0, which asks no judge; see
+    /// [`Evaluation`](crate::turn::Evaluation) for the cost and the benefit of a judge.
     pub max_completion_reprompts: u32,
     /// `MaxFollowUpPasses`: maximum number of follow-ups after a complete answer. Default 0, which asks no
     /// judge.
     pub max_follow_up_passes: u32,
-    /// `ToolResultMaxChars`: maximum length of a tool result in bytes; a longer one loses its middle. Default 0,
-    /// which sets no limit here.
+    /// `ToolResultMaxChars`: maximum length of a tool result in bytes; a longer result loses its
+    /// middle. Default 0, which sets no limit here.
     pub tool_result_max_chars: usize,
-    /// `ToolResultStashWatermarkTokens`: maximum length of a request in tokens, estimated; parts of a longer one are
-    /// removed. 0 sets no limit but the model's context window. Default 30 000.
+    /// `ToolResultStashWatermarkTokens`: maximum length of a request in tokens, estimated; parts of
+    /// a longer request are removed. 0 sets no limit but the model's context window. Default
+    /// 30 000.
     pub tool_result_stash_watermark_tokens: u64,
     /// `ToolResultStashHeadTailRatio`, a number from 0 to 1: percentage of a shortened result that is its beginning.
     /// Default 60 (`0.6`).
@@ -47,19 +49,20 @@ pub struct AgentHostSettings {
     /// `MaxTurnCost`: maximum cost of a turn in US dollars. Default: no limit. With a limit the host needs the
     /// prices of its models, see [`AgentHostBuilder::prices`](crate::AgentHostBuilder::prices).
     pub max_turn_cost: Option<MicroUsd>,
-    /// `MediaRetention`: time for which the images and files of messages are kept. Default 30 days.
+    /// `MediaRetention`: retention of the images and files of messages. Default 30 days.
     pub media_retention: Duration,
     /// `MaxReplyMediaBytes`: maximum size of the images and files that a reply over a bus carries, in bytes. Default
     /// 512 KiB; see [`UserOptions`](crate::UserOptions::max_reply_media_bytes).
     pub max_reply_media_bytes: u64,
-    /// `ToolLease`: time for which an announcement of tools is valid, see
+    /// `ToolLease`: validity of an announcement of tools, see
     /// [`MessageOptions`](crate::MessageOptions::tool_lease). Default 15 seconds.
     pub tool_lease: Duration,
-    /// `EffectWindow`: time for which mutating calls of other programs are recorded, so that none of them runs twice.
-    /// Default 24 hours.
+    /// `EffectWindow`: retention of the records of mutating calls of other programs, so that none
+    /// of them runs twice. Default 24 hours.
     pub effect_window: Duration,
-    /// `TextCallFallback`: whether calls that a model wrote into its text are executed although it was offered native
-    /// ones, see [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
+    /// `TextCallFallback`: whether calls that a model wrote into its text are executed although it
+    /// was offered native calls, see [`TextCallFallback`](crate::text_calling::TextCallFallback).
+    /// Default `true`.
     pub text_call_fallback: bool,
     /// `SafeLinks`: whether an agent that is built from its configuration alone removes links that the user did not
     /// name from its answers, see [`SafeLinks`](crate::answer::SafeLinks). Default `true`.
@@ -70,8 +73,8 @@ pub struct AgentHostSettings {
     /// `DateTime`: whether the model is told the user's date and time, with the time zone, in one line before each
     /// message. Default `true`.
     pub date_time: bool,
-    /// `TimeZone`: the time zone of users who have not set their own, an IANA name such as `Europe/Paris`. Default: that of
-    /// the system.
+    /// `TimeZone`: the time zone of users who have not set their own, an IANA name such as
+    /// `Europe/Paris`. Default: the time zone of the system.
     pub time_zone: Option<String>,
     /// `WorkingMethod`: whether the model is told how many rounds of calls it has, and to plan them. Default `false`:
     /// it did not pay for all models, see `benches/README.md`.

@@ -53,7 +53,8 @@ impl AgentProfileSettings {
         &self.options.base_path
     }
 
-    /// Returns `true` if the base folder has a profile: its first file, `soul.md` unless `SoulPath` names another one.
+    /// Returns `true` if the base folder has a profile: its first file, `soul.md` unless `SoulPath`
+    /// names another file.
     pub fn is_there(&self) -> bool {
         self.base_path().join(&self.options.soul).exists()
     }

@@ -16,8 +16,8 @@ pub struct ConversationMemorySettings {
     pub base_path: PathBuf,
     /// `MaxTurnsPerSession`: maximum number of turns that a session keeps. Default 50.
     pub max_turns_per_session: NonZeroU32,
-    /// `SessionIdleTimeout`: time after its last turn for which a session goes on and stays in memory; then it begins afresh,
-    /// and what was said before is kept on disk. Default 1 hour.
+    /// `SessionIdleTimeout`: time that a session goes on and stays in memory after its last turn.
+    /// Then it begins afresh, and the earlier messages are kept on disk. Default 1 hour.
     pub session_idle_timeout: Duration,
     /// `KeepCalls`: `true` if conversations keep tool calls with their results. They do not count as turns. Default `true`.
     pub keep_calls: bool,

@@ -14,7 +14,8 @@ pub struct DreamSettings {
     pub initial_delay: Duration,
     /// `Interval`: time from one dream to the next. Default 4 hours.
     pub interval: Duration,
-    /// `TierRoutingReviewEnabled`: whether dreams review the tiers to which requests were routed. Default `true`.
+    /// `TierRoutingReviewEnabled`: whether dreams review the tiers of routed requests. Default
+    /// `true`.
     pub tier_routing_review_enabled: bool,
 }
 

@@ -1,11 +1,11 @@
 //! The settings of a host: the sections of its configuration, with their defaults.
 //!
-//! All names are those of the original RockBot, so a configuration file that was written for it is
-//! read without a warning. So are the defaults, with four exceptions:
-//! `AgentHost.MaxCompletionReprompts` and `MaxFollowUpPasses` are 0 and not 1, since [the judges do
-//! not pay](Evaluation) by default; `AgentHost.ToolResultMaxChars` is 0, no limit, and not 8 000,
-//! since [long results are kept in chunks](crate::large_result); `Feedback.SessionIdleThreshold` is
-//! 10 minutes and not 30.
+//! All names are the names of the original RockBot, so a configuration file that was written for
+//! it is read without a warning. So are the defaults, with four exceptions:
+//! `AgentHost.MaxCompletionReprompts` and `MaxFollowUpPasses` are 0 and not 1, since [the judges
+//! do not pay](Evaluation) by default; `AgentHost.ToolResultMaxChars` is 0, no limit, and not
+//! 8 000, since [long results are kept in chunks](crate::large_result);
+//! `Feedback.SessionIdleThreshold` is 10 minutes and not 30.
 //!
 //! A program passes the settings to the builder:
 //!

@@ -17,19 +17,22 @@ use crate::turn::{HookLimits, Nudges, PolicySnapshot};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicySettings {
-    /// `ToolTimeLimit` (default 1 minute): maximum duration of a tool call whose tool states none of its own.
-    /// `MaxConcurrentToolCalls` (default 64): maximum number of calls that run at once. `MaxToolBlocking` (default 1 second):
-    /// time for which a call may block its thread without a warning.
+    /// `ToolTimeLimit` (default 1 minute): maximum duration of a call whose tool states no limit of
+    /// its own. `MaxConcurrentToolCalls` (default 64): maximum number of calls that run at once.
+    /// `MaxToolBlocking` (default 1 second): time that a call may block its thread without a
+    /// warning.
     pub tool_limits: ToolLimits,
-    /// `ToolResultThreshold` (default 64 000): maximum number of characters of a result that stays in the conversation.
-    /// `ToolResultTimeToLive` (default 20 minutes): time for which the chunks of a longer one are kept.
-    /// `ToolResultKeyForm` (default `path`): notation of their keys, `path` or `colons`.
+    /// `ToolResultThreshold` (default 64 000): maximum number of characters of a result that stays
+    /// in the conversation. `ToolResultTimeToLive` (default 20 minutes): retention of the chunks of
+    /// a longer result. `ToolResultKeyForm` (default `path`): notation of their keys, `path` or
+    /// `colons`.
     pub large_results: LargeResultPolicy,
     /// `ContextMaxTokens` (default 4 000): maximum number of tokens of the recalled entries of a message.
     /// `ContextTimeLimit` (default 2 seconds): maximum time to find them.
     pub context_budget: ContextBudget,
-    /// `HookTimeLimit` (default 30 seconds): time that one hook has to decide. `MaxPolicyQuestions` (default 3) and
-    /// `MaxOutputCorrections` (default 2): maximum numbers of answers that loop policies and output validators send back.
+    /// `HookTimeLimit` (default 30 seconds): time limit of a hook's decision. `MaxPolicyQuestions`
+    /// (default 3) and `MaxOutputCorrections` (default 2): maximum numbers of answers that loop
+    /// policies and output validators send back.
     pub hook_limits: HookLimits,
     /// `Nudges.OnEmptyAnswer` and `Nudges.OnRepeatedCalls` (default `true`), `Nudges.OnUnfinishedSetUp`,
     /// `Nudges.OnHallucinatedCalls`, `Nudges.OnLeakedSyntax`, `Nudges.OnUnexpectedCjk` and `Nudges.OnToolFailureGiveup`
@@ -37,8 +40,8 @@ pub struct PolicySettings {
     pub nudges: Nudges,
     /// `ApprovalExpiry` (default 7 days): time that a turn waits for a user's decision about a call.
     pub approval_expiry: Duration,
-    /// `HasApprover` (default `true`): `false` if no person decides about calls; those that need an approval are then
-    /// refused.
+    /// `HasApprover` (default `true`): `false` if no person decides about calls; calls that need an
+    /// approval are then refused.
     pub has_approver: bool,
 }
 

@@ -3,7 +3,7 @@
 /// The sections that are read and validated, and have no effect yet.
 pub const WAITING_SECTIONS: [&str; 1] = ["Dream"];
 
-/// The sections that parts read, each with what a program does to have its part.
+/// The sections that parts read, each with the step that gives a program its part.
 pub(crate) const SECTIONS_OF_PARTS: [(&str, &str); 17] = [
     ("ConversationLog", "call `Memory::with_conversation_log`"),
     (

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of names with series of their own; further ones share those of `_other`. The cardinality of a metric
-/// must not depend on untrusted input.
+/// Maximum number of names with series of their own; further names share the series of `_other`.
+/// The cardinality of a metric must not depend on untrusted input.
 const MAX_SERIES: usize = 512;
 
 /// A map from names to their meters.

@@ -84,8 +84,8 @@ const METRICS: &[Metric] = &[
     metric("rockbot.embedding.duration", Histogram, MILLISECONDS, "duration of calls for embeddings"),
 ];
 
-/// Registers the description and the unit of each metric of the framework with the program's recorder, those of the
-/// model gateway included.
+/// Registers the description and the unit of each metric of the framework with the program's
+/// recorder, including the metrics of the model gateway.
 ///
 /// Call it once, after the recorder is installed; without a recorder it has no effect.
 ///

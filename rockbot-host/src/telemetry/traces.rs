@@ -8,8 +8,9 @@ use tracing::Span;
 
 /// A bridge to a tracing backend that assigns the ids of spans itself, such as OpenTelemetry's.
 ///
-/// The host asks it about each span of a message, a turn and a tool call. What it returns goes to other programs, whose
-/// spans become children of this one. The example `full_agent` has one for `tracing-opentelemetry`.
+/// The host asks it about each span of a message, a turn and a tool call. The position that it
+/// returns goes to other programs, whose spans become children of this span. The example
+/// `full_agent` has one for `tracing-opentelemetry`.
 ///
 /// # Examples
 ///
@@ -32,9 +33,9 @@ use tracing::Span;
 /// }
 /// ```
 pub trait TraceBridge: Send + Sync + 'static {
-    /// Returns the position of `span`, which was just created and not entered yet. With `parent`, a span of another
-    /// program or of an earlier stretch of work, it first makes the span a child of that one; without, the span stays
-    /// a child of the current span.
+    /// Returns the position of `span`, which was just created and not entered yet. With `parent`, a
+    /// span of another program or of an earlier stretch of work, it first makes the span a child of
+    /// `parent`; without `parent`, the span stays a child of the current span.
     ///
     /// Returns `None` if the backend does not record the span; the host then assigns ids of its own.
     fn join(&self, span: &Span, parent: Option<&TraceContext>) -> Option<TraceContext>;

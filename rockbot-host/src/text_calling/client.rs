@@ -1,4 +1,5 @@
-//! A chat client that gives a model without native tool calls the interface of one that has them.
+//! A chat client that gives a model without native tool calls the interface of a model that has
+//! them.
 
 use std::sync::Arc;
 
@@ -16,10 +17,11 @@ use super::deltas::FilteredDeltas;
 
 /// A client for models that have no native tool calls.
 ///
-/// Tools become a section of the system prompt that teaches how to call them, calls and results in the conversation
-/// become text, and calls in the text of an answer become native ones with the ids `text00001`, `text00002`, …. When an
-/// answer has malformed calls and no other, the model is asked once more with a correction; usage and cost of both
-/// answers are added up. Text that may turn out to be a call is not streamed.
+/// Tools become a section of the system prompt that teaches how to call them. Calls and results
+/// in the conversation become text. Calls in the text of an answer become native calls with the
+/// ids `text00001`, `text00002`, …. When an answer has malformed calls and no other, the model is
+/// asked once more with a correction; usage and cost of both answers are added up. Text that may
+/// turn out to be a call is not streamed.
 ///
 /// An answer that was cut by a length limit or a content filter is passed on as text: its calls may be incomplete.
 ///
@@ -84,7 +86,7 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
         let mut request = in_text(&call.request);
         let (mut response, mut answer) = self.ask(&request, &parser, &call).await?;
         if let Some(correction) = answer.correction.take().filter(|_| answer.calls.is_empty()) {
-            // The first answer may have been streamed in part: the second one replaces it.
+            // The first answer may have been streamed in part: the second answer replaces it.
             if let Some(deltas) = &call.deltas {
                 deltas.send(ChatDelta::Reset);
             }
@@ -100,7 +102,7 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
                 }
                 (first, second) => first.or(second),
             };
-            // The price of both is known only when that of each is.
+            // The price of both is known only when each price is.
             response.cost = cost
                 .zip(response.cost)
                 .map(|costs| [costs.0, costs.1].into_iter().sum());
@@ -113,7 +115,7 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
     }
 }
 
-/// Returns the response with the calls of the text as native ones.
+/// Returns the response with the calls of the text as native calls.
 pub(super) fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse {
     let calls = answer.calls.into_iter().zip(1..);
     let tool_calls: Vec<_> = calls
@@ -153,7 +155,8 @@ fn in_text(request: &ChatRequest) -> ChatRequest {
     request
 }
 
-/// Returns messages in which the calls for which `is_shown` returns `true`, and their results, are text.
+/// Returns the messages with calls as text: the calls that `is_shown` returns `true` for, and
+/// their results.
 pub(super) fn messages_in_text(
     native: &[Arc<ChatMessage>],
     is_shown: impl Fn(&CallId) -> bool,
@@ -204,7 +207,8 @@ fn result_message(name: &ToolName, content: &Content, is_last: bool) -> ChatMess
 pub(super) fn offered(tools: &ToolView) -> impl Iterator<Item = OfferedTool<'_>> {
     tools.entries().iter().map(|entry| {
         let tool = entry.registration();
-        // The model reads the schema that models with native calls get; the parser goes by the one that is validated.
+        // The model reads the schema that models with native calls get; the parser goes by the
+        // schema that calls are validated against.
         OfferedTool::new(tool.name.as_str(), &tool.description, &tool.parameters_schema)
             .with_shown_parameters(entry.parameters())
     })

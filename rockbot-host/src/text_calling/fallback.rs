@@ -16,17 +16,21 @@ use rockbot_text_calls::{TextAnswer, TextCallParser};
 use super::client::{TextCallingClient, messages_in_text, native, offered};
 use super::deltas::FilteredDeltas;
 
-/// A client that executes calls which a model wrote into its text although it was offered native ones.
+/// A client that executes calls that a model wrote into its text although it was offered native
+/// calls.
 ///
-/// Small models, and servers that do not parse their model's own form, answer with the text of a call now and then. An
-/// answer with tools offered, without native calls, and with nothing but certain calls in its text becomes one with
-/// native calls, with the ids `text00001`, `text00002`, …; and with [`ChatResponse::calls_from_text`], which the journal and a trace show. Without
-/// any text, calls in the model's reasoning are read. In the next request of the turn such calls and their results are text again,
-/// unless the model made native ones, too: a model that was not trained on the native form makes them once more. Any other answer passes unchanged. Text that may turn out to be a call is not streamed.
+/// Small models, and servers that do not parse their model's own form, answer with the text of a
+/// call now and then. Suppose that tools were offered, and that an answer has no native calls and
+/// nothing but certain calls in its text. Then it becomes an answer with native calls, with the
+/// ids `text00001`, `text00002`, …, and with [`ChatResponse::calls_from_text`], which the journal
+/// and a trace show. Without any text, calls in the model's reasoning are read. In the next
+/// request of the turn such calls and their results are text again, unless the model made native
+/// calls, too: a model that was not trained on the native form would make the calls once more.
+/// Any other answer passes unchanged. Text that may turn out to be a call is not streamed.
 ///
-/// A server that cannot read what its own model wrote as a call answers with an error
-/// ([`InvalidResponse`](ChatErrorKind::InvalidResponse)) and keeps the text to itself. The model is then asked once more
-/// without native tools, as a [`TextCallingClient`] asks it.
+/// A server that cannot read the call that its own model wrote answers with an error
+/// ([`InvalidResponse`](ChatErrorKind::InvalidResponse)) and keeps the text to itself. The model
+/// is then asked once more without native tools, as a [`TextCallingClient`] asks it.
 ///
 /// A host wraps its models in this client unless [`TurnPolicies::text_call_fallback`] is off.
 ///
@@ -90,7 +94,7 @@ impl<C: ChatClient> TextCallFallback<C> {
         Box::pin(self.client.chat(call)).await
     }
 
-    /// Returns the answer with the calls of its text, if it has certain ones.
+    /// Returns the answer with the calls of its text, if it has certain calls.
     fn read(&self, response: &ChatResponse, tools: &ToolView) -> Option<TextAnswer> {
         if !response.finish.allows_calls() || !response.tool_calls.is_empty() {
             return None;
@@ -105,7 +109,7 @@ impl<C: ChatClient> TextCallFallback<C> {
         self.certain(&response.text, tools)
     }
 
-    /// Returns what a text says if it has calls, and certain ones alone.
+    /// Returns the answer in a text if the text has calls, and all its calls are certain.
     fn certain(&self, text: &str, tools: &ToolView) -> Option<TextAnswer> {
         let parse = || self.parser_for(tools).parse(text);
         let answer = may_hold_call(text).then(parse)?;

@@ -1,7 +1,8 @@
-//! The tool by which a model activates groups of tools that are shown on demand.
+//! The tool that a model calls to activate groups of tools that are shown on demand.
 //!
-//! It is in no registry: each snapshot of the registry that has such groups gets one of its own, whose description
-//! lists them. It only answers; the turn itself keeps which groups are active.
+//! It is in no registry: each snapshot of the registry that has such groups gets a tool of its
+//! own, whose description lists them. It only answers; the turn itself keeps which groups are
+//! active.
 
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ struct ActivateTools {
     group: String,
 }
 
-/// Returns the tool for the groups of `snapshot`; `None` if it has none.
+/// Returns the tool for the groups of `snapshot`; `None` if it has no groups.
 pub(super) fn activation_tool(snapshot: &Arc<ToolSnapshot>) -> Option<Arc<ToolEntry>> {
     let groups = snapshot.groups();
     if groups.is_empty() {

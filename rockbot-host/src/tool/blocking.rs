@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// A future that measures the longest time for which one poll of it blocked its thread.
+/// A future that measures the longest time that one poll of it blocked its thread.
 ///
-/// Most calls end in their first poll, whose time is that of the whole call: it is `None` here, and no clock is read. Any
-/// other poll reads the system's clock twice: a paused clock of tokio does not advance while a thread is blocked. No timer
-/// is needed.
+/// Most calls end in their first poll, whose time is the time of the whole call: it is `None`
+/// here, and no clock is read. Any other poll reads the system's clock twice: a paused clock of
+/// tokio does not advance while a thread is blocked. No timer is needed.
 pub(super) struct Watched<F> {
     future: F,
     /// Start of the first poll.

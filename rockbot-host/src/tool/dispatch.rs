@@ -34,10 +34,11 @@ const ARRIVAL_TIME: Duration = Duration::from_secs(5);
 /// Time that layers have to pass on the end of a call.
 const LAYER_GRACE: Duration = Duration::from_secs(1);
 
-/// The tools that a turn has: those that its filter allows, or all.
+/// The tools that a turn has: the tools that its filter allows, or all.
 pub(crate) type TurnTools<'a> = Option<&'a Arc<ToolFilter>>;
 
-/// The dispatcher of tool calls: the one way from a name and arguments to a response, for every entry point.
+/// The dispatcher of tool calls: the only way from a name and arguments to a response, for every
+/// entry point.
 ///
 /// A call goes through the user's layers, and then through one fused guard: look the tool up, check the grant and the
 /// arguments, wait for a permit, run under the time limit, catch panics, measure. Every failure is a response that the
@@ -112,25 +113,27 @@ impl ToolDispatcher {
         self.guard.registry()
     }
 
-    /// Returns the tools as the model of a turn sees them while the groups `active` are active. With `task_list` the
-    /// tools that keep the list come behind those that are always shown, unless there are none of these: a plan without
-    /// tools to carry it out is of no use.
+    /// Returns the tools as the model of a turn sees them while the groups `active` are active.
+    /// With `task_list` the tools that keep the list come after the tools that are always shown,
+    /// unless there are no such tools: a plan without tools to carry it out is of no use.
     pub(crate) fn view(&self, of: TurnTools<'_>, task_list: bool, active: &[ToolName]) -> ToolView {
         let task_tools = task_list.then_some(self.guard.task_tools());
         self.guard.table_of(of).view(task_tools, active)
     }
 
-    /// Returns the label of what models read about the tools: their descriptions may be text of other programs.
+    /// Returns the label of the texts that models read about the tools: their descriptions may be
+    /// text of other programs.
     pub(crate) fn text_label(&self, of: TurnTools<'_>) -> Label {
         self.guard.table_of(of).text.clone()
     }
 
-    /// Returns `view` followed by what it lacks of the tools of now, while the groups `active` are active.
+    /// Returns `view` followed by the tools that are in the registry now and that it lacks, while
+    /// the groups `active` are active.
     pub(crate) fn extended(&self, of: TurnTools<'_>, view: &ToolView, active: &[ToolName]) -> ToolView {
         self.guard.table_of(of).extended(view, active)
     }
 
-    /// Returns what a call that ended has activated.
+    /// Returns the groups and tools that a call that ended has activated.
     pub(crate) fn activated(&self, of: TurnTools<'_>, ended: &ToolInvokeResponse, arguments: &str) -> Activated {
         self.guard.table_of(of).activated(ended, arguments)
     }
@@ -138,7 +141,8 @@ impl ToolDispatcher {
     /// Calls a tool. Never fails: a failure is a response with `is_error`.
     ///
     /// Dropping the future cancels the call.
-    // No `async fn`: a future around the one below would be copied and polled once more for each call.
+    // No `async fn`: a future around the future below would be copied and polled once more for each
+    // call.
     pub fn call(&self, request: ToolInvokeRequest, cx: &CallContext) -> impl Future<Output = ToolInvokeResponse> {
         self.observed(request, None, cx)
     }
@@ -199,8 +203,9 @@ impl ToolDispatcher {
         self.labelled(response, facts, cx)
     }
 
-    /// Labels the output of another tool than the one that the facts were asked of: a layer may have rewritten the call,
-    /// and the registry may have changed. The turn takes it for what the facts state otherwise.
+    /// Labels the output of another tool than the tool that the facts were asked of: a layer may
+    /// have rewritten the call, and the registry may have changed. Without this label the turn
+    /// would trust the output as the facts state.
     pub(crate) fn labelled(
         &self,
         mut response: ToolInvokeResponse,
@@ -258,8 +263,8 @@ impl ToolDispatcher {
         sleep(limit.unwrap_or_default().saturating_add(LAYER_GRACE)).await;
     }
 
-    /// Returns what is known of a call before it runs: its effect, whether it needs an approval, and what becomes of
-    /// its result. A call of a tool that does not exist has no effect.
+    /// Returns the facts about a call before it runs: its effect, whether it needs an approval, and
+    /// the way of keeping its result. A call of a tool that does not exist has no effect.
     pub(crate) fn facts(&self, request: &ToolInvokeRequest, cx: &CallContext) -> CallFacts {
         self.guard.facts(request, cx)
     }
@@ -269,9 +274,10 @@ impl ToolDispatcher {
         self.guard.needs_endorsement(request, cx).await
     }
 
-    /// Asks the tool for the result of an interrupted call, within the time limit of a call. A tool that panics or takes
-    /// longer answers [`Recovery::Unknown`], as does one that is not registered within five seconds: those of other
-    /// programs come a little after the start of the host.
+    /// Asks the tool for the result of an interrupted call, within the time limit of a call. A tool
+    /// that panics or takes longer answers [`Recovery::Unknown`], as does a tool that is not
+    /// registered within five seconds: the tools of other programs come a little after the start of
+    /// the host.
     pub async fn recover(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Recovery {
         let Ok(tool) = timeout(ARRIVAL_TIME, self.arrival_of(&request.tool_name)).await else {
             return Recovery::Unknown;

@@ -20,8 +20,9 @@ pub struct ToolLimits {
     /// Maximum length of a result in bytes. A longer result is truncated and begins with a note about it.
     /// Default 10 MiB.
     pub max_result_bytes: usize,
-    /// Time for which a call may block its thread. A longer one is logged as a warning with the tool's name, once it ends, and
-    /// counted as `rockbot.tool.blocked`; it is not stopped. Default 1 second.
+    /// Time that a call may block its thread. A longer blocking is logged as a warning with the
+    /// tool's name, once it ends, and counted as `rockbot.tool.blocked`; it is not stopped. Default
+    /// 1 second.
     pub max_blocking: Duration,
 }
 
@@ -58,7 +59,7 @@ impl ToolLimits {
         self
     }
 
-    /// Sets the time for which a call may block its thread before a warning is logged. Default 1 second.
+    /// Sets the time that a call may block its thread before a warning is logged. Default 1 second.
     #[must_use]
     pub fn with_max_blocking(mut self, max_blocking: Duration) -> Self {
         self.max_blocking = max_blocking;

@@ -1,9 +1,9 @@
 //! The entry point to the host's tools for callers outside of it.
 //!
-//! A call from outside goes through the dispatcher, not through a turn (`OutsideTools`,
-//! `tool/outside.rs`): layers, checks, limits and metrics are those of every call. Its context is
-//! untrusted and has no grant, so an approval or an endorsement fails it; the host's tools about
-//! its own turns and guides are not there.
+//! A call from outside goes through the dispatcher, not through a turn (`OutsideTools`): layers,
+//! checks, limits and metrics are the same as for every call. Its context is untrusted and has no
+//! grant, so an approval or an endorsement fails it; the host's tools about its own turns and
+//! guides are not there.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,11 +1,8 @@
-//! The tools with which a model keeps the task list of its turn.
+//! The tools of a model for keeping the task list of its turn.
 //!
-//! They are in no registry: they exist only within a turn that keeps a list, and no other caller can reach them. They
-//! check their arguments and answer; the turn itself derives the list from the calls that succeeded.
-//!
-//! The tools of a turn's task list are in no registry: only a call whose context carries the list
-//! finds them. They validate and answer; the machine takes the list from successful calls, so it
-//! lives with the turn and its journal.
+//! They are in no registry: only a call whose context carries the list finds them, so no other
+//! caller can reach them. They check their arguments and answer; the turn's machine derives the
+//! list from the calls that succeeded. So the list lives with the turn and its journal.
 
 use std::sync::Arc;
 

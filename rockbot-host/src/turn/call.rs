@@ -37,7 +37,7 @@ pub(crate) struct CallFacts {
 pub(crate) struct CallState {
     /// The call as the model requested it, with an id that is unique within the turn.
     pub(crate) call: ToolCall,
-    /// The facts on which decisions about the call rest.
+    /// The facts for decisions about the call.
     pub(crate) facts: CallFacts,
     /// The progress of the call.
     pub(crate) status: CallStatus,

@@ -17,8 +17,8 @@ pub(crate) struct Compaction {
     /// Number of messages from before the turn that are removed, the oldest first.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) past: usize,
-    /// Number of the turn's steps that are removed, the first ones first. A step is an answer of the model with tool
-    /// calls, together with their results.
+    /// Number of the turn's steps that are removed, the first steps first. A step is an answer of
+    /// the model with tool calls, together with their results.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) steps: usize,
     /// `true` when the model refused the conversation as too long, so the same question is asked again afterwards.

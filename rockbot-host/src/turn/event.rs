@@ -1,4 +1,4 @@
-//! The events of a turn: what happened, as the driver reports it and the journal records it.
+//! The events of a turn, as the driver reports them and the journal records them.
 
 use std::sync::Arc;
 
@@ -36,17 +36,18 @@ pub(crate) enum TurnEvent {
         /// Size of the tool definitions in bytes.
         #[serde(default, skip_serializing_if = "is_default")]
         tool_bytes: usize,
-        /// The untrusted sources of what the model reads besides the messages: descriptions of tools. Older versions named
-        /// those of the results of earlier turns here.
+        /// The untrusted sources of the texts that the model reads besides the messages:
+        /// descriptions of tools. Older versions named the sources of the results of earlier turns
+        /// here.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         heard: Vec<String>,
         /// The entries that context sources returned for the message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         recalled: Vec<Recalled>,
-        /// The text at the end of each request in which the model may call tools.
+        /// The text at the end of each request whose model may call tools.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reminder: Option<String>,
-        /// The content by which input guardrails replaced the user's.
+        /// The content that input guardrails put in place of the user's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Content>,
         /// The groups of tools that are active in the conversation, or that shown entries need.
@@ -138,8 +139,8 @@ pub(crate) enum TurnEvent {
         /// The label of the descriptions.
         label: Label,
     },
-    /// The turn failed outside of the machine: in a store, a turn layer, or by a panic. Recorded before it is told, so that
-    /// the message has this one reply, also after a restart.
+    /// The turn failed outside of the machine: in a store, a turn layer, or by a panic. Recorded
+    /// before it is told, so that the message has this reply and no other, also after a restart.
     Failed {
         /// The reason.
         failure: TurnFailure,
@@ -153,7 +154,7 @@ pub(crate) enum TurnEvent {
     },
     /// The turn of another agent, which a tool call ran, has ended. The result of the call follows.
     Delegated(DelegatedWork),
-    /// The turn, which a call of another turn runs, took more of what is left of the caller's budget.
+    /// The turn, which a call of another turn runs, took more of the rest of the caller's budget.
     BudgetRaised {
         /// The budget from now on.
         budget: Budget,
@@ -162,7 +163,7 @@ pub(crate) enum TurnEvent {
     ToolReturned(ToolInvokeResponse),
     /// The call whose result follows activated groups of tools.
     Activated {
-        /// The call of the host's own tool for that; `None` if another one activated them.
+        /// The call of the host's own tool for that; `None` if another call activated them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         own: Option<CallId>,
         /// The groups; none if the call failed.
@@ -214,7 +215,8 @@ pub(crate) enum Validation {
     Accepted,
     /// A validator complained, in these words for the model.
     Complained(String),
-    /// A validator failed with this error, or those of the request were lost with their process.
+    /// A validator failed with this error, or the validators of the request were lost with their
+    /// process.
     Failed(String),
     /// The host has no validators any more, and the request had none: nothing checked the answer.
     Unasked,
@@ -226,7 +228,7 @@ pub(crate) enum Validation {
 pub(crate) struct Revision {
     /// The changed request.
     pub(crate) request: Arc<TurnRequest>,
-    /// The settings of the turn, in place of those at its acceptance.
+    /// The settings of the turn, in place of the settings at its acceptance.
     pub(crate) policy: PolicySnapshot,
 }
 

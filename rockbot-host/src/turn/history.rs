@@ -1,4 +1,5 @@
-//! Edits of a conversation as the journal records them: what was kept, and what was added.
+//! Edits of a conversation as the journal records them: the messages that were kept, and the
+//! messages that were added.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,8 +34,8 @@ pub(crate) fn edits(before: &[Arc<ChatMessage>], after: Vec<Arc<ChatMessage>>) -
     (edits != [HistoryEdit::Keep(0, before.len())]).then_some(edits)
 }
 
-/// Applies edits to a conversation of which the first `context_len` messages are from before the turn. Returns their
-/// number in the new conversation.
+/// Applies edits to a conversation. Its first `context_len` messages are from before the turn.
+/// Returns their number in the new conversation.
 pub(in crate::turn) fn apply(messages: &mut Vec<Arc<ChatMessage>>, context_len: usize, edits: &[HistoryEdit]) -> usize {
     let before = std::mem::take(messages);
     let mut first_of_turn = None;

@@ -11,8 +11,9 @@
 //! - `policy/`: the rules of the loop, one file each, pure functions over the vocabulary. The table in `policy/mod.rs`
 //!   lists them with the event that each listens to, the step that it decides, and its setting;
 //! - `machine/`: `Turn`, the state of one turn, which applies events and asks the policies;
-//! - `record`: the form in which events and steps are written to a journal, and the replay of a journal;
-//! - `trace`: a journal, read for people and tests ([`TurnTrace`]). Of all this only the trace and the settings are public.
+//! - `record`: the form of events and steps in a journal, and the replay of a journal;
+//! - `trace`: a journal, read for people and tests ([`TurnTrace`]). Only the trace and the
+//!   settings are public.
 
 mod call;
 mod compaction;

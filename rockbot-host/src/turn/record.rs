@@ -1,8 +1,8 @@
 //! The form of a turn in a journal, and its replay.
 //!
-//! The accepted record has the request and the settings; each further record has an event *and* the steps that were
-//! decided then. A replay repeats decisions and never makes them, so a newer version of this crate can continue a turn
-//! that an older one began.
+//! The accepted record has the request and the settings; each further record has an event *and*
+//! the steps that were decided then. A replay repeats decisions and never makes them, so a newer
+//! version of this crate can continue a turn that an older version began.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct AcceptedTurn {
     pub(crate) version: u32,
     /// The request.
     pub(crate) request: Arc<TurnRequest>,
-    /// The settings under which it was accepted.
+    /// The settings that it was accepted with.
     pub(crate) policy: PolicySnapshot,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct AcceptedTurn {
 pub(crate) struct RecordedEvent {
     /// The event.
     pub(crate) event: TurnEvent,
-    /// The steps, in the order in which they are performed.
+    /// The steps, in the order of their performance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) steps: Vec<TurnStep>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct RecordedEvent {
 pub struct UnknownVersion(#[source] Option<serde_json::Error>);
 
 impl AcceptedTurn {
-    /// Converts the record to the form in which a journal stores it.
+    /// Converts the record to the acceptance that a journal stores.
     pub(crate) fn into_run(self, at: Timestamp) -> RunAccepted {
         let request = &self.request;
         let key = RunKey::new(
@@ -85,7 +85,7 @@ fn unknown(error: serde_json::Error) -> UnknownVersion {
 }
 
 impl Turn {
-    /// Replays the records of `run`, and returns the turn as it was after the last one.
+    /// Replays the records of `run`, and returns the turn as it was after the last record.
     ///
     /// # Errors
     ///

@@ -24,8 +24,9 @@ pub(crate) struct PolicySnapshot {
     /// The tier that the selector chose for a message that names none; `None`, the default, without a selector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tier: Option<ModelTier>,
-    /// The way in which the model is made to match the schema of the request. Default [`OutputMode::Auto`] for turns
-    /// without a schema, and those of older versions, which means [`OutputMode::Native`].
+    /// The way to make the model match the schema of the request. Default [`OutputMode::Auto`] for
+    /// turns without a schema, and for turns of older versions, where it means
+    /// [`OutputMode::Native`].
     #[serde(skip_serializing_if = "OutputMode::is_auto")]
     pub(crate) output_mode: OutputMode,
     /// Maximum length in characters of a tool result that stays in the conversation; `None`, the default, is the
@@ -47,7 +48,8 @@ pub(crate) struct PolicySnapshot {
     /// `true` when the model keeps a list of tasks. Default `false`.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) task_list: bool,
-    /// `true` when no person decides about calls: those that need an approval are refused. Default `false`.
+    /// `true` when no person decides about calls: calls that need an approval are refused. Default
+    /// `false`.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) has_no_approver: bool,
     /// `true` when the turn's agent is a program: its own answers are free and do not count. Default `false`.
@@ -56,8 +58,8 @@ pub(crate) struct PolicySnapshot {
 }
 
 impl PolicySnapshot {
-    /// Returns the settings of a program's turn in a host with these ones: no policy changes or repeats its answers, and it
-    /// sees its results whole.
+    /// Returns the settings of a program's turn in a host with these settings: no policy changes or
+    /// repeats its answers, and it sees its results whole.
     pub(crate) fn of_program(self) -> Self {
         Self {
             budget: self.budget,
@@ -100,8 +102,9 @@ impl Default for PolicySnapshot {
 
 /// The weaknesses of models that are answered with a nudge: a note to the model, which answers once more.
 ///
-/// Each kind of nudge is given at most once in a turn, and costs one call to the model unless its field states
-/// otherwise. Those are off that did not pay when they were measured (56 tasks, two small models, see `benches/README.md`):
+/// Each kind of nudge is given at most once in a turn, and costs one call to the model unless its
+/// field states otherwise. The nudges that did not pay when they were measured are off (56 tasks,
+/// two small models, see `benches/README.md`):
 ///
 /// | model | nudges | solved | calls for each solved task | tokens for each solved task |
 /// |---|---|---|---|---|
@@ -244,7 +247,7 @@ impl Evaluation {
         self
     }
 
-    /// The limits by which no judge is asked.
+    /// Limits that ask no judge.
     pub const OFF: Self = Self {
         max_completion_reprompts: 0,
         max_follow_up_passes: 0,
@@ -275,18 +278,19 @@ impl Default for Evaluation {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ContextEconomy {
-    /// Maximum length of a tool result in bytes; a longer one loses its middle. `None`, the default, sets no limit
-    /// beyond [`TurnPolicies::large_results`](crate::TurnPolicies::large_results). A result that is only a little
-    /// longer stays unchanged, since the notice about the removed part takes room, too.
+    /// Maximum length of a tool result in bytes; a longer result loses its middle. `None`, the
+    /// default, sets no limit beyond
+    /// [`TurnPolicies::large_results`](crate::TurnPolicies::large_results). A result that is only a
+    /// little longer stays unchanged, since the notice about the removed part takes room, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_result_len: Option<usize>,
-    /// Maximum length of a request in tokens, estimated; parts of a longer one are removed. Default `None`. Set it for
-    /// models that truncate long requests silently, as Ollama does.
+    /// Maximum length of a request in tokens, estimated; parts of a longer request are removed.
+    /// Default `None`. Set it for models that truncate long requests silently, as Ollama does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watermark: Option<u64>,
     /// Percentage of a shortened result that is its beginning; the rest is its end. Default 60.
     pub head_percent: u8,
-    /// Time for which originals are kept. Default 1 hour.
+    /// Retention of originals. Default 1 hour.
     pub ttl: Duration,
     /// The model's context window in tokens, as it reported when it refused a request of an earlier turn.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -327,7 +331,7 @@ impl ContextEconomy {
         self
     }
 
-    /// Sets the time for which removed parts are kept.
+    /// Sets the retention of removed parts.
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
@@ -350,8 +354,8 @@ impl ContextEconomy {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct HookLimits {
-    /// Time that one hook has to decide. Default 30 seconds. It is not cut by the turn's own time, so that an answer
-    /// in the last moment is not lost.
+    /// Time limit of a hook's decision. Default 30 seconds. It is not cut by the turn's own time,
+    /// so that an answer in the last moment is not lost.
     pub time_limit: Duration,
     /// Maximum number of answers in a turn that loop policies send back to the model. Default 3.
     pub max_policy_questions: u32,
@@ -389,7 +393,7 @@ impl HookLimits {
         self.request_validators = of_request;
     }
 
-    /// Sets the time that one hook has to decide.
+    /// Sets the time limit of a hook's decision.
     #[must_use]
     pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;

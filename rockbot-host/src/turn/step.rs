@@ -1,4 +1,5 @@
-//! The steps of a turn: what the machine decided, as the driver performs it and the journal records it.
+//! The steps of a turn: the machine's decisions, as the driver performs them and the journal
+//! records them.
 
 use rockbot_core::content::Content;
 use rockbot_core::turn::{ApprovalRequest, BudgetLimit, TurnStatus};
@@ -16,7 +17,7 @@ pub(crate) enum TurnStep {
     AskModel(Purpose),
     /// Ask the loop policies of the host's program.
     Consult(Consultation),
-    /// Ask the output validators about the answer with which the turn is to end.
+    /// Ask the output validators about the answer that is to end the turn.
     Validate {
         /// The status of the outcome, once they have accepted it.
         status: TurnStatus,
@@ -30,13 +31,13 @@ pub(crate) enum TurnStep {
     Compact(Compaction),
     /// Run these calls concurrently.
     CallTools(Vec<CallId>),
-    /// Refuse these calls of the last answer, which only repeat earlier ones.
+    /// Refuse these calls of the last answer, which only repeat earlier calls.
     RefuseRepeats(Vec<RepeatedCall>),
     /// Wait for a user's decision about tool calls.
     AwaitApproval {
         /// The calls to decide about.
         asks: Vec<ApprovalRequest>,
-        /// The time at which the approval expires.
+        /// The expiry of the approval.
         until: Timestamp,
     },
     /// Report a notice to the subscribers of the turn's progress.
@@ -66,7 +67,7 @@ impl TurnStep {
     }
 }
 
-/// A call that would repeat an earlier one, whose result did not change.
+/// A call that would repeat an earlier call, whose result did not change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -77,7 +78,8 @@ pub(crate) struct RepeatedCall {
     pub earlier: CallId,
 }
 
-/// A question to the loop policies of the host's program: what they are asked about, and what is decided already.
+/// A question to the loop policies of the host's program: the point that they are asked about,
+/// and the decisions so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -101,9 +103,9 @@ pub(crate) enum TurnCounter {
     CompletionIncomplete,
     /// Answers not judged, because the turn had to end.
     CompletionSkipped,
-    /// Complete answers for which the judge found something more to do.
+    /// Complete answers whose judge found something more to do.
     FollowUpTriggered,
-    /// Complete answers for which the judge found nothing more to do.
+    /// Complete answers whose judge found nothing more to do.
     FollowUpNone,
     /// Answers without a follow-up, because the turn had to end.
     FollowUpSkipped,
@@ -145,7 +147,7 @@ impl TurnCounter {
 pub(crate) enum Purpose {
     /// The next step towards the answer, with tools.
     Answer,
-    /// A last answer from what is already known, without tools, because a limit was reached.
+    /// A last answer from the knowledge so far, without tools, because a limit was reached.
     Conclude(BudgetLimit),
     /// The answer again, without tools, in the shape that the request asked for.
     Shape {
@@ -173,7 +175,7 @@ pub(crate) enum Purpose {
         /// The message of the policy.
         message: Content,
     },
-    /// The answer again, with tools, because an output validator did not accept the last one.
+    /// The answer again, with tools, because an output validator did not accept the last answer.
     Correct {
         /// The complaint.
         complaint: String,

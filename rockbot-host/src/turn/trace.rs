@@ -12,7 +12,8 @@ use super::machine::Turn;
 use super::record::{RecordedEvent, UnknownVersion, parse_accepted, parse_record};
 use super::step::{Purpose, TurnStep};
 
-/// The trace of a turn, read from its journal: what happened, what was decided, and what the models were shown.
+/// The trace of a turn, read from its journal: its events, its decisions, and the messages that
+/// its models were shown.
 ///
 /// A host returns it by [`AgentHost::trace`](crate::AgentHost::trace). It is for people and tests, and it is read-only:
 /// the records themselves may change their form between versions.
@@ -42,7 +43,7 @@ pub struct TurnTrace {
     turn: Turn,
 }
 
-/// A record of a turn: an event, and what was decided then.
+/// A record of a turn: an event, and the decisions on it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TraceEntry {
@@ -175,7 +176,7 @@ struct Reader {
 impl Reader {
     fn read(&mut self, recorded: RecordedEvent, at: Timestamp) -> TraceEntry {
         let RecordedEvent { event, steps } = recorded;
-        // A second turn decides afresh; the trace itself repeats what was decided then.
+        // A second turn decides afresh; the trace itself repeats the recorded decisions.
         let is_reproducible = self.turn.clone().on(&event, at) == steps;
         self.turn.replay(&event, &steps, at);
         let decisions = steps.iter().map(|step| format!("{step:?}")).collect();

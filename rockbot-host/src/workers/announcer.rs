@@ -25,12 +25,12 @@ const WITHDRAWAL_TIME: Duration = Duration::from_secs(1);
 /// Number of heartbeats within a lease, so that a lost one ends nothing.
 const HEARTBEATS: u32 = 3;
 
-/// A host's announcements of its own tools, without those that only its own models use.
+/// A host's announcements of its own tools, without the tools that only its own models use.
 #[derive(Clone)]
 pub(crate) struct Announcer {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) identity: AgentIdentity,
-    /// The topic over which the host takes calls.
+    /// The topic of the calls that the host takes.
     pub(crate) topic: String,
     pub(crate) lease: Duration,
     pub(crate) registry: Arc<dyn ToolRegistry>,
@@ -56,7 +56,7 @@ struct Announcements {
 }
 
 impl Announcer {
-    /// The topic to which the announcer subscribes.
+    /// The topic that the announcer subscribes to.
     pub(crate) const TOPIC: &str = DISCOVER_TOPIC;
 
     /// Announces the tools, now and whenever they change or an agent asks, until the task is stopped.
@@ -90,7 +90,8 @@ impl Announcer {
         self.bus.on_with(DISCOVER_TOPIC, &name, options, handler).await
     }
 
-    /// Returns the announced tools. Those that need an approval are no use to others, since no grant crosses a bus.
+    /// Returns the announced tools. Tools that need an approval are no use to others, since no
+    /// grant crosses a bus.
     fn tools(&self) -> Vec<ToolRegistration> {
         let snapshot = self.registry.snapshot();
         let own = snapshot.entries().iter().filter(|entry| *entry.owner() == self.owner);
@@ -151,7 +152,8 @@ impl Announcements {
         }
     }
 
-    /// Takes the present tools and guides, and returns `true` if they differ from the announced ones.
+    /// Takes the present tools and guides, and returns `true` if they differ from the announced
+    /// tools and guides.
     fn refresh(&mut self) -> bool {
         let (tools, guides) = (self.of.tools(), self.of.guides.snapshot());
         let has_changed = tools != self.tools || !Arc::ptr_eq(&guides, &self.guides);

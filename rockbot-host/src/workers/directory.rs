@@ -17,7 +17,7 @@ const MAX_INSTANCES: usize = 256;
 /// Maximum length of the descriptions, schemas and guides of all workers together, in bytes.
 const MAX_TEXT: usize = 16 * 1024 * 1024;
 
-/// Shortest lease: a shorter one would end between two heartbeats of a busy process.
+/// Shortest lease: a shorter lease would end between two heartbeats of a busy process.
 pub(super) const MIN_LEASE: Duration = Duration::from_secs(1);
 
 /// Longest lease: tools of a worker that was killed are gone after this time at most.
@@ -33,7 +33,8 @@ pub(super) struct Directory {
 #[derive(Debug)]
 struct KnownWorker {
     instances: BTreeMap<String, KnownInstance>,
-    /// The announcement that counts: of a rolling update, the one that began last.
+    /// The announcement that counts. During a rolling update it is the announcement of the process
+    /// that began last.
     offer: Arc<ToolsAnnounced>,
 }
 
@@ -57,7 +58,7 @@ pub(super) enum Change {
     None,
     /// A worker is known by a sign of life only, or its announcement has changed: it is asked for the announcement.
     Ask,
-    /// The tools of the name are now those of the announcement.
+    /// The tools of the name are now the tools of the announcement.
     Offered(Arc<ToolsAnnounced>),
     /// The tools of the name are gone.
     Gone(String),
@@ -142,13 +143,15 @@ impl Directory {
                 self.workers.remove(&withdrawn.worker);
                 Change::Gone(withdrawn.worker.clone())
             }
-            // The remaining processes may have other tools than the one whose announcement counted.
+            // The remaining processes may have other tools than the process whose announcement
+            // counted.
             false if was_known && worker.offer.instance == withdrawn.instance => Change::Ask,
             false => Change::None,
         }
     }
 
-    /// Removes a process whose lease has run out, and returns the consequence; `None` if there is none.
+    /// Removes a process whose lease has run out, and returns the consequence; `None` if no lease
+    /// has run out.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Change> {
         let mut expired = self.workers.iter().flat_map(|(name, worker)| {
             let instances = worker.instances.iter();
@@ -162,14 +165,15 @@ impl Directory {
         Some(self.withdrawn(&withdrawn))
     }
 
-    /// Returns the moment at which the next lease runs out.
+    /// Returns the expiry of the next lease.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let instances = self.workers.values().flat_map(|worker| worker.instances.values());
         instances.map(|instance| instance.expires).min()
     }
 }
 
-/// Returns `true` if two processes offer the same: the second one of a name then changes nothing.
+/// Returns `true` if two processes offer the same: the second announcement of a name then changes
+/// nothing.
 fn is_same_offer(one: &ToolsAnnounced, other: &ToolsAnnounced) -> bool {
     (&one.topic, &one.tools, &one.guides) == (&other.topic, &other.tools, &other.guides)
 }

@@ -48,18 +48,21 @@
 //! # }
 //! ```
 //!
-//! Workers (`workers/`). A host with `announce_tools` takes calls under `tool.invoke.NAME` and
-//! announces its tools under `tool.announce`: when it starts, when they change, when an agent
-//! asks under `tool.discover`, and by a small heartbeat three times in each lease (`ToolLease`,
-//! 15 s). Agents with `RemoteTools` replace the tools of a name in one step (`replace_source`),
-//! and drop them when its last process has withdrawn them or its lease, counted by their own
+//! A host with `announce_tools` takes calls under `tool.invoke.NAME` and announces its tools
+//! under `tool.announce`: when it starts, when they change, when an agent asks under
+//! `tool.discover`, and by a small heartbeat three times in each lease (`ToolLease`, 15 s).
+//! Agents with `RemoteTools` replace the tools of a name in one step (`replace_source`). They
+//! drop them when its last process has withdrawn them or its lease, counted by their own
 //! monotonic clock, has run out. A worker that stops withdraws its tools, then ends its calls.
+//!
 //! Descriptions are text of other programs: bounded, defused, and labelled `tools:worker:NAME`;
-//! hints count where they make an agent more careful. Own tools win over a worker's. A
-//! cancellation goes to all workers under `tool.cancel`, since the caller does not know which one
-//! has the call; one that comes before its call keeps it from beginning. A worker ends a call a
-//! tenth of the caller's time, at most a second, before that is over, so the caller reads the
-//! worker's own error. A call that the worker's shutdown cuts off is answered with an error, too.
+//! hints count where they make an agent more careful. Own tools win over a worker's.
+//!
+//! A cancellation goes to all workers under `tool.cancel`, since the caller does not know which
+//! worker has the call; a cancellation that comes before its call keeps it from beginning. A
+//! worker ends a call before the caller's time is over: by a tenth of that time, at most by a
+//! second. So the caller reads the worker's own error. A call that the worker's shutdown cuts off
+//! is answered with an error, too.
 //!
 //! Workers are found by announcements, not by a directory service: each agent keeps its own list,
 //! so nothing has to be up besides the bus.

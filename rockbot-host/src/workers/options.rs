@@ -9,7 +9,7 @@ use rockbot_core::config::Config;
 /// The options of the subsystem.
 #[derive(Debug, Default)]
 pub(super) struct Options {
-    /// The workers whose tools are taken; all of them if there is none.
+    /// The workers whose tools are taken; all workers if the set is empty.
     pub(super) only: BTreeSet<String>,
     /// The workers whose words about their tools are trusted.
     pub(super) vouched: BTreeSet<String>,
@@ -20,7 +20,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Adds what the section `RemoteTools` of the configuration states.
+    /// Adds the settings in the section `RemoteTools` of the configuration.
     pub(super) fn read(&mut self, config: &Config) -> Result<(), BoxError> {
         let section = config.section("RemoteTools")?;
         let names = |name| section.get_or::<Vec<String>>(name, Vec::new());

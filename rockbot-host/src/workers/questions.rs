@@ -1,10 +1,11 @@
-//! The pace at which an agent asks all workers for their announcements.
+//! The pace of an agent's questions to all workers for their announcements.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Time after a question until the next one; it doubles with each question that brought no new tools.
+/// Time after a question until the next question; it doubles with each question that brought no
+/// new tools.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Longest time between two questions.

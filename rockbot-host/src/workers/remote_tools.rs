@@ -17,28 +17,32 @@ use super::options::Options;
 use super::remote_worker::Caller;
 use super::taken_tools::{TakenTools, listen};
 
-/// Maximum time of a call of a remote tool, unless a setting states another one.
+/// Maximum time of a call of a remote tool, unless a setting states another time.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Maximum number of announcements that wait for the subsystem; the bus holds the others back.
 const MAX_WAITING: usize = 64;
 
-/// Maximum number of cancellations that wait to be published; further ones are dropped, and their calls run to their end.
+/// Maximum number of cancellations that wait to be published; further cancellations are dropped,
+/// and their calls run to their end.
 const MAX_ABANDONED: usize = 256;
 
 /// A subsystem that gives the agent the tools of workers on its bus, for as long as the workers live.
 ///
-/// A worker is a host that [announces its tools](crate::AgentHostBuilder::announce_tools). Its tools appear in the
-/// agent's registry when it announces them, change when it announces others, and go when its last process has left or
-/// has been silent for its lease. A running turn keeps what its model has seen; a call of a tool that is gone fails with
-/// words that say so. A tool of the agent's own takes precedence over one of a worker with the same name.
+/// A worker is a host that [announces its tools](crate::AgentHostBuilder::announce_tools). Its
+/// tools appear in the agent's registry when it announces them, change when it announces others,
+/// and go when its last process has left or has been silent for its lease. A running turn keeps
+/// the tools that its model has seen; a call of a tool that is gone fails with words that say so.
+/// A tool of the agent's own takes precedence over a worker's tool of the same name.
 ///
-/// What workers say about their tools is text of other programs: it is defused, bounded (2 MiB for a worker, 16 MiB for all),
-/// and makes the turns that may see it untrusted, unless the operator [vouches](Self::vouch_for) for the worker. Announcements over an unauthenticated
-/// channel ([`Trust::Untrusted`](rockbot_core::context::Trust::Untrusted)) are ignored.
+/// The words of workers about their tools are text of other programs. This text is defused,
+/// bounded (2 MiB for a worker, 16 MiB for all), and makes the turns that may see it untrusted,
+/// unless the operator [vouches](Self::vouch_for) for the worker. Announcements over an
+/// unauthenticated channel ([`Trust::Untrusted`](rockbot_core::context::Trust::Untrusted)) are
+/// ignored.
 ///
-/// The section `RemoteTools` of the configuration adds to what code sets: `Workers`, `Vouched` and `Expected`, lists of
-/// names, and `TimeLimit`.
+/// The section `RemoteTools` of the configuration adds to the options in code: `Workers`,
+/// `Vouched` and `Expected`, lists of names, and `TimeLimit`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -66,15 +70,16 @@ impl RemoteTools {
         }
     }
 
-    /// Takes the tools of the worker `name`, and of others that are named so. Default: of all.
+    /// Takes the tools of the worker `name`, and of others that are named so. Default: the tools of
+    /// all workers.
     #[must_use]
     pub fn only(mut self, name: impl Into<String>) -> Self {
         self.options.only.insert(name.into());
         self
     }
 
-    /// Trusts the words with which the worker `name` describes its tools as those of the program itself. Results of its
-    /// tools stay text of others.
+    /// Trusts the words of the worker `name` about its tools like the words of the program itself.
+    /// Results of its tools stay text of others.
     #[must_use]
     pub fn vouch_for(mut self, name: impl Into<String>) -> Self {
         self.options.vouched.insert(name.into());

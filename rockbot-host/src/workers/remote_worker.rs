@@ -28,7 +28,7 @@ const MAX_REFUSED: usize = 16;
 const MAX_GUIDES: usize = 32;
 const MAX_GUIDE: usize = 64 * 1024;
 
-/// The beginning of the topics under which calls may be published: an announcement must not lead them elsewhere.
+/// The beginning of the topics of calls: an announcement must not lead calls elsewhere.
 const CALL_TOPICS: &str = "tool.";
 
 /// The parts of an agent that calls of remote tools need.
@@ -56,7 +56,8 @@ impl Caller {
         }
     }
 
-    /// Returns the tools of an announcement. Those of a vouched worker describe themselves as the host's own do.
+    /// Returns the tools of an announcement. The tools of a vouched worker describe themselves as
+    /// the host's own do.
     pub(super) fn tools_of(&self, offer: &ToolsAnnounced, is_vouched: bool) -> Result<Vec<Tool>, &'static str> {
         if !offer.topic.starts_with(CALL_TOPICS) || check_topic(&offer.topic).is_err() {
             return Err("its topic is not below `tool.`");
@@ -72,7 +73,8 @@ impl Caller {
     fn tool(&self, announced: &ToolRegistration, offer: &ToolsAnnounced, is_vouched: bool) -> Tool {
         let mut registration = announced.clone().with_source(source(&offer.worker));
         let hints = &mut registration.hints;
-        // What a program says about its tools counts where it makes the agent more careful, not less.
+        // The words of a program about its tools count where they make the agent more careful, not
+        // less.
         (
             hints.keeps_results_whole,
             hints.runs_turn,
@@ -97,8 +99,8 @@ pub(super) fn source(worker: &str) -> String {
     format!("worker:{worker}")
 }
 
-/// Replaces the tools of a worker in the registry. A tool that the registry refuses, since it has one of the name or
-/// cannot use the schema, is left out; the others are registered.
+/// Replaces the tools of a worker in the registry. A tool that the registry refuses, since it has
+/// a tool of the name or cannot use the schema, is left out; the others are registered.
 pub(super) fn replace(registry: &dyn ToolRegistry, owner: &Owner, worker: &str, mut tools: Vec<Tool>) {
     for _ in 0..=MAX_REFUSED {
         let Err(error) = registry.replace_source(owner, tools.clone()) else {
@@ -112,7 +114,7 @@ pub(super) fn replace(registry: &dyn ToolRegistry, owner: &Owner, worker: &str, 
         else {
             break;
         };
-        // Of two tools with one name in an announcement, the first stays.
+        // If two tools in an announcement have the same name, the first stays.
         let Some(position) = tools.iter().rposition(|tool| tool.registration.name == *name) else {
             break;
         };
@@ -131,7 +133,8 @@ struct ReadGuide {
     name: String,
 }
 
-/// Returns the tool that reads the guides of a worker, if it has some. Its output is labelled as that of any tool.
+/// Returns the tool that reads the guides of a worker, if it has some. Its output is labelled
+/// like the output of any tool.
 fn guide_tool(offer: &ToolsAnnounced, is_vouched: bool) -> Option<Tool> {
     let guides: Vec<_> = offer.guides.iter().take(MAX_GUIDES).cloned().collect();
     if guides.is_empty() {

@@ -33,7 +33,7 @@ pub(super) struct TakenTools {
     pub(super) directory: Directory,
     /// The owners of the registered tools, by worker.
     pub(super) owners: BTreeMap<String, Owner>,
-    /// The names of the workers that are there, for those who ask.
+    /// The names of the workers that are there, for callers that ask.
     pub(super) present: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -150,7 +150,7 @@ impl TakenTools {
     }
 }
 
-/// Waits for a moment; for ever if there is none.
+/// Waits for a moment; for ever if it is `None`.
 async fn reached(moment: Option<Instant>) {
     match moment {
         Some(at) => sleep_until(at).await,
@@ -180,7 +180,7 @@ pub(super) async fn listen(
     Ok(bus.on_with(ANNOUNCE_TOPIC, &name, options, handler).await?)
 }
 
-/// Reads a message of another program; `None` if it is not what its type says.
+/// Reads a message of another program; `None` if its content does not fit its type.
 fn read<M: Message + DeserializeOwned>(message: &MessageEnvelope) -> Option<M> {
     let read = message.payload();
     read.inspect_err(

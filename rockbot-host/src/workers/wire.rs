@@ -20,13 +20,13 @@ pub(crate) const CANCEL_TOPIC: &str = "tool.cancel";
 pub(super) struct ToolsAnnounced {
     /// The name of the worker. Workers of one name compete for the calls of their tools.
     pub(super) worker: String,
-    /// The running process among those of the name.
+    /// The running process among the processes of the name.
     pub(super) instance: String,
     /// Number of the announcement, which grows with every change of the tools of this process.
     pub(super) revision: u64,
-    /// Time for which the announcement is valid, in milliseconds.
+    /// Validity of the announcement, in milliseconds.
     pub(super) lease_ms: u64,
-    /// The topic under which calls are published.
+    /// The topic of calls.
     pub(super) topic: String,
     pub(super) tools: Vec<ToolRegistration>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -34,7 +34,7 @@ pub(super) struct ToolsAnnounced {
 }
 
 impl ToolsAnnounced {
-    /// Returns the length of what the worker says about its tools, in bytes.
+    /// Returns the length of the worker's words about its tools, in bytes.
     pub(super) fn text_len(&self) -> usize {
         let tool = |tool: &ToolRegistration| tool.description.len() + tool.parameters_schema.to_string().len();
         let guide = |guide: &AnnouncedGuide| guide.name.len() + guide.summary.len() + guide.document.len();

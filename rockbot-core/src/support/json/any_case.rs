@@ -1,12 +1,9 @@
 //! Reading JSON whose members are named in any case.
 //!
-//! A deserializer around another one that renames the members of structs, and nothing else: a
-//! member that is named exactly costs one look through the names of the struct. Maps and JSON
-//! values keep their keys.
-//!
-//! Members of messages are read in any case (`support/json/any_case.rs`), as .NET programs write
-//! and read them: by a deserializer that knows the fields of each struct. Keys of maps and JSON
-//! values stay as they are, and one member in two cases is an error.
+//! Members of messages are read in any case, as .NET programs write and read them. A deserializer
+//! wraps another deserializer and renames the members of structs, and nothing else: keys of maps
+//! and JSON values stay as they are. A member that is named exactly costs one look through the
+//! names of the struct. One member in two cases is an error.
 
 use std::fmt;
 
@@ -56,7 +53,7 @@ fn field_of(fields: Fields, name: &str) -> Option<&'static str> {
 /// A deserializer, seed or accessor whose nested structs are read in any case.
 struct AnyCase<T>(T);
 
-/// A visitor of a value. With fields it is that of a struct, whose members are renamed.
+/// A visitor of a value. With fields it is the visitor of a struct, whose members are renamed.
 struct Nested<V> {
     visitor: V,
     fields: Fields,
@@ -236,7 +233,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for AnyCase<A> {
     }
 }
 
-/// The members of an object. Those of a struct are renamed to its fields.
+/// The members of an object. The members of a struct are renamed to its fields.
 struct Members<A> {
     members: A,
     fields: Fields,

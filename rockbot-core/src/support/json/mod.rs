@@ -1,7 +1,8 @@
 //! JSON on the path of a turn: the same bytes as `serde_json` writes, with a third of its instructions.
 //!
-//! `serde_json` looks for characters to escape one by one, and most of what a turn writes are texts: prompts, answers,
-//! results, and the names of members. Here sixteen bytes are examined together. Everything else is left to `serde_json`.
+//! `serde_json` looks for characters to escape one by one, and a turn writes mostly texts:
+//! prompts, answers, results, and the names of members. Here sixteen bytes are examined together.
+//! Everything else is left to `serde_json`.
 
 mod any_case;
 mod text;
@@ -21,7 +22,8 @@ use writer::{JsonWriter, RAW_VALUE};
 /// Bytes of most values that are written.
 const USUAL_LEN: usize = 512;
 
-/// Appends `value` to `json`, as `serde_json::to_writer` does. What was appended before an error stays.
+/// Appends `value` to `json`, as `serde_json::to_writer` does. The bytes that were appended
+/// before an error stay.
 ///
 /// ```
 /// use rockbot_core::support::json;
@@ -48,7 +50,8 @@ pub fn to_raw_value<T: Serialize + ?Sized>(value: &T) -> Result<Box<RawValue>, s
     let mut json = Vec::with_capacity(USUAL_LEN);
     write(&mut json, value)?;
     let json = String::from_utf8(json).map_err(serde::ser::Error::custom)?;
-    // The form in which `serde_json` hands over the text of a raw value: so it is neither parsed nor copied once more.
+    // `serde_json` hands over the text of a raw value in this form: so it is neither parsed nor
+    // copied once more.
     Box::deserialize(MapDeserializer::new(iter::once((RAW_VALUE, json))))
 }
 

@@ -44,8 +44,8 @@ fn push_part(json: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Appends a text of `len` bytes of which `first` and `last` are the ends, which overlap. Copying a number of bytes that is
-/// known at compile time takes no call.
+/// Appends a text of `len` bytes with the ends `first` and `last`, which overlap. Copying a
+/// number of bytes that is known at compile time takes no call.
 #[inline]
 fn push_ends<const N: usize>(json: &mut Vec<u8>, len: usize, first: &[u8; N], last: &[u8; N]) {
     json.extend_from_slice(first);
@@ -88,7 +88,7 @@ fn push_escaped(json: &mut Vec<u8>, mut text: &[u8]) {
     }
 }
 
-/// Returns the length of the beginning of `text` in which nothing has to be escaped.
+/// Returns the length of the beginning of `text` without a byte that has to be escaped.
 fn plain_len(text: &[u8]) -> usize {
     // In JSON that is itself a text, runs are short; only in a long one are blocks worth it.
     let near = plain_words_len(&text[..text.len().min(BLOCK)]);
@@ -112,7 +112,8 @@ fn plain_words_len(text: &[u8]) -> usize {
     in_rest.map_or(text.len(), |at| 8 * words.len() + at)
 }
 
-/// Returns the highest bits of the special bytes of a word. A borrow may mark bytes above the first one besides.
+/// Returns the highest bits of the special bytes of a word. A borrow may also mark bytes above
+/// the first special byte.
 fn special_in(word: [u8; 8]) -> u64 {
     let word = u64::from_le_bytes(word);
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;

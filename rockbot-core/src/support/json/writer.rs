@@ -1,8 +1,8 @@
 //! The serializer: texts and structure are written here, numbers by `serde_json`.
 //!
-//! The journal's JSON has a serializer of its own (`support::json`), with the bytes of
-//! `serde_json`'s: that one looks for characters to escape byte by byte, which was the largest
-//! single part of a turn's instructions. Tests compare both.
+//! The journal's JSON has a serializer of its own (`support::json`), with the same output as
+//! `serde_json`, which looks for characters to escape byte by byte: that was the largest single
+//! part of a turn's instructions. Tests compare both.
 
 use serde::ser::{
     Error as _, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
@@ -12,7 +12,7 @@ use serde_json::Error;
 
 use super::text::{push_name, push_text};
 
-/// The name by which `serde_json` recognizes a struct whose one field is JSON text.
+/// The name of a struct whose one field is JSON text; `serde_json` recognizes it by this name.
 pub(super) const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
 /// Beginning of the names of all structs whose one field `serde_json` writes as it is: raw values, and numbers of any
@@ -179,7 +179,7 @@ pub(super) struct Members<'a> {
     is_first: bool,
     /// `true` if the one member is JSON text, which stands for the whole.
     is_raw: bool,
-    /// `true` if the value is that of a variant, whose object ends with it.
+    /// `true` if the value is a variant, whose object ends with it.
     is_variant: bool,
     end: u8,
 }
@@ -242,7 +242,7 @@ impl Members<'_> {
     }
 }
 
-/// Implements the traits of arrays, and those of objects with fixed names.
+/// Implements the traits of arrays, and the traits of objects with fixed names.
 macro_rules! members {
     ($($sequence:ident::$method:ident),*; $($object:ident),*) => {
         $(impl $sequence for Members<'_> {

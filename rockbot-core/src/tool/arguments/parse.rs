@@ -20,8 +20,8 @@ pub(in crate::tool) fn parse(arguments: &str) -> Result<Value, String> {
     })
 }
 
-/// A deserializer seed of a value that fails at the first member that stands twice in an object, where that of
-/// `serde_json::Value` silently keeps the last one.
+/// A deserializer seed of a value that fails at the first member that stands twice in an object,
+/// where the deserializer of `serde_json::Value` silently keeps the last member.
 #[derive(Clone, Copy)]
 struct Strict;
 

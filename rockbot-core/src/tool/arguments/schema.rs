@@ -66,7 +66,7 @@ pub(super) struct Schema {
     /// `true` if every keyword is validated. If not, a subschema may accept too much, and a keyword that turns
     /// acceptance into a refusal (`not`, `oneOf`) would refuse valid values; such keywords are then not enforced.
     pub(super) is_exact: bool,
-    /// `true` if a subschema has constraints beyond those of a Rust type.
+    /// `true` if a subschema has constraints beyond the constraints of a Rust type.
     pub(super) adds_to_types: bool,
 }
 
@@ -377,7 +377,7 @@ pub(in crate::tool) fn resolve<'a>(root: &'a Value, pointer: &str) -> Option<&'a
         .or_else(|| root.pointer(&percent_decoded(pointer)?))
 }
 
-/// Applies what follows from several keywords together.
+/// Applies rules that follow from several keywords together.
 fn adjust(rules: &mut Rules, members: &Map<String, Value>) {
     let limits = &mut rules.number;
     if members.get("exclusiveMinimum") == Some(&Value::Bool(true)) {
@@ -386,7 +386,7 @@ fn adjust(rules: &mut Rules, members: &Map<String, Value>) {
     if members.get("exclusiveMaximum") == Some(&Value::Bool(true)) {
         limits.below = limits.at_most.take();
     }
-    // Patterns are not validated, so any name may match one of them.
+    // Patterns are not validated, so any name may match.
     if members.contains_key("patternProperties") {
         rules.additional = None;
     }

@@ -68,7 +68,7 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// Writes what the keywords specify themselves, without the subschemas that the same value must match.
+    /// Writes the keywords' own constraints, without the subschemas that the same value must match.
     fn own(&mut self, rules: &'a Rules, depth: usize) {
         if let Some(values) = &rules.choices {
             self.text.push_str(&choices(values));

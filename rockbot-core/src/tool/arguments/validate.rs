@@ -46,7 +46,8 @@ struct Validation<'a> {
     depth: usize,
     path: Vec<PathSegment<'a>>,
     problems: Vec<String>,
-    /// `true` if problems are noticed but not recorded, because one of several shapes is being tried.
+    /// `true` if problems are noticed but not recorded, because a shape among several is being
+    /// tried.
     is_quiet: bool,
 }
 
@@ -77,7 +78,8 @@ impl<'a> Validation<'a> {
         if rules.nullable && value.is_null() {
             return true;
         }
-        // A value of the wrong type has this one problem; its other keywords would only repeat it.
+        // A value of the wrong type has this problem alone; its other keywords would only repeat
+        // it.
         if !rules.kinds.is_none_or(|kinds| kinds.accepts(Kind::of(value))) {
             return self.refuse(|| wrong_kind(rules, value));
         }

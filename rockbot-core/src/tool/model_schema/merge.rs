@@ -1,4 +1,4 @@
-//! Merging of a schema into the one that refers to it.
+//! Merging of a schema into the schema that refers to it.
 
 use serde_json::{Map, Value};
 
@@ -21,7 +21,8 @@ pub(super) fn merge(outer: &mut Map<String, Value>, inner: Map<String, Value>) {
     }
 }
 
-/// Removes the alternative `null`, and merges the only schema of a list into the one that has the list.
+/// Removes the alternative `null`, and merges the only schema of a list into the schema that has
+/// the list.
 pub(super) fn merge_single(members: &mut Map<String, Value>) {
     for keyword in ["anyOf", "oneOf", "allOf"] {
         let Some(Value::Array(schemas)) = members.get_mut(keyword) else {

@@ -1,10 +1,12 @@
 //! The schema of a tool's arguments as models get it: normalized, and as JSON text.
 //!
-//! Servers and chat templates support less of JSON Schema than [`ArgumentSchema`](super::ArgumentSchema) validates:
-//! OpenAI refuses arguments without `properties`, templates fail on a list in `type`, few resolve a `$ref`. And each
-//! keyword that a model cannot use costs tokens in every request. [`normalize`] therefore makes the schema plainer than
-//! the one that calls are validated against, [`one_object`] merges the forms that arguments may have, [`write`] gives it
-//! a fixed order, and all of that happens once, when a tool is registered.
+//! Servers and chat templates support less of JSON Schema than
+//! [`ArgumentSchema`](super::ArgumentSchema) validates: OpenAI refuses arguments without
+//! `properties`, templates fail on a list in `type`, few resolve a `$ref`. And each keyword that
+//! a model cannot use costs tokens in every request. Therefore [`normalize`] makes the schema
+//! plainer than the schema that calls are validated against, [`one_object`] merges the forms that
+//! arguments may have, and [`write`] gives it a fixed order. All of that happens once, when a
+//! tool is registered.
 
 mod merge;
 mod normalize;

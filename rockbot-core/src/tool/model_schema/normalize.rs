@@ -23,7 +23,8 @@ pub(super) enum Keyword {
 /// Returns the role of `keyword` with this `value`.
 pub(super) fn kind_of(keyword: &str, value: &Value) -> Keyword {
     match keyword {
-        // Some generators write `null` for an absent keyword, and `null` is the default of what may be left out.
+        // Some generators write `null` for an absent keyword, and `null` is the default of a member
+        // that may be left out.
         "const" => Keyword::Data,
         _ if value.is_null() => Keyword::Hidden,
         "$schema" | "$id" | "$anchor" | "$comment" | "nullable" | "title" => Keyword::Hidden,
@@ -55,7 +56,7 @@ fn is_of_numbers(format: &Value) -> bool {
     bits.is_some_and(|bits| bits.bytes().all(|byte| byte.is_ascii_digit())) || matches!(format, "float" | "double")
 }
 
-/// The keyword by which [`NullForm::Keyword`] says that a schema accepts `null`.
+/// The keyword of [`NullForm::Keyword`]; it says that a schema accepts `null`.
 pub(super) const NULLABLE: &str = "nullable";
 
 impl<'a> Inliner<'a> {
@@ -131,8 +132,8 @@ fn single(types: Value) -> Value {
     }
 }
 
-/// States in words that a property may be `null` if it is required: then it cannot be left out instead, which is what
-/// a type without `null` says of the others.
+/// States in words that a required property may be `null`. It cannot be left out instead, unlike
+/// the other properties, whose types are without `null`.
 fn state_null(result: &mut Map<String, Value>, original: &Map<String, Value>) {
     let required = original.get("required").and_then(Value::as_array);
     let names = required.into_iter().flatten().filter_map(Value::as_str);

@@ -8,13 +8,15 @@ use serde_json::{Map, Value, json};
 
 use super::write::{ORDER, property_order};
 
-/// Keywords that servers refuse at the top, beside those that are merged.
+/// Keywords that servers refuse at the top, beside the keywords that are merged.
 const REFUSED: [&str; 3] = ["enum", "const", "not"];
 
-/// Maximum number of forms that are told in words; of more, the model sees the properties alone.
+/// Maximum number of forms that are told in words. If there are more forms, the model sees the
+/// properties alone.
 const MAX_TOLD: usize = 20;
 
-/// Maximum nesting of forms within each other, and of references at the top; what is deeper is left out.
+/// Maximum nesting of forms within each other, and of references at the top; deeper forms are
+/// left out.
 const MAX_DEPTH: usize = 8;
 
 /// Makes `members`, the normalized schema of a tool's arguments, one object schema.
@@ -56,7 +58,8 @@ impl Flattener {
         })
     }
 
-    /// Returns a schema as that of one object; `None` if it describes anything else, which arguments cannot be.
+    /// Returns a schema as the schema of one object; `None` if it describes anything else, which
+    /// arguments cannot be.
     fn object(&self, schema: Value, depth: usize) -> Option<Map<String, Value>> {
         let Value::Object(mut members) = schema else {
             return None;
@@ -100,7 +103,8 @@ fn add_required<'a>(members: &mut Map<String, Value>, names: impl Iterator<Item 
     }
 }
 
-/// Adds forms of which a call has one: what all of them require is required, and words tell the rest.
+/// Adds forms; a call has exactly one form. A member that all forms require is required, and
+/// words tell the rest.
 fn add_forms(members: &mut Map<String, Value>, forms: &[Map<String, Value>]) {
     let [first, others @ ..] = forms else { return };
     let common = required(first).into_iter();
@@ -117,7 +121,7 @@ fn add_forms(members: &mut Map<String, Value>, forms: &[Map<String, Value>]) {
     members.insert("description".to_owned(), description.into());
 }
 
-/// Returns what a form requires, such as `` `kind` "circle", `radius` (A circle.) ``.
+/// Returns the members that a form requires, such as `` `kind` "circle", `radius` (A circle.) ``.
 fn in_words(form: &Map<String, Value>) -> String {
     let names = required(form).into_iter().map(|name| {
         let property = form
@@ -136,7 +140,7 @@ fn in_words(form: &Map<String, Value>) -> String {
     }
 }
 
-/// Adds the properties of `object`, in its order behind those of `members`.
+/// Adds the properties of `object`, in its order, after the properties of `members`.
 fn add_object(members: &mut Map<String, Value>, object: &Map<String, Value>) {
     let Some(Value::Object(added)) = object.get("properties") else {
         return;

@@ -7,10 +7,10 @@ use super::normalize::NULLABLE;
 use super::references::NullForm;
 use crate::tool::arguments::parse;
 
-/// Maximum nesting of schemas that are looked into; what is deeper stays as it is.
+/// Maximum nesting of schemas that are looked into; deeper schemas stay as they are.
 const MAX_DEPTH: usize = 64;
 
-/// Keywords of which a schema has one if it does not accept every value.
+/// Keywords that restrict a schema. A schema that does not accept every value has at least one.
 const NARROWING: [&str; 9] = [
     "$ref",
     "allOf",
@@ -23,8 +23,8 @@ const NARROWING: [&str; 9] = [
     "type",
 ];
 
-/// Returns the arguments of a call without each `null` that `schema` does not accept where it is optional. `None` if there is
-/// none, or the arguments are not JSON.
+/// Returns the arguments of a call without each `null` that `schema` does not accept where it is
+/// optional. `None` if there is no such null, or the arguments are not JSON.
 ///
 /// ```
 /// use rockbot_core::tool::without_optional_nulls;
@@ -110,7 +110,8 @@ impl<'a> Removal<'a> {
         is_null(schema) || target.is_some_and(is_null)
     }
 
-    /// Returns the form that a value has: of objects the one with exactly its properties, else the only one of its type.
+    /// Returns the form of a value: among object forms the form with exactly its properties, else
+    /// the only form of its type.
     fn form_of(&self, forms: &'a [Value], value: &Value) -> Option<&'a Value> {
         let resolved = |form: &'a Value| {
             form.get("$ref")

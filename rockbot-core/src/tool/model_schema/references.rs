@@ -25,7 +25,7 @@ pub(super) struct Inliner<'a> {
     null: NullForm,
 }
 
-/// The form in which a normalized schema says that it accepts `null` as well.
+/// The way a normalized schema says that it accepts `null` as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NullForm {
     /// In words, where the property is required.
@@ -36,7 +36,7 @@ pub(super) enum NullForm {
 
 /// The references to inline.
 enum Policy<'a> {
-    /// Those that do not lead back to themselves; here are the others.
+    /// References that do not lead back to themselves; here are the others.
     AllBut(BTreeSet<&'a str>),
     None,
 }
@@ -127,7 +127,7 @@ impl<'a> Inliner<'a> {
         }
     }
 
-    /// Returns the form in which schemas say that they accept `null` as well.
+    /// Returns the way that schemas say that they accept `null` as well.
     pub(super) fn null_form(&self) -> NullForm {
         self.null
     }

@@ -1,4 +1,5 @@
-//! Schemas in the form of OpenAI's strict mode, in which a server samples only calls that match.
+//! Schemas in the form of OpenAI's strict mode. In this mode a server samples only calls that
+//! match.
 //!
 //! The form knows fewer schemas: each property is required, so an optional one accepts `null` in its place; objects are
 //! closed; and of the keywords that constrain a value it knows some. A keyword that it does not know is left out, because
@@ -221,7 +222,7 @@ impl Converter {
         Ok([("anyOf".to_owned(), forms)].into_iter().chain(description).collect())
     }
 
-    /// Converts an object to a closed one that requires all its properties.
+    /// Converts an object to a closed object that requires all its properties.
     fn object(&mut self, members: &Map<String, Value>, depth: usize) -> Result<Map<String, Value>, NotStrict> {
         let is_closed = members.get("additionalProperties") == Some(&false.into());
         let is_open = members.contains_key("additionalProperties") && !is_closed;
@@ -269,7 +270,8 @@ impl Converter {
     }
 }
 
-/// Returns the type of a value, from what it lists if it states none.
+/// Returns the type of a value. A schema that states no type has the type of the values that it
+/// lists.
 fn kind_of(members: &Map<String, Value>) -> Option<Value> {
     if let Some(kind) = members.get("type") {
         return Some(kind.clone());

@@ -1,4 +1,5 @@
-//! The text of a schema: the keywords in the order in which they read best, the properties in the author's order.
+//! The text of a schema: the keywords in the order that reads best, the properties in the
+//! author's order.
 
 use std::fmt::Write;
 
@@ -10,7 +11,7 @@ use super::normalize::{Keyword, kind_of};
 /// struct's fields would otherwise be lost. Models of Google know the keyword; for others it is applied and left out.
 pub(in crate::tool) const ORDER: &str = "propertyOrdering";
 
-/// Keywords in front of the others, and behind them.
+/// Keywords before the others, and after them.
 const FIRST: [&str; 2] = ["type", "description"];
 const LAST: [&str; 4] = ["properties", "required", "$defs", "definitions"];
 
@@ -21,7 +22,7 @@ pub(super) fn text(schema: &Value) -> String {
     text
 }
 
-/// Returns the names of `properties`: first the `listed` ones, then the others.
+/// Returns the names of `properties`: first the `listed` names, then the others.
 pub(in crate::tool) fn property_order<'a>(
     properties: &'a Map<String, Value>,
     listed: Option<&'a Value>,

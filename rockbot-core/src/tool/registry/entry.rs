@@ -111,7 +111,7 @@ impl ToolEntry {
         &self.registration
     }
 
-    /// Returns the condition under which a model sees the tool.
+    /// Returns the condition for showing the tool to a model.
     pub fn exposure(&self) -> &ToolExposure {
         &self.registration.hints.exposure
     }

@@ -14,8 +14,8 @@ use crate::tool::Tool;
 /// A [`ToolRegistry`] in the memory of one process.
 pub struct InMemoryToolRegistry {
     current: ArcSwap<ToolSnapshot>,
-    /// Held by writers from loading a snapshot until swapping in the next one, so that no change is lost. Readers do
-    /// not take it.
+    /// Held by writers from loading a snapshot until swapping in the next snapshot, so that no
+    /// change is lost. Readers do not take it.
     writing: Mutex<()>,
     generations: watch::Sender<u64>,
 }

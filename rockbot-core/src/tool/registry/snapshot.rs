@@ -13,7 +13,8 @@ pub struct ToolSnapshot {
     generation: u64,
     entries: Arc<[Arc<ToolEntry>]>,
     by_name: HashMap<ToolName, Arc<ToolEntry>>,
-    /// The tools of each group. It is computed once, so that a request costs what it shows, however many tools there are.
+    /// The tools of each group. It is computed once, so that the work for a request depends only on
+    /// the tools that it shows.
     by_group: HashMap<ToolName, Vec<Arc<ToolEntry>>>,
     /// The tools that are always shown.
     always: Vec<Arc<ToolEntry>>,
@@ -71,8 +72,8 @@ impl ToolSnapshot {
         self.by_name.get(name)
     }
 
-    /// Returns the tools that a model sees while the groups `active` are active: those that are always shown, then those
-    /// of each group in the order of `active`.
+    /// Returns the tools that a model sees while the groups `active` are active: the tools that are
+    /// always shown, then the tools of each group in the order of `active`.
     ///
     /// In this order the definitions of a conversation only grow at their end, and providers can cache them.
     pub fn exposed<'a>(&'a self, active: &'a [ToolName]) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
@@ -122,8 +123,9 @@ impl ToolView {
         }
     }
 
-    /// Returns this view followed by those of `tools` that it does not have, as [`extended`](Self::extended) does. It
-    /// shows the `generation` then. If it has all of them, its text is shared.
+    /// Returns this view followed by the `tools` that it does not have, as
+    /// [`extended`](Self::extended) does. It shows the `generation` then. If it has all of them,
+    /// its text is shared.
     #[must_use]
     pub fn extended_by<'a>(&self, generation: u64, tools: impl IntoIterator<Item = &'a Arc<ToolEntry>>) -> Self {
         let mut known: HashSet<_> = self.names().collect();
@@ -138,8 +140,8 @@ impl ToolView {
         Self::new(generation, entries)
     }
 
-    /// Returns this view followed by the tools of `snapshot`, which is of another registry. They replace namesakes. The
-    /// generation stays that of this view.
+    /// Returns this view followed by the tools of `snapshot`, which is of another registry. They
+    /// replace namesakes. The generation stays the generation of this view.
     #[must_use]
     pub fn followed_by(&self, snapshot: &ToolSnapshot) -> Self {
         let is_replaced = |entry: &&Arc<ToolEntry>| snapshot.find(entry.registration().name.as_str()).is_some();

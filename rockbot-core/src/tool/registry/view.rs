@@ -62,17 +62,17 @@ impl ToolView {
         self.entries.is_empty()
     }
 
-    /// Returns the names of the tools, in the order in which the model sees them.
+    /// Returns the names of the tools, in the order that the model sees.
     pub fn names(&self) -> impl Iterator<Item = &ToolName> {
         self.entries.iter().map(|entry| &entry.registration().name)
     }
 
-    /// Returns the tools, in the order in which the model sees them.
+    /// Returns the tools, in the order that the model sees.
     pub fn entries(&self) -> &[Arc<ToolEntry>] {
         &self.entries
     }
 
-    /// Iterates over the tools, in the order in which the model sees them.
+    /// Iterates over the tools, in the order that the model sees.
     pub fn iter(&self) -> std::slice::Iter<'_, Arc<ToolEntry>> {
         self.entries.iter()
     }

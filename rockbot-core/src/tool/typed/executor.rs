@@ -66,15 +66,16 @@ where
 }
 
 impl<F, A, R> TypedExecutor<F, A, R> {
-    /// Validates the constraints of the schema beyond the types. Most schemas have none, and then this costs nothing.
+    /// Validates the constraints of the schema beyond the types. Most schemas have no such
+    /// constraints, and then this costs nothing.
     fn check_limits(&self, request: &ToolInvokeRequest) -> Result<(), ToolError> {
         let limits = self.arguments.as_ref().filter(|schema| schema.adds_to_types());
         let checked = limits.map_or(Ok(()), |schema| schema.check(&request.arguments).map(drop));
         checked.map_err(|error| error.into_tool_error(&request.tool_name))
     }
 
-    /// Describes what is wrong with the arguments: by the schema if it finds the problem, else by serde's message
-    /// `problem`.
+    /// Describes the fault in the arguments: by the schema if it finds the problem, else by serde's
+    /// message `problem`.
     fn teach(&self, request: &ToolInvokeRequest, problem: String) -> ToolError {
         let Some(schema) = &self.arguments else {
             return ToolError::invalid_arguments(problem);

@@ -1,4 +1,5 @@
-//! Tools written as async closures. The arguments are a struct, and its doc comments are what the model reads.
+//! Tools written as async closures. The arguments are a struct, and the model reads its doc
+//! comments.
 
 mod executor;
 mod function;

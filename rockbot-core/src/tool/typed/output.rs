@@ -7,7 +7,7 @@ use crate::content::{Content, ContentPart};
 use crate::tool::ToolError;
 
 /// A value that a tool may return: text, a number, a `bool`, [`JsonOutput`], [`Content`] with
-/// images and files, or a `Result` of one of these. `()` reads `done`.
+/// images and files, or a `Result` of such a value. `()` reads `done`.
 ///
 /// ```
 /// use rockbot_core::content::{Content, MediaPart};

@@ -13,14 +13,15 @@ use crate::{BoxError, CallId};
 
 /// A processor of the conversation that a model is about to read: it may drop, shorten, add and reorder messages.
 ///
-/// It is asked before each question to the model, in the order in which processors were added, after the loop policies
-/// and after the host's own compaction; questions to judges are out of its sight. The turn goes on with its result, so
-/// the next request begins with the processed messages, and the provider's prompt cache stays valid. The stored
-/// conversation keeps what was said: the next turn begins with it again.
+/// Processors are asked before each question to the model, in the order of their addition, after
+/// the loop policies and after the host's own compaction; questions to judges are out of their
+/// sight. The turn goes on with their result, so the next request begins with the processed
+/// messages, and the provider's prompt cache stays valid. The stored conversation keeps the
+/// original messages: the next turn begins with them again.
 ///
-/// A message that is returned as the same [`Arc`] is kept. The journal records which messages were kept and what was
-/// added, and nothing when all were kept; a turn that continues after a crash does not process a question again whose
-/// edits are recorded.
+/// A message that is returned as the same [`Arc`] is kept. The journal records which messages
+/// were kept and which were added, and nothing when all were kept; a turn that continues after a
+/// crash does not process a question again whose edits are recorded.
 ///
 /// The result must be a conversation that providers accept ([`check_history`]). If it is not, and after an error, a
 /// panic or a time-out (30 seconds by default), the messages stay as they were, with a warning in the log.
@@ -91,7 +92,7 @@ pub enum HistoryError {
     /// No message is left.
     #[error("no message is left: keep at least the user's message")]
     Empty,
-    /// The last message is an answer of the model, and nothing asks for another one.
+    /// The last message is an answer of the model, and no message asks for another answer.
     #[error("the last message is an answer of the model: keep the message to which it is to react")]
     EndsWithAnswer,
     /// A tool call lacks its result.

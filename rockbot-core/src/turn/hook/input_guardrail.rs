@@ -13,22 +13,23 @@ use crate::{BoxError, CallContext};
 
 /// A guardrail of users' messages: its verdict on each message comes before any model, context source or tool sees it.
 ///
-/// Guardrails are asked in the order in which they were added, each with what the one before made of the message; the
-/// first that refuses ends the turn. A message that is to join a running turn, or to replace it, is checked before it
-/// does. Guardrails of different messages run at the same time.
+/// Guardrails are asked in the order of their addition. Each gets the message as the guardrail
+/// before it left it; the first guardrail that refuses ends the turn. A message that is to join a
+/// running turn, or to replace it, is checked before it does. Guardrails of different messages
+/// run at the same time.
 ///
-/// They come before the host's turn layers, which wrap the turn that begins once its message has passed: a layer gets
-/// what the guardrails made of the message, and none if they refuse it. What a layer changes is the program's own text
-/// and is not checked.
+/// They come before the host's turn layers, which wrap the turn that begins once its message has
+/// passed: a layer gets the message as the guardrails left it, and no message if they refuse it.
+/// A change by a layer is the program's own text and is not checked.
 ///
 /// An error, a panic and a time-out (30 seconds by default) fail the turn
-/// ([`TurnFailure::Unchecked`](crate::turn::TurnFailure::Unchecked)), because a message that could not be checked
-/// must not pass for one that was.
+/// ([`TurnFailure::Unchecked`](crate::turn::TurnFailure::Unchecked)), because an unchecked
+/// message must not pass for a checked message.
 ///
-/// The journal keeps the verdict: a turn that continues after a crash asks again only if none was recorded. A message
-/// that was refused is not remembered in its conversation, and of one that was replaced the replacement is. The record
-/// of the message's acceptance in the journal, which the host needs to recognize a redelivery, and the routing log have
-/// the original.
+/// The journal keeps the verdict: a turn that continues after a crash asks again only if none was
+/// recorded. A message that was refused is not remembered in its conversation, and of a message
+/// that was replaced the replacement is. The record of the message's acceptance in the journal,
+/// which the host needs to recognize a redelivery, and the routing log have the original.
 ///
 /// # Examples
 ///
@@ -77,8 +78,8 @@ share! {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UserInput {
-    /// The content, as the guardrails before this one left it. The bytes of its images and files are in the host's media
-    /// store, and referred to.
+    /// The content, as the guardrails before this guardrail left it. The bytes of its images and
+    /// files are in the host's media store, and referred to.
     pub content: Content,
     /// The request, as the user sent it.
     pub request: Arc<TurnRequest>,

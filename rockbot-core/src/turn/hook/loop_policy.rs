@@ -13,17 +13,19 @@ use crate::content::Content;
 use crate::shared::share;
 use crate::tool::ToolInvokeResponse;
 
-/// A policy of the loop in which a model answers and calls tools: it may add a message, ask the model again, or end
-/// the turn.
+/// A policy of the loop of model answers and tool calls: it may add a message, ask the model
+/// again, or end the turn.
 ///
-/// The host asks its policies in the order in which they were added, at each [`LoopPoint`]. Added messages collect; the
-/// first policy that decides something else has the last word. The host's own policies (nudges, budgets, approvals)
-/// come after it: they act on what is left to decide. Questions to judges, and the last answer that a reached limit
-/// forces, are no points.
+/// The host asks its policies in the order of their addition, at each [`LoopPoint`]. Added
+/// messages collect; the first policy that decides something else has the last word. The host's
+/// own policies (nudges, budgets, approvals) come after it: they act only where the policies
+/// decided nothing. Questions to judges, and the last answer that a reached limit forces, are no
+/// points.
 ///
-/// An error, a panic and a time-out (30 seconds by default) count as [`LoopDecision::Continue`], with a warning in the
-/// log and a note in the journal: a policy improves a turn, and a turn without it is still a good one. What must hold
-/// in any case belongs in an [`OutputValidator`](super::OutputValidator), which fails the turn then.
+/// An error, a panic and a time-out (30 seconds by default) count as [`LoopDecision::Continue`],
+/// with a warning in the log and a note in the journal: a policy improves a turn, and a turn
+/// without it is still a good one. A rule that must hold in any case belongs in an
+/// [`OutputValidator`](super::OutputValidator), which fails the turn then.
 ///
 /// The journal keeps each decision. A turn that continues after a crash asks again only where no decision was recorded.
 ///
@@ -73,7 +75,7 @@ share! {
     }
 }
 
-/// A point of the loop at which policies are asked.
+/// A point of the loop where policies are asked.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum LoopPoint {

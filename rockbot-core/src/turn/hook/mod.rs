@@ -7,9 +7,9 @@
 //! | [`OutputValidator`] | the final answer | send it back to the model with a complaint |
 //! | [`HistoryProcessor`] | the messages of a request | drop, shorten, add and reorder them |
 //!
-//! They see a turn through a [`TurnView`], return an error instead of a decision when they cannot decide, and
-//! have a time limit. The journal keeps what they decided, so a turn that continues after a crash does not ask them
-//! again about what is decided.
+//! They see a turn through a [`TurnView`], return an error instead of a decision when they cannot
+//! decide, and have a time limit. The journal keeps their decisions, so a turn that continues
+//! after a crash does not ask for the same decision again.
 
 mod history_processor;
 mod input_guardrail;

@@ -12,16 +12,18 @@ use crate::shared::share;
 
 /// A check of a turn's final answer, whose complaint goes back to the model.
 ///
-/// It is asked once the host's own checks are through: an answer to a request with an output schema fits that schema. On
-/// a complaint the model answers again, with its tools; after 2 such questions in a turn (a setting of the host) a
-/// further complaint fails the turn ([`TurnFailure::Rejected`](crate::turn::TurnFailure::Rejected)). A last answer
-/// that a reached limit forced is checked, too, and a complaint about it fails the turn at once. Of several validators
-/// the first that complains is heard. Texts of the host's own, such as an error reply, are not checked.
+/// It is asked once the host's own checks are through: an answer to a request with an output
+/// schema fits that schema. On a complaint the model answers again, with its tools; after 2 such
+/// questions in a turn (a setting of the host) a further complaint fails the turn
+/// ([`TurnFailure::Rejected`](crate::turn::TurnFailure::Rejected)). A last answer that a reached
+/// limit forced is checked, too, and a complaint about it fails the turn at once. If several
+/// validators complain, the first complaint counts. Texts of the host's own, such as an error
+/// reply, are not checked.
 ///
 /// An error, a panic and a time-out (30 seconds by default) fail the turn
-/// ([`TurnFailure::Unchecked`](crate::turn::TurnFailure::Unchecked)), because an answer that could not be checked
-/// must not pass for one that was. The reader of a stream has seen the text before it is checked; it is retracted
-/// when the model answers again.
+/// ([`TurnFailure::Unchecked`](crate::turn::TurnFailure::Unchecked)), because an unchecked answer
+/// must not pass for a checked answer. The reader of a stream has seen the text before it is
+/// checked; it is retracted when the model answers again.
 ///
 /// The journal keeps each verdict. A turn that continues after a crash asks again only where no verdict was recorded.
 ///
@@ -123,7 +125,7 @@ pub enum OutputVerdict {
 }
 
 impl OutputVerdict {
-    /// Creates a complaint: a sentence that tells the model what is wrong.
+    /// Creates a complaint: a sentence that tells the model the fault of its answer.
     pub fn complain(complaint: impl Into<String>) -> Self {
         Self::Complain(complaint.into())
     }

@@ -96,7 +96,7 @@ impl TurnView {
         self
     }
 
-    /// Sets the numbers of questions to models and of tool calls, and what the answers cost.
+    /// Sets the numbers of questions to models and of tool calls, and the cost of the answers.
     #[must_use]
     pub fn with_activity(mut self, model_calls: u32, tool_calls: u32, spent: Spent) -> Self {
         (self.model_calls, self.tool_calls, self.spent) = (model_calls, tool_calls, spent);

@@ -62,7 +62,7 @@ impl Drive<'_> {
     }
 }
 
-/// Replaces the messages by what a processor made of them, if a model can be sent that.
+/// Replaces the messages by a processor's result, if a model can be sent that.
 fn take(
     messages: &mut Vec<Arc<ChatMessage>>,
     processor: &dyn HistoryProcessor,

@@ -1,8 +1,8 @@
 //! Hooks: the async functions of the host's program that turns ask.
 //!
-//! This file has the hooks of a host, and the one way in which all of them run: isolated, under a time limit, until the
-//! turn is cancelled or the host stops. `policies.rs` asks the loop policies, `validators.rs` the output
-//! validators, `history.rs` the history processors,
+//! This file has the hooks of a host, and the single function that runs all of them: isolated,
+//! under a time limit, until the turn is cancelled or the host stops. `policies.rs` asks the loop
+//! policies, `validators.rs` the output validators, `history.rs` the history processors,
 //! `guardrails.rs` the input guardrails.
 
 mod guardrails;
@@ -25,7 +25,7 @@ use crate::isolate::{Isolate, Isolated};
 use crate::live::LiveTurn;
 use crate::turn::{Turn, TurnEvent};
 
-/// The hooks of a host, each kind in the order in which they are asked.
+/// The hooks of a host, each kind in the order of asking.
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
     pub(crate) guardrails: Vec<Arc<dyn InputGuardrail>>,

@@ -19,7 +19,8 @@ struct Consulted {
 impl Drive<'_> {
     /// Asks the policies in order, until one decides something else than to continue or to add a message.
     pub(in crate::driver) async fn consult(&mut self, about: &Consultation) -> Result<(), JournalError> {
-        // Write-ahead: what a policy may act upon is durable, above all an answer that was paid for.
+        // Write-ahead: everything that a policy may act upon is durable, above all an answer that
+        // was paid for.
         self.flush().await?;
         let point = self.turn.loop_point(about);
         let view = self.hook_view();

@@ -10,7 +10,8 @@ use crate::turn::{TurnEvent, Validation};
 const LOST: &str = "output validators of the request lost with the process that asked";
 
 impl Drive<'_> {
-    /// Asks the validators of the host in order, then those of the request, until one does not accept the answer.
+    /// Asks the validators of the host in order, then the validators of the request, until one does
+    /// not accept the answer.
     pub(in crate::driver) async fn validate(&mut self, text: Option<String>) -> Result<(), JournalError> {
         // Write-ahead: the answer was paid for, and must not be lost to a crash while it is checked.
         self.flush().await?;

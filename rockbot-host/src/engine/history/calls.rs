@@ -1,7 +1,7 @@
 //! The calls of a turn as its conversation keeps them: bounded, each with its result.
 //!
-//! Conversations keep calls without the model's words beside them: these did not pass the answer
-//! filter, and what is kept leaves the host by an export.
+//! Conversations keep calls without the model's words beside them: these words did not pass the
+//! answer filter, and an export takes everything that is kept out of the host.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::turn::Turn;
 
-/// Maximum number of calls that are kept of a turn; the last ones.
+/// Maximum number of calls that are kept of a turn; the last calls are kept.
 const MAX_CALLS: usize = 16;
 
 /// Maximum number of bytes that are kept of a turn's calls.
@@ -31,7 +31,7 @@ const MAX_ARGUMENTS: usize = 1_000;
 /// Maximum number of bytes that are kept of a text in arguments that are too long.
 const MAX_ARGUMENT: usize = 100;
 
-/// Returns the calls that `turn` made, with their results: the last ones that fit.
+/// Returns the calls that `turn` made, with their results: the last calls that fit.
 ///
 /// The words of the model beside a call are left out: they did not pass the answer filter.
 pub(in crate::engine) fn rounds_of(turn: &Turn) -> Vec<CallRound> {
@@ -45,8 +45,8 @@ pub(in crate::engine) fn rounds_of(turn: &Turn) -> Vec<CallRound> {
     last_that_fit(rounds)
 }
 
-/// Returns the last ones of the calls that a document has for a turn, within the same limits. Arguments that are no JSON
-/// are left out, because servers parse them.
+/// Returns the last calls that a document has for a turn, within the same limits. Arguments that
+/// are no JSON are left out, because servers parse them.
 pub(crate) fn bounded(rounds: &[CallRound]) -> Vec<CallRound> {
     let kept = |call: &PastCall| {
         let is_json = serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok();
@@ -60,8 +60,8 @@ pub(crate) fn bounded(rounds: &[CallRound]) -> Vec<CallRound> {
     last_that_fit(rounds.iter().rev().map(|round| round.calls.iter().map(kept)))
 }
 
-/// Returns the rounds for which there is room, oldest first, of `rounds`, which come newest first. A call is copied only
-/// while there is room.
+/// Returns the rounds that there is room for, oldest first. `rounds` come newest first. A call is
+/// copied only while there is room.
 fn last_that_fit<R: IntoIterator<Item = PastCall>>(rounds: impl Iterator<Item = R>) -> Vec<CallRound> {
     let mut room = Room {
         calls: MAX_CALLS,

@@ -86,13 +86,15 @@ impl ShownHistory {
 
 /// Returns the id of a call of an earlier turn.
 ///
-/// Ids of the model's server may repeat from turn to turn, and one server refuses the ids of another: nine letters and
-/// digits are what all of them accept. They follow from the turn, so that requests begin with the same bytes.
+/// Ids of the model's server may repeat from turn to turn, and one server refuses the ids of
+/// another: all servers accept nine letters and digits. They follow from the turn, so that
+/// requests begin with the same bytes.
 fn call_id(turn: &str, count: usize) -> CallId {
     CallId::from(format!("{turn:.7}{count:02x}"))
 }
 
-/// Returns the result of a call of an earlier turn. What it does not state the origin of is outside text of the tool.
+/// Returns the result of a call of an earlier turn. Its parts without a stated origin are outside
+/// text of the tool.
 fn result(call: CallId, tool: &ToolName, mut content: Content) -> ChatMessage {
     let parts = content.parts_mut().iter_mut();
     for part in parts.filter(|part| part.provenance().is_unknown()) {

@@ -1,11 +1,12 @@
-//! The conversation before a turn: what is kept of it, and what the model is shown.
+//! The conversation before a turn: the entries that are kept of it, and the messages that the
+//! model is shown.
 //!
-//! Conversations. The answer of a turn keeps the turn's calls and results
-//! (`engine/history/calls.rs`: the last 16, 2 000 bytes of a result, 8 KiB a turn). With
-//! `HistoryOptions::show_calls`, which is off by default, later requests show them as calls and
-//! results, under ids that follow from the turn. A request shows at most 20 entries, and begins
-//! where the one before it began until they are more; then it is cut to three quarters. Each
-//! answer keeps the label of what it was made of, see the section on trust in `ARCHITECTURE.md`.
+//! The answer of a turn keeps the turn's calls and results (`engine/history/calls.rs`: the last
+//! 16, 2 000 bytes of a result, 8 KiB a turn). With `HistoryOptions::show_calls`, which is off by
+//! default, later requests show them as calls and results, under ids that follow from the turn. A
+//! request shows at most 20 entries, and begins where the request before it began, until there
+//! would be more; then it is cut to three quarters. Each answer keeps the label of its sources,
+//! see the section on trust in `ARCHITECTURE.md`.
 
 use std::time::Duration;
 
@@ -20,10 +21,11 @@ pub(super) use window::{HistoryWindow, after_pause};
 
 /// The part of a conversation that the model is shown and that tool calls have in it, for [`AgentHostBuilder::history`](crate::AgentHostBuilder::history).
 ///
-/// By default a conversation keeps the calls of each turn with their results, shortened, and the model is not shown them.
-/// With [`with_shown_calls`](HistoryOptions::with_shown_calls) it sees them in later turns, and can answer a follow-up
-/// without a second call; what
-/// was made of outside text stays labelled either way: a later turn of the conversation is as untrusted as what it shows.
+/// By default a conversation keeps the calls of each turn with their results, shortened, and the
+/// model is not shown them. With [`with_shown_calls`](HistoryOptions::with_shown_calls) it sees
+/// them in later turns, and can answer a follow-up without a second call; text that was made of
+/// outside text stays labelled either way: a later turn of the conversation is as untrusted as
+/// the entries that it shows.
 ///
 /// ```
 /// use rockbot_core::testing::ScriptedModel;
@@ -44,8 +46,8 @@ pub struct HistoryOptions {
     pub show_calls: bool,
     /// Maximum number of earlier entries that the model is shown; a question and its answer are two. Default 20, at least 4.
     pub max_entries: usize,
-    /// Time after its last turn at which a session begins afresh: the model is shown nothing from before. `None` never
-    /// forgets. Default `None`.
+    /// Time after its last turn until a session begins afresh: the model is shown nothing from
+    /// before. `None` never forgets. Default `None`.
     pub idle_timeout: Option<Duration>,
 }
 
@@ -62,8 +64,8 @@ impl HistoryOptions {
 
     /// Sets whether conversations keep calls and results. Default `true`.
     ///
-    /// Of each turn the last 16 calls are kept at most, and 8 KiB of them: 2 000 bytes of a result, from its beginning
-    /// and its end, and 1 000 bytes of arguments.
+    /// For each turn, at most the last 16 calls are kept, and 8 KiB of them: 2 000 bytes of a
+    /// result, from its beginning and its end, and 1 000 bytes of arguments.
     #[must_use]
     pub fn with_kept_calls(mut self, keeps: bool) -> Self {
         self.keep_calls = keeps;
@@ -78,16 +80,17 @@ impl HistoryOptions {
         self
     }
 
-    /// Sets the maximum number of earlier entries that the model is shown; a question and its answer are two. Default 20, at
-    /// least 4. A conversation above it is cut to three quarters of it, so that the provider's cache of the prompt stays
-    /// valid for some turns. It cannot exceed what conversation memory keeps: 50.
+    /// Sets the maximum number of earlier entries that the model is shown; a question and its
+    /// answer are two. Default 20, at least 4. A conversation above it is cut to three quarters of
+    /// it, so that the provider's cache of the prompt stays valid for some turns. It cannot exceed
+    /// the number of entries that conversation memory keeps: 50.
     #[must_use]
     pub fn with_max_entries(mut self, max_entries: usize) -> Self {
         self.max_entries = max_entries.max(4);
         self
     }
 
-    /// Sets the time after its last turn at which a session begins afresh. Default: never.
+    /// Sets the time after its last turn until a session begins afresh. Default: never.
     ///
     /// The model is then shown nothing from before the pause. Nothing is deleted: the conversation keeps its entries, and
     /// [`Agent::history`](crate::Agent::history) returns them.

@@ -11,8 +11,9 @@ use rockbot_core::chat::Role;
 use rockbot_core::store::ConversationTurn;
 use rockbot_core::{Principal, SessionId, Timestamp, TurnId};
 
-/// Returns the number of entries to which a conversation of more than `max` is cut. Each cut invalidates the provider's
-/// cache of the prompt, so cuts should be few and large rather than many and small.
+/// Returns the number of entries that are left after a cut of a conversation of more than `max`.
+/// Each cut invalidates the provider's cache of the prompt, so cuts should be few and large
+/// rather than many and small.
 const fn after_cut(max: usize) -> usize {
     max - max / 4
 }
@@ -38,10 +39,11 @@ pub(in crate::engine) fn after_pause(
 /// session then costs one cut more.
 const SESSIONS: usize = 1_000;
 
-/// The turns at which the requests of long sessions begin.
+/// The turns that the requests of long sessions begin at.
 ///
-/// A request begins where the one before it began, until more entries would be shown than a request may show. So the provider's cache of
-/// the prompt stays valid from turn to turn. Short sessions are shown whole and are not in here.
+/// A request begins where the request before it began, until more entries would be shown than a
+/// request may show. So the provider's cache of the prompt stays valid from turn to turn. Short
+/// sessions are shown whole and are not in here.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct HistoryWindow(Mutex<HashMap<(Principal, SessionId), TurnId>>);
 

@@ -1,4 +1,4 @@
-//! The agents of a host: its own, and those beside it.
+//! The agents of a host: its own, and the agents beside it.
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -60,7 +60,7 @@ impl AgentHostBuilder {
     }
 }
 
-/// Puts the agents of a host together. No agent has the tools that are another one's own.
+/// Puts the agents of a host together. No agent has the own tools of another agent.
 pub(super) fn agents_of(chat: GuardedChat, prompt: Arc<SystemPrompt>, beside: Vec<AgentBeside>) -> HostAgents {
     let all: Vec<ToolName> = beside.iter().flat_map(|agent| agent.own_tools.clone()).collect();
     let without = |filter: ToolFilter, names: Vec<ToolName>| match names.is_empty() {

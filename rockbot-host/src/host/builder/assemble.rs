@@ -54,7 +54,7 @@ impl ChatClient for NoModel {
     }
 }
 
-/// The parts from which the host is assembled.
+/// The parts of the host before it is assembled.
 struct HostDeps {
     turns: TurnDeps,
     parts: Parts,
@@ -87,9 +87,9 @@ impl AgentHostBuilder {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no chat client, a tool cannot be registered, the data folder or the profile
-    /// cannot be used, a subsystem requires a part that no other provides, or the [settings](Self::settings) have a name
-    /// that no part reads. The error lists every problem.
+    /// Returns an error if there is no chat client, if a tool cannot be registered, if the data
+    /// folder or the profile cannot be used, if a subsystem requires a part that is not provided,
+    /// or if no part reads a name in the [settings](Self::settings). The error lists every problem.
     pub fn build(mut self) -> Result<AgentHost, BuildError> {
         let registry = self.registry.take();
         let registry = registry.unwrap_or_else(|| Arc::new(InMemoryToolRegistry::new()));
@@ -104,14 +104,16 @@ impl AgentHostBuilder {
             _ => Err(BuildError { problems }),
         };
         built.map_err(|mut error| {
-            // The registry may be shared: tools that this host registered would collide with those of the next one.
+            // The registry may be shared: tools that this host registered would collide with the
+            // tools of the next host.
             let left = registry.replace_source(&owner, Vec::new());
             error.problems.extend(left.err().map(BoxError::from));
             error
         })
     }
 
-    /// Collects the parts of the host, and adds what is wrong to `problems`. Returns `None` if a part is missing.
+    /// Collects the parts of the host, and adds the problems that it finds to `problems`. Returns
+    /// `None` if a part is missing.
     ///
     /// It continues after a problem, so that the error lists all of them.
     fn gather(
@@ -169,7 +171,7 @@ impl AgentHostBuilder {
         })
     }
 
-    /// Returns the stated costs, and those of subsystems that state none.
+    /// Returns the stated costs, and entries for the subsystems that state no cost.
     fn costs(&self, stated: Vec<(String, PartCost)>) -> Vec<PartCost> {
         let has_stated = |name: &str| stated.iter().any(|(by, _)| by == name);
         let silent = self.subsystems.iter().map(|subsystem| subsystem.name());
@@ -179,8 +181,8 @@ impl AgentHostBuilder {
         stated.into_iter().map(|(_, cost)| cost).chain(unknown).collect()
     }
 
-    /// Registers the program's tools first, then those of subsystems, the guides' readers and the result readers. Returns
-    /// the names of the last two.
+    /// Registers the program's tools first, then the tools of subsystems, the guides' readers and
+    /// the result readers. Returns the names of the last two.
     fn register_tools(
         &mut self,
         declared: &mut MergedDeclarations,
@@ -249,7 +251,7 @@ impl AgentHostBuilder {
         let have_all_declared = failed.is_empty();
         let is_setting_wrong = failed.iter().any(|failed| failed.cause.is::<ConfigError>());
         problems.extend(failed.into_iter().map(BoxError::from));
-        // With the right setting, the subsystem would have provided what is missing now.
+        // With the right setting, the subsystem would have provided the parts that are missing now.
         if !is_setting_wrong {
             problems.extend(declared.missing.drain(..).map(BoxError::from));
         }
@@ -262,8 +264,8 @@ impl AgentHostBuilder {
         declared
     }
 
-    /// Lets each subsystem declare, and returns the errors. One error of several subsystems, such as that of a setting that
-    /// all of them read, is one problem.
+    /// Lets each subsystem declare, and returns the errors. One error of several subsystems, such
+    /// as the error of a setting that all of them read, is one problem.
     fn declare_subsystems(&mut self, declarations: &mut Declarations) -> Vec<FailedDeclaration> {
         let mut failed: Vec<FailedDeclaration> = Vec::new();
         for subsystem in &mut self.subsystems {

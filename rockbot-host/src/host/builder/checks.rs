@@ -26,7 +26,8 @@ impl AgentHostBuilder {
         problems.into_iter()
     }
 
-    /// Returns the names that nothing else checks; those of tools, guides and topics are checked where they are registered.
+    /// Returns the names that nothing else checks; the names of tools, guides and topics are
+    /// checked where they are registered.
     fn names(&self, agent: &str) -> Vec<(&'static str, String)> {
         let subsystems = self
             .subsystems

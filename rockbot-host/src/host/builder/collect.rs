@@ -45,7 +45,8 @@ pub(super) struct MessageSettings {
     pub(super) layers: Layers<MessageContext, Disposition>,
 }
 
-/// The topic patterns of a host: those to which it subscribes, and those under which it replies.
+/// The topic patterns of a host: its subscriptions, and the patterns of topics that it replies
+/// under.
 pub(super) struct Patterns {
     pub(super) pending: Vec<PendingSubscription>,
     pub(super) replies: ReplyTopics,
@@ -78,7 +79,7 @@ impl MessageSettings {
         Patterns { pending, replies }
     }
 
-    /// Adds the declarations of subsystems, and the subscriptions of what the host serves.
+    /// Adds the declarations of subsystems, and the subscriptions of the host's services.
     fn merge(&mut self, identity: &AgentIdentity, declared: &mut MergedDeclarations) {
         self.routes.append(&mut declared.routes);
         self.subscriptions.append(&mut declared.subscriptions);
@@ -113,7 +114,7 @@ impl MessageSettings {
                 None => {
                     let mut name = identity.subscription_name(pattern.as_str());
                     if options.ephemeral {
-                        // It ends with this instance, so no other one can share it.
+                        // It ends with this instance, so no other instance can share it.
                         name = format!("{name}.{}", identity.instance_id());
                     }
                     pending.push(PendingSubscription { pattern, name, options });
@@ -132,8 +133,8 @@ impl MessageSettings {
         pending
     }
 
-    /// Returns the topic over which the host takes tool calls. An announced host is called by its name, so that no other
-    /// host on the bus answers its calls, too.
+    /// Returns the topic of the tool calls that the host takes. An announced host is called by its
+    /// name, so that no other host on the bus answers its calls, too.
     pub(super) fn tool_topic(&self, identity: &AgentIdentity) -> String {
         match self.announces_tools && self.options.tool_topic == TOOL_TOPIC {
             true => {
@@ -178,7 +179,8 @@ impl MessageSettings {
         own.map(|subscription| MessageProblem::Replies(subscription.pattern.clone()))
     }
 
-    /// Returns the handlers of the host itself: those for users, and the one for tool calls.
+    /// Returns the handlers of the host itself: the handlers for users, and the handler of tool
+    /// calls.
     pub(super) fn host_routes(
         &self,
         turns: &TurnService,
@@ -238,7 +240,7 @@ impl MessageSettings {
         }))
     }
 
-    /// Returns the publisher of what the agent says unasked, if the host serves users over a bus.
+    /// Returns the publisher of the agent's announcements, if the host serves users over a bus.
     pub(super) fn unasked(&self, identity: &AgentIdentity, media: &Arc<MediaLibrary>) -> Option<BusAnnouncer> {
         Some(BusAnnouncer {
             publisher: self.bus.clone().filter(|_| self.serves_users)?,
@@ -248,8 +250,8 @@ impl MessageSettings {
         })
     }
 
-    /// Creates the pipeline between the bus and the handlers; `more` are those of the host itself. `abort` cancels the
-    /// handlers that still run when the host has ended.
+    /// Creates the pipeline between the bus and the handlers; `more` are the handlers of the host
+    /// itself. `abort` cancels the handlers that still run when the host has ended.
     pub(super) fn connect(
         self,
         identity: AgentIdentity,

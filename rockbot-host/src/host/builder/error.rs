@@ -1,4 +1,4 @@
-//! The problems that keep a host from being built, with what to do about each.
+//! The problems that keep a host from being built, each with its remedy.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rockbot_core::messaging::TopicPattern;
 #[error("the agent host cannot be built: {}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 #[non_exhaustive]
 pub struct BuildError {
-    /// The parts that are missing or wrong, each with what to do about it.
+    /// The parts that are missing or wrong, each with its remedy.
     pub problems: Vec<BoxError>,
 }
 

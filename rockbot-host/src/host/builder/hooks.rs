@@ -9,8 +9,9 @@ use super::AgentHostBuilder;
 /// Hooks: async functions of the program that turns ask, whose decisions the journal keeps.
 /// [`HookLimits`](crate::turn::HookLimits) are their limits.
 impl AgentHostBuilder {
-    /// Adds a guardrail of users' messages: its verdict on a message, to pass, refuse or replace it, comes before
-    /// anything else of the turn. Guardrails are asked in the order in which they are added.
+    /// Adds a guardrail of users' messages: its verdict on a message, to pass, refuse or replace
+    /// it, comes before anything else of the turn. Guardrails are asked in the order of their
+    /// addition.
     ///
     /// # Examples
     ///
@@ -39,9 +40,9 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Adds a policy of the loop: it is asked before each question to the model, after each answer, and after the
-    /// results of its calls, and may add a message, ask again, or end the turn. Policies are asked in the order in
-    /// which they are added.
+    /// Adds a policy of the loop: it is asked before each question to the model, after each answer,
+    /// and after the results of its calls, and may add a message, ask again, or end the turn.
+    /// Policies are asked in the order of their addition.
     ///
     /// # Examples
     ///
@@ -71,9 +72,11 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Adds a check of final answers. What it complains about goes back to the model, at most
-    /// [`HookLimits::max_corrections`](crate::turn::HookLimits::max_corrections) times in a turn; then the turn fails.
-    /// [`TurnCall::with_output_validator`](crate::TurnCall::with_output_validator) adds one for a single message.
+    /// Adds a check of final answers. Its complaint goes back to the model, at most
+    /// [`HookLimits::max_corrections`](crate::turn::HookLimits::max_corrections) times in a turn;
+    /// then the turn fails.
+    /// [`TurnCall::with_output_validator`](crate::TurnCall::with_output_validator) adds a check for
+    /// a single message.
     ///
     /// # Examples
     ///
@@ -101,8 +104,9 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Adds a processor of the conversation that the model is about to read: it may drop, shorten, add and reorder
-    /// messages. Processors are asked in the order in which they are added, each with the result of the one before.
+    /// Adds a processor of the conversation that the model is about to read: it may drop, shorten,
+    /// add and reorder messages. Processors are asked in the order of their addition, each with the
+    /// result of the processor before it.
     ///
     /// # Examples
     ///

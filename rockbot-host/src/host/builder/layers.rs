@@ -15,8 +15,9 @@ use crate::layer::Stack;
 impl AgentHostBuilder {
     /// Adds a tower layer around messages, from a delivery to its [`Disposition`].
     ///
-    /// It sees every message of the host's subscriptions, also those that no handler can parse. The message of a layer
-    /// that fails is delivered again; a layer that does not call the inner service decides about the message alone.
+    /// It sees every message of the host's subscriptions, also messages that no handler can parse.
+    /// The message of a layer that fails is delivered again; a layer that does not call the inner
+    /// service decides about the message alone.
     ///
     /// The first layer added sees the message first.
     ///
@@ -170,8 +171,8 @@ impl AgentHostBuilder {
     /// # }
     /// ```
     ///
-    /// A layer sees each call of the host's tools: in a turn, also in one that was resumed, and over a bus. So it
-    /// is the place to deny a tool once the model has read text of an untrusted source:
+    /// A layer sees each call of the host's tools: in a turn, also in a resumed turn, and over a
+    /// bus. So it is the place to deny a tool once the model has read text of an untrusted source:
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -231,17 +232,20 @@ impl AgentHostBuilder {
     /// Adds a tower layer around turns, from the accepted message to its outcome, or to the point where the turn waits
     /// for a user's decision.
     ///
-    /// What layers change is what is remembered: the model and the conversation get their request, and the
-    /// conversation, the journal and the reply their outcome. Layers run within the turn's task, once the turn has its
-    /// session. So they also wrap the work that continues after a restart, with the request that the turn began with, or
-    /// after a decision. A message that joins a running turn is part of that turn's work and passes no layers of its own;
-    /// nor does one that is refused or cancelled before its turn begins. [Input guardrails](Self::input_guardrail) check
-    /// messages before: a layer gets what they made of one, and what it makes of that is not checked.
+    /// Changes by layers are remembered: the model and the conversation get the changed request,
+    /// and the conversation, the journal and the reply get the changed outcome. Layers run within
+    /// the turn's task, once the turn has its session. So they also wrap the work that continues
+    /// after a restart, with the request that the turn began with, or after a decision. A message
+    /// that joins a running turn is part of that turn's work and passes no layers of its own; nor
+    /// does a message that is refused or cancelled before its turn begins. [Input
+    /// guardrails](Self::input_guardrail) check messages before: a layer gets the message as they
+    /// left it, and a change by the layer is not checked.
     ///
-    /// A layer that fails ends the turn without an answer; so does one that has not returned two minutes after the
-    /// turn's end. The caller gets its error, and the user a reply that says so. A layer that drops the inner call, as a
-    /// time-out does, cancels the turn. A layer cannot change whose message it is: a call with another principal,
-    /// source, session or id is an error.
+    /// A layer that fails ends the turn without an answer; so does a layer that has not returned
+    /// two minutes after the turn's end. The caller gets its error, and the user a reply that says
+    /// so. A layer that drops the inner call, as a time-out does, cancels the turn. A layer cannot
+    /// change whose message it is: a call with another principal, source, session or id is an
+    /// error.
     ///
     /// The first layer added sees the message first.
     ///

@@ -28,19 +28,21 @@ use crate::workers::TOOL_LEASE;
 pub struct MessageOptions {
     /// Maximum time that a handler may take. A message whose handler exceeds it is delivered again. Default 5 minutes.
     pub handler_time_limit: Duration,
-    /// The patterns of topics under which the host replies. A message that names another reply topic becomes a dead
-    /// letter. Empty, the default, allows every topic to which the host itself does not subscribe.
+    /// The patterns of the topics of replies. A message that names another reply topic becomes a
+    /// dead letter. Empty, the default, allows every topic except the host's own subscriptions.
     pub reply_topics: Vec<String>,
-    /// The topic over which [`serve_tools`](AgentHostBuilder::serve_tools) takes calls. Default `tool.invoke`, and
-    /// `tool.invoke.NAME` for a host that [announces its tools](AgentHostBuilder::announce_tools). On a bus with several
-    /// hosts that serve tools each needs a topic of its own: all hosts that share one answer every call, also those that
-    /// do not have the tool.
+    /// The topic of the calls that [`serve_tools`](AgentHostBuilder::serve_tools) takes. Default
+    /// `tool.invoke`, and `tool.invoke.NAME` for a host that [announces its
+    /// tools](AgentHostBuilder::announce_tools). On a bus with several hosts that serve tools each
+    /// needs a topic of its own: all hosts that share a topic answer every call, also hosts without
+    /// the tool.
     pub tool_topic: String,
-    /// Time for which an [announcement](AgentHostBuilder::announce_tools) of tools is valid. The host renews it three
-    /// times as often, so tools of a host that was killed are gone after this time. Default 15 s; agents count at least
-    /// 1 s and at most 5 min.
+    /// Validity of an [announcement](AgentHostBuilder::announce_tools) of tools. The host renews it
+    /// three times as often, so tools of a host that was killed are gone after this time. Default
+    /// 15 s; agents count at least 1 s and at most 5 min.
     pub tool_lease: Duration,
-    /// Time for which mutating calls of other programs are recorded, so that none of them runs twice. Default 24 h.
+    /// Retention of the records of mutating calls of other programs, so that none of them runs
+    /// twice. Default 24 h.
     pub effect_window: Duration,
     /// The options of [`serve_users`](AgentHostBuilder::serve_users).
     pub users: UserOptions,
@@ -72,28 +74,28 @@ impl MessageOptions {
         self
     }
 
-    /// Sets the patterns of topics under which the host replies.
+    /// Sets the patterns of the topics of replies.
     #[must_use]
     pub fn with_reply_topics<P: Into<String>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
         self.reply_topics = patterns.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the topic over which the host serves its tools.
+    /// Sets the topic of the calls of the host's tools.
     #[must_use]
     pub fn with_tool_topic(mut self, topic: impl Into<String>) -> Self {
         self.tool_topic = topic.into();
         self
     }
 
-    /// Sets the time for which an announcement of tools is valid. Default 15 s.
+    /// Sets the validity of an announcement of tools. Default 15 s.
     #[must_use]
     pub fn with_tool_lease(mut self, lease: Duration) -> Self {
         self.tool_lease = lease;
         self
     }
 
-    /// Sets the time for which mutating calls of other programs are recorded. Default 24 h.
+    /// Sets the retention of the records of mutating calls of other programs. Default 24 h.
     #[must_use]
     pub fn with_effect_window(mut self, window: Duration) -> Self {
         self.effect_window = window;
@@ -139,14 +141,16 @@ impl AgentHostBuilder {
 
     /// Handles messages of type `M`.
     ///
-    /// A handler is a type that implements [`MessageHandler`], or an async closure `|message: M, cx:
-    /// MessageContext| async { … }`. A message without a handler, and one whose body cannot be parsed, becomes a
-    /// dead letter with the reason. A message that was handled is not handled again when the bus redelivers it.
+    /// A handler is a type that implements [`MessageHandler`], or an async closure
+    /// `|message: M, cx: MessageContext| async { … }`. A message without a handler, and a message
+    /// whose body cannot be parsed, becomes a dead letter with the reason. A message that was
+    /// handled is not handled again when the bus redelivers it.
     ///
-    /// The host subscribes to the [topic](Message::TOPIC) of the type by itself, and handles its messages one at a
-    /// time, unless a subscription covers it: one of [`subscribe_to`](Self::subscribe_to) or
-    /// [`subscribe_with`](Self::subscribe_with), before or after this call, or of a subsystem. A type without a topic,
-    /// and messages under other topics, need such a subscription.
+    /// The host subscribes to the [topic](Message::TOPIC) of the type by itself, and handles its
+    /// messages one at a time, unless a subscription by [`subscribe_to`](Self::subscribe_to) or
+    /// [`subscribe_with`](Self::subscribe_with), before or after this call, or by a subsystem
+    /// covers it. A type without a topic, and messages under other topics, need such a
+    /// subscription.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -214,18 +218,20 @@ impl AgentHostBuilder {
     /// Serves the agent's tools to other programs, which call them over the topic
     /// [`MessageOptions::tool_topic`]. [`RemoteToolExecutor`](rockbot_core::tool::RemoteToolExecutor) is the client.
     ///
-    /// Every program that can publish there can call every tool that needs no approval. A mutating call runs at most
-    /// once: it is recorded before it begins, in the [data folder](Self::data_dir) if the host has one, and one that is
-    /// delivered again gets its first result, or the error that its outcome is unknown. A call ends a little before the
-    /// time limit of its caller, who so learns why.
+    /// Every program that can publish there can call every tool that needs no approval. A mutating
+    /// call runs at most once. It is recorded before it begins, in the [data
+    /// folder](Self::data_dir) if the host has one. A call that is delivered again gets its first
+    /// result, or the error that its outcome is unknown. A call ends a little before the time limit
+    /// of its caller, who so learns why.
     pub fn serve_tools(mut self) -> Self {
         self.messages.serves_tools = true;
         self
     }
 
-    /// Serves the agent's tools as [`serve_tools`](Self::serve_tools) does, and announces them on the bus: agents with
-    /// the subsystem [`RemoteTools`](crate::workers::RemoteTools) have them while this host runs. Tools that are added or
-    /// removed meanwhile are announced, too; those that need an approval are not.
+    /// Serves the agent's tools as [`serve_tools`](Self::serve_tools) does, and announces them on
+    /// the bus: agents with the subsystem [`RemoteTools`](crate::workers::RemoteTools) have them
+    /// while this host runs. Tools that are added or removed meanwhile are announced, too; tools
+    /// that need an approval are not.
     ///
     /// Hosts of one name share their calls, so several processes with the same tools are started to work faster. When
     /// the host stops, it withdraws the tools first, and then finishes the calls that it has.

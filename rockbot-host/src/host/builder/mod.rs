@@ -1,8 +1,9 @@
 //! [`AgentHostBuilder`]: the setters of a host, and the way from them to the host.
 //!
-//! Setters only assign. `collect` merges the declarations of subsystems and checks the message side, `open` opens what is
-//! kept, `assemble` creates the parts and connects them, `checks` looks at names and limits, `settings_check` at settings
-//! without an effect, and `error` has the problems that all report.
+//! Setters only assign. `collect` merges the declarations of subsystems and checks the message
+//! side, `open` opens the stores, `assemble` creates the parts and connects them, `checks` looks
+//! at names and limits, `settings_check` at settings without an effect, and `error` has the
+//! problems that all report.
 
 mod agents;
 mod assemble;
@@ -60,9 +61,9 @@ use crate::turn::PolicySnapshot;
 /// [`Budget::default`] allows. Only the chat client has no default; a host with a bus that serves no users needs none.
 /// [`build`](Self::build) checks everything, and reports all problems at once.
 ///
-/// The order of the calls does not matter, with two exceptions: of two calls of the same setter the last one counts
-/// ([`settings`](Self::settings) sets several things), and of several layers of one kind the first one added sees the
-/// request first.
+/// The order of the calls does not matter, with two exceptions. If a setter is called twice, the
+/// last call counts ([`settings`](Self::settings) sets several things). If there are several
+/// layers of a kind, the first layer sees the request first.
 ///
 /// | group | methods |
 /// |---|---|
@@ -239,7 +240,7 @@ impl AgentHostBuilder {
     }
 }
 
-/// The agent: who it is, what it asks, what it can do.
+/// The agent: its identity, its models and its tools.
 impl AgentHostBuilder {
     /// Sets the agent's name and the id of this instance. Default: the name that the builder was created with, and a
     /// fresh instance id.
@@ -248,8 +249,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the agent's instructions, the first message of every request. Default: its name, and three sentences on
-    /// answering briefly, calling tools and saying what was not done.
+    /// Sets the agent's instructions, the first message of every request. Default: its name, and
+    /// three sentences on answering briefly, calling tools and naming the work that was not done.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
@@ -264,8 +265,9 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets what every turn's model reads besides the instructions: the time, and a working method. Default
-    /// [`Briefing::none`], since a program that embeds an agent knows best what its model must read.
+    /// Sets the texts that the model of every turn reads besides the instructions: the time, and a
+    /// working method. Default [`Briefing::none`], since a program that embeds an agent knows best
+    /// which texts its model must read.
     pub fn briefing(mut self, briefing: Briefing) -> Self {
         self.policy.task_list = briefing.task_list;
         self.briefing = briefing;
@@ -334,7 +336,7 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the registry of tools. Default: an empty one that the host owns.
+    /// Sets the registry of tools. Default: an empty registry that the host owns.
     pub fn registry(mut self, registry: Arc<dyn ToolRegistry>) -> Self {
         self.registry = Some(registry);
         self
@@ -349,16 +351,16 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the filter through which answers pass before users read them, such as
-    /// [`SafeLinks`](crate::answer::SafeLinks). Default: none. Set it where answers are rendered: an untrusted
-    /// source can make the model write a link that carries data out.
+    /// Sets the filter that answers pass before users read them, such as
+    /// [`SafeLinks`](crate::answer::SafeLinks). Default: none. Set it where answers are rendered:
+    /// an untrusted source can make the model write a link that carries data out.
     pub fn answer_filter(mut self, filter: impl AnswerFilter) -> Self {
         self.filter = Some(Arc::new(filter));
         self
     }
 }
 
-/// Decisions: how a turn decides, and what it may spend.
+/// Decisions: the rules and the budget of a turn.
 impl AgentHostBuilder {
     /// Sets the budget of a turn. A request with a budget of its own replaces it. Default [`Budget::default`].
     pub fn budget(mut self, budget: Budget) -> Self {
@@ -404,8 +406,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Keeps everything in memory, whatever the settings say of a data folder: the host can be built beside one that runs,
-    /// such as to list its [costs](super::AgentHost::costs).
+    /// Keeps everything in memory, whatever the settings say of a data folder: the host can be
+    /// built beside a running host, such as to list its [costs](super::AgentHost::costs).
     pub fn without_data_dir(mut self) -> Self {
         self.data_dir = None;
         self
@@ -414,9 +416,9 @@ impl AgentHostBuilder {
     /// Applies a configuration: the data folder, the profile in it, the budget and the policies of turns, and the
     /// options of conversations.
     ///
-    /// Subsystems get the whole configuration, and read the sections that are their own; what they are told in code
-    /// takes precedence. The module [`settings`](crate::settings) lists the settings and their effects. A name that is
-    /// no setting keeps the host from being built.
+    /// Subsystems get the whole configuration, and read the sections that are their own; settings
+    /// in code take precedence. The module [`settings`](crate::settings) lists the settings and
+    /// their effects. A name that is no setting keeps the host from being built.
     pub fn settings(mut self, settings: &HostSettings) -> Self {
         self.config = Some(settings.config().clone());
         self.denies_unread = settings.denies_unread();
@@ -452,7 +454,7 @@ impl AgentHostBuilder {
     }
 }
 
-/// Environment: what tests replace, and what traces contain.
+/// Environment: the parts that tests replace, and the contents of traces.
 impl AgentHostBuilder {
     /// Sets whether spans contain messages, arguments and results of tools. Default `false`.
     ///

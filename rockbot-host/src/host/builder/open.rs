@@ -1,4 +1,5 @@
-//! What a host opens when it is built: its profile and its stores, on disk where it has a data folder.
+//! The profile and the stores that a host opens when it is built, on disk where it has a data
+//! folder.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::routing::{RoutingLog, TierRouter};
 const MAX_OUTCOMES: usize = 1_000;
 
 impl AgentHostBuilder {
-    /// Reads the profile, or takes the instructions of an agent without one.
+    /// Reads the profile, or takes the instructions of an agent without a profile.
     pub(super) fn prompt(&mut self, identity: &AgentIdentity) -> Result<SystemPrompt, ProfileError> {
         if let Some((options, builder)) = self.profile.take() {
             return SystemPrompt::of_profile(options, builder, identity.clone());

@@ -12,13 +12,14 @@ use crate::settings::PolicySettings;
 use crate::tool::ToolLimits;
 use crate::turn::{ContextEconomy, Evaluation, HookLimits, Nudges};
 
-/// The settings of the rules by which turns decide, for [`AgentHostBuilder::policies`].
+/// The settings of the rules for a turn's decisions, for [`AgentHostBuilder::policies`].
 ///
-/// A field that is `None` keeps what was set before, by [`AgentHostBuilder::settings`] for example, and else has the
-/// default that its documentation states. [`AgentHostBuilder::budget`] is apart, since most hosts set it.
+/// A field that is `None` keeps the value that was set before, by [`AgentHostBuilder::settings`]
+/// for example, and else has the default that its documentation states.
+/// [`AgentHostBuilder::budget`] is apart, since most hosts set it.
 ///
-/// What nudges, self-evaluation and compaction are worth depends on the model, and each has a cost. The example
-/// `evaluate` runs tasks against your model with each of them on and off.
+/// The worth of nudges, self-evaluation and compaction depends on the model, and each has a cost.
+/// The example `evaluate` runs tasks against your model with each of them on and off.
 ///
 /// # Examples
 ///
@@ -39,8 +40,8 @@ use crate::turn::{ContextEconomy, Evaluation, HookLimits, Nudges};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct TurnPolicies {
-    /// The weaknesses of models that are answered with a nudge. Default [`Nudges::default`], which has those on
-    /// that act where the turn would fail or run in circles.
+    /// The weaknesses of models that are answered with a nudge. Default [`Nudges::default`], which
+    /// enables the nudges that act where the turn would fail or run in circles.
     pub nudges: Option<Nudges>,
     /// The limits of self-evaluation. Default [`Evaluation::OFF`].
     pub evaluation: Option<Evaluation>,
@@ -57,15 +58,15 @@ pub struct TurnPolicies {
     pub tool_limits: Option<ToolLimits>,
     /// The time that a turn waits for a user's decision about a tool call. Default 7 days.
     pub approval_expiry: Option<Duration>,
-    /// `true` if a person decides about calls that need an approval; `false` if such calls are refused at once, because
-    /// the host runs without one. Default `true`.
+    /// `true` if a person decides about calls that need an approval; `false` if such calls are
+    /// refused at once, because the host runs without such a person. Default `true`.
     pub has_approver: Option<bool>,
     /// The limits of hooks, such as [`AgentHostBuilder::loop_policy`]. Default [`HookLimits::default`].
     pub hook_limits: Option<HookLimits>,
     /// The exceptions for particular models. Default: none.
     pub model_behaviors: Option<Arc<ModelBehaviors>>,
-    /// `true` if calls that a model wrote into its text are executed although it was offered native ones; see
-    /// [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
+    /// `true` if calls that a model wrote into its text are executed although it was offered native
+    /// calls; see [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
     pub text_call_fallback: Option<bool>,
     /// `true` if models see some tools only on demand, as their
     /// [`ToolExposure`](rockbot_core::tool::ToolExposure) states; `false` if they see all tools in every request.
@@ -89,7 +90,7 @@ impl From<&PolicySettings> for TurnPolicies {
 }
 
 impl TurnPolicies {
-    /// Creates policies of which none is set.
+    /// Creates policies that are all unset.
     pub fn new() -> Self {
         Self::default()
     }
@@ -164,7 +165,8 @@ impl TurnPolicies {
         self
     }
 
-    /// Sets whether calls that a model wrote into its text are executed although it was offered native ones.
+    /// Sets whether calls that a model wrote into its text are executed although it was offered
+    /// native calls.
     #[must_use]
     pub fn with_text_call_fallback(mut self, executes: bool) -> Self {
         self.text_call_fallback = Some(executes);
@@ -187,7 +189,8 @@ impl TurnPolicies {
 }
 
 impl AgentHostBuilder {
-    /// Sets the rules by which turns decide. A field that is `None` keeps what was set before.
+    /// Sets the rules for the decisions of turns. A field that is `None` keeps the value that was
+    /// set before.
     pub fn policies(mut self, policies: TurnPolicies) -> Self {
         let snapshot = &mut self.policy;
         set(&mut snapshot.nudges, policies.nudges);

@@ -1,8 +1,8 @@
 //! The check that each setting of a configuration has an effect, once all parts of the host have read theirs.
 //!
-//! The settings are checked against what was read, not against a list: a part that reads a
-//! setting makes it known, and the host checks once all parts have declared. A list would be
-//! wrong for the sections of programs and of subsystems of others.
+//! The settings are checked against the settings that were read, not against a list: a part that
+//! reads a setting makes it known, and the host checks once all parts have declared. A list would
+//! be wrong for the sections of programs and of subsystems of others.
 
 use rockbot_core::BoxError;
 use rockbot_core::config::{Config, ConfigError, UnknownKey};

@@ -39,14 +39,14 @@ pub struct Stores {
     pub journal: Option<Arc<dyn TurnJournal>>,
     /// The journal of turns that other agents use, too. It takes precedence over `journal`. Default: none.
     pub shared_journal: Option<Arc<dyn TurnJournal>>,
-    /// The level at which journal and conversations in the data folder survive a crash. Default
+    /// The durability of journal and conversations in the data folder after a crash. Default
     /// [`Durability::Process`].
     pub durability: Option<Durability>,
     /// The conversations. Default: the folder `conversations` of the data folder, or in memory.
     pub conversation_memory: Option<Arc<dyn ConversationMemory>>,
     /// The images and files of messages. Default: the folder `media` of the data folder, or in memory.
     pub media: Option<Arc<dyn MediaStore>>,
-    /// The time for which images and files are kept. Default 30 days.
+    /// The retention of images and files. Default 30 days.
     pub media_retention: Option<Duration>,
     /// The log of every message of all conversations. Default: none.
     pub conversation_log: Option<Arc<dyn ConversationLog>>,
@@ -68,7 +68,7 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// Creates a set in which every store has its default.
+    /// Creates a set whose stores all have their defaults.
     pub fn new() -> Self {
         Self::default()
     }
@@ -88,7 +88,7 @@ impl Stores {
         self
     }
 
-    /// Sets the level at which journal and conversations in the data folder survive a crash.
+    /// Sets the durability of journal and conversations in the data folder after a crash.
     #[must_use]
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
@@ -109,8 +109,8 @@ impl Stores {
         self
     }
 
-    /// Sets the time for which images and files are kept. A message that refers to one that is gone shows the model a
-    /// description.
+    /// Sets the retention of images and files. A message that refers to an image or file that is
+    /// gone shows the model a description.
     #[must_use]
     pub fn with_media_retention(mut self, retention: Duration) -> Self {
         self.media_retention = Some(retention);
@@ -170,7 +170,7 @@ impl Stores {
 
 /// Storage: where turns, conversations and memory are kept.
 impl AgentHostBuilder {
-    /// Sets the stores. One that is `None` keeps what was set before.
+    /// Sets the stores. A store that is `None` keeps the value that was set before.
     pub fn stores(mut self, stores: Stores) -> Self {
         self.journal = stores.journal.or(self.journal);
         self.shared_journal = stores.shared_journal.or(self.shared_journal);

@@ -11,7 +11,7 @@ pub(in crate::large_result) enum Line {
     Heading(u8),
     /// The line that opens a code fence.
     FenceStart,
-    /// A line inside a fence, or the one that closes it.
+    /// A line inside a fence, or the line that closes it.
     Fenced,
     /// Anything else.
     Text,

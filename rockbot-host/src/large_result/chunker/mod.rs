@@ -13,10 +13,11 @@ pub(super) use lines::{Line, Lines};
 
 /// A splitter of Markdown into chunks of bounded length.
 ///
-/// A chunk begins at each line that starts with `# `, `## ` or `### `. A section that is too long is cut at blank
-/// lines, and around code fences; a paragraph or a fence that alone is too long is cut at the end of a line where
-/// there is one in the second half of what fits, and between any two characters otherwise. Nothing inside a fence
-/// is a heading or a blank line. A carriage return stays with its line feed.
+/// A chunk begins at each line that starts with `# `, `## ` or `### `. A section that is too long
+/// is cut at blank lines, and around code fences. A paragraph or a fence that alone is too long
+/// is cut at the end of a line if there is a line end in the second half of the text that fits,
+/// and between any two characters otherwise. Nothing inside a fence is a heading or a blank line.
+/// A carriage return stays with its line feed.
 ///
 /// Concatenated, the chunks are the text, byte for byte. An empty text is one empty chunk. The time is linear in the
 /// length of the text; nothing is copied.
@@ -46,9 +47,9 @@ pub struct Chunk<'t> {
     pub text: &'t str,
     /// Byte offset in the whole text.
     pub start: usize,
-    /// The heading of its section, without the `#`; empty before the first one.
+    /// The heading of its section, without the `#`; empty before the first heading.
     pub heading: &'t str,
-    /// The level of that heading: 1 to 3, or 0 before the first one.
+    /// The level of that heading: 1 to 3, or 0 before the first heading.
     pub level: u8,
     /// Number of the chunk in its section, from 0.
     pub part: usize,
@@ -118,7 +119,8 @@ impl ContentChunker {
         let (mut from, mut held) = (0, 0);
         for block in Blocks::of(whole) {
             let length = whole[block.clone()].chars().count();
-            // A block that must be cut anyway goes on behind what there is, such as its heading.
+            // A block that must be cut anyway goes on after the text in front of it, such as its
+            // heading.
             if held > 0 && held + length > self.max_len && length <= self.max_len {
                 emit(block.start);
                 (from, held) = (block.start, 0);
@@ -194,7 +196,7 @@ impl<'t> Blocks<'t> {
         }
     }
 
-    /// Returns `true` if a block ends between a line of kind `last` and one of kind `next`.
+    /// Returns `true` if a block ends between a line of kind `last` and a line of kind `next`.
     fn is_between(last: (Line, bool), next: Line) -> bool {
         let was_in_fence = last.1;
         let was_fenced = matches!(last.0, Line::Fenced | Line::FenceStart);

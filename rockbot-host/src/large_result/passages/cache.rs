@@ -8,8 +8,9 @@ use super::index::ChunkIndex;
 
 /// An LRU cache of the indexes of chunks, bounded by their size in memory.
 ///
-/// Chunks are told apart by their text, so an index is never older than its chunk, whichever store returns it. Of
-/// concurrent searches one builds an index, and the others wait for it.
+/// Chunks are told apart by their text, so an index is never older than its chunk, whichever
+/// store returns it. If searches run at once, one search builds an index, and the others wait for
+/// it.
 #[derive(Debug)]
 pub(in crate::large_result) struct IndexCache {
     state: Mutex<State>,
@@ -46,7 +47,8 @@ impl IndexCache {
         }
     }
 
-    /// Returns the index of a chunk of `length` bytes, which `text` goes on behind: the one that is kept, or a new one.
+    /// Returns the index of a chunk of `length` bytes, which `text` goes on behind: the kept index,
+    /// or a new index.
     pub(super) fn index_of(&self, text: &str, length: usize) -> Arc<ChunkIndex> {
         let key = self.texts.hash_one((text, length));
         let cell = self.lock().used(key);
@@ -75,7 +77,8 @@ impl State {
         slot.index.clone()
     }
 
-    /// Records the size of a new index, and evicts those that were used least recently until all fit in `limit`.
+    /// Records the size of a new index, and evicts the least recently used indexes until all fit in
+    /// `limit`.
     fn grow(&mut self, key: u64, size: usize, limit: usize) {
         if let Some(slot) = self.slots.get_mut(&key) {
             slot.size = size;

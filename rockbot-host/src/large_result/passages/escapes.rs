@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Returns `text` with the characters that the escapes of JSON stand for. Line ends and tabs become blanks; other
-/// backslashes stay, those of Windows' paths too.
+/// Returns `text` with the characters that the escapes of JSON stand for. Line ends and tabs
+/// become blanks; other backslashes stay, including the backslashes of Windows' paths.
 pub(super) fn unescaped(text: Cow<'_, str>) -> Cow<'_, str> {
     // Only JSON quotes its strings and has these escapes; `C:\new` in a log is a path.
     let is_json = text.contains("\\u") || text.contains('"') && text.contains('\\');
@@ -34,7 +34,8 @@ pub(super) fn unescaped(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Reads the characters of `u00fc` and of the escapes that follow it at once, and returns what is left.
+/// Reads the characters of `u00fc` and of the escapes that follow it at once, and returns the
+/// rest.
 fn unicode<'t>(escape: &'t str, plain: &mut String) -> &'t str {
     let (mut units, mut rest) = (Vec::new(), escape);
     while let Some(unit) = rest.strip_prefix('u').and_then(|digits| hex(digits.get(..4)?)) {

@@ -85,15 +85,16 @@ pub(super) struct Matches {
 /// Difference of the numbers of statements beyond which they are no neighbours.
 pub(super) const APART: usize = 3;
 
-/// Number of statements below a heading that match by the heading alone. What is farther away is mostly about something
-/// else, or has terms of the query itself.
+/// Number of statements below a heading that match by the heading alone. A statement farther away
+/// is mostly about something else, or has terms of the query itself.
 const SECTION: usize = 40;
 
-/// Maximum number of matches: of more, which only texts of many megabytes have, those with the fewest terms are left out.
+/// Maximum number of matches. Only texts of many megabytes have more; then the matches with the
+/// fewest terms are left out.
 const MAX_MATCHES: usize = 250_000;
 
 impl Matches {
-    /// Searches the statements of `chunks`, of which those of one result follow each other.
+    /// Searches the statements of `chunks`. The chunks of one result follow each other.
     pub(super) fn of(chunks: &[Arc<WorkingEntry>], query: &Query, indexes: &IndexCache) -> Self {
         let mut matches = Self::default();
         let (mut first, mut heading) = (0, None);
@@ -144,7 +145,8 @@ impl Matches {
         }
     }
 
-    /// Removes the matches with the fewest terms until there are at most `limit`; of those with equally many the last.
+    /// Removes the matches with the fewest terms until there are at most `limit`. If matches have
+    /// equally many terms, it removes the last of them.
     fn keep_best(&mut self, limit: usize) {
         let mut least = 0;
         while self.all.len() > limit {
@@ -157,7 +159,7 @@ impl Matches {
         }
     }
 
-    /// Returns the index of a heading, which is added if it is not the last one.
+    /// Returns the index of a heading, which is added if it is not the last heading.
     fn heading(&mut self, heading: &Heading) -> usize {
         if self.headings.last().is_none_or(|last| last.number != heading.number) {
             self.headings.push(heading.clone());

@@ -1,8 +1,10 @@
 //! Full-text search in the chunks of a large result: the passages that a model is shown for its query.
 //!
-//! Statements are ranked, that is sentences, lines and objects: terms that stand in one of them say more than the same terms
-//! some lines apart. The best are shown with their surroundings, since what answers a question often stands beside the
-//! words that find it, and those that follow with little more than themselves. The index of each chunk is kept.
+//! Statements are ranked, that is sentences, lines and objects: terms that stand in the same
+//! statement say more than the same terms some lines apart. The best statements are shown with
+//! their surroundings, since the answer to a question often stands beside the words that find it.
+//! The next best statements are shown with little more than themselves. The index of each chunk
+//! is kept.
 
 mod cache;
 mod escapes;
@@ -86,7 +88,8 @@ fn page_of(passages: &[Passage<'_>], page: usize) -> String {
     text
 }
 
-/// Returns the text of a chunk with the beginning of the next, in which its last statement may end.
+/// Returns the text of a chunk with the beginning of the next chunk, where its last statement may
+/// end.
 fn text_beyond(chunks: &[Arc<WorkingEntry>], chunk: usize) -> Cow<'_, str> {
     let text = chunks[chunk].value.as_str();
     let Some(next) = next_of(chunks, chunk) else {

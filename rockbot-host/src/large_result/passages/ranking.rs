@@ -13,20 +13,22 @@ const BY_LENGTH: f64 = 0.3;
 /// a name.
 const PAIR: f64 = 1.0;
 
-/// The part of what a word as written is rarer than its term by which it weighs more, from 0 to 1.
+/// The share of the weight difference between a word as written and its term that a statement
+/// with the word as written gets in addition, from 0 to 1.
 const WRITTEN: f64 = 1.0;
 
 /// Weight of a term that stands in a neighbouring statement, relative to one in the statement itself.
 const NEIGHBOUR: f64 = 0.3;
 
-/// Weight of a term that stands in the heading, by the level of the heading. In code, what looks like a heading of level 1
-/// is a comment, which belongs to the next line alone.
+/// Weight of a term that stands in the heading, by the level of the heading. In code, a line that
+/// looks like a heading of level 1 is a comment, which belongs to the next line alone.
 const HEADING: [f64; 4] = [0.0, 0.8, 0.95, 0.95];
 
-/// The weights of the terms, forms and pairs of a query: rare ones say more (inverse document frequency).
+/// The weights of the terms, forms and pairs of a query: rare terms say more (inverse document
+/// frequency).
 struct Weights {
     terms: Vec<f64>,
-    /// The weights of forms beyond those of their terms.
+    /// The weights of forms beyond the weights of their terms.
     forms: Vec<f64>,
     pairs: Vec<f64>,
 }
@@ -66,7 +68,8 @@ fn sum(weights: &[f64], set: u64) -> f64 {
     weights.map(|(_, weight)| weight).sum()
 }
 
-/// Returns the best `limit` matches for `query` with their scores, best first; of equal scores the earlier comes first.
+/// Returns the best `limit` matches for `query` with their scores, best first; with equal scores
+/// the earlier match comes first.
 pub(super) fn ranked<'m>(matches: &'m Matches, query: &Query, limit: usize) -> Vec<(&'m Match, f64)> {
     let weights = Weights::of(matches, query);
     let scored = (0..matches.all.len()).map(|at| (&matches.all[at], score(matches, at, &weights)));

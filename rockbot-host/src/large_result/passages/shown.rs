@@ -27,7 +27,8 @@ pub(super) struct Passage<'a> {
 }
 
 impl<'a> Passage<'a> {
-    /// Creates a passage of about `length` bytes around `place`, which repeats little of those that are `shown`.
+    /// Creates a passage of about `length` bytes around `place`, which repeats little of the
+    /// passages that are `shown`.
     pub(super) fn around(
         place: &Place,
         heading: Option<&Place>,
@@ -41,7 +42,7 @@ impl<'a> Passage<'a> {
         let more = length.saturating_sub(end - start);
         let ends = shown.iter().filter(|it| it.chunk == place.chunk).map(|it| it.range.end);
         let shown_before = ends.filter(|end| *end <= start).max().unwrap_or(0);
-        // A heading is about what stands below it.
+        // A heading is about the text below it.
         let before = match heading == Some(place) {
             true => 0,
             false => (more / 2).min(start - shown_before.saturating_sub(REPEATED).min(start)),
@@ -78,7 +79,7 @@ impl<'a> Passage<'a> {
         let offset = value[..self.range.start].chars().count();
         let shown = &value[self.range.clone()];
         write!(text, "[from `{}`, offset {offset}", self.entry.key).expect("a String takes everything");
-        // What a section is about often stands in its heading alone.
+        // The subject of a section often stands in its heading alone.
         if !self.heading.is_empty() && !shown.contains(self.heading) {
             text.push_str(", under: ");
             push_plain(text, self.heading);

@@ -1,12 +1,12 @@
-//! Statements of a text: what says one thing, by itself.
+//! Statements of a text: pieces that each say one thing by themselves.
 
 use std::ops::Range;
 
 use super::words::{word_end, word_start};
 use crate::large_result::chunker::{Line, Lines};
 
-/// Maximum length of a statement, in bytes, but for words that are kept whole. What is longer, which may be all of a
-/// file, is read in parts.
+/// Maximum length of a statement, in bytes, but for words that are kept whole. A longer
+/// statement, which may be a whole file, is read in parts.
 pub(super) const MAX_LEN: usize = 250;
 
 /// Number of bytes that a part of a long statement shares with the next.
@@ -23,8 +23,9 @@ pub(super) struct Statement {
     pub(super) level: u8,
 }
 
-/// Returns the statements of `text` in order: its headings, lines, the sentences and objects in them, and neighbouring
-/// fields of one object together. Long ones are cut into parts that overlap. Together they are the text.
+/// Returns the statements of `text` in order: its headings, lines, the sentences and objects in
+/// them, and neighbouring fields of one object together. Long statements are cut into parts that
+/// overlap. Together they are the text.
 pub(super) fn statements_of(text: &str) -> Vec<Statement> {
     let mut statements = Vec::new();
     for (group, level) in groups_of(text) {

@@ -1,4 +1,4 @@
-//! Variety: of statements that match alike, those that say something else come first.
+//! Variety: among statements that match alike, the statements that say something new come first.
 
 use rockbot_core::search::{Analyzer, UnicodeAnalyzer};
 
@@ -10,7 +10,8 @@ use super::query::Query;
 /// records of one kind do.
 const REPETITION: f64 = 0.2;
 
-/// The terms of a statement by which it is compared with others, ascending: without those of the query and numbers.
+/// The terms of a statement for comparing it with others, ascending: without numbers and the
+/// terms of the query.
 pub(super) struct Wording(Vec<u32>);
 
 impl Wording {
@@ -36,8 +37,9 @@ impl Wording {
     }
 }
 
-/// Orders `ranked`, which holds items with their scores and wordings, best first: each next item is the best of the rest
-/// after its score is lowered by its similarity to those before it (maximal marginal relevance).
+/// Orders `ranked`, which holds items with their scores and wordings, best first: each next item
+/// is the best of the rest after its score is lowered by its similarity to the items before it
+/// (maximal marginal relevance).
 pub(super) fn varied<T>(ranked: Vec<(T, f64, Wording)>) -> Vec<T> {
     let mut rest: Vec<_> = ranked
         .into_iter()
@@ -46,7 +48,7 @@ pub(super) fn varied<T>(ranked: Vec<(T, f64, Wording)>) -> Vec<T> {
     let mut varied = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
         let value = |at: usize| rest[at].1 * (1.0 - REPETITION * rest[at].3);
-        // The earlier of equal ones.
+        // The earlier of equal items.
         let best = (1..rest.len()).fold(0, |best, at| if value(at) > value(best) { at } else { best });
         let (item, _, wording, _) = rest.remove(best);
         for (_, _, other, similarity) in &mut rest {

@@ -54,7 +54,7 @@ pub struct RoutingResult {
     /// Cost in millionths of a US dollar; `None` if it is unknown, which is not zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro_usd: Option<MicroUsd>,
-    /// Working time of the turn in milliseconds, without the time in which it waited for a person.
+    /// Working time of the turn in milliseconds, without its waits for a person.
     pub latency_ms: u64,
 }
 

@@ -91,10 +91,11 @@ impl LogFile {
         Ok(all[all.len().saturating_sub(MAX_ENTRIES)..].to_vec())
     }
 
-    /// Rewrites the file with the newest lines, the `new` ones included, and returns their number.
+    /// Rewrites the file with the newest lines, including the `new` lines, and returns their
+    /// number.
     ///
-    /// The file is replaced by a rename, so a crash leaves the old or the new one. It is not synced: a log that
-    /// loses its newest lines in a power failure is acceptable.
+    /// The file is replaced by a rename, so a crash leaves the old or the new file. It is not
+    /// synced: a log that loses its newest lines in a power failure is acceptable.
     fn rewrite(&self, new: &[Vec<u8>]) -> io::Result<usize> {
         let text = self.read()?;
         let all: Vec<_> = text.lines().collect();

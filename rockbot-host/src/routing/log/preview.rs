@@ -5,12 +5,12 @@ use rockbot_core::support::redact;
 /// Maximum length of a preview in characters.
 const PREVIEW_CHARS: usize = 150;
 
-/// Length in bytes from which a word with digits is taken for a key.
+/// Minimum length in bytes of a word with digits that is taken for a key.
 const MIN_KEY_BYTES: usize = 20;
 
 /// Returns the beginning of `text` with everything that looks like a key redacted.
 pub(super) fn preview(text: &str) -> String {
-    // Few texts have anything like a key, and those that have none are only cut.
+    // Few texts have anything like a key. Texts without a key are only cut.
     if let Some(plain) = plain_beginning(text) {
         return plain.trim_end().to_owned();
     }
@@ -32,7 +32,7 @@ fn redacted_beginning(text: &str) -> String {
     preview
 }
 
-/// Returns `true` for a word, without the space behind it, that is taken for a key.
+/// Returns `true` for a word, without the space after it, that is taken for a key.
 fn is_key(word: &str) -> bool {
     word.len() >= MIN_KEY_BYTES && word.bytes().any(|byte| byte.is_ascii_digit())
 }

@@ -18,7 +18,8 @@ pub(super) struct FilteredTables(Mutex<VecDeque<(Arc<ToolFilter>, Arc<ToolTable>
 impl FilteredTables {
     /// Returns the table of the tools of `all` that `filter` allows.
     ///
-    /// The tools are those of `all`, so that their permits are shared. `guarded` makes the tool that activates groups.
+    /// The tools are shared with `all`, and so are their permits. `guarded` makes the tool that
+    /// activates groups.
     pub(super) fn of(
         &self,
         filter: &Arc<ToolFilter>,

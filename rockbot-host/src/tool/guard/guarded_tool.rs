@@ -1,6 +1,7 @@
 //! A tool with its limits and meters, and the questions that the guard asks it before a call.
 //!
-//! A tool's answers are foreign code: a panic is the answer that keeps a call from running unasked.
+//! A tool's answers are foreign code: a panic counts as the answer that keeps a call from running
+//! without a question.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -19,7 +20,8 @@ use super::result::Executed;
 use crate::tool::meters::Meters;
 use crate::turn::CallFacts;
 
-/// Maximum time in which a tool tells whether a call needs an endorsement; later the call needs one.
+/// Time limit of a tool for telling whether a call needs an endorsement; later the call needs
+/// one.
 const ENDORSEMENT_TIME: Duration = Duration::from_secs(10);
 
 /// A call that runs.
@@ -47,7 +49,7 @@ impl GuardedTool {
         }
     }
 
-    /// Returns what is known of a call before it runs.
+    /// Returns the facts about a call before it runs.
     pub(super) fn facts(&self, request: &ToolInvokeRequest) -> CallFacts {
         let hints = &self.entry.registration().hints;
         let effect = self.effect_of(request);
@@ -93,9 +95,10 @@ impl GuardedTool {
         stated.unwrap_or(Some(true)).unwrap_or(true)
     }
 
-    /// Returns the request without `null`s for optional arguments that do not accept them: models mean to leave those out.
-    /// Arguments that fit the schema stay as they are, and so do those of a call that changes something: without a filter it
-    /// could change more, and what runs is what was approved and recorded.
+    /// Returns the request without `null`s for optional arguments that do not accept them: models
+    /// mean to leave such arguments out. Arguments that fit the schema stay as they are, and so do
+    /// the arguments of a call that changes something: without a filter it could change more, and
+    /// the call must run as it was approved and recorded.
     pub(super) fn without_nulls(&self, mut request: ToolInvokeRequest, effect: Effect) -> ToolInvokeRequest {
         let given = &request.arguments;
         if effect == Effect::Pure && given.contains("null") && self.entry.arguments().check(given).is_err() {

@@ -1,8 +1,9 @@
 //! The guard around each tool call: look-up, checks, permits, time limit, isolation of panics, meters.
 //!
-//! It is one fused future instead of a stack of layers: most tools answer at once, and each layer would cost such a
-//! call more than its own work. `tools.rs` finds the tool (`table.rs` has those of one snapshot of the registry),
-//! `guarded_tool.rs` asks it what the call needs, `permits.rs` limits how many run, `result.rs` makes the response.
+//! It is one fused future instead of a stack of layers: most tools answer at once, and each layer
+//! would cost such a call more than its own work. `tools.rs` finds the tool (`table.rs` has the
+//! tools of a snapshot of the registry), `guarded_tool.rs` asks it about the needs of the call,
+//! `permits.rs` limits how many run, `result.rs` makes the response.
 
 mod filtered;
 mod guarded_tool;
@@ -69,7 +70,8 @@ impl Guard {
         &self.tools.of_tasks
     }
 
-    /// Returns the tool of the registry with this name, or with the name behind a namespace of a model's own.
+    /// Returns the tool of the registry with this name, or with the name after a namespace of a
+    /// model's own.
     pub(super) fn find(&self, name: &ToolName) -> Option<Arc<GuardedTool>> {
         self.tools.find(name)
     }
@@ -116,8 +118,9 @@ impl Guard {
         let Some(tool) = self.tools.resolve(&request.tool_name, cx) else {
             return self.not_found(request, cx, started);
         };
-        // The approval alone is always asked here. It is the gate: since its facts were recorded, before a restart
-        // perhaps, the tool may have been replaced by one that needs an approval.
+        // The approval alone is always asked here. It is the gate: since its facts were recorded,
+        // before a restart perhaps, the tool may have been replaced by a tool that needs an
+        // approval.
         let needs_approval = known.is_some_and(|known| known.needs_approval) || tool.needs_approval(&request);
         let effect = known.map_or_else(|| tool.effect_of(&request), |known| known.effect);
         let name = request.tool_name.as_str();
@@ -130,7 +133,7 @@ impl Guard {
         let request = tool.without_nulls(request, effect);
         let lacks_grant = needs_approval && !is_granted;
         let checked = match tool.check(&request, lacks_grant) {
-            // What is wrong with the arguments is of more use to the model than the missing approval.
+            // The fault in the arguments is of more use to the model than the missing approval.
             Err(refused) if lacks_grant => Err(tool.check_schema(&request, effect).err().unwrap_or(refused)),
             Ok(()) if !is_granted && tool.needs_endorsement(&request, cx).await => {
                 let misfit = tool.check_schema(&request, effect).err();
@@ -153,8 +156,8 @@ impl Guard {
         response
     }
 
-    /// Runs a call that may run. Sets `blocked` to the longest time for which it blocked its thread, unless that is the
-    /// time since `called`.
+    /// Runs a call that may run. Sets `blocked` to the longest time that it blocked its thread,
+    /// unless that is the time since `called`.
     async fn run(
         &self,
         tool: &GuardedTool,
@@ -164,8 +167,9 @@ impl Guard {
         called: Instant,
         blocked: &mut Option<Duration>,
     ) -> ToolInvokeResponse {
-        // The tool's own permit first: calls that queue for a slow tool must not hold the permits of all others.
-        // A call that runs a turn takes none of those: the calls of that turn need them.
+        // The tool's own permit first: calls that queue for a slow tool must not hold the permits
+        // of all others. A call that runs a turn takes none of the common permits: the calls of
+        // that turn need them.
         let runs_turn = tool.entry.registration().hints.runs_turn;
         let semaphores = [tool.permits.as_ref(), (!runs_turn).then_some(&self.permits)];
         let permits = match Permits::free(semaphores) {
@@ -217,8 +221,8 @@ struct Admission<'a> {
 }
 
 impl<'a> Admission<'a> {
-    /// Admits a call of `tool` that has waited for all that it waits for: permits, layers, the journal. What its caller has
-    /// given up meanwhile must not begin.
+    /// Admits a call of `tool` that has waited for all that it waits for: permits, layers, the
+    /// journal. A call that its caller has given up meanwhile must not begin.
     fn after_waits(
         permits: Permits<'a>,
         tool: &GuardedTool,

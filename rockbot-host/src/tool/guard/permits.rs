@@ -7,7 +7,7 @@ use tokio::time::sleep_until;
 
 use super::result::{cancelled_first, no_time_left};
 
-/// The semaphores of a call, in the order in which it takes their permits.
+/// The semaphores of a call, in the order of taking their permits.
 pub(super) type Semaphores<'a> = [Option<&'a Semaphore>; 2];
 
 /// The permits of a call, and whether it waited for one.

@@ -1,4 +1,4 @@
-//! The response to a call from the way in which it ended, and the errors of calls that did not begin.
+//! The response to a call from its end, and the errors of calls that did not begin.
 
 use std::time::Duration;
 
@@ -11,8 +11,9 @@ use crate::isolate::Isolated;
 /// The outcome of an executor.
 pub(super) type Executed = Result<ToolInvokeResponse, ToolError>;
 
-/// Returns the response to the call that was made: the ids that an executor puts into its response are not trusted, and
-/// content with too many parts, or with one that is too large, is refused.
+/// Returns the response to the call that was made. The ids that an executor puts into its
+/// response are not trusted. Content with too many parts, or with a part that is too large, is
+/// refused.
 pub(super) fn response_to(call: CallId, name: ToolName, ended: Executed) -> ToolInvokeResponse {
     let error = match ended {
         Ok(mut response) => match response.content.check_bounds() {

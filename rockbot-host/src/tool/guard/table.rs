@@ -1,4 +1,4 @@
-//! The guarded tools of one registry snapshot, and what models see of them.
+//! The guarded tools of one registry snapshot, and the models' view of them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,15 +22,16 @@ pub(in crate::tool) struct ToolTable {
     activation: Option<Arc<GuardedTool>>,
     /// `true` if a model does not see all tools.
     hides: bool,
-    /// The label of the tools' descriptions. Those of groups count, too: a model sees their names.
+    /// The label of the tools' descriptions. The descriptions of groups count, too: a model sees
+    /// their names.
     pub(in crate::tool) text: Label,
     /// The views while no group is active, without and with a task list. Each is written once.
     views: [OnceLock<ToolView>; 2],
 }
 
 impl ToolTable {
-    /// Creates the table of `snapshot`, in which `guarded` makes the tools. With `on_demand` models see tools by their
-    /// exposure, else all.
+    /// Creates the table of `snapshot`; `guarded` makes its tools. With `on_demand` models see
+    /// tools by their exposure, else all.
     pub(super) fn new(
         snapshot: Arc<ToolSnapshot>,
         on_demand: bool,
@@ -57,15 +58,15 @@ impl ToolTable {
         self.tools.get(name)
     }
 
-    /// Returns the tool with this name, or with the name behind a namespace of a model's own.
+    /// Returns the tool with this name, or with the name after a namespace of a model's own.
     pub(super) fn named(&self, name: &ToolName) -> Option<Arc<GuardedTool>> {
         let inner = || NAMESPACES.iter().find_map(|space| name.as_str().strip_prefix(space));
         let tool = self.tools.get(name);
         tool.or_else(|| self.tools.get(inner()?)).cloned()
     }
 
-    /// Returns what a model sees while the groups `active` are active, with `task_tools` behind the tools that are always
-    /// shown.
+    /// Returns the view of a model while the groups `active` are active, with `task_tools` after
+    /// the tools that are always shown.
     pub(in crate::tool) fn view(&self, task_tools: Option<&Arc<ToolSnapshot>>, active: &[ToolName]) -> ToolView {
         let view = self.views[usize::from(task_tools.is_some())].get_or_init(|| {
             let tools = match self.hides {
@@ -83,7 +84,8 @@ impl ToolTable {
         }
     }
 
-    /// Returns `view` followed by what it lacks of these tools, while the groups `active` are active.
+    /// Returns `view` followed by the tools of this table that it lacks, while the groups `active`
+    /// are active.
     pub(in crate::tool) fn extended(&self, view: &ToolView, active: &[ToolName]) -> ToolView {
         match self.hides {
             true => view.extended_by(self.snapshot.generation(), self.exposed(active)),
@@ -91,7 +93,7 @@ impl ToolTable {
         }
     }
 
-    /// Returns what a call that ended has activated.
+    /// Returns the groups and tools that a call that ended has activated.
     pub(in crate::tool) fn activated(&self, ended: &ToolInvokeResponse, arguments: &str) -> Activated {
         let tool = self.tools.get(&ended.tool_name).filter(|_| self.hides);
         let Some(tool) = tool else {

@@ -66,7 +66,8 @@ impl GuardedTools {
         }
     }
 
-    /// Returns the tool of the registry with this name, or with the name behind a namespace of a model's own.
+    /// Returns the tool of the registry with this name, or with the name after a namespace of a
+    /// model's own.
     pub(super) fn find(&self, name: &ToolName) -> Option<Arc<GuardedTool>> {
         // Borrowed, not `newest_table`: this is on the path of each call.
         let table = self.table.load();

@@ -1,4 +1,4 @@
-//! Events and what they change: the part of a transition that a replay repeats.
+//! Events and their effects: the part of a transition that a replay repeats.
 
 use std::sync::Arc;
 
@@ -111,8 +111,8 @@ impl Turn {
         self.calls.iter_mut().for_each(CallState::interrupt);
     }
 
-    /// Labels the turn by what its model reads first: the context, the sources that an older version named beside it, and
-    /// what the message was made of.
+    /// Labels the turn by the texts that its model reads first: the context, the sources that an
+    /// older version named beside it, and the sources of the message.
     fn read_at_start(&mut self, context: &[ChatMessage], heard: &[String]) {
         context.iter().for_each(|message| self.label.join(&message.label()));
         heard

@@ -63,7 +63,7 @@ impl Turn {
         Some(std::iter::once(refusal).chain(after.call_or_park(at)).collect())
     }
 
-    /// Ends a call that repeats an earlier one: its result is the earlier one with a note.
+    /// Ends a call that repeats an earlier call: its result is the earlier result with a note.
     pub(super) fn refuse_repeat(&mut self, repeated: &RepeatedCall) {
         let earlier = self.messages.iter().rev();
         let mut earlier = earlier.filter(|message| message.tool_call_id.as_ref() == Some(&repeated.earlier));
@@ -161,7 +161,7 @@ impl Turn {
         }
     }
 
-    /// Counts what the turn of another agent cost as this turn's own.
+    /// Counts the cost of the turn of another agent as this turn's own.
     pub(super) fn apply_delegated(&mut self, work: &DelegatedWork) {
         self.model_calls = self.model_calls.saturating_add(work.model_calls);
         self.tool_calls = self.tool_calls.saturating_add(work.tool_calls);
@@ -198,7 +198,7 @@ impl Turn {
         }
     }
 
-    /// Counts a call that ended; one that never ran does not count.
+    /// Counts a call that ended; a call that never ran does not count.
     fn count_finished(&mut self, state: &CallState) {
         let Some(ended) = state.finished() else { return };
         let changes = state.facts.effect == Effect::Mutating && is_work(&ended);
@@ -240,12 +240,13 @@ impl Turn {
         self.messages.push(Arc::new(message));
     }
 
-    /// Reports whether one of the last answer's calls exceeded its time limit.
+    /// Reports whether a call of the last answer exceeded its time limit.
     fn round_timed_out(&self) -> bool {
         self.calls.iter().any(CallState::timed_out)
     }
 
-    /// Reports whether calls of `group` must end first. Once the turn ends, those that have not begun never will.
+    /// Reports whether calls of `group` must end first. Once the turn ends, calls that have not
+    /// begun never will.
     pub(super) fn is_running(&self, group: &[CallId]) -> bool {
         let waits = |call: &CallState| call.is_started() || (self.end_reason.is_none() && !call.is_finished());
         self.calls
@@ -263,7 +264,8 @@ impl Turn {
     }
 }
 
-/// Returns what tells a result from others: its text, or the digest of content with images or files.
+/// Returns the feature that tells a result from others: its text, or the digest of content with
+/// images or files.
 fn comparable(content: &Content) -> Cow<'_, str> {
     match content.as_text() {
         Some(text) => Cow::Borrowed(text),

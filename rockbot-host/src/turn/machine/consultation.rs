@@ -66,7 +66,8 @@ impl Turn {
         }
     }
 
-    /// Consults the policies about an answer; `None` when there are none, or the answer is not theirs to judge.
+    /// Consults the policies about an answer; `None` when there are no policies, or the answer is
+    /// not theirs to judge.
     pub(super) fn consult_after_answer(&self, purpose: &Purpose) -> Option<Vec<TurnStep>> {
         let is_due = self.policy.hooks.has_policies && self.end_reason.is_none() && consult::is_point(purpose);
         is_due.then(|| vec![TurnStep::Consult(Consultation::AfterAnswer(purpose.clone()))])
@@ -97,7 +98,7 @@ impl Turn {
 
     pub(super) fn apply_consulted(&mut self, added: &[Content], decision: &LoopDecision) {
         match decision {
-            // The policy's answer is whole: the model's images are none of its.
+            // The policy's answer is whole: the model's images are no part of it.
             LoopDecision::Answer(answer) => {
                 let answer = answer.clone().attributed(Provenance::HOST);
                 self.answer_media = media_of(&answer).collect();

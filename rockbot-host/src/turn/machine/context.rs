@@ -11,7 +11,7 @@ use crate::turn::step::Purpose;
 impl Turn {
     /// Inserts the entries of context sources before the host's last message.
     ///
-    /// That message is the instruction to which the model must react, so it stays last.
+    /// That message is the instruction for the model to react to, so it stays last.
     pub(super) fn apply_gathered(&mut self, message: Option<&ChatMessage>) {
         if let Some(message) = message {
             self.label.join(&message.label());
@@ -24,7 +24,7 @@ impl Turn {
         }
     }
 
-    /// Replaces the conversation by what the history processors made of it.
+    /// Replaces the conversation by the result of the history processors.
     pub(super) fn apply_edits(&mut self, edits: &[HistoryEdit]) {
         self.context_len = history::apply(&mut self.messages, self.context_len, edits);
         self.has_edits = true;

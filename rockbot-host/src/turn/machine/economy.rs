@@ -44,7 +44,7 @@ pub(super) struct Economy {
     window: Option<u64>,
     /// The compaction that was decided and is not applied yet.
     pending: Option<Compaction>,
-    /// `true` after a shorter request was made because the last one was too long.
+    /// `true` after a shorter request was made because the last request was too long.
     retried: bool,
     /// Calls of tools that read long texts; their results are shortened last.
     whole: Vec<CallId>,
@@ -91,7 +91,8 @@ impl Turn {
         self.economy.pending.clone().map(TurnStep::Compact)
     }
 
-    /// Reports whether the next question to the model repeats the last one, with a shorter conversation.
+    /// Reports whether the next question to the model repeats the last question, with a shorter
+    /// conversation.
     pub(super) fn repeats_question(&self) -> bool {
         self.economy
             .pending
@@ -129,7 +130,7 @@ impl Turn {
                     .chain([TurnStep::AskModel(purpose.clone())])
                     .collect(),
             ),
-            // These turns end with what they have, which `Turn::failed` decides.
+            // These turns end with their work so far, which `Turn::failed` decides.
             None if matches!(purpose, Purpose::Conclude(_)) || self.evaluation.has_first_answer() => None,
             None => Some(vec![self.too_long(kind, message)]),
         }
@@ -152,8 +153,9 @@ impl Turn {
         compact::plan(&items, excess, economy.max_result_len)
     }
 
-    /// Plans the compaction of a request that was refused: to the target below the limit that the provider reported, or
-    /// to half of its length when it reported none, or one that the estimate contradicts.
+    /// Plans the compaction of a request that was refused. The target lies below the limit that the
+    /// provider reported. If the provider reported no limit, or a limit that the estimate
+    /// contradicts, the target is half of the request's length.
     fn compaction_after_overflow(&self) -> Option<Compaction> {
         let items = self.items();
         let bytes = self.bytes_of(&items);
@@ -273,7 +275,7 @@ impl Turn {
         candidates
     }
 
-    /// Returns the index of the first message behind the turn's first `count` steps.
+    /// Returns the index of the first message after the turn's first `count` steps.
     fn end_of_steps(&self, count: usize) -> usize {
         let is_step = |(_, message): &(usize, &Arc<ChatMessage>)| !message.tool_calls.is_empty();
         let mut steps = self.messages.iter().enumerate().skip(self.context_len).filter(is_step);
@@ -283,7 +285,7 @@ impl Turn {
         }
     }
 
-    /// Removes what the pending compaction names; `kept` has the places of the originals.
+    /// Removes the parts that the pending compaction names; `kept` has the places of the originals.
     ///
     /// Only originals that are really stored come into the registry, so the model never reads a key that leads nowhere.
     pub(super) fn apply_compacted(&mut self, kept: &[OffloadedMessage]) {

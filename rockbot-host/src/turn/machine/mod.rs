@@ -1,9 +1,11 @@
 //! [`Turn`]: the state of one turn, and the transitions between its phases.
 //!
-//! This file has the state, the entry points and the dispatch of events and steps. The children have the transitions by
-//! concern: `apply` (events), `calls` (tool calls and approvals), `activation` (groups of tools), `self_evaluation` (an answer in words), `consultation` and `validation`
-//! (loop policies and output validators of the host's program), `resume` (after the end of a process), `context`,
-//! `economy` and `offload_registry` (the conversation, and its length), `view` (what the rest of the host reads).
+//! This file has the state, the entry points and the dispatch of events and steps. The children
+//! have the transitions by concern: `apply` (events), `calls` (tool calls and approvals),
+//! `activation` (groups of tools), `self_evaluation` (an answer in words), `consultation` and
+//! `validation` (loop policies and output validators of the host's program), `resume` (after the
+//! end of a process), and `context`, `economy` and `offload_registry` (the conversation, and its
+//! length). `view` has the state that the rest of the host reads.
 
 mod activation;
 mod apply;
@@ -40,14 +42,15 @@ use economy::Economy;
 pub(crate) use economy::OffloadCandidate;
 pub(crate) use view::from_sender;
 
-/// The source of the texts in which a model's server reports an error.
+/// The source of the texts of errors that a model's server reports.
 const SERVER: &str = "model server";
 
 /// A turn in progress.
 ///
-/// [`Turn::on`] has three parts: it applies the event, decides the next steps, and applies these steps to its own
-/// state. A replay from a journal does the first and the last part only, with the steps that were recorded. So a newer
-/// version, whose policies would decide otherwise, continues with a turn of an older one.
+/// [`Turn::on`] has three parts: it applies the event, decides the next steps, and applies these
+/// steps to its own state. A replay from a journal does the first and the last part only, with
+/// the steps that were recorded. So a newer version, whose policies would decide otherwise,
+/// continues with a turn of an older version.
 #[derive(Debug, Clone)]
 pub(crate) struct Turn {
     id: TurnId,
@@ -65,7 +68,8 @@ pub(crate) struct Turn {
     joined: Vec<TurnId>,
     joined_content: Vec<Content>,
     consultations: Consultations,
-    /// The images and files of the model's answers, without those of answers that were taken back or replaced.
+    /// The images and files of the model's answers, without the images and files of answers that
+    /// were taken back or replaced.
     answer_media: Vec<ContentPart>,
     /// Number of answers that output validators sent back.
     corrections: u32,
@@ -86,7 +90,7 @@ pub(crate) struct Turn {
     /// `true` once a call has delegated work to another agent.
     has_delegated: bool,
     economy: Economy,
-    /// Number of messages at the start of the turn, without those that compactions removed.
+    /// Number of messages at the start of the turn, without the messages that compactions removed.
     context_len: usize,
     /// The groups of tools that are active.
     activation: Activation,
@@ -96,9 +100,9 @@ pub(crate) struct Turn {
     label: Label,
     /// The model's own task list.
     tasks: TaskList,
-    /// Numbers of calls from which the tier selector tells how hard the turn is.
+    /// Numbers of calls; the tier selector tells from them how hard the turn is.
     activity: TurnSoFar,
-    /// The tier to which the turn was raised.
+    /// The tier of the turn after it was raised.
     escalated: Option<ModelTier>,
     repeats: Repeats,
     /// Number of calls of the last round that ended.
@@ -109,11 +113,12 @@ pub(crate) struct Turn {
     halted: bool,
     worked: Duration,
     last_event_at: Timestamp,
-    /// `true` when the turn was parked at its last event: until the next one it may wait for its session.
+    /// `true` when the turn was parked at its last event: until the next event it may wait for its
+    /// session.
     was_parked: bool,
 }
 
-/// The phase of a turn: what it waits for.
+/// The phase of a turn: the work or the event that it waits for.
 #[derive(Debug, Clone, PartialEq)]
 enum Phase {
     /// The turn waits for its session.
@@ -213,7 +218,7 @@ impl Turn {
 
     /// Applies a recorded event and the steps that were recorded with it, without deciding again.
     ///
-    /// The state afterwards is the one that [`Turn::on`] left when it recorded them.
+    /// The state afterwards is the state that [`Turn::on`] left when it recorded them.
     pub(crate) fn replay(&mut self, event: &TurnEvent, steps: &[TurnStep], at: Timestamp) {
         self.apply(event, at);
         self.apply_steps(steps);
@@ -222,7 +227,7 @@ impl Turn {
     /// Decides the next steps. Never runs in a replay.
     fn decide(&self, event: &TurnEvent, at: Timestamp) -> Vec<TurnStep> {
         match (&self.phase, event) {
-            // Its own end may be what could not be recorded.
+            // In any phase: the event that could not be recorded may be the turn's own end.
             (_, TurnEvent::Failed { failure, text }) => {
                 vec![TurnStep::finish_with(TurnStatus::Failed(failure.clone()), text)]
             }
@@ -253,7 +258,7 @@ impl Turn {
             (Phase::Validating { status, text }, TurnEvent::Validated { verdict, .. }) => {
                 self.validated(status, text.as_ref(), verdict)
             }
-            // A late event of the work before: only a reason to end changes what the turn waits for.
+            // A late event of the work before: only a reason to end changes the phase of the turn.
             (Phase::Consulting(_) | Phase::Validating { .. }, _) if self.end_reason.is_none() => vec![],
             (Phase::Asking(purpose), TurnEvent::ModelFailed { kind, message, .. }) => {
                 // A request that was too long is worth one shorter attempt before the failure counts.
@@ -309,16 +314,18 @@ impl Turn {
         }
     }
 
-    /// Adds the messages that joined, those of loop policies, and the instruction of the purpose, to the conversation.
+    /// Adds the messages that joined, the messages of loop policies, and the instruction of the
+    /// purpose, to the conversation.
     fn apply_question(&mut self, purpose: &Purpose) {
         let is_open = std::mem::replace(&mut self.has_open_question, true);
         if is_open && matches!(&self.phase, Phase::Asking(asked) if asked == purpose) {
-            // Asked again after a crash: what the model is to react to is in the conversation.
+            // Asked again after a crash: the conversation has the messages that the model is to
+            // react to.
             return;
         }
         self.messages.extend(steer::messages(&mut self.unread).map(Arc::new));
         self.messages.extend(self.consultations.messages().map(Arc::new));
-        // The instruction comes last: it is what the model must react to.
+        // The instruction comes last: the model must react to it.
         self.messages.extend(answer::instruction(purpose).map(Arc::new));
         self.shape_attempts += u32::from(matches!(purpose, Purpose::Shape { .. }));
         self.corrections += u32::from(matches!(purpose, Purpose::Correct { .. }));

@@ -1,4 +1,5 @@
-//! The registry of removed parts: the model's note of what was removed from its conversation, and where it is.
+//! The registry of removed parts: the model's note of the parts that were removed from its
+//! conversation, and of their places.
 
 use std::collections::BTreeMap;
 

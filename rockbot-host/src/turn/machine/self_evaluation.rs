@@ -59,7 +59,7 @@ impl Turn {
         {
             return vec![
                 TurnStep::Count(TurnCounter::CompletionIncomplete),
-                // What the agent knows about the missing part was not asked for before.
+                // The agent's knowledge about the missing part was not asked for before.
                 TurnStep::Gather(format!("{} {reason}", self.request.content.words())),
                 TurnStep::AskModel(Purpose::Continue { reason }),
             ];

@@ -1,4 +1,5 @@
-//! Validation: the output validators of the host's program check the answer with which the turn is to end.
+//! Validation: the output validators of the host's program check the answer that is to end the
+//! turn.
 
 use rockbot_core::turn::{FinalAnswer, LoopDecision, TurnFailure, TurnStatus};
 
@@ -23,7 +24,7 @@ impl Turn {
         steps
     }
 
-    /// Continues after the verdict on the answer with which the turn is to end.
+    /// Continues after the verdict on the answer that is to end the turn.
     pub(super) fn validated(&self, status: &TurnStatus, text: Option<&String>, verdict: &Validation) -> Vec<TurnStep> {
         match verdict {
             Validation::Accepted | Validation::Unasked => vec![TurnStep::Finish {
@@ -70,7 +71,8 @@ impl Turn {
     }
 }
 
-/// Reports whether a step ends the turn with a text of the model, and not with one of the host.
+/// Reports whether a step ends the turn with a text of the model, and not with a text of the
+/// host.
 fn is_answer(step: &TurnStep) -> bool {
     match step {
         TurnStep::Finish { status, text } => match status {

@@ -26,8 +26,8 @@ impl Turn {
         &self.id
     }
 
-    /// Returns the tier of the turn's questions: the one that its message names, else the one to which it was raised,
-    /// else the selected one. `None` leaves it to the chat client.
+    /// Returns the tier of the turn's questions: the tier that its message names, else the tier
+    /// that it was raised to, else the selected tier. `None` leaves the tier to the chat client.
     pub(crate) fn tier(&self) -> Option<ModelTier> {
         self.request.tier.or(self.escalated).or(self.policy.tier)
     }
@@ -37,7 +37,7 @@ impl Turn {
         self.policy.tier.filter(|_| self.request.tier.is_none())
     }
 
-    /// Returns the tier to which the turn was raised because the selected one was too low.
+    /// Returns the tier that the turn was raised to because the selected tier was too low.
     pub(crate) fn escalated_tier(&self) -> Option<ModelTier> {
         self.escalated
     }
@@ -66,7 +66,7 @@ impl Turn {
         tiers.filter(|(_, spent)| spent.calls > 0)
     }
 
-    /// Returns the settings under which the turn was accepted.
+    /// Returns the settings that the turn was accepted with.
     pub(crate) fn policy(&self) -> &PolicySnapshot {
         &self.policy
     }
@@ -116,8 +116,8 @@ impl Turn {
         self.policy.task_list && tasks::has_tool(call.name.as_str())
     }
 
-    /// Returns `true` for a call of one of the host's own tools: those of the task list, and the one that activates
-    /// groups of tools.
+    /// Returns `true` for a call of a tool of the host's own: a tool of the task list, or the tool
+    /// that activates groups of tools.
     pub(crate) fn is_own_call(&self, call: &ToolCall) -> bool {
         self.is_about_tasks(call) || self.is_activation(&call.id)
     }
@@ -125,7 +125,8 @@ impl Turn {
     /// Returns the messages of a request for `purpose`: the conversation, then the registry of removed parts, then the
     /// reminder and the task list.
     ///
-    /// What changes from request to request stands at the end, so the provider's prompt cache of the rest stays valid.
+    /// Text that changes from request to request stands at the end, so the provider's prompt cache
+    /// of the rest stays valid.
     pub(crate) fn messages_for(&self, purpose: &Purpose) -> Vec<Arc<ChatMessage>> {
         let closing = match purpose.has_tools() && self.has_tools {
             true => tasks::closing(self.reminder.as_deref(), &self.tasks),
@@ -135,7 +136,8 @@ impl Turn {
         self.messages.iter().cloned().chain(last).collect()
     }
 
-    /// Returns the content of the user's messages of this turn: its own message, then those that joined it.
+    /// Returns the content of the user's messages of this turn: its own message, then the messages
+    /// that joined it.
     pub(crate) fn said_by_user(&self) -> impl Iterator<Item = &Content> {
         std::iter::once(&self.request.content).chain(&self.joined_content)
     }
@@ -153,7 +155,8 @@ impl Turn {
         }
         let mut tasks = self.tasks.clone();
         let before = self.calls.iter().take_while(|state| state.call.id != call.id);
-        // Calls of one group run concurrently, so an earlier one may not have ended: it is taken to succeed.
+        // Calls of one group run concurrently, so an earlier call may not have ended: it is taken
+        // to succeed.
         let succeeded = before.filter(|state| state.finished().is_none_or(|ended| !ended.is_error));
         succeeded.for_each(|state| tasks.apply(&state.call));
         Some(tasks)
@@ -177,7 +180,7 @@ impl Turn {
             .with_budget(self.policy.budget, self.time_left())
     }
 
-    /// Returns the point at which the loop policies are asked about `about`.
+    /// Returns the point of the loop where policies are asked about `about`.
     pub(crate) fn loop_point(&self, about: &Consultation) -> LoopPoint {
         match (about, &self.consultations.response) {
             (Consultation::AfterAnswer(_), Some(response)) => LoopPoint::AfterAnswer(response.clone()),
@@ -205,7 +208,7 @@ impl Turn {
             .map(Arc::from)
     }
 
-    /// Returns the turns of messages that joined this one.
+    /// Returns the turns of messages that joined this turn.
     pub(crate) fn joined(&self) -> &[TurnId] {
         &self.joined
     }
@@ -246,7 +249,7 @@ impl Turn {
         asks_again && !ends
     }
 
-    /// Returns the time at which the approval expires, if the turn waits for a user's decision.
+    /// Returns the expiry of the approval, if the turn waits for a user's decision.
     pub(crate) fn parked_until(&self) -> Option<Timestamp> {
         match self.phase {
             Phase::Parked(until) => Some(until),
@@ -264,7 +267,7 @@ impl Turn {
         self.policy.budget.max_wall_clock.saturating_sub(self.worked)
     }
 
-    /// Returns `true` if the budget may not suffice for what comes after `event`.
+    /// Returns `true` if the budget may not suffice for the work after `event`.
     pub(crate) fn runs_short_after(&self, event: &TurnEvent) -> bool {
         let (answered, wanted) = match event {
             TurnEvent::ModelAnswered { response, .. } => (1, response.tool_calls.len()),
@@ -307,8 +310,9 @@ impl Turn {
         Some(outcome)
     }
 
-    /// Reports whether the text with which the turn ended has words of a model or of tools, and not of the host or its
-    /// program alone: a refusal, or the reply of a turn whose last answer failed.
+    /// Reports whether the text that ended the turn has words of a model or of tools. A refusal,
+    /// and the reply of a turn whose last answer failed, have words of the host or its program
+    /// alone.
     pub(crate) fn ends_with_foreign_text(&self) -> bool {
         match &self.phase {
             Phase::Done { status, text } => match status {
@@ -343,7 +347,7 @@ impl Turn {
         TurnOutcome::new(id, status, resume::UNKNOWN_VERSION)
     }
 
-    /// Returns the text of the model's last message; empty before its first one.
+    /// Returns the text of the model's last message; empty before its first message.
     pub(crate) fn last_answer(&self) -> String {
         let mut answers = self.messages.iter().rev();
         let last = answers.find(|message| message.role == Role::Assistant);
@@ -351,8 +355,8 @@ impl Turn {
     }
 }
 
-/// Returns the content of a message with no more trust than its sender has. What a user wrote states no origin, which is
-/// the default of its place.
+/// Returns the content of a message with no more trust than its sender has. A user's text states
+/// no origin, which is the default of its place.
 pub(crate) fn from_sender(content: Content, request: &TurnRequest) -> Content {
     let made_of = request.label.as_ref().filter(|label| label.is_untrusted());
     match (made_of, request.trust) {

@@ -46,7 +46,7 @@ fn may_reshape(facts: &AnswerFacts<'_>) -> bool {
     !facts.is_last && facts.shape_attempts < facts.settings.max_shape_attempts
 }
 
-/// Ends the turn with an answer to which no policy objects.
+/// Ends the turn with an answer that passed all policies.
 pub(in crate::turn) fn accept(response: &ChatResponse) -> Vec<TurnStep> {
     let notice = match response.finish {
         FinishReason::Length => Some("the answer was cut at the model's longest length"),
@@ -58,7 +58,8 @@ pub(in crate::turn) fn accept(response: &ChatResponse) -> Vec<TurnStep> {
     notice.into_iter().chain([finish]).collect()
 }
 
-/// Returns the status of a turn that ends with an answer: one that was cut is a part of it.
+/// Returns the status of a turn that ends with an answer. If the answer was cut, the turn is
+/// partial.
 fn status_of(finish: FinishReason) -> TurnStatus {
     match finish {
         FinishReason::Length => TurnStatus::Partial(BudgetLimit::AnswerLength),
@@ -69,8 +70,8 @@ fn status_of(finish: FinishReason) -> TurnStatus {
 
 /// Returns the host's instruction for a question; `None` when the conversation says enough.
 ///
-/// It has the user's role, marked as the host's in its provenance: not every provider accepts system messages after the
-/// first one.
+/// It has the user's role, marked as the host's in its provenance: not every provider accepts
+/// system messages after the first message.
 pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
     let text = match purpose {
         Purpose::Answer | Purpose::Evaluate(_) | Purpose::AssessFollowUp => return None,
@@ -118,7 +119,8 @@ pub(super) fn json_of(text: &str) -> &str {
     json.next().unwrap_or(text)
 }
 
-/// Returns the text between the first fence and the last one; with more than two fences it is not JSON.
+/// Returns the text between the first fence and the last fence; with more than two fences it is
+/// not JSON.
 fn fenced(text: &str) -> Option<&str> {
     let (_, inside) = text.split_once("```")?;
     let (inside, _) = inside.rsplit_once("```")?;
@@ -179,7 +181,8 @@ fn problem(json: &str, shape: &OutputSchema) -> Option<String> {
     schema.check(json).err().map(|error| of_answer(error.problems()))
 }
 
-/// Rewords the problems of arguments as those of an answer. The checker of tool arguments is used for both.
+/// Rewords the problems of arguments as the problems of an answer. The checker of tool arguments
+/// is used for both.
 fn of_answer(problems: &[String]) -> String {
     let problem = problems.join("; ").replace("the arguments", "the answer");
     problem.replace("a known argument", "a known member")

@@ -1,14 +1,13 @@
 //! The plan of a compaction: the parts that are removed from a conversation that is too long.
 //!
-//! The order goes from the parts that the model misses least to those that it misses most: long tool results lose their
-//! middle, those of earlier steps first; then exchanges from before the turn are removed, then the turn's first steps;
-//! results of reading tools are shortened last, since the model has just asked for them. Instructions, the request and
-//! the newest step always stay.
+//! The order goes from the parts that the model misses least to the parts that it misses most.
+//! Long tool results lose their middle, starting with the results of earlier steps. Then
+//! exchanges from before the turn are removed, then the turn's first steps. Results of reading
+//! tools are shortened last, since the model has just asked for them. Instructions, the request
+//! and the newest step always stay.
 //!
-//! Compaction is a plan (`policy/compact.rs`) that the journal keeps: results lose their middle,
-//! those of earlier steps first, then exchanges before the turn are dropped, then the turn's
-//! first steps. Originals are stored before the conversation changes, and only those that were
-//! stored get a key in the registry, the last message of each request.
+//! The compaction is a plan that the journal keeps. Originals are stored before the conversation
+//! changes. Only stored originals get a key in the registry, the last message of each request.
 
 use rockbot_core::CallId;
 
@@ -189,15 +188,16 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the level to which the longest of `lens` must be shortened to save `wanted` bytes; at least [`MIN_KEPT`].
+/// Returns the level of shortening: the longest of `lens` are cut to it to save `wanted` bytes.
+/// At least [`MIN_KEPT`].
 fn level(lens: &mut [usize], wanted: usize) -> usize {
     lens.sort_unstable_by(|one, other| other.cmp(one));
     let mut sum = 0;
     for (index, len) in lens.iter().enumerate() {
         sum += len;
         let (count, next) = (index + 1, lens.get(index + 1).copied().unwrap_or(0));
-        // The level at which the `count` longest, each with its notice, save enough together. It applies when the next
-        // shorter one is not above it.
+        // The level that makes the `count` longest, each with its notice, save enough together. It
+        // applies when the next shorter length is not above it.
         let level = sum.saturating_sub(wanted) / count;
         if level >= next.max(MIN_KEPT + NOTICE) {
             return level - NOTICE;

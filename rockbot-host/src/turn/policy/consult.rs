@@ -1,4 +1,5 @@
-//! Consultation: the points at which loop policies of the host's program are asked, and the meaning of their decisions.
+//! Consultation: the points of the loop where policies of the host's program are asked, and the
+//! meaning of their decisions.
 
 use std::borrow::Cow;
 
@@ -11,11 +12,11 @@ use crate::turn::{Purpose, TurnStep};
 /// The result that the model reads for a call that a policy stopped.
 const NOT_RUN: &str = "not run: the host asks for another answer first.";
 
-/// Text of a turn that a policy ended without one.
+/// Text of a turn that a policy ended without a text.
 const ENDED: &str = "This request was ended by a policy of the agent.";
 
-/// Reports whether policies are asked about a question and its answer: not about a judge's, and not about the last
-/// answer that a reached limit forces, after which nothing is left to decide.
+/// Reports whether policies are asked about a question and its answer: not about a judge's, and
+/// not about the last answer that a reached limit forces. Nothing is left to decide after it.
 pub(in crate::turn) fn is_point(purpose: &Purpose) -> bool {
     !purpose.is_out_of_band() && !matches!(purpose, Purpose::Conclude(_))
 }
@@ -39,7 +40,8 @@ pub(in crate::turn) fn end(decision: &LoopDecision) -> Option<TurnStep> {
     Some(TurnStep::finish_with(status, text))
 }
 
-/// Returns the words of an answer. One that is images alone gets their description, since every reply has words.
+/// Returns the words of an answer. An answer of images alone gets their description, since every
+/// reply has words.
 fn answer_text(answer: &Content) -> Cow<'_, str> {
     let text = answer.text();
     if text.trim().is_empty() { answer.words() } else { text }

@@ -73,8 +73,9 @@ pub(in crate::turn) fn refused(text: &str, has_failed: bool) -> TurnStep {
     TurnStep::finish_with(status, text)
 }
 
-/// Number of consecutive rounds of calls with a time-out after which the turn ends. The first one may be chance,
-/// and the model may choose another tool; after a second one the user should not wait any longer.
+/// Number of consecutive rounds of calls with a time-out that ends the turn. The first time-out
+/// may be chance, and the model may choose another tool; after a second time-out the user should
+/// not wait any longer.
 pub(in crate::turn) const MAX_TIMED_OUT_ROUNDS: u32 = 2;
 
 /// Ends the turn after tools exceeded their time limits in several rounds in a row.

@@ -1,8 +1,10 @@
-//! Escalation: a turn may continue with a more capable model than the one that was selected for it.
+//! Escalation: a turn may continue with a more capable model than the model that was selected for
+//! it.
 //!
-//! The selector saw only the message; the turn's activity shows how hard the work is. This policy decides in which
-//! turns the selector is asked again, and the driver asks it. A tier that the message names is kept, and so is the
-//! tier of a last answer, which has no tools and needs no more capable model.
+//! The selector saw only the message; the turn's activity shows how hard the work is. This policy
+//! decides which turns ask the selector again, and the driver asks it. A tier that the message
+//! names is kept, and so is the tier of a last answer, which has no tools and needs no more
+//! capable model.
 
 use rockbot_core::chat::ModelTier;
 use rockbot_core::turn::TurnSoFar;

@@ -1,9 +1,9 @@
-//! The facts on which the policies after an answer decide.
+//! The facts for the policies that decide after an answer.
 //!
 //! The machine receives facts about calls with the model's answer (effect, approval, delegation,
-//! whole results), and the journal keeps them: a resume decides on what was known then, even if
-//! the tool has changed. Only the approval gate asks the tool again, because it must hold for the
-//! tool that runs.
+//! whole results), and the journal keeps them: a resume decides on the facts of that time, even
+//! if the tool has changed. Only the approval gate asks the tool again, because it must hold for
+//! the tool that runs.
 
 use std::sync::Arc;
 
@@ -23,10 +23,11 @@ pub(in crate::turn) struct AnswerFacts<'a> {
     pub(in crate::turn) messages: &'a [Arc<ChatMessage>],
     /// Number of these calls that the last answer with calls made.
     pub(in crate::turn) round_len: usize,
-    /// `true` when one of these calls changed something.
+    /// `true` when a call among them changed something.
     pub(in crate::turn) has_changes: bool,
-    /// `true` when one of them delegated work to another agent, which reports later. The calls of such a turn do
-    /// not show what will have been done, so neither its completeness nor its follow-up can be judged yet.
+    /// `true` when a call among them delegated work to another agent, which reports later. The
+    /// calls of such a turn do not show the result of that work, so neither its completeness nor
+    /// its follow-up can be judged yet.
     pub(in crate::turn) has_delegated: bool,
     /// `true` when the model could have called a tool.
     pub(in crate::turn) has_tools: bool,
@@ -50,9 +51,9 @@ impl AnswerFacts<'_> {
     /// Reports whether a judge may be asked: a user asked for the turn, the budget allows it, and no other agent still
     /// works on the request.
     ///
-    /// A schedule or a parent turn asks for exactly one thing and reads the answer as its result, so a judge of its own
-    /// would only prolong it: the parent's answer is judged. The calls of a turn that delegated do not show what will
-    /// have been done, so it cannot be judged yet.
+    /// A schedule or a parent turn asks for exactly one thing and reads the answer as its result,
+    /// so a judge of its own would only prolong it: the parent's answer is judged. The calls of a
+    /// turn that delegated do not show the result of that work, so the turn cannot be judged yet.
     pub(super) fn may_ask_judge(&self) -> bool {
         self.request.is_user_message() && !self.is_last && !self.has_delegated
     }
@@ -118,18 +119,19 @@ impl EvaluationProgress {
                 let both = |first: &String| Some(followed_up(first, answer.as_ref()?, has_calls));
                 self.first_answer = self.first_answer.as_ref().and_then(both);
             }
-            // The answer that was complete before a follow-up is part of what was sent back.
+            // The answer that was complete before a follow-up is part of the text that was sent
+            // back.
             Purpose::Policy { .. } | Purpose::Correct { .. } => self.first_answer = None,
             _ => {}
         }
     }
 
-    /// Returns the complete answer, after which a follow-up runs.
+    /// Returns the complete answer before a follow-up.
     pub(in crate::turn) fn first_answer(&self) -> Option<&str> {
         self.first_answer.as_deref()
     }
 
-    /// Reports whether a complete answer exists, after which a follow-up runs.
+    /// Reports whether a complete answer exists, and a follow-up runs after it.
     pub(in crate::turn) fn has_first_answer(&self) -> bool {
         self.first_answer.is_some()
     }

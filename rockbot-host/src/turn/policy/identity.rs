@@ -1,8 +1,8 @@
 //! Unique call ids within a turn, whatever ids the model server sends.
 //!
-//! Some servers count from zero in each answer. The id identifies the call in the journal and in its idempotency
-//! key, so a repeated id gets a suffix. One of nine letters and digits keeps its length, because the templates of some
-//! models accept no other.
+//! Some servers count from zero in each answer. The id identifies the call in the journal and in
+//! its idempotency key, so a repeated id gets a suffix. An id of nine letters and digits keeps
+//! its length, because the templates of some models accept no other.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use rockbot_core::turn::FinishedCall;
 /// Length of the ids that keep it, in bytes.
 const SHORT: usize = 9;
 
-/// Returns `calls` with ids that differ from each other and from those of `finished`.
+/// Returns `calls` with ids that differ from each other and from the ids of `finished`.
 pub(in crate::turn) fn unique(calls: &[ToolCall], finished: &[FinishedCall]) -> impl Iterator<Item = ToolCall> {
     let mut taken: HashSet<CallId> = HashSet::new();
     // Most answers of a turn have no calls, and then need no set.

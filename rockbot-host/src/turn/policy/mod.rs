@@ -64,9 +64,10 @@ type AnswerPolicy = fn(&AnswerFacts<'_>, &ChatResponse) -> Option<TurnStep>;
 /// The policies that examine an answer, in order; the first that returns a step decides. Without one,
 /// [`answer::accept`] ends the turn.
 ///
-/// Cheap and certain ones come first: a nudge needs no judge, and a wrong shape is wrong whatever the answer says. A
-/// follow-up is completed before anything is judged, since only its first answer had to be complete; and the judge of
-/// completeness precedes the judge of follow-ups, which presumes a complete answer.
+/// Cheap and certain policies come first: a nudge needs no judge, and a wrong shape is wrong
+/// whatever the answer says. A follow-up is completed before anything is judged, since only its
+/// first answer had to be complete; and the judge of completeness precedes the judge of
+/// follow-ups, which presumes a complete answer.
 pub(super) const AFTER_ANSWER: [AnswerPolicy; 5] = [
     nudge::examine,
     answer::examine,

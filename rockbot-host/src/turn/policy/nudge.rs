@@ -44,15 +44,15 @@ impl Nudge {
 
 /// Examines an answer for a weakness that deserves a nudge.
 ///
-/// Not when it is the last answer that the budget allows, and not when it must have a shape: then its text is data, in
-/// which a colon at the end means nothing.
+/// Not when it is the last answer that the budget allows, and not when it must have a shape: then
+/// its text is data, and a colon at the end means nothing.
 pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
     if facts.is_last || facts.request.output.is_some() {
         return None;
     }
     let answer = Answer {
         text: &response.text,
-        // A limit or a filter that cut all of an answer would cut the next one, too.
+        // A limit or a filter that cut all of an answer would cut the next answer, too.
         may_be_empty: response.finish.is_cut() || facts.progress.has_first_answer(),
         asked: &facts.request.content.text(),
         has_tools: facts.has_tools,
@@ -67,10 +67,10 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
     is_hollow.then(|| TurnStep::finish_with(TurnStatus::Answered, format!("{}\n\n{NOTHING_DONE}", response.text)))
 }
 
-/// The end of an answer that claims what did not happen, for the user.
+/// The end of an answer that claims work that was not done, for the user.
 const NOTHING_DONE: &str = "(No tool was called for this answer: nothing was saved, sent or changed.)";
 
-/// The part of a turn from which a weakness is recognized.
+/// The part of a turn that can show a weakness.
 struct Answer<'a> {
     text: &'a str,
     /// `true` when an empty text is no weakness of the model.
@@ -81,12 +81,13 @@ struct Answer<'a> {
     has_tools: bool,
     /// The calls of this turn that ended.
     calls: &'a [FinishedCall],
-    /// The ones of the last round: those that one answer made.
+    /// The calls of the last round, which a single answer made.
     round: &'a [FinishedCall],
 }
 
 impl Answer<'_> {
-    /// Reports whether the answer claims a call, or its result, in a turn in which no call succeeded.
+    /// Reports whether the answer claims a call, or its result, while no call of the turn
+    /// succeeded.
     fn is_hollow(&self) -> bool {
         let has_effect = |call: &FinishedCall| !call.is_error || call.is_outcome_unknown;
         self.has_tools && !self.calls.iter().any(has_effect) && claims_call(self.asked, self.text)
@@ -95,7 +96,8 @@ impl Answer<'_> {
 
 /// Returns the first weakness of `answer` that is switched on and was not `given` as a nudge in this turn.
 ///
-/// The certain ones come first: syntax and script are facts, while the others are guessed from the wording.
+/// The certain weaknesses come first: syntax and script are facts, while the other weaknesses are
+/// guessed from the wording.
 fn weakness(answer: &Answer<'_>, nudges: &Nudges, given: &[Nudge]) -> Option<Nudge> {
     let has_failed = answer.round.iter().any(|call| call.is_error);
     let judged = [

@@ -1,4 +1,4 @@
-//! The groups in which the calls of a model's answer run.
+//! The groups of a model's calls that run together.
 //!
 //! Neighbouring pure and idempotent calls run concurrently; a mutating call runs alone, at its place in the order. So a
 //! read after a write sees the write, as the model expects.

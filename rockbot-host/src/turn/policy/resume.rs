@@ -1,7 +1,8 @@
 //! Resume after the process ended.
 //!
-//! Finished calls are not run again. A call that may have run is run again only when that is harmless. The tool of a
-//! mutating call is asked for its outcome; a tool that cannot answer leaves it unknown, and the model reads so.
+//! Finished calls are not run again. A call that may have run is run again only when that is
+//! harmless. The tool of a mutating call is asked for its outcome; if the tool cannot answer, the
+//! outcome is unknown, and the model reads that.
 
 use rockbot_core::CallId;
 use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeRequest, ToolInvokeResponse};

@@ -99,7 +99,8 @@ impl TaskList {
         Ok(format!("Task {id} is {}.", change.status.name()))
     }
 
-    /// Applies a call that succeeded. A call of another tool, or one that cannot be parsed, changes nothing.
+    /// Applies a call that succeeded. A call of another tool, or a call that cannot be parsed,
+    /// changes nothing.
     pub(in crate::turn) fn apply(&mut self, call: &ToolCall) {
         let result = match call.name.as_str() {
             CREATE => serde_json::from_str(&call.arguments).ok().map(|new| self.create(&new)),

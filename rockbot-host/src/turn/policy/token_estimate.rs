@@ -1,14 +1,14 @@
 //! An estimate of a request's tokens from its bytes, calibrated by the provider's count of the last request.
 //!
-//! Tokenizers differ between models, and counting exactly would need the one of each model. The ratio of the last
-//! request is close enough to decide about compaction.
+//! Tokenizers differ between models, and an exact count would need the tokenizer of each model.
+//! The ratio of the last request is close enough to decide about compaction.
 
-/// Minimum size in bytes of a request that calibrates the estimate. In shorter ones the tokens that providers add
-/// to each request would distort the ratio.
+/// Minimum size in bytes of a request that calibrates the estimate. In shorter requests the
+/// tokens that providers add to each request would distort the ratio.
 const MIN_BYTES: u64 = 1_000;
 
-/// Size of an image or a file in a request, in bytes of text that cost as many tokens: about 1 000 tokens, what
-/// providers count for a picture of medium size.
+/// Size of an image or a file in a request, in bytes of text that cost as many tokens: about
+/// 1 000 tokens, as providers count for a picture of medium size.
 pub(in crate::turn) const MEDIA_SIZE: usize = 4_000;
 
 /// The ratio of tokens to bytes. Default one token for four bytes, until the provider has counted.
@@ -47,8 +47,8 @@ impl TokenEstimate {
     }
 }
 
-/// Reports whether a model may have a context window of so many tokens. Servers report other numbers, too, and a window
-/// that was learned from one of them would spoil all later turns.
+/// Reports whether a model may have a context window of so many tokens. Servers report other
+/// numbers, too, and a window that was learned from such a number would spoil all later turns.
 pub(crate) fn is_window(tokens: u64) -> bool {
     (256..=1 << 30).contains(&tokens)
 }

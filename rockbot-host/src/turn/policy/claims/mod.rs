@@ -1,5 +1,5 @@
-//! Claims of calls that a turn does not have: an answer that says what was saved or sent, or what a function returned,
-//! when nothing was called.
+//! Claims of calls that a turn does not have: an answer names something as saved or sent, or the
+//! result of a function, although the turn called nothing.
 //!
 //! The words are English and the rules narrow: an honest answer that is sent back costs a call, and may do a deed twice.
 
@@ -47,7 +47,7 @@ const PROMISES: [&str; 8] = [
     "i will note",
 ];
 
-/// Maximum bytes of an answer's beginning in which a claim is looked for.
+/// Maximum bytes of an answer's beginning that are searched for a claim.
 const MAX_OPENING: usize = 200;
 
 /// Reports whether `text`, the answer to `asked` in a turn without calls, claims a call or its result.
@@ -69,7 +69,8 @@ fn opening(text: &str) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-/// Reports whether an answer names what a function or tool returned, to a message that is not about one.
+/// Reports whether an answer names the result of a function or tool although the message is not
+/// about functions or tools.
 fn names_result(asked: &str, opening: &str) -> bool {
     const SUBJECTS: [&str; 10] = [
         "function",

@@ -3,9 +3,9 @@
 //! The judge is a model of the lowest tier, asked out-of-band. A judge that fails, or whose verdict cannot be read,
 //! counts as satisfied: a good answer must not be lost to a bad judge.
 //!
-//! A self-evaluation is decided by the machine, its question is out-of-band: judges see the
-//! calls, not the conversation, and are never part of it. Builders and `settings` have them off;
-//! the original asks each judge once.
+//! The machine decides on a self-evaluation, and its question is out-of-band: judges see the
+//! calls, not the conversation, and are never part of it. Builders and `settings` have the judges
+//! off; the original asks each judge once.
 
 #[cfg(test)]
 mod hollow_answers;

@@ -26,7 +26,7 @@ const WISHES: [&str; 15] = [
 /// Beginnings of a clause that wish for a thing.
 const WANTS: [&str; 6] = ["i want", "i need", "i'd like", "we need", "we want", "we'd like"];
 
-/// Words by which a statement asks for something to be done.
+/// Words of a statement that asks for something to be done.
 const DUTIES: [&str; 6] = [
     "has to be ",
     "have to be ",
@@ -36,7 +36,7 @@ const DUTIES: [&str; 6] = [
     "should be ",
 ];
 
-/// Words by which any clause asks for something to be kept.
+/// Words of any clause that asks for something to be kept.
 const KEEPING: [&str; 8] = [
     "write down",
     "write it down",
@@ -251,7 +251,7 @@ fn is_gerund_of_change(word: &str) -> bool {
     stem.len() > 2 && CHANGES.iter().any(is_stem_of)
 }
 
-/// Reports whether a message is thanks or a greeting, for which a short answer is complete.
+/// Reports whether a message is thanks or a greeting. A short answer to it is complete.
 pub(in crate::turn::policy) fn is_smalltalk(asked: &str) -> bool {
     const WORDS: [&str; 9] = ["hi", "hello", "hey", "thanks", "thank", "ok", "okay", "bye", "great"];
     let asked = asked.to_lowercase();

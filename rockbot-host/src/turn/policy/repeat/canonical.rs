@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 /// Number of bytes of a result that are compared. Results that differ do so early.
 const COMPARED_BYTES: usize = 500;
 
-/// Numbers from which on different integers would be one as floating-point numbers.
+/// Limit of exact integers: beyond it different integers may be equal as floating-point numbers.
 const MAX_EXACT: f64 = 9e15;
 
 /// The digest of a JSON value: white space, the order of keys, members that are null, the form of numbers and punctuation
@@ -82,7 +82,7 @@ impl<'de> Visitor<'de> for CanonicalVisitor {
         let (mut sum, null) = (0_u64, digest(&Kind::Null));
         while let Some(Key(key)) = members.next_key()? {
             let Canonical(value) = members.next_value()?;
-            // An argument that is not given and one that is null are the same.
+            // An argument that is not given and an argument that is null are the same.
             if value != null {
                 sum = sum.wrapping_add(digest(&(key, value)));
             }

@@ -1,9 +1,10 @@
 //! Detection of loops: a model that makes the same calls again, with the same results, reads a note about it; then the
 //! call is refused with its earlier result, and then the turn ends.
 //!
-//! Calls are the same if their arguments are nearly equal: white space, the order of keys, the form of numbers and
-//! punctuation at the end of texts do not count. A loop may have up to [`MAX_PERIOD`] calls that alternate. A call that
-//! fails in the same way again and again is one, too, with other calls in between.
+//! Calls are the same if their arguments are nearly equal: white space, the order of keys, the
+//! form of numbers and punctuation at the end of texts do not count. A loop may have up to
+//! [`MAX_PERIOD`] calls that alternate. A call that fails in the same way again and again is a
+//! loop, too, even with other calls in between.
 //!
 //! A loop of calls is refused by a recorded step (`RefuseRepeats`): a replay must not judge
 //! again. Calls that fail get three rounds, others five times as many, since they may wait for
@@ -18,11 +19,12 @@ use rockbot_core::chat::ToolCall;
 
 use canonical::{Canonical, digest, digest_of_result};
 
-/// Number of equal rounds from which on the result carries the note. Twice is common: models check a result once more
-/// before they rely on it.
+/// Number of the equal round whose result is the first to carry the note. Two equal rounds are
+/// common: models check a result once more before they rely on it.
 const NOTE_FROM: usize = 3;
 
-/// Number of the equal round that is refused, and of the one that ends the turn, when its calls fail.
+/// Number of the equal round that is refused, and of the round that ends the turn, when its calls
+/// fail.
 const REFUSE_FROM: usize = 4;
 const END_FROM: usize = 5;
 
@@ -53,7 +55,7 @@ const REFUSED: &str = "\n[note: this call was not made again, because its result
 /// The decision about a call that goes on with a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::turn) enum Verdict {
-    /// The call is refused, with the result of this earlier one.
+    /// The call is refused, with the result of this earlier call.
     Refuse(CallId),
     /// The turn ends.
     End,
@@ -98,7 +100,7 @@ impl Repeats {
 
     /// Decides about a call that the model wants to make now.
     pub(in crate::turn) fn verdict(&self, call: &ToolCall) -> Option<Verdict> {
-        // Few turns come this far, so a call is digested for those alone.
+        // Few turns come this far, so a call is digested for those turns alone.
         if self.calls.len() + 1 < REFUSE_FROM {
             return None;
         }
@@ -130,14 +132,15 @@ impl Repeats {
         }
     }
 
-    /// Returns how often a call, the last one like it, failed with the same result and never otherwise in between.
+    /// Returns how often calls like `last` failed in a row with the same result, counted from the
+    /// newest.
     fn failures(&self, last: &PastCall) -> usize {
         let same = self.calls.iter().rev().filter(|past| past.call == last.call);
         same.take_while(|past| past.failed && past.result == last.result)
             .count()
     }
 
-    /// Returns the number of equal rounds of `period` calls with which the first `end` calls end.
+    /// Returns the number of equal rounds of `period` calls at the end of the first `end` calls.
     fn rounds(&self, period: usize, end: usize) -> usize {
         let same = |at: &usize| {
             let (one, other) = (&self.calls[*at], &self.calls[*at - period]);

@@ -29,12 +29,16 @@
 #[cfg(all(feature = "llm", feature = "memory"))]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "llm", feature = "memory"))))]
 pub use crate::configured::FromConfig;
+
 #[doc(inline)]
-pub use rockbot_core::subsystem::*;
+pub use rockbot_core::subsystem::{
+    AgentSpec, Declarations, Idle, PartCost, Parts, Running, RunningTask, Stage, Subsystem,
+};
 #[doc(inline)]
-pub use rockbot_host::answer::*;
+pub use rockbot_host::answer::{AnswerFilter, FilteredAnswer, SafeLinks};
+#[doc(inline)]
 pub use rockbot_host::{
-    Agent, AgentHost, AgentHostBuilder, AgentRequest, AgentTool, AnswerKind, BuildError, Conversation,
-    ConversationError, HostState, MessageOptions, NotReady, OutputProgress, OutputStream, Reply, StartError, Stores,
-    Stream, TurnStream, Typed, UserOptions, WithOutcome, profile, telemetry,
+    Agent, AgentHost, AgentHostBuilder, AgentRequest, AgentTool, BuildError, Conversation, ConversationError,
+    HostState, NotReady, OutputProgress, OutputStream, Reply, StartError, Stores, TurnHandle, TurnStream, Typed,
+    UserOptions, WithOutcome, profile, telemetry,
 };

@@ -30,15 +30,22 @@
 #![doc = include_str!("../docs/models.md")]
 
 #[doc(inline)]
-pub use rockbot_core::chat::*;
+pub use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatError, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, ContextReason,
+    FinishReason, Ledger, MicroUsd, ModelInfo, ModelSettings, ModelTier, OutputMode, OutputSchema, ReasoningEffort,
+    Role, Spent, ToolCall, ToolChoice, Usage,
+};
 #[doc(inline)]
-pub use rockbot_core::embedding::*;
+pub use rockbot_core::embedding::EmbeddingClient;
 #[doc(inline)]
-pub use rockbot_host::behavior::*;
+pub use rockbot_host::behavior::{ModelBehavior, ModelBehaviors};
 #[doc(inline)]
-pub use rockbot_host::routing::*;
-#[doc(inline)]
-pub use rockbot_host::text_calling::*;
+pub use rockbot_host::text_calling::{TextCallFallback, TextCallingClient};
 #[cfg(feature = "llm")]
+#[cfg_attr(docsrs, doc(cfg(feature = "llm")))]
 #[doc(inline)]
-pub use rockbot_llm::*;
+pub use rockbot_llm::{
+    AnthropicChat, ChatTiers, CircuitBreaker, Fallback, GatewayLayer, KeywordTierSelector, Meter, ModelGateway,
+    OfflineModel, OpenAiChat, OpenAiEmbeddings, OpenAiResponses, PermitLimits, Permits, PriceTable, Retry, RetryPolicy,
+    TimeLimit, model_client, probe, probe_turn,
+};

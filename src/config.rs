@@ -17,10 +17,10 @@
 #![doc = include_str!("../docs/configuration.md")]
 
 #[doc(inline)]
-pub use rockbot_core::config::*;
+pub use rockbot_core::config::{Config, ConfigError, Section, Value};
 #[doc(inline)]
-pub use rockbot_host::settings::*;
+pub use rockbot_host::settings::{AgentProfileSettings, DataDir, FolderChoice, HostSettings, WAITING_SECTIONS};
 #[cfg(feature = "llm")]
-pub use rockbot_llm::settings::*;
-#[cfg(feature = "memory")]
-pub use rockbot_memory::settings::*;
+#[cfg_attr(docsrs, doc(cfg(feature = "llm")))]
+#[doc(inline)]
+pub use rockbot_llm::{GatewaySettings, LlmConfigError, LlmSettings, Provider, TierSettings};

@@ -13,4 +13,6 @@
 //! ```
 
 #[doc(inline)]
-pub use rockbot_core::content::*;
+pub use rockbot_core::chat::{Content, ContentPart, Provenance};
+#[doc(inline)]
+pub use rockbot_core::content::{ContentError, MediaPart, MediaSource};

@@ -9,6 +9,7 @@ pub mod config;
 #[cfg(all(feature = "llm", feature = "memory"))]
 mod configured;
 pub mod content;
+pub mod implement;
 pub mod layer;
 #[cfg(feature = "mcp")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mcp")))]

@@ -2,7 +2,7 @@
 //!
 //! [`McpTools`] connects an agent to servers: child processes, and servers over HTTP. They come
 //! from a file such as `mcp.json`, in the form of common desktop clients, from the section
-//! [`Mcp`](settings) of the configuration, and from code. Each tool becomes a tool of the agent,
+//! `Mcp` of the configuration, and from code. Each tool becomes a tool of the agent,
 //! named `{server}__{tool}`. A server sends text of others: it is bounded, shown defused, and
 //! untrusted.
 //!
@@ -29,5 +29,17 @@
 //!
 #![doc = include_str!("../docs/mcp.md")]
 
+#[cfg(feature = "mcp-oauth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "mcp-oauth")))]
 #[doc(inline)]
-pub use rockbot_mcp::*;
+pub use rockbot_mcp::{Authorization, AuthorizationAnswer, AuthorizationHandler};
+#[doc(inline)]
+pub use rockbot_mcp::{
+    Elicitation, ElicitationAnswer, ElicitationField, ElicitationForm, ElicitationHandler, ElicitationInput,
+    McpAcceptError, McpBridge, McpConfigError, McpExposure, McpHeldTool, McpServer, McpServerState, McpServerStatus,
+    McpServers, McpToolProxy, McpTools, SamplingLimits,
+};
+#[cfg(feature = "mcp-server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "mcp-server")))]
+#[doc(inline)]
+pub use rockbot_mcp::{McpEndpoint, McpToolServer};

@@ -4,7 +4,7 @@
 //! rules, with the tools that let a model use them; [`FileMemory`] and `SqliteMemory` (feature
 //! `sqlite`) are the stores behind it. [`SemanticMemory`] finds facts by meaning with an
 //! embedding model. [`FeedbackSignals`] and [`SessionEvaluation`] record how well the agent did.
-//! [`recall`] chooses the memories that a model is shown before a turn.
+//! Recall ([`ContextSource`]) chooses the memories that a model is shown before a turn.
 //!
 //! ```
 //! use rockbot::agent::AgentHostBuilder;
@@ -18,6 +18,13 @@
 #![doc = include_str!("../docs/memory.md")]
 
 #[doc(inline)]
-pub use rockbot_core::recall::*;
+pub use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 #[doc(inline)]
-pub use rockbot_memory::*;
+pub use rockbot_memory::SqliteMemory;
+#[doc(inline)]
+pub use rockbot_memory::{
+    ConversationLogOptions, EvaluationOptions, FeedbackSignals, FileMemory, Memory, SemanticMemory, SessionEvaluation,
+    SkillFolder, copy, skill_folder,
+};

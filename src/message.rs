@@ -28,12 +28,6 @@
 //! # }
 //! ```
 
-#[doc(inline)]
-pub use rockbot_core::messaging::*;
-#[doc(inline)]
-pub use rockbot_core::user::*;
-pub use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
-
 /// A bus over Apache Pulsar, for programs in several processes.
 #[cfg(feature = "pulsar")]
 #[cfg_attr(docsrs, doc(cfg(feature = "pulsar")))]
@@ -49,3 +43,15 @@ pub mod rabbitmq {
     #[doc(inline)]
     pub use rockbot_bus::rabbitmq::{ExchangeLayout, RabbitMqBus, RabbitMqSettings};
 }
+
+#[doc(inline)]
+pub use rockbot_core::messaging::{
+    Bus, BusError, DeadLetter, DeadLetterReason, DeadLetters, Disposition, ErrorReply, HandlerError, Message,
+    MessageContext, MessageEnvelope, MessageHandler, MessagePublisher, MessagePublisherExt, MessageSubscriber,
+    MessageSubscriberExt, PartitionBy, RequestClient, RequestError, RetryPolicy, SubscribeOptions, Subscription,
+    TopicPattern, headers,
+};
+#[doc(inline)]
+pub use rockbot_core::user::{AgentReply, UserFeedback, UserMessage, UserProxy};
+#[doc(inline)]
+pub use rockbot_host::bus::{InProcessBus, InProcessBusOptions};

@@ -14,6 +14,8 @@
 //! ```
 
 #[doc(inline)]
-pub use rockbot_core::service::*;
+pub use rockbot_core::service::{
+    AgentCard, AgentDirectory, AgentSkill, KnownAgents, KnownService, ServiceKind, ServiceSource, ServiceSources,
+};
 #[doc(inline)]
-pub use rockbot_host::{ServiceSearch, ServiceSearchSettings};
+pub use rockbot_host::ServiceSearch;

@@ -4,7 +4,7 @@
 //! [`ConversationLog`] are the traits; every operation names a principal, and principals never see each other's entries.
 //! Each has an in-memory version here; versions in files and in SQLite are in [`memory`](crate::memory). The journal of
 //! turns ([`FileTurnJournal`]) and conversations in files ([`FileConversationMemory`]) belong to every host with a data
-//! folder. Authors of stores use [`files`] and [`search`], and run the conformance suites of
+//! folder. Authors of stores find the rest in [`implement::store`](crate::implement::store), and run the conformance suites of
 //! [`testing`](https://docs.rs/rockbot-core).
 //!
 //! ```
@@ -22,10 +22,13 @@
 //! ```
 
 #[doc(inline)]
-pub use rockbot_core::store::*;
-pub use rockbot_core::{files, search};
+pub use rockbot_core::store::{
+    ConversationLog, ConversationMemory, ConversationTurn, FeedbackStore, InMemoryConversationMemory,
+    InMemoryLongTermMemory, InMemoryRulesStore, InMemorySkillStore, InMemoryWorkingMemory, LongTermMemory, MediaStore,
+    MemoryEntry, Rule, RulesStore, Skill, SkillStore, SkillUsageStore, StoreError, StoreErrorKind, WorkingMemory,
+    remembered,
+};
 #[doc(inline)]
-pub use rockbot_host::conversation::*;
+pub use rockbot_host::conversation::{ConversationOptions, FileConversationMemory};
 #[doc(inline)]
-pub use rockbot_host::journal::*;
-pub use rockbot_host::media::FileMediaStore;
+pub use rockbot_host::journal::{Durability, FileTurnJournal, JournalOptions};

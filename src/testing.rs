@@ -21,4 +21,9 @@
 #![doc = include_str!("../docs/testing.md")]
 
 #[doc(inline)]
-pub use rockbot_core::testing::*;
+pub use rockbot_core::files::FailingSyncs;
+#[doc(inline)]
+pub use rockbot_core::testing::{
+    HashedEmbeddings, ManualClock, MockToolHandle, Mutations, ScriptedModel, SequentialIds, conformance, mock_tool,
+    outside_part,
+};

@@ -26,10 +26,14 @@
 //! ```
 
 #[doc(inline)]
-pub use rockbot_core::tool::*;
+pub use rockbot_core::tool::{
+    AwaitedTools, Effect, JsonOutput, Recovery, RemoteToolExecutor, ResultChunks, StaticGuide, Tool, ToolError,
+    ToolErrorCode, ToolExecutor, ToolFilter, ToolGroup, ToolGuide, ToolHints, ToolInvocation, ToolInvokeRequest,
+    ToolInvokeResponse, ToolRegistration, ToolRegistry, ToolState, remote_tool, stateful_tool, tool,
+};
 #[doc(inline)]
-pub use rockbot_host::large_result::*;
+pub use rockbot_host::large_result::LargeResultPolicy;
 #[doc(inline)]
-pub use rockbot_host::tool::*;
+pub use rockbot_host::tool::ToolLimits;
 #[doc(inline)]
 pub use rockbot_host::workers::RemoteTools;

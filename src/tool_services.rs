@@ -36,4 +36,7 @@
 #![doc = include_str!("../docs/tool_services.md")]
 
 #[doc(inline)]
-pub use rockbot_tools::service::*;
+pub use rockbot_tools::service::{
+    DescriptorFolder, DescriptorProblem, QueueId, QueueIdError, ReplyParts, RunningToolService, TooManyRequests,
+    ToolService, ToolServiceServer, ToolServices,
+};

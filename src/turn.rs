@@ -21,9 +21,16 @@
 #![doc = include_str!("../docs/background.md")]
 
 #[doc(inline)]
-pub use rockbot_core::turn::*;
-#[doc(inline)]
-pub use rockbot_host::turn::*;
-pub use rockbot_host::{
-    BacklogLimits, Briefing, Busy, ContextBudget, HistoryOptions, Resumed, TurnError, TurnPolicies, TurnService,
+pub use rockbot_core::turn::{
+    Announcement, Approval, ApprovalRequest, Budget, BudgetLimit, BusyPolicy, FinalAnswer, HistoryProcessor,
+    InputGuardrail, InputVerdict, LiveTurnInfo, LoopDecision, LoopPoint, LoopPolicy, OutputValidator, OutputVerdict,
+    Recipient, ResultMode, TierSelector, TurnCall, TurnError, TurnFailure, TurnJournal, TurnObserver, TurnOutcome,
+    TurnParent, TurnProgress, TurnQuery, TurnRequest, TurnRunner, TurnStatus, TurnTask, TurnView, UserInput,
+    guardrail_fn, history_fn, policy_fn, validator_fn,
 };
+#[doc(inline)]
+pub use rockbot_host::turn::{
+    ContextEconomy, Evaluation, HookLimits, Nudges, TraceEntry, TraceEvent, TraceRequest, TurnTrace,
+};
+#[doc(inline)]
+pub use rockbot_host::{BacklogLimits, Briefing, ContextBudget, HistoryOptions, TurnPolicies};

@@ -8,13 +8,11 @@ use std::path::{Path, PathBuf};
 use rockbot::BoxError;
 use rockbot::agent::profile::AgentProfile;
 use rockbot::agent::{AgentHost, AgentHostBuilder};
-use rockbot::chat::{
-    GatewaySettings, LlmConfigError, LlmSettings, ModelBehaviors, ModelTier, Provider, TextCallFallback,
-    TextCallingClient, TierSettings, model_client, probe, probe_turn,
-};
+use rockbot::chat::{ModelBehaviors, ModelTier, TextCallFallback, TextCallingClient, model_client, probe, probe_turn};
 use rockbot::config::{
     AgentProfileSettings, Config, ConfigError, DataDir, FolderChoice, HostSettings, WAITING_SECTIONS,
 };
+use rockbot::config::{GatewaySettings, LlmConfigError, LlmSettings, Provider, TierSettings};
 
 /// A report with one line for each check.
 #[derive(Default)]

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use rockbot::TurnId;
-use rockbot::chat::{ChatMessage, ChatResponse, ContextReason, Role, Spent};
+use rockbot::chat::ContextReason;
+use rockbot::chat::{ChatMessage, ChatResponse, Role, Spent};
 use rockbot::prelude::*;
 use rockbot::turn::{TraceEntry, TraceEvent, TraceRequest, TurnTrace};
 

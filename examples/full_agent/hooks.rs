@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use rockbot::chat::{ChatMessage, ContextReason};
+use rockbot::chat::ChatMessage;
+use rockbot::chat::ContextReason;
 use rockbot::turn::{
     HistoryProcessor, InputGuardrail, InputVerdict, LoopDecision, LoopPoint, LoopPolicy, OutputValidator,
     OutputVerdict, UserInput, guardrail_fn, history_fn, policy_fn, validator_fn,

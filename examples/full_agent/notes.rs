@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use rockbot::chat::Provenance;
+use rockbot::content::Provenance;
 use rockbot::memory::{ContextItem, ContextQuery, ContextSource};
 use rockbot::prelude::*;
 use rockbot::tool::StaticGuide;

@@ -3,8 +3,9 @@
 use std::process::Stdio;
 
 use rockbot::AgentIdentity;
+use rockbot::implement::bus::UserProxyTopics;
+use rockbot::message::Bus as _;
 use rockbot::message::rabbitmq::{RabbitMqBus, RabbitMqSettings};
-use rockbot::message::{Bus as _, UserProxyTopics};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::example_programs::{OFFLINE, PATIENCE, example, run, text};

@@ -6,14 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot::BoxError;
 use rockbot::agent::{AgentHost, AgentHostBuilder};
-use rockbot::chat::{
-    ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ContextReason, ModelInfo, ModelTier, Role,
-};
+use rockbot::chat::ContextReason;
+use rockbot::chat::{ChatCall, ChatClient, ChatError, ChatMessage, ChatResponse, ModelInfo, ModelTier, Role};
+use rockbot::implement::turn::{HistoryError, HookLimits, TurnView, check_history};
 use rockbot::testing::ScriptedModel;
-use rockbot::turn::{
-    HistoryError, HistoryProcessor, HookLimits, TurnPolicies, TurnRequest, TurnStatus, TurnView, check_history,
-    history_fn,
-};
+use rockbot::turn::{HistoryProcessor, TurnPolicies, TurnRequest, TurnStatus, history_fn};
 use serde_json::json;
 
 use crate::crash::{journal_of, prefixes, read_journal};

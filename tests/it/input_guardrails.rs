@@ -7,9 +7,10 @@ use rockbot::BoxError;
 use rockbot::agent::AgentHostBuilder;
 use rockbot::layer::turn_fn;
 use rockbot::testing::{ScriptedModel, mock_tool};
+use rockbot::turn::HookLimits;
 use rockbot::turn::{
-    BusyPolicy, HookLimits, InputGuardrail, InputVerdict, TurnCall, TurnFailure, TurnOutcome, TurnPolicies,
-    TurnRequest, TurnStatus, UserInput, guardrail_fn,
+    BusyPolicy, InputGuardrail, InputVerdict, TurnCall, TurnFailure, TurnOutcome, TurnPolicies, TurnRequest,
+    TurnStatus, UserInput, guardrail_fn,
 };
 use serde_json::json;
 

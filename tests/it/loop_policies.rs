@@ -6,12 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot::BoxError;
 use rockbot::agent::{AgentHost, AgentHostBuilder};
-use rockbot::chat::{ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, ContextReason, ModelInfo, ModelTier};
+use rockbot::chat::ContextReason;
+use rockbot::chat::{ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier};
 use rockbot::testing::ScriptedModel;
 use rockbot::tool::Effect;
+use rockbot::turn::{HookLimits, TurnView};
 use rockbot::turn::{
-    HookLimits, LoopDecision, LoopPoint, LoopPolicy, TurnFailure, TurnOutcome, TurnPolicies, TurnRequest, TurnStatus,
-    TurnView, policy_fn,
+    LoopDecision, LoopPoint, LoopPolicy, TurnFailure, TurnOutcome, TurnPolicies, TurnRequest, TurnStatus, policy_fn,
 };
 use serde_json::json;
 

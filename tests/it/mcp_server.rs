@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use rockbot::agent::AgentHost;
 use rockbot::context::{Origin, Trust};
+use rockbot::implement::tool::OutsideTools;
 use rockbot::layer::tool_fn;
 use rockbot::mcp::{McpEndpoint, McpServer, McpServers, McpToolServer, McpTools};
 use rockbot::testing::{ScriptedModel, outside_part};
-use rockbot::tool::{OutsideTools, Tool, ToolInvokeRequest, tool};
+use rockbot::tool::{Tool, ToolInvokeRequest, tool};
 use rockbot::turn::TurnPolicies;
 use rockbot::{CallContext, Principal};
 use serde_json::{Value, json};

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use rockbot::agent::AgentHost;
 use rockbot::agent::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
+use rockbot::implement::store::{StorePath, WorkingNote};
 use rockbot::memory::{Memory, SessionEvaluation};
 use rockbot::store::{
-    ConversationLog, FeedbackStore, LongTermMemory, MemoryEntry, Rule, RulesStore, Skill, SkillStore, StorePath,
-    WorkingMemory, WorkingNote,
+    ConversationLog, FeedbackStore, LongTermMemory, MemoryEntry, Rule, RulesStore, Skill, SkillStore, WorkingMemory,
 };
 use rockbot::testing::{ManualClock, ScriptedModel};
 use rockbot_core::chat::Provenance;

@@ -10,9 +10,10 @@ use rockbot::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, Mo
 use rockbot::layer::turn_fn;
 use rockbot::testing::ScriptedModel;
 use rockbot::turn::{
-    Budget, BudgetLimit, FinalAnswer, HookLimits, LoopDecision, OutputValidator, OutputVerdict, TurnFailure,
-    TurnOutcome, TurnPolicies, TurnProgress, TurnRequest, TurnStatus, TurnView, policy_fn, validator_fn,
+    Budget, BudgetLimit, FinalAnswer, LoopDecision, OutputValidator, OutputVerdict, TurnFailure, TurnOutcome,
+    TurnPolicies, TurnProgress, TurnRequest, TurnStatus, policy_fn, validator_fn,
 };
+use rockbot::turn::{HookLimits, TurnView};
 use serde_json::json;
 
 use crate::crash::{journal_of, prefixes, read_journal};

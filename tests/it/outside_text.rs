@@ -9,16 +9,15 @@ use rockbot::agent::profile::AgentProfileDocument;
 use rockbot::agent::{AgentHost, FromConfig};
 use rockbot::chat::ModelGateway;
 use rockbot::config::Config;
+use rockbot::implement::store::{StorePath, WorkingNote};
+use rockbot::implement::tool::{ArgumentSchema, ContentChunker, InMemoryToolRegistry, Owner, outline};
 use rockbot::memory::{Memory, SkillFolder};
 use rockbot::store::{
     ConversationLog, ConversationMemory, FeedbackStore, InMemorySkillStore, LongTermMemory, MemoryEntry, Rule,
-    RulesStore, Skill, SkillStore, StorePath, WorkingMemory, WorkingNote,
+    RulesStore, Skill, SkillStore, WorkingMemory,
 };
 use rockbot::testing::{Mutations, ScriptedModel};
-use rockbot::tool::{
-    ArgumentSchema, ContentChunker, InMemoryToolRegistry, Owner, Tool, ToolInvokeRequest, ToolInvokeResponse,
-    ToolRegistration, ToolRegistry, outline,
-};
+use rockbot::tool::{Tool, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration, ToolRegistry};
 use rockbot_core::chat::Provenance;
 use rockbot_core::messaging::{Message, MessageEnvelope, headers};
 use rockbot_core::testing::mock_tool;

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use rockbot::chat::{
-    AnthropicChat, ChatCall, ChatClient, ChatMessage, ChatRequest, DeltaSink, EmbeddingCall, EmbeddingClient,
-    LlmSettings, ModelGateway, ModelSettings, OpenAiChat, OpenAiEmbeddings, OpenAiResponses,
+    AnthropicChat, ChatCall, ChatClient, ChatMessage, ChatRequest, EmbeddingClient, ModelGateway, ModelSettings,
+    OpenAiChat, OpenAiEmbeddings, OpenAiResponses,
 };
 use rockbot::config::Config;
+use rockbot::implement::chat::{DeltaSink, EmbeddingCall, LlmSettings};
 use rockbot::message::pulsar::PulsarSettings;
 use rockbot::message::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 use rockbot_core::context::Trust;

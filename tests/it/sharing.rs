@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use rockbot::agent::{AgentHost, Stores};
 use rockbot::content::{Content, MediaPart, MediaSource};
-use rockbot::memory::ContextSource;
-use rockbot::message::{
-    Bus, DeadLetters, DeliveryHandler, Message, MessageHandler, MessagePublisher, MessageSubscriber,
-    SubscriptionControl,
+use rockbot::implement::bus::{DeliveryHandler, SubscriptionControl};
+use rockbot::implement::store::{
+    FeedbackEntry, InMemoryConversationLog, InMemoryFeedbackStore, InMemoryMediaStore, InMemorySkillUsageStore,
+    LogOffset, TimelineStore,
 };
+use rockbot::implement::turn::InMemoryTurnJournal;
+use rockbot::memory::ContextSource;
+use rockbot::message::{Bus, DeadLetters, Message, MessageHandler, MessagePublisher, MessageSubscriber};
 use rockbot::store::{
-    ConversationLog, ConversationMemory, FeedbackEntry, FeedbackStore, InMemoryConversationLog,
-    InMemoryConversationMemory, InMemoryFeedbackStore, InMemoryLongTermMemory, InMemoryMediaStore, InMemoryRulesStore,
-    InMemorySkillStore, InMemorySkillUsageStore, InMemoryWorkingMemory, LogOffset, LongTermMemory, MediaStore,
-    RulesStore, SkillStore, SkillUsageStore, TimelineStore, WorkingMemory,
+    ConversationLog, ConversationMemory, FeedbackStore, InMemoryConversationMemory, InMemoryLongTermMemory,
+    InMemoryRulesStore, InMemorySkillStore, InMemoryWorkingMemory, LongTermMemory, MediaStore, RulesStore, SkillStore,
+    SkillUsageStore, WorkingMemory,
 };
 use rockbot::testing::{ManualClock, ScriptedModel, SequentialIds};
-use rockbot::turn::{
-    HistoryProcessor, InMemoryTurnJournal, InputGuardrail, LoopPolicy, OutputValidator, TurnJournal, TurnObserver,
-};
+use rockbot::turn::{HistoryProcessor, InputGuardrail, LoopPolicy, OutputValidator, TurnJournal, TurnObserver};
 use rockbot::{Clock, IdSource, Principal, context};
 use rockbot::{agent, chat, store, tool};
 
@@ -38,7 +38,7 @@ work_through_an_arc! {
     context::ProgressListener,
     chat::ChatClient,
     chat::EmbeddingClient,
-    chat::Pricing,
+    rockbot::implement::chat::Pricing,
     rockbot::turn::TierSelector,
     tool::ToolExecutor,
     tool::ToolGuide,
@@ -67,7 +67,7 @@ work_through_an_arc! {
     TimelineStore<FeedbackEntry>,
     WorkingMemory,
     store::MediaStore,
-    store::search::Analyzer,
+    rockbot::implement::store::search::Analyzer,
     agent::AnswerFilter,
     agent::profile::SystemPromptBuilder,
     chat::GatewayLayer,

@@ -19,8 +19,16 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 12] = [
+const EXAMPLES: [(&str, &[&str]); 20] = [
     ("quickstart", &[]),
+    ("agent_as_tool", &[]),
+    ("approval", &[]),
+    ("hooks", &[]),
+    ("layers", &[]),
+    ("memory", &[]),
+    ("own_model", &[]),
+    ("resume_after_crash", &[]),
+    ("stream", &[]),
     ("background_work", &[]),
     ("reminders", &[]),
     ("chat", &["hello"]),

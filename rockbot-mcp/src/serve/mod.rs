@@ -3,7 +3,7 @@
 //! `subsystem` is the builder and the running side, `settings` its section of the configuration, `selection` the choice of
 //! tools. `handler` answers the requests of a client: the list of tools (`listing`), and calls (`call`), whose results become
 //! the protocol's (`result`). `http` is the transport over HTTP with its checks, `sessions` those of clients of the older
-//! protocol and `places` the bound of what clients hold; the transport over standard input and output is the protocol library's,
+//! protocol, in places as those of connections are; the transport over standard input and output is the protocol library's,
 //! with unique ids of requests (`request_ids`).
 
 mod call;
@@ -11,7 +11,6 @@ mod endpoint;
 mod handler;
 mod http;
 mod listing;
-mod places;
 mod request_ids;
 mod result;
 mod selection;

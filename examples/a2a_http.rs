@@ -3,12 +3,11 @@
 //! `cargo run --example a2a_http --features a2a-server`. The answer is rehearsed, so that it runs without a model. With
 //! `--serve 127.0.0.1:8940` it serves until Ctrl-C, any client of A2A may call it with the bearer token `sesame`.
 
-use std::error::Error;
 use std::io::{Write as _, stdout};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rockbot::chat::{ChatCall, ChatError, ModelInfo, ModelTier, Role};
+use rockbot::chat::{ChatCall, ChatError, ModelInfo, Role, ToolCall};
 use rockbot::prelude::*;
 use rockbot::tools::a2a_server::{A2aCaller, A2aEndpoint, A2aServer};
 use serde_json::{Value, json};
@@ -26,7 +25,7 @@ impl ChatClient for Rehearsed {
         Ok(match last.filter(|message| message.role == Role::Tool) {
             Some(found) => ChatResponse::text(format!("On the shelves: {}.", found.text())),
             None => {
-                let look = rockbot::chat::ToolCall::new("1", "find_book", json!({"title": "Emma"}).to_string());
+                let look = ToolCall::new("1", "find_book", json!({"title": "Emma"}).to_string());
                 ChatResponse::calls([look])
             }
         })
@@ -61,7 +60,7 @@ fn host(address: &str) -> Result<AgentHost, BoxError> {
 }
 
 /// Sends a request and returns the JSON of the answer.
-async fn request(address: SocketAddr, head: &str, body: &str) -> Result<Value, Box<dyn Error>> {
+async fn request(address: SocketAddr, head: &str, body: &str) -> Result<Value, BoxError> {
     let mut stream = TcpStream::connect(address).await?;
     let length = body.len();
     let request = format!(
@@ -75,7 +74,7 @@ async fn request(address: SocketAddr, head: &str, body: &str) -> Result<Value, B
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), BoxError> {
     let mut words = std::env::args().skip(1);
     let served = match words.next().as_deref() {
         Some("--serve") => Some(

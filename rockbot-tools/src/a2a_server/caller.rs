@@ -6,10 +6,11 @@ use std::sync::Arc;
 use rockbot_core::tool::{ToolFilter, ToolSelector};
 use rockbot_core::{Digest, ExposeSecret as _, Principal, Secret};
 
-use super::input;
-
 /// Beginning of the principals of callers.
 const PREFIX: &str = "a2a:";
+
+/// Name of the tool by which a model asks its caller.
+pub(super) const ASK_CALLER: &str = "ask_caller";
 
 /// Name of the caller of a server that knows none.
 const ANONYMOUS: &str = "anonymous";
@@ -88,9 +89,9 @@ impl A2aCaller {
         let allowed = self.tools.as_deref().unwrap_or(default).iter().cloned();
         let filter = ToolFilter::only(allowed);
         if may_ask {
-            filter.also([input::TOOL])
+            filter.also([ASK_CALLER])
         } else {
-            filter.without([input::TOOL])
+            filter.without([ASK_CALLER])
         }
     }
 }

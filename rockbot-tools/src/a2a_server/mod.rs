@@ -2,17 +2,22 @@
 //!
 //! `subsystem` is the builder and the running side, `settings` its section of the configuration, `endpoint` the part by which a
 //! program sees it. A request goes through `door` (bounds), `admission` (names, keys) and a binding, `rpc` or `rest`, to the
-//! `operations`, which read and write turns of the host; `tasks` are their records. `stream` tells a task's changes, `watch`
-//! notes them and asks the operator, `content` converts what is said, `input` is the agent's question to its caller. `wire` has
-//! the protocol's objects, in its versions 1.0 and 0.3.
+//! operations in `calls`, `accept` and `list`, which read and write turns of the host; what they share is in `operations`, and
+//! `tasks` are the records. `stream` tells a task's changes, `watch` notes them and asks the operator, `content` converts what is
+//! said, `input` is the agent's question to its caller. An answer is a `reply` in the `form` of its client. `wire` has the
+//! protocol's objects, in its versions 1.0 and 0.3.
 
+mod accept;
 mod admission;
 mod caller;
+mod calls;
 mod card;
 mod content;
 mod door;
 mod endpoint;
+mod form;
 mod input;
+mod list;
 mod operations;
 mod reply;
 mod rest;

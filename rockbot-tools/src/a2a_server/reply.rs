@@ -9,7 +9,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use tokio::time::timeout;
 
-use super::rpc::RpcForm;
+use super::form::ItemForm;
 use super::stream::TaskStream;
 use super::wire::StreamItem;
 use crate::http_server::Answer;
@@ -26,13 +26,6 @@ pub(super) enum Reply {
         body: Bytes,
     },
     Stream(Box<TaskStream>, ItemForm),
-}
-
-/// The form of the items of a stream.
-#[derive(Debug)]
-pub(super) enum ItemForm {
-    Rpc(RpcForm),
-    Rest,
 }
 
 impl Reply {

@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::caller::A2aCaller;
+use super::form::ItemForm;
 use super::operations::Operations;
-use super::reply::{ItemForm, Reply};
+use super::reply::Reply;
 use super::rpc::{no_extended_card, no_push, parsed};
 use super::wire::{A2aError, ListTasks, SendResult, TaskQuery};
 

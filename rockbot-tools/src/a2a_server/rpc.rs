@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::caller::A2aCaller;
+use super::form::{ItemForm, RpcForm};
 use super::operations::Operations;
-use super::reply::{ItemForm, Reply};
+use super::reply::Reply;
 use super::version::Version;
 use super::wire::{A2aError, ErrorKind, ListTasks, SendMessage, SendResult, v03};
 
@@ -36,21 +37,6 @@ pub(super) struct Envelope<'a> {
     pub(super) params: Option<&'a RawValue>,
 }
 
-/// The form of answers to one request.
-#[derive(Debug, Clone)]
-pub(super) struct RpcForm {
-    /// JSON of the request's id.
-    id: Box<RawValue>,
-    version: Version,
-}
-
-#[derive(Serialize)]
-struct RpcResult<'a, T> {
-    jsonrpc: &'static str,
-    id: &'a RawValue,
-    result: T,
-}
-
 /// Answers a request.
 pub(super) async fn answer(
     operations: &Arc<Operations>,
@@ -71,10 +57,7 @@ pub(super) async fn answer(
     };
     let answered = async {
         let (version, method) = method_of(&envelope, version)?;
-        let form = RpcForm {
-            id: id.clone(),
-            version,
-        };
+        let form = RpcForm::new(id.clone(), version);
         dispatch(operations, caller, form, &method, envelope.params).await
     };
     match answered.await {
@@ -170,7 +153,7 @@ async fn dispatch(
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<Reply, A2aError> {
-    let is_old = form.version == Version::V03;
+    let is_old = form.is_old();
     Ok(match method {
         "SendMessage" => {
             let task = operations.send(caller, sent(is_old, params)?).await?;
@@ -246,29 +229,6 @@ pub(super) fn parsed<T: DeserializeOwned>(json: &[u8], what: &str) -> Result<T, 
         };
         A2aError::params(format!("`{what}`: {reason}, line {line} column {column}"))
     })
-}
-
-impl RpcForm {
-    /// Writes a result.
-    pub(super) fn result(&self, result: impl Serialize) -> Vec<u8> {
-        match self.version {
-            Version::V1 => self.written(result),
-            Version::V03 => self.written(v03::result(value_of(&result))),
-        }
-    }
-
-    fn written(&self, result: impl Serialize) -> Vec<u8> {
-        let answer = RpcResult {
-            jsonrpc: "2.0",
-            id: &self.id,
-            result,
-        };
-        serde_json::to_vec(&answer).expect("the protocol's objects have no maps with keys that are no text")
-    }
-}
-
-fn value_of(result: &impl Serialize) -> Value {
-    serde_json::to_value(result).expect("the protocol's objects have no maps with keys that are no text")
 }
 
 /// Writes an answer with an error, for a request that could not be read, too.

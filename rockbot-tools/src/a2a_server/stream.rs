@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rockbot_core::turn::{TurnEvents, TurnOutcome, TurnProgress};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::caller::ASK_CALLER;
 use super::content::ANSWER;
-use super::input;
 use super::operations::Operations;
 use super::tasks::{Standing, TaskRecord};
 use super::wire::{Artifact, ArtifactUpdate, Part, StatusUpdate, StreamItem, Task, TaskState};
@@ -104,7 +104,7 @@ impl TaskStream {
                 self.artifact(artifact, append, false);
             }
             TurnProgress::ToolStarted { tool, .. } => {
-                self.is_question |= tool.as_str() == input::TOOL;
+                self.is_question |= tool.as_str() == ASK_CALLER;
                 self.has_begun = false;
             }
             // The next piece replaces what was said.

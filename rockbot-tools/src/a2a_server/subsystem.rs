@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::admission::Admission;
-use super::caller::A2aCaller;
+use super::caller::{A2aCaller, ASK_CALLER};
 use super::card::{Card, CardText};
 use super::door::Door;
 use super::endpoint::A2aEndpoint;
@@ -267,7 +267,7 @@ impl Subsystem for A2aServer {
         declarations.provide(Arc::new(self.endpoint.clone()));
         let cost = PartCost::on("an A2A server").with_switch("the section `A2aServer`");
         declarations.cost(
-            cost.with_tools([input::TOOL.into()])
+            cost.with_tools([ASK_CALLER.into()])
                 .with_model_calls("those of a turn for each message"),
         );
         declarations.tool(input::ask_caller());

@@ -9,13 +9,16 @@ use rockbot_core::turn::{Announcement, ApprovalRequest, TurnError, TurnEvents, T
 use rockbot_core::{Digest, Principal, ToolName, TurnId};
 use tokio::time::sleep;
 
-use super::operations::{Operations, SOURCE};
+use super::operations::Operations;
 use super::tasks::{TaskRecord, state_of};
 use super::wire::TaskState;
 
 /// Pause before another look for a turn that is not resumed yet: the first one, and the maximum.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_secs(60);
+
+/// Session of the questions to the operator.
+const SESSION: &str = "a2a";
 
 /// Maximum length of arguments that the operator is shown, in characters.
 const MAX_ARGUMENTS: usize = 1_000;
@@ -93,7 +96,7 @@ impl Watch {
             self.principal, request.tool
         );
         let id = format!("a2a-{}-{}", self.turn, Digest::of([request.call.as_str()]).short());
-        let announcement = Announcement::new(self.operations.operator.clone(), SOURCE, text)
+        let announcement = Announcement::new(self.operations.operator.clone(), SESSION, text)
             .with_turn(self.turn.clone())
             .with_approval(request)
             .with_label(Label::untrusted(self.principal.as_str()));

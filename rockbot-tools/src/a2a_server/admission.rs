@@ -1,4 +1,5 @@
-//! The conditions under which a client may connect: the names by which it calls this host, the pages that send it, its key.
+//! The conditions under which a client may connect: the names by which it calls this host, the
+//! pages that send it, its key.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Accepts the address that is listened at, and the host of the public URL, as names of this host.
+    /// Accepts the address that is listened at, and the host of the public URL, as names of this
+    /// host.
     pub(super) fn add_names(&mut self, address: Option<IpAddr>, url: &str) {
         let address = address.map(|address| match address {
             IpAddr::V4(address) => address.to_string(),
@@ -34,8 +36,9 @@ impl Admission {
             .extend(authority.map(|authority| without_port(authority).to_owned()));
     }
 
-    /// Reports whether a request names this host, and comes from no page of another one: a page that a browser shows may reach
-    /// an agent of the same machine, under a name that leads there (DNS rebinding).
+    /// Reports whether a request names this host, and comes from no page of another one: a page
+    /// that a browser shows may reach an agent of the same machine, under a name that leads there
+    /// (DNS rebinding).
     pub(super) fn check_names(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
         let header = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         // In HTTP/2 the name is a part of the address.

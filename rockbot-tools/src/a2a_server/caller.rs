@@ -17,8 +17,8 @@ const ANONYMOUS: &str = "anonymous";
 
 /// An agent that may call: its name, its key, and what it may use.
 ///
-/// It is the principal `a2a:NAME`, apart from all others: its conversations, files and memories are its own. What it says is
-/// text of others, never an instruction of the user.
+/// It is the principal `a2a:NAME`, apart from all others: its conversations, files and memories are
+/// its own. What it says is text of others, never an instruction of the user.
 ///
 /// ```
 /// use rockbot_tools::a2a_server::A2aCaller;
@@ -30,7 +30,8 @@ const ANONYMOUS: &str = "anonymous";
 #[must_use]
 pub struct A2aCaller {
     name: Arc<str>,
-    /// The digest of the key: its comparison tells nothing of the key itself. `None`: none is asked for.
+    /// The digest of the key: its comparison tells nothing of the key itself. `None`: none is asked
+    /// for.
     key: Option<Digest>,
     tools: Option<Vec<ToolSelector>>,
     skills: Option<Vec<String>>,
@@ -84,7 +85,8 @@ impl A2aCaller {
             .is_none_or(|skills| skills.iter().any(|id| id == skill))
     }
 
-    /// Returns the filter of the tools of a turn: what is allowed, and as long as it may ask the tool that asks the caller.
+    /// Returns the filter of the tools of a turn: what is allowed, and as long as it may ask the
+    /// tool that asks the caller.
     pub(super) fn filter(&self, default: &[ToolSelector], may_ask: bool) -> ToolFilter {
         let allowed = self.tools.as_deref().unwrap_or(default).iter().cloned();
         let filter = ToolFilter::only(allowed);

@@ -84,7 +84,8 @@ impl Operations {
         self.view(&record, standing, query.history_length, true).await
     }
 
-    /// Answers `CancelTask`: once it returns, the cancellation of each turn that had not ended is in the journal.
+    /// Answers `CancelTask`: once it returns, the cancellation of each turn that had not ended is
+    /// in the journal.
     pub(super) async fn cancel(&self, caller: &A2aCaller, query: &TaskQuery) -> Result<Task, A2aError> {
         let record = self.tasks.find(&caller.principal(), &query.id)?;
         let standing = self.standing(&record).await?;
@@ -117,7 +118,8 @@ impl Operations {
         self.view(&record, standing, query.history_length, true).await
     }
 
-    /// Waits until nothing happens in the turn before another acts. Dropped, it leaves the turn alone.
+    /// Waits until nothing happens in the turn before another acts. Dropped, it leaves the turn
+    /// alone.
     async fn settled(&self, accepted: &Accepted) -> Result<Standing, A2aError> {
         let events = self.turns.events(&accepted.turn, 0).await;
         let mut events = events.map_err(|error| refused(&error))?;

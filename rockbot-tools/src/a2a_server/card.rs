@@ -16,7 +16,7 @@ pub(super) const OLD_PATH: &str = "/.well-known/agent.json";
 /// Name of the header with the key of a caller, beside a bearer token.
 pub(super) const KEY_HEADER: &str = "X-API-Key";
 
-/// What a card says.
+/// The texts of a card.
 #[derive(Debug, Clone)]
 pub(super) struct CardText {
     pub(super) name: String,

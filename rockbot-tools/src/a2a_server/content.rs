@@ -1,4 +1,4 @@
-//! What a client sent as the content of a turn, and an outcome as the protocol's parts.
+//! The content of a turn from the parts that a client sent, and the parts of an outcome.
 
 use rockbot_core::Principal;
 use rockbot_core::content::{Content, ContentPart, MediaPart, MediaSource};
@@ -25,8 +25,8 @@ pub(super) const OUTPUT_MODES: [&str; 2] = ["text/plain", "application/octet-str
 
 /// Converts the parts of a message.
 ///
-/// A file by reference stays a reference, which a tool may read under its policy: neither this host nor the server of the
-/// model goes to an address because another agent names it.
+/// A file by reference stays a reference, which a tool may read under its policy: neither this host
+/// nor the server of the model goes to an address because another agent names it.
 pub(super) fn content_of(parts: &[Part]) -> Result<Content, A2aError> {
     let mut content = Vec::with_capacity(parts.len());
     for part in parts {

@@ -1,4 +1,5 @@
-//! The part by which a program sees where its agent is served, or serves it from a server of its own.
+//! The part by which a program sees where its agent is served, or serves it from a server of its
+//! own.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -25,8 +26,8 @@ pub struct A2aEndpoint {
 }
 
 impl A2aEndpoint {
-    /// Returns the address that the server listens at, or `None` before the host has started, and for a server that a program
-    /// mounts.
+    /// Returns the address that the server listens at, or `None` before the host has started, and
+    /// for a server that a program mounts.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address.get().copied()
     }
@@ -36,15 +37,15 @@ impl A2aEndpoint {
         self.door.get().map(|door| door.operations.card.json.clone())
     }
 
-    /// Returns the service that answers requests, for a program that has an HTTP server of its own. It checks keys and names as
-    /// the server here does; the bound of connections is the program's.
+    /// Returns the service that answers requests, for a program that has an HTTP server of its own.
+    /// It checks keys and names as the server here does; the bound of connections is the program's.
     pub fn router(&self) -> A2aRouter {
         A2aRouter(self.clone())
     }
 }
 
-/// A `tower::Service` of HTTP requests that serves the agent, such as below a path of an axum router. Before the host has
-/// started it answers 503.
+/// A `tower::Service` of HTTP requests that serves the agent, such as below a path of an axum
+/// router. Before the host has started it answers 503.
 #[derive(Debug, Clone)]
 pub struct A2aRouter(A2aEndpoint);
 

@@ -1,4 +1,5 @@
-//! The form of what a client gets: that of JSON-RPC with the id of the request, in the version of the client, or plain.
+//! The form of what a client gets: that of JSON-RPC with the id of the request, in the version of
+//! the client, or plain.
 
 use serde::Serialize;
 use serde_json::Value;

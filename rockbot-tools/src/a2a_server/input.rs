@@ -1,4 +1,5 @@
-//! The question of the agent to its caller: a tool that ends the turn, after which the task waits for input.
+//! The question of the agent to its caller: a tool that ends the turn, after which the task waits
+//! for input.
 
 use async_trait::async_trait;
 use rockbot_core::content::Provenance;
@@ -14,11 +15,13 @@ use super::caller::{ASK_CALLER, is_caller};
 /// Name of the group of the tool, which is active in the turns of callers alone.
 const GROUP: &str = "a2a-caller";
 
-/// Says that you cannot go on without an answer of the agent that called you. Your next message is the question.
+/// Says that you cannot go on without an answer of the agent that called you. Your next message is
+/// the question.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct AskCaller {}
 
-/// Returns the tool by which a model asks its caller. That it was called is in the outcome of the turn.
+/// Returns the tool by which a model asks its caller. That it was called is in the outcome of the
+/// turn.
 pub(super) fn ask_caller() -> Tool {
     tool(ASK_CALLER, |_: AskCaller, cx: CallContext| async move {
         if !is_caller(cx.principal()) {

@@ -1,5 +1,5 @@
-//! What all requests share: the parts of the host, the tasks, and a task as clients see it. The operations are in `calls`, `accept`
-//! and `list`.
+//! The base that all requests share: the parts of the host, the tasks, and a task as clients see
+//! it. The operations are in `calls`, `accept` and `list`.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Operations {
 
     /// Returns the standing of a task, and notes it.
     pub(super) async fn standing(&self, record: &TaskRecord) -> Result<Standing, A2aError> {
-        // One that was cancelled while it waited for input has no turn that says so.
+        // A task that was cancelled while it waited for input has no turn that says so.
         if record.state == TaskState::Canceled {
             return Ok(Standing::open(TaskState::Canceled));
         }
@@ -62,7 +62,8 @@ impl Operations {
         standing
     }
 
-    /// Returns the state of a task; that of one that has ended is known without its turns. `None` if it is gone.
+    /// Returns the state of a task; that of one that has ended is known without its turns. `None`
+    /// if it is gone.
     pub(super) async fn state(&self, record: &TaskRecord) -> Option<TaskState> {
         if record.state.is_terminal() {
             return Some(record.state);

@@ -14,7 +14,8 @@ use super::stream::TaskStream;
 use super::wire::StreamItem;
 use crate::http_server::Answer;
 
-/// Interval of the signs of life in a stream that has nothing to tell: a client that is gone is noticed by them.
+/// Interval of the signs of life in a stream that has nothing to tell: a client that is gone is
+/// noticed by them.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 /// An answer of an operation.

@@ -91,7 +91,7 @@ pub(super) fn envelope(body: &[u8]) -> Result<Envelope<'_>, A2aError> {
     })
 }
 
-/// Reads a member that is there, also one that is `null`.
+/// Reads a member that is there; `null` is a value, too.
 fn given<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }

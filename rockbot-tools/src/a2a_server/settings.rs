@@ -1,5 +1,5 @@
-//! The configuration section `A2aServer`, which [`A2aServer`](super::A2aServer) reads while the host is built; options set in
-//! code take precedence.
+//! The configuration section `A2aServer`, which [`A2aServer`](super::A2aServer) reads while the
+//! host is built; options set in code take precedence.
 //!
 //! ```
 //! use rockbot_core::config::Config;
@@ -27,15 +27,15 @@ use rockbot_core::tool::ToolSelector;
 
 use super::A2aCaller;
 
-/// The section `A2aServer`. A list of texts may be one text, with commas, as in a variable of the environment. A tool is a
-/// name, `source:SOURCE` for those of a source, or `group:GROUP`.
+/// The section `A2aServer`. A list of texts may be one text, with commas, as in a variable of the
+/// environment. A tool is a name, `source:SOURCE` for those of a source, or `group:GROUP`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct A2aServerSettings {
     /// `Enabled`: `false` turns the server off, also one that code adds. Default `true`.
     pub is_enabled: bool,
-    /// `Address`: the address to listen at, such as `127.0.0.1:8940`. One that is not of this machine alone needs `Callers`.
-    /// Default: none, nothing listens.
+    /// `Address`: the address to listen at, such as `127.0.0.1:8940`. An address that others reach
+    /// needs `Callers`. Default: none, nothing listens.
     pub address: Option<String>,
     /// `Url`: the URL by which callers reach the agent, for the card. Default: the address.
     pub url: Option<String>,
@@ -45,17 +45,19 @@ pub struct A2aServerSettings {
     pub version: Option<String>,
     /// `Tools`: the tools of callers that name none of their own. Default: empty, none.
     pub tools: Vec<ToolSelector>,
-    /// `Skills`: the skills of the card, each with `Id`, `Name`, `Description`, `Tags`, `Examples`. Default: one.
+    /// `Skills`: the skills of the card, each with `Id`, `Name`, `Description`, `Tags`, `Examples`.
+    /// Default: one.
     pub skills: Vec<AgentSkill>,
-    /// `Callers`: the agents that may call, each with `Name`, `Key`, `Tools`, `Skills`. Default: empty, any program of this
-    /// machine.
+    /// `Callers`: the agents that may call, each with `Name`, `Key`, `Tools`, `Skills`. Default:
+    /// empty, any program of this machine.
     pub callers: Vec<A2aCaller>,
     /// `Operator`: the principal that is asked about calls that need an approval. Default `local`.
     pub operator: Option<String>,
-    /// `AllowedHosts`: the names in the header `Host` that are accepted besides those of this machine and of `Url`; `*` accepts
-    /// all. Default: empty.
+    /// `AllowedHosts`: the names in the header `Host` that are accepted besides those of this
+    /// machine and of `Url`; `*` accepts all. Default: empty.
     pub allowed_hosts: Vec<String>,
-    /// `AllowedOrigins`: the origins of pages that may call, besides those of this machine. Default: empty.
+    /// `AllowedOrigins`: the origins of pages that may call, besides those of this machine.
+    /// Default: empty.
     pub allowed_origins: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! The stream of a task: what it is when the stream begins, then each change, until it ends or waits for its caller.
+//! The stream of a task: what it is when the stream begins, then each change, until it ends or
+//! waits for its caller.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,13 +13,14 @@ use super::operations::Operations;
 use super::tasks::{Standing, TaskRecord};
 use super::wire::{Artifact, ArtifactUpdate, Part, StatusUpdate, StreamItem, Task, TaskState};
 
-/// The stream. Dropping it leaves the task alone; another one tells the same from the beginning of the turn on.
+/// The stream. Dropping it leaves the task alone; another one tells the same from the beginning of
+/// the turn on.
 #[derive(Debug)]
 pub(super) struct TaskStream {
     operations: Arc<Operations>,
     record: TaskRecord,
     events: TurnEvents,
-    /// What is said before the next event is read.
+    /// Items that are said before the next event is read.
     waiting: VecDeque<StreamItem>,
     /// `true` once a piece of the answer was said, to which the next one is appended.
     has_begun: bool,
@@ -50,7 +52,8 @@ impl TaskStream {
         }
     }
 
-    /// Returns the next item; `None` after the last one. Nothing is lost when the future is dropped.
+    /// Returns the next item; `None` after the last one. Nothing is lost when the future is
+    /// dropped.
     pub(super) async fn next(&mut self) -> Option<StreamItem> {
         loop {
             if let Some(item) = self.waiting.pop_front() {

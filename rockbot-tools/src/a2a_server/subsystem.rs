@@ -37,20 +37,22 @@ const OPERATOR: &str = "local";
 
 /// A host's agent for other agents, by the protocol A2A (agent to agent) over HTTP.
 ///
-/// It serves version 1.0, over JSON-RPC and over plain HTTP, and version 0.3 over JSON-RPC; the agent card says so at
-/// `/.well-known/agent-card.json`. A message becomes a turn: a task is its journal, so it survives a restart, and a stream that
-/// is cut is subscribed to again. A turn that needs something which only the caller knows asks for it by the tool `ask_caller`,
-/// 20 times at most, and the task waits for input.
+/// It serves version 1.0, over JSON-RPC and over plain HTTP, and version 0.3 over JSON-RPC; the
+/// agent card says so at `/.well-known/agent-card.json`. A message becomes a turn: a task is its
+/// journal, so it survives a restart, and a stream that is cut is subscribed to again. A turn that
+/// needs something which only the caller knows asks for it by the tool `ask_caller`, 20 times at
+/// most, and the task waits for input.
 ///
-/// Each [caller](A2aCaller) is a principal of its own, `a2a:NAME`, and what it says is untrusted. Its turns have the
-/// [tools](Self::tools) that are named, and none by default. A call that needs an approval waits for the
-/// [operator](Self::operator), who gets an announcement; the host must know that principal as an approver.
+/// Each [caller](A2aCaller) is a principal of its own, `a2a:NAME`, and what it says is untrusted.
+/// Its turns have the [tools](Self::tools) that are named, and none by default. A call that needs
+/// an approval waits for the [operator](Self::operator), who gets an announcement; the host must
+/// know that principal as an approver.
 ///
-/// A server without callers serves any program of this machine, and listens nowhere else. Options come from code, then from
-/// the section [`A2aServer`](super::settings) of the configuration.
+/// A server without callers serves any program of this machine, and listens nowhere else. Options
+/// come from code, then from the section [`A2aServer`](super::settings) of the configuration.
 ///
-/// Bounds: bodies of 4 MiB that arrive within 30 s, 256 connections, 256 requests that wait or stream, 64 open tasks of a
-/// caller, 2 000 tasks in all; tasks are kept for a day after their end.
+/// Bounds: bodies of 4 MiB that arrive within 30 s, 256 connections, 256 requests that wait or
+/// stream, 64 open tasks of a caller, 2 000 tasks in all; tasks are kept for a day after their end.
 ///
 /// # Examples
 ///
@@ -88,15 +90,16 @@ impl A2aServer {
         Self::default()
     }
 
-    /// Listens at this address. Default: the setting `A2aServer.Address`. With port 0 the operating system chooses one;
-    /// [`A2aEndpoint::address`] tells it.
+    /// Listens at this address. Default: the setting `A2aServer.Address`. With port 0 the operating
+    /// system chooses one; [`A2aEndpoint::address`] tells it.
     pub fn listen(mut self, address: impl Into<String>) -> Self {
         self.address = Some(address.into());
         self
     }
 
-    /// Sets the URL by which callers reach the agent, for the card. Default: the setting `A2aServer.Url`, else the address. A
-    /// server with a URL alone listens nowhere: a program mounts its [`router`](A2aEndpoint::router).
+    /// Sets the URL by which callers reach the agent, for the card. Default: the setting
+    /// `A2aServer.Url`, else the address. A server with a URL alone listens nowhere: a program
+    /// mounts its [`router`](A2aEndpoint::router).
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
@@ -108,7 +111,8 @@ impl A2aServer {
         self
     }
 
-    /// Allows tools to the callers that name none of their own. Default: the setting `A2aServer.Tools`, else none.
+    /// Allows tools to the callers that name none of their own. Default: the setting
+    /// `A2aServer.Tools`, else none.
     pub fn tools(mut self, tools: impl IntoIterator<Item = impl Into<ToolSelector>>) -> Self {
         self.tools.extend(tools.into_iter().map(Into::into));
         self
@@ -120,34 +124,37 @@ impl A2aServer {
         self
     }
 
-    /// Sets the version of the agent, for the card. Default: the setting `A2aServer.Version`, else `1.0.0`.
+    /// Sets the version of the agent, for the card. Default: the setting `A2aServer.Version`, else
+    /// `1.0.0`.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// Adds a skill to the card. Default: the setting `A2aServer.Skills`, else one that says what the description does.
+    /// Adds a skill to the card. Default: the setting `A2aServer.Skills`, else one that says what
+    /// the description does.
     pub fn skill(mut self, skill: AgentSkill) -> Self {
         self.skills.push(skill);
         self
     }
 
-    /// Sets the principal that is asked about calls that need an approval. Default: the setting `A2aServer.Operator`, else
-    /// `local`. It decides if the host's builder names it as an approver.
+    /// Sets the principal that is asked about calls that need an approval. Default: the setting
+    /// `A2aServer.Operator`, else `local`. It decides if the host's builder names it as an
+    /// approver.
     pub fn operator(mut self, principal: impl Into<Principal>) -> Self {
         self.operator = Some(principal.into());
         self
     }
 
-    /// Accepts this name in the header `Host`, besides those of this machine and of the URL; `*` accepts all. Default: the
-    /// setting `A2aServer.AllowedHosts`.
+    /// Accepts this name in the header `Host`, besides those of this machine and of the URL; `*`
+    /// accepts all. Default: the setting `A2aServer.AllowedHosts`.
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.admission.hosts.push(host.into());
         self
     }
 
-    /// Accepts calls of pages from this origin, besides those of this machine, such as `https://app.example.com`. Default: the
-    /// setting `A2aServer.AllowedOrigins`.
+    /// Accepts calls of pages from this origin, besides those of this machine, such as
+    /// `https://app.example.com`. Default: the setting `A2aServer.AllowedOrigins`.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.admission.origins.push(origin.into());
         self

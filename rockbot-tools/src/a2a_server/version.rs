@@ -10,8 +10,8 @@ pub(super) enum Version {
 }
 
 impl Version {
-    /// Reads the service parameter `A2A-Version`: a request without it speaks 0.3. The number behind a second point makes no
-    /// difference.
+    /// Reads the service parameter `A2A-Version`: a request without it speaks 0.3. The number
+    /// behind a second point makes no difference.
     pub(super) fn read(parameter: Option<&str>) -> Result<Self, A2aError> {
         let given = parameter.unwrap_or_default().trim();
         let mut numbers = given.split('.');

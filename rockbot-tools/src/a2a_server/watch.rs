@@ -1,4 +1,5 @@
-//! A task's turn until its end: its state is noted, and the operator is asked about calls that need an approval.
+//! A task's turn until its end: its state is noted, and the operator is asked about calls that need
+//! an approval.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -25,7 +25,8 @@ const MAX_CONNECTIONS: usize = 256;
 /// Maximum time for the headers of a request.
 const HEADERS: Duration = Duration::from_secs(10);
 
-/// The pause after a connection that could not be accepted: most likely there are too many open files.
+/// The pause after a connection that could not be accepted: most likely there are too many open
+/// files.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// An answer to a client, whose body may be a stream.
@@ -68,8 +69,9 @@ fn lock(places: &ConnectionPlaces) -> MutexGuard<'_, Places<u64, CancellationTok
     places.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Serves at most 256 connections over HTTP/1: each request is answered by `answer`, which is told the client's address. Returns
-/// once `stop` is cancelled and all connections have ended, which it ends, too; dropped, it ends them as well.
+/// Serves at most 256 connections over HTTP/1: each request is answered by `answer`, which is told
+/// the client's address. Returns once `stop` is cancelled and all connections have ended, which it
+/// ends, too; dropped, it ends them as well.
 ///
 /// Once all connections are taken, the client that has the most gives one up, an unused one first.
 pub async fn serve<F>(

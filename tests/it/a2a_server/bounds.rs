@@ -1,4 +1,5 @@
-//! Clients that hold on to more than their share. They speak to the router as a program mounts it, without connections.
+//! Clients that hold on to more than their share. They speak to the router as a program mounts it,
+//! without connections.
 
 use std::convert::Infallible;
 use std::future::poll_fn;

@@ -19,7 +19,8 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
     }
 
-    /// Returns what it comes to: the status; the code and reason of an error, the state of a task, or the items of a list.
+    /// Returns what it comes to: the status; the code and reason of an error, the state of a task,
+    /// or the items of a list.
     pub(super) fn summary(&self) -> String {
         let status = self.status;
         let Ok(json) = serde_json::from_str::<Value>(&self.body) else {
@@ -43,7 +44,8 @@ impl Answer {
     }
 }
 
-/// Sends a request, with the headers of a caller of version 1.0 unless others are given, and reads the answer to its end.
+/// Sends a request, with the headers of a caller of version 1.0 unless others are given, and reads
+/// the answer to its end.
 pub(super) async fn send(address: SocketAddr, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
     let mut stream = open(address, method, path, headers, body).await;
     let mut bytes = Vec::new();

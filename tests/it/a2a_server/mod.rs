@@ -1,5 +1,5 @@
-//! The agent for other agents: the protocol as its specification has it, over a real connection, and what a foreign agent
-//! may do.
+//! The agent for other agents: the protocol as its specification has it, over a real connection,
+//! and what a foreign agent may do.
 
 mod bounds;
 mod client;
@@ -91,7 +91,7 @@ fn without_times(mut value: Value) -> Value {
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// What a tool saw of its callers.
+/// The callers of a tool, as it saw them.
 type Seen = Arc<Mutex<Vec<(Principal, Trust, String, Origin)>>>;
 
 fn looking(name: &'static str) -> (Tool, Seen) {

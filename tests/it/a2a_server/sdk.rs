@@ -1,4 +1,5 @@
-//! A client of another maker: the Python SDK of the protocol, over each binding and version of our card.
+//! A client of another maker: the Python SDK of the protocol, over each binding and version of our
+//! card.
 
 use std::process::Stdio;
 
@@ -8,7 +9,8 @@ use tokio::process::Command;
 
 use super::Serving;
 
-/// What the client prints for a binding and its version, with what it says about a list of tasks.
+/// Returns the lines that the client prints for a binding and its version, with what it says about
+/// a list of tasks.
 fn expected(name: &str, listed: &str) -> String {
     let lines = [
         "asked: TASK_STATE_INPUT_REQUIRED Which year? ['task']",

@@ -48,7 +48,8 @@ impl<'a> SessionTurns<'a> {
         }
     }
 
-    /// Returns the turns of the task that have not ended, each with `true` if it waits for a person.
+    /// Returns the turns of the task that have not ended, each with `true` if it waits for a
+    /// person.
     pub(in crate::a2a_server) fn open(&self) -> Vec<(&'a TurnId, bool)> {
         let turns = self.record.turns.iter().map(|turn| &turn.turn);
         turns

@@ -10,7 +10,8 @@ use rockbot_core::{Principal, Timestamp};
 use super::super::wire::{A2aError, ErrorKind, TaskState};
 use super::record::TaskRecord;
 
-/// Name of the file, below the data folder. Each line is a task as it was after a change; the last one of a task counts.
+/// Name of the file, below the data folder. Each line is a task as it was after a change; the last
+/// one of a task counts.
 const FILE: &str = "a2a/tasks.jsonl";
 
 /// Maximum length of a line, in bytes.
@@ -157,7 +158,8 @@ impl TaskTable {
 }
 
 impl Tasks {
-    /// Makes room for one more task of a caller: the caller with the most tasks gives up its oldest one that has ended.
+    /// Makes room for one more task of a caller: the caller with the most tasks gives up its oldest
+    /// one that has ended.
     fn make_room(&mut self, principal: &Principal) -> Result<(), A2aError> {
         let of_caller = self.by_id.values().filter(|record| record.principal == *principal);
         let open = of_caller.filter(|record| !record.state.is_terminal()).count();

@@ -96,7 +96,8 @@ impl A2aError {
         Self::new(ErrorKind::InvalidParams, message)
     }
 
-    /// Creates the error for a task that is not there, or another caller's: one cannot be told from the other.
+    /// Creates the error for a task that is not there, or another caller's: one cannot be told from
+    /// the other.
     pub(in crate::a2a_server) fn no_task() -> Self {
         Self::new(
             ErrorKind::TaskNotFound,
@@ -113,7 +114,8 @@ impl A2aError {
         error
     }
 
-    /// Returns what stands beside the message, for programs; nothing for the codes of JSON-RPC itself.
+    /// Returns what stands beside the message, for programs; nothing for the codes of JSON-RPC
+    /// itself.
     pub(in crate::a2a_server) fn details(&self) -> Option<Value> {
         self.kind.reason().map(|reason| json!([info(reason)]))
     }

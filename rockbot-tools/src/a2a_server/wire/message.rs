@@ -109,7 +109,8 @@ fn decoded(raw: &str) -> Result<Vec<u8>, A2aError> {
     decoded.map_err(|_| A2aError::params("the `raw` of a part is not Base64 with padding"))
 }
 
-/// Reads parts until there are too many; the rest is skipped unread, and `check` refuses the message.
+/// Reads parts until there are too many; the rest is skipped unread, and `check` refuses the
+/// message.
 pub(super) fn bounded_parts<'de, D, P>(deserializer: D) -> Result<Vec<P>, D::Error>
 where
     D: Deserializer<'de>,

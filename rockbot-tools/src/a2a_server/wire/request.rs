@@ -14,7 +14,8 @@ pub(in crate::a2a_server) struct SendMessage {
     pub(in crate::a2a_server) metadata: Option<SendMetadata>,
 }
 
-/// The metadata of a request that have a meaning here: the original names the skill here, and not in the message.
+/// The metadata of a request that have a meaning here: the original names the skill here, and not
+/// in the message.
 #[derive(Debug, Default, Deserialize)]
 pub(in crate::a2a_server) struct SendMetadata {
     #[serde(default)]

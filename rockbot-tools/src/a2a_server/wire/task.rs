@@ -58,7 +58,8 @@ impl TaskState {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
     }
 
-    /// Returns `true` if nothing happens before another acts: the task has ended, or waits for the client or for a person.
+    /// Returns `true` if nothing happens before another acts: the task has ended, or waits for the
+    /// client or for a person.
     pub(in crate::a2a_server) fn is_settled(self) -> bool {
         self.is_terminal() || matches!(self, Self::InputRequired | Self::AuthRequired)
     }

@@ -1,7 +1,8 @@
-//! Objects of version 0.3: what clients send in it is read as 1.0, what they get is written from 1.0.
+//! Objects of version 0.3: what clients send in it is read as 1.0, what they get is written from
+//! 1.0.
 //!
-//! Its methods have other names (`message/send`), its objects a member `kind`, its states and roles are in lower case, and its
-//! files are objects of their own.
+//! Its methods have other names (`message/send`), its objects a member `kind`, its states and roles
+//! are in lower case, and its files are objects of their own.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

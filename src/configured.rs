@@ -42,6 +42,7 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | one search over agents, MCP servers, tools, guides and skills | with `ServiceSearch.Enabled` or any other setting there |
 /// | tools of MCP servers, with the feature `mcp` | with any setting in `Mcp` |
 /// | tools of the MCP servers of bridges on the bus that the builder is given, with the feature `mcp` | with `McpProxy.Enabled` or any other setting there |
+/// | the agent for other agents, by A2A over HTTP, with the feature `a2a-server` | with `A2aServer.Enabled` or any other setting there |
 /// | the agent's own tools as an MCP server, with the feature `mcp-server` | with `McpServer.Enabled` or any other setting there |
 /// | `web_search` and `web_browse`, in a group that the model activates; the text of PDF documents with the feature `pdf` | with the feature `web`, and `WebTools.Enabled` or any other setting there |
 /// | tools of HTTP interfaces: `RestTools.Endpoints`, `RestTools.OpenApi` | with the feature `rest`, and any setting there |
@@ -201,7 +202,15 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     let serves = wanted("McpServer")?;
     #[cfg(feature = "mcp-server")]
     let builder = add_if(serves, builder, rockbot_mcp::McpToolServer::new);
+    let serves_agent = wanted("A2aServer")?;
+    #[cfg(feature = "a2a-server")]
+    let builder = if serves_agent {
+        a2a_server(builder, config)?
+    } else {
+        builder
+    };
     built_in(&[
+        ("A2aServer", "a2a-server", serves_agent, cfg!(feature = "a2a-server")),
         ("McpServer", "mcp-server", serves, cfg!(feature = "mcp-server")),
         ("WebTools", "web", web, cfg!(feature = "web")),
         ("RestTools", "rest", rest, cfg!(feature = "rest")),
@@ -213,6 +222,17 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
         ("Workers", "wisps", workers, cfg!(feature = "wisps")),
     ])?;
     Ok(builder)
+}
+
+/// Adds the server of the agent, whose operator decides about calls of other agents.
+#[cfg(feature = "a2a-server")]
+fn a2a_server(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
+    use rockbot_tools::a2a_server::{A2aServer, settings::A2aServerSettings};
+
+    let operator = A2aServerSettings::from_config(config)?.operator;
+    Ok(builder
+        .approver(operator.unwrap_or_else(|| "local".to_owned()))
+        .add(A2aServer::new()))
 }
 
 /// Checks that each family of tools that is wanted is built in: its section, its feature, whether it is wanted and built in.

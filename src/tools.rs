@@ -13,11 +13,16 @@
 //! | `scheduling` | `scheduling::Scheduling` | `schedule_task`, `list_scheduled_tasks`, `cancel_scheduled_task`, `run_scheduled_task`; in runs of tasks `update_task_directive`, `edit_task_directive` |
 //! | `scripts` | `scripts::Scripts` | `execute_python_script` |
 //! | `subagents` | `subagents::Subagents` | `spawn_subagent`, `list_subagents`, `cancel_subagent` |
+//! | `a2a-server` | `a2a_server::A2aServer` | `ask_caller`, in the turns of agents that call over HTTP |
 //! | `wisps` | `wisps::Wisps`, `workers::Workers` | `spawn_wisps`, `spawn_workers` |
 //!
 #![doc = include_str!("../docs/world.md")]
 #![cfg_attr(feature = "scheduling", doc = include_str!("../docs/schedules.md"))]
 
+#[cfg(feature = "a2a-server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "a2a-server")))]
+#[doc(inline)]
+pub use rockbot_tools::a2a_server;
 #[cfg(any(feature = "web", feature = "rest"))]
 #[doc(inline)]
 pub use rockbot_tools::egress;

@@ -30,6 +30,10 @@ Options:
     --serve-mcp ADDRESS
                      serve this agent's tools to MCP clients at http://ADDRESS/mcp while the chat runs, such as
                      127.0.0.1:8931; McpServer.Tools chooses some; needs the feature mcp-server
+    --serve-a2a ADDRESS
+                     serve this agent to other agents by A2A at http://ADDRESS/ while the chat runs, such as
+                     127.0.0.1:8940; A2aServer in the settings says who may call, and use what; needs the feature
+                     a2a-server
     --tool-services FOLDER
                      watch this folder for descriptors of tools that other processes run; they are called over the
                      broker in the section RabbitMq or Pulsar, such as ROCKBOT_RABBITMQ__HOSTNAME=127.0.0.1, which is
@@ -88,6 +92,7 @@ pub(crate) struct Arguments {
     pub(crate) mcp: Option<PathBuf>,
     pub(crate) mcp_bus: Option<String>,
     pub(crate) serve_mcp: Option<String>,
+    pub(crate) serve_a2a: Option<String>,
     pub(crate) tool_services: Option<PathBuf>,
     pub(crate) world: World,
     /// The sections of further families of tools, which the settings turn on.
@@ -123,6 +128,7 @@ impl Arguments {
             mcp: None,
             mcp_bus: None,
             serve_mcp: None,
+            serve_a2a: None,
             tool_services: None,
             world: World::default(),
             families: Vec::new(),
@@ -154,6 +160,7 @@ impl Arguments {
                 "--mcp-bus" => arguments.mcp_bus = Some(value()?),
                 "--mcp" => arguments.mcp = Some(value()?.into()),
                 "--serve-mcp" => arguments.serve_mcp = Some(value()?),
+                "--serve-a2a" => arguments.serve_a2a = Some(value()?),
                 "--tool-services" => arguments.tool_services = Some(value()?.into()),
                 "--web" => arguments.world.web = true,
                 "--openapi" => arguments.world.openapi = Some(value()?),

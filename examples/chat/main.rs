@@ -19,6 +19,8 @@ mod media;
 mod outside;
 mod questions;
 mod remote;
+#[path = "../full_agent/serve_a2a.rs"]
+mod serve_a2a;
 #[path = "../full_agent/serve_mcp.rs"]
 mod serve_mcp;
 #[path = "../full_agent/service_bus.rs"]
@@ -120,6 +122,9 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     if let Some(url) = serve_mcp::url(&chat.host) {
         eprintln!("the tools are served at {url}");
     }
+    if let Some(url) = serve_a2a::url(&chat.host) {
+        eprintln!("the agent is served at {url}");
+    }
     if let Some(file) = &chat.arguments.import {
         conversations::import(&chat.conversation(), file).await?;
     }
@@ -164,6 +169,7 @@ fn settings(arguments: &Arguments) -> Result<Config, BoxError> {
     let config = families(config, &arguments.families)?;
     let config = mcp::configured(config, arguments.mcp.as_deref())?;
     let config = bridges::configured(config, arguments.mcp_bus.is_some())?;
+    let config = serve_a2a::configured(config, arguments.serve_a2a.as_deref())?;
     serve_mcp::configured(config, arguments.serve_mcp.as_deref())
 }
 

@@ -25,6 +25,9 @@ Options:
     --serve-mcp ADDRESS
                      serve the agent's tools to MCP clients at http://ADDRESS/mcp, such as 127.0.0.1:8931; needs a build
                      with `--features mcp-server`; McpServer.Tools in the settings chooses some
+    --serve-a2a ADDRESS
+                     serve the agent to other agents by A2A at http://ADDRESS/, such as 127.0.0.1:8940; needs a build
+                     with `--features a2a-server`; A2aServer in the settings says who may call, and use what
     --mcp-bridges    use the tools of the MCP servers to which bridges on the bus are connected, such as the example
                      mcp_bridge; needs a build with `--features mcp`; McpProxy in the settings chooses some
     --otlp URL       send spans to this OpenTelemetry collector over HTTP, such as http://127.0.0.1:4318; needs a build
@@ -55,6 +58,7 @@ pub(crate) struct Arguments {
     pub(crate) port: u16,
     pub(crate) otlp: Option<String>,
     pub(crate) serve_mcp: Option<String>,
+    pub(crate) serve_a2a: Option<String>,
     pub(crate) mcp_bridges: bool,
     pub(crate) help: bool,
 }
@@ -77,6 +81,7 @@ impl Arguments {
             port: 9464,
             otlp: None,
             serve_mcp: None,
+            serve_a2a: None,
             mcp_bridges: false,
             help: false,
         };
@@ -97,6 +102,7 @@ impl Arguments {
                 "--otlp" => arguments.otlp = Some(value()?),
                 "--mcp-bridges" => arguments.mcp_bridges = true,
                 "--serve-mcp" => arguments.serve_mcp = Some(value()?),
+                "--serve-a2a" => arguments.serve_a2a = Some(value()?),
                 "--help" | "-h" => arguments.help = true,
                 other => return Err(format!("there is no argument `{other}`; see --help")),
             }

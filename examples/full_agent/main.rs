@@ -20,6 +20,7 @@ mod otlp;
 mod profile;
 mod reviewer;
 mod reviews;
+mod serve_a2a;
 mod serve_mcp;
 mod service_bus;
 mod sign_of_life;
@@ -205,6 +206,7 @@ fn settings(arguments: &Arguments) -> Result<Config, BoxError> {
         None => config,
     };
     let config = bridges::configured(config.with_env(), arguments.mcp_bridges)?;
+    let config = serve_a2a::configured(config, arguments.serve_a2a.as_deref())?;
     serve_mcp::configured(config, arguments.serve_mcp.as_deref())
 }
 
@@ -237,6 +239,9 @@ async fn serve(host: Arc<AgentHost>, mut terminal: Terminal, port: u16) -> Resul
     let resumed = host.start().await?;
     if let Some(url) = serve_mcp::url(&host) {
         terminal.note(&format!("tools for MCP clients at {url}"));
+    }
+    if let Some(url) = serve_a2a::url(&host) {
+        terminal.note(&format!("the agent for other agents at {url}"));
     }
     tracing::info!(interrupted_turns = resumed.running.len(), "ready");
     // A task of its own, so that the person still sees the answer that is being written.

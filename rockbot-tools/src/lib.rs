@@ -11,12 +11,16 @@
 //! | `subagents` | [`Subagents`](subagents::Subagents): work in the background |
 //! | `wisps` | [`Wisps`](wisps::Wisps): pipelines of steps; [`Workers`](workers::Workers): batches of small tasks |
 //! | `service` | tools that other processes run, by descriptors |
+//! | `a2a-server` | [`A2aServer`](a2a_server::A2aServer): the agent for other agents, over HTTP |
 //! | `tls` | servers behind https |
 //!
 //! Each family is a subsystem, which an agent's builder takes with `add`. What the tools return is text of others: it is
 //! labelled as untrusted, with its source.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "a2a-server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "a2a-server")))]
+pub mod a2a_server;
 #[cfg(any(feature = "subagents", feature = "wisps"))]
 mod below;
 #[cfg(feature = "egress")]
@@ -31,6 +35,9 @@ pub mod egress;
 pub mod files;
 #[cfg(feature = "web")]
 mod html;
+#[cfg(feature = "http-server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http-server")))]
+pub mod http_server;
 #[cfg(all(test, feature = "files", feature = "pdf", feature = "rest"))]
 mod outside_text;
 #[cfg(test)]

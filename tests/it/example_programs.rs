@@ -19,7 +19,7 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 20] = [
+const EXAMPLES: [(&str, &[&str]); 21] = [
     ("quickstart", &[]),
     ("agent_as_tool", &[]),
     ("approval", &[]),
@@ -38,6 +38,7 @@ const EXAMPLES: [(&str, &[&str]); 20] = [
     ("joke_service", &["--demo"]),
     ("mcp_server", &["--list"]),
     ("mcp_bridge", &[]),
+    ("a2a_http", &[]),
     ("evaluate", &["--limit", "1"]),
     ("full_agent", &["--ask", "hello"]),
 ];
@@ -47,6 +48,7 @@ fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     let is_built = |name: &str| match name {
         "mcp_server" | "mcp_bridge" => cfg!(feature = "mcp-server"),
         "reminders" => cfg!(feature = "scheduling"),
+        "a2a_http" => cfg!(feature = "a2a-server"),
         _ => true,
     };
     EXAMPLES.into_iter().filter(move |(name, _)| is_built(name))
@@ -97,6 +99,16 @@ async fn remote_tools_asks_the_other_host() {
     let mut out = Vec::new();
     remote_tools_example::run(&mut out).await.unwrap();
     insta::assert_snapshot!(text(&out));
+}
+
+#[cfg(feature = "a2a-server")]
+#[tokio::test]
+async fn a2a_http_prints_the_card_and_the_answer_of_a_task() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run("a2a_http", &[], folder.path()).await;
+    let expected = "\"librarian\": \"Knows the books of the library.\"\n\"TASK_STATE_COMPLETED\"\n\"On the shelves: Emma by Jane \
+                    Austen.\"\n";
+    assert_eq!(text(&output.stdout), expected, "{}", text(&output.stderr));
 }
 
 /// Killed before its results are there, and started again: each of them is said once.

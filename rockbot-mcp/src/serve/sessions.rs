@@ -15,9 +15,9 @@ use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
 use rmcp::transport::streamable_http_server::session::{RestoreOutcome, ServerSseMessage, SessionId};
+use rockbot_tools::http_server::Places;
 use tokio::time::timeout;
 
-use super::places::Places;
 use super::request_ids::refusal;
 
 /// Maximum number of sessions. A session of a further client takes the place of an earlier

@@ -244,7 +244,7 @@ impl Subsystem for McpToolServer {
             // A host starts once.
             let _ = self.endpoint.address.set(address);
             let server = HttpServer::new(handler.clone(), &self.admission, address, stop.clone());
-            tasks.spawn(server.serve(listener, tasks.clone()));
+            tasks.spawn(server.serve(listener));
         }
         if self.is_stdio {
             tasks.spawn(serve_stdio(handler, stop, self.endpoint.closed.clone()));

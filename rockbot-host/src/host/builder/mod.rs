@@ -102,6 +102,7 @@ use crate::turn::PolicySnapshot;
 /// | `AddSubagents()` | `.add(Subagents::new())` |
 /// | `AddWisps(opts)` | `.add(Wisps::new())`; `.add(Workers::new())` runs batches of small tasks |
 /// | `AddSchedulingTools()` | `.add(Scheduling::new())` |
+/// | the gateway for A2A over HTTP, a program of its own there | `.add(A2aServer::new().listen("127.0.0.1:8940"))` |
 /// | `AddLocalScriptRunner()` | `.add(Scripts::new())`: in a sandbox; without one by `Scripts::unsafe_local()` |
 /// | a store of your own | [`stores`](Self::stores), and the setters of `Memory` |
 /// | any other `With…`, `Add…` | [`add`](Self::add) with a [`Subsystem`] |

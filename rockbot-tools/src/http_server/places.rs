@@ -12,7 +12,7 @@ use std::net::IpAddr;
 /// for the next one: first a place that was never used, then the place that was used least
 /// recently, last a place that is in use.
 #[derive(Debug)]
-pub(super) struct Places<K, T> {
+pub struct Places<K, T> {
     max: usize,
     taken: HashMap<K, Place<T>>,
     /// Number of uses so far; it tells the least recent use.
@@ -30,7 +30,8 @@ struct Place<T> {
 }
 
 impl<K: Eq + Hash + Clone, T> Places<K, T> {
-    pub(super) fn new(max: usize) -> Self {
+    /// Creates `max` places, all free.
+    pub fn new(max: usize) -> Self {
         Self {
             max,
             taken: HashMap::new(),
@@ -39,7 +40,7 @@ impl<K: Eq + Hash + Clone, T> Places<K, T> {
     }
 
     /// Takes a place. Returns the places that give way to it.
-    pub(super) fn take(&mut self, key: K, peer: IpAddr, value: T) -> Vec<(K, T)> {
+    pub fn take(&mut self, key: K, peer: IpAddr, value: T) -> Vec<(K, T)> {
         let mut left = Vec::new();
         while self.taken.len() >= self.max
             && let Some(key) = self.next_to_leave()
@@ -60,7 +61,7 @@ impl<K: Eq + Hash + Clone, T> Places<K, T> {
     }
 
     /// Notes that a place is used from now on. Returns `None` if it was given up.
-    pub(super) fn begin_use(&mut self, key: &K) -> Option<&mut T> {
+    pub fn begin_use(&mut self, key: &K) -> Option<&mut T> {
         self.uses += 1;
         let place = self.taken.get_mut(key)?;
         place.was_used = true;
@@ -70,7 +71,7 @@ impl<K: Eq + Hash + Clone, T> Places<K, T> {
     }
 
     /// Notes that a use of a place has ended.
-    pub(super) fn end_use(&mut self, key: &K) -> Option<&mut T> {
+    pub fn end_use(&mut self, key: &K) -> Option<&mut T> {
         self.uses += 1;
         let place = self.taken.get_mut(key)?;
         place.last_use = self.uses;
@@ -79,7 +80,7 @@ impl<K: Eq + Hash + Clone, T> Places<K, T> {
     }
 
     /// Gives a place up.
-    pub(super) fn free(&mut self, key: &K) -> Option<T> {
+    pub fn free(&mut self, key: &K) -> Option<T> {
         self.taken.remove(key).map(|place| place.value)
     }
 

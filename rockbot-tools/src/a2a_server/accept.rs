@@ -1,0 +1,236 @@
+//! A message from its arrival to the turn that it becomes.
+
+use std::sync::Arc;
+
+use rockbot_core::content::Content;
+use rockbot_core::context::{Origin, Priority};
+use rockbot_core::trust::{Label, Trust};
+use rockbot_core::turn::TurnRequest;
+use rockbot_core::{Digest, TurnId};
+
+use super::caller::A2aCaller;
+use super::content::content_of;
+use super::operations::Operations;
+use super::tasks::{TaskRecord, TaskTurn, refused};
+use super::watch::Watch;
+use super::wire::{A2aError, ErrorKind, Message, SendConfiguration, SendMessage, TaskState};
+
+/// Source of the turns, which is a part of their identity.
+const SOURCE: &str = "a2a";
+
+/// Maximum number of questions of the agent in one task; after them it has to answer with what it
+/// knows.
+const MAX_QUESTIONS: usize = 20;
+
+/// Maximum length of the ids that clients choose, in bytes.
+const MAX_ID: usize = 256;
+
+/// A message that was accepted as a part of a task.
+#[derive(Debug)]
+pub(super) struct Accepted {
+    pub(super) record: TaskRecord,
+    pub(super) turn: TurnId,
+    pub(super) history: Option<i32>,
+}
+
+impl Operations {
+    /// Returns what a message begins or goes on with.
+    pub(super) async fn accept(
+        self: &Arc<Self>,
+        caller: &A2aCaller,
+        request: SendMessage,
+    ) -> Result<Accepted, A2aError> {
+        let SendMessage {
+            message,
+            configuration,
+            metadata,
+        } = request;
+        message.check()?;
+        let wanted = configuration.unwrap_or_default();
+        check_wanted(&wanted)?;
+        let skill = message.metadata.as_ref().and_then(|metadata| metadata.skill.clone());
+        let skill = skill.or(metadata.and_then(|metadata| metadata.skill));
+        self.check_skill(caller, skill.as_deref())?;
+        let known = self.task_of(caller, &message).await?;
+        let context = match &known {
+            Some(record) => record.context.clone(),
+            None => context_of(caller, &message)?,
+        };
+        let questions = known.as_ref().map_or(0, |record| record.turns.len());
+        let request = self.request(caller, &message, &context, skill.as_deref(), questions < MAX_QUESTIONS)?;
+        let record = self.begin(caller, &message, known, context, request).await?;
+        Ok(Accepted {
+            turn: record.last_turn().cloned().ok_or_else(A2aError::no_task)?,
+            record,
+            history: wanted.history_length,
+        })
+    }
+
+    fn check_skill(&self, caller: &A2aCaller, skill: Option<&str>) -> Result<(), A2aError> {
+        match skill {
+            Some(skill) if !self.card.has_skill(skill) || !caller.may_name(skill) => Err(A2aError::params(
+                "`metadata.skill` is not a skill that you may use: name one of the agent card, or none",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the task that a message goes on with, if it names one.
+    async fn task_of(&self, caller: &A2aCaller, message: &Message) -> Result<Option<TaskRecord>, A2aError> {
+        let Some(id) = message.task_id.as_deref().filter(|id| !id.is_empty()) else {
+            return Ok(None);
+        };
+        let record = self.tasks.find(&caller.principal(), id)?;
+        let context = message.context_id.as_deref().filter(|id| !id.is_empty());
+        if context.is_some_and(|context| context != record.context) {
+            return Err(A2aError::params(
+                "`message.contextId` is not that of the task: leave it out",
+            ));
+        }
+        // A message that is sent again is answered again.
+        let turn = named(caller, &record.context, message, String::new()).turn_id();
+        if record.turns.iter().any(|known| known.turn == turn) {
+            return Ok(Some(record));
+        }
+        match self.standing(&record).await?.state {
+            TaskState::AuthRequired => Err(A2aError::new(
+                ErrorKind::Unsupported,
+                "the task waits for the approval of the agent's operator: wait, or cancel it",
+            )),
+            state if state.is_terminal() => Err(A2aError::new(
+                ErrorKind::Unsupported,
+                "the task has ended: send the message with its `contextId` alone, as a new task",
+            )),
+            _ => Ok(Some(record)),
+        }
+    }
+
+    /// Returns the request of the turn that a message becomes.
+    fn request(
+        &self,
+        caller: &A2aCaller,
+        message: &Message,
+        context: &str,
+        skill: Option<&str>,
+        may_ask: bool,
+    ) -> Result<TurnRequest, A2aError> {
+        check_id("message.messageId", &message.message_id)?;
+        let request = named(caller, context, message, content_of(&message.parts)?)
+            .with_origin(Origin::Bus)
+            .with_priority(Priority::Subagent)
+            .with_trust(Trust::Untrusted)
+            .with_label(Label::untrusted(caller.principal().as_str()))
+            .with_tools(caller.filter(&self.tools, may_ask));
+        Ok(match skill {
+            Some(skill) => request.with_instructions(format!("The caller asks for your skill `{skill}`.")),
+            None => request,
+        })
+    }
+
+    /// Keeps the task, and then starts the turn: after a crash in between, the task is one whose
+    /// turn is unknown.
+    async fn begin(
+        self: &Arc<Self>,
+        caller: &A2aCaller,
+        message: &Message,
+        known: Option<TaskRecord>,
+        context: String,
+        request: TurnRequest,
+    ) -> Result<TaskRecord, A2aError> {
+        let (turn, now) = (request.turn_id(), self.clock.now());
+        let (record, is_new_turn) = match known {
+            Some(record) if record.turns.iter().any(|known| known.turn == turn) => (record, false),
+            Some(record) => {
+                let added = TaskTurn::new(turn.clone(), message);
+                let changed = self.tasks.change(&record.id, |record| {
+                    record.turns.push(added);
+                    (record.state, record.updated) = (TaskState::Working, now);
+                })?;
+                (changed, true)
+            }
+            None => self.tasks.add(
+                TaskRecord {
+                    id: turn.to_string(),
+                    principal: caller.principal(),
+                    context,
+                    turns: vec![TaskTurn::new(turn.clone(), message)],
+                    state: TaskState::Working,
+                    updated: now,
+                },
+                now,
+            )?,
+        };
+        if let Err(error) = self.turns.start(request).await {
+            if is_new_turn {
+                self.withdraw(&record, &turn);
+            }
+            return Err(refused(&error));
+        }
+        if is_new_turn {
+            Watch::new(self, &record, turn).spawn();
+        }
+        Ok(record)
+    }
+
+    /// Takes back what was kept for a turn that was not accepted.
+    fn withdraw(&self, record: &TaskRecord, turn: &TurnId) {
+        if record.turns.len() == 1 {
+            return self.tasks.forget(&record.id);
+        }
+        let withdrawn = self
+            .tasks
+            .change(&record.id, |record| record.turns.retain(|known| known.turn != *turn));
+        if let Err(error) = withdrawn {
+            tracing::warn!(%error, "a message that was not accepted stays in its A2A task");
+        }
+    }
+}
+
+/// Returns the request of a message with all that makes its identity.
+fn named(caller: &A2aCaller, context: &str, message: &Message, content: impl Into<Content>) -> TurnRequest {
+    TurnRequest::new(context, &*message.message_id, content)
+        .with_source(SOURCE)
+        .with_principal(caller.principal())
+}
+
+/// Returns the context of a message that names no task. Without one of the client's it follows from
+/// the message, so that a message that is sent again is the same task.
+fn context_of(caller: &A2aCaller, message: &Message) -> Result<String, A2aError> {
+    match message.context_id.as_deref().filter(|id| !id.is_empty()) {
+        Some(id) => {
+            check_id("message.contextId", id)?;
+            Ok(id.to_owned())
+        }
+        None => Ok(Digest::of([SOURCE, caller.name(), &message.message_id]).short()),
+    }
+}
+
+fn check_id(name: &str, id: &str) -> Result<(), A2aError> {
+    match id.len() > MAX_ID || id.chars().any(char::is_control) {
+        true => Err(A2aError::params(format!(
+            "`{name}` has control characters, or more than {MAX_ID} bytes"
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn check_wanted(wanted: &SendConfiguration) -> Result<(), A2aError> {
+    if wanted.task_push_notification_config.is_some() {
+        return Err(A2aError::new(
+            ErrorKind::PushNotSupported,
+            "this agent sends no push notifications: stream the task, or ask for it",
+        ));
+    }
+    let modes = wanted.accepted_output_modes.as_deref().unwrap_or_default();
+    let takes_text = modes.is_empty()
+        || modes
+            .iter()
+            .any(|mode| matches!(&**mode, "text/plain" | "text/*" | "*/*" | "text"));
+    match takes_text {
+        true => Ok(()),
+        false => Err(A2aError::new(
+            ErrorKind::ContentType,
+            "the agent answers in `text/plain`: accept it in `configuration.acceptedOutputModes`",
+        )),
+    }
+}

@@ -1,0 +1,166 @@
+//! The agents that may call, and what each may use.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rockbot_core::tool::{ToolFilter, ToolSelector};
+use rockbot_core::{Digest, ExposeSecret as _, Principal, Secret};
+
+/// Beginning of the principals of callers.
+const PREFIX: &str = "a2a:";
+
+/// Name of the tool by which a model asks its caller.
+pub(super) const ASK_CALLER: &str = "ask_caller";
+
+/// Name of the caller of a server that knows none.
+const ANONYMOUS: &str = "anonymous";
+
+/// An agent that may call: its name, its key, and what it may use.
+///
+/// It is the principal `a2a:NAME`, apart from all others: its conversations, files and memories are
+/// its own. What it says is text of others, never an instruction of the user.
+///
+/// ```
+/// use rockbot_tools::a2a_server::A2aCaller;
+///
+/// let partner = A2aCaller::new("partner", "sesame".to_owned()).tools(["search_catalog"]).skills(["orders"]);
+/// assert_eq!(partner.name(), "partner");
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct A2aCaller {
+    name: Arc<str>,
+    /// The digest of the key: its comparison tells nothing of the key itself. `None`: none is asked
+    /// for.
+    key: Option<Digest>,
+    tools: Option<Vec<ToolSelector>>,
+    skills: Option<Vec<String>>,
+}
+
+impl A2aCaller {
+    /// Creates a caller that sends `key` as a bearer token or in the header `X-API-Key`.
+    pub fn new(name: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
+        let key: Secret = key.into();
+        Self {
+            name: name.into(),
+            key: Some(digest(key.expose_secret())),
+            tools: None,
+            skills: None,
+        }
+    }
+
+    pub(super) fn anonymous() -> Self {
+        Self {
+            name: ANONYMOUS.into(),
+            key: None,
+            tools: None,
+            skills: None,
+        }
+    }
+
+    /// Sets the tools that turns of the caller have. Default: those of the server.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = impl Into<ToolSelector>>) -> Self {
+        self.tools = Some(tools.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets the ids of the card's skills that the caller may name. Default: all.
+    pub fn skills(mut self, skills: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.skills = Some(skills.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn principal(&self) -> Principal {
+        Principal::from(format!("{PREFIX}{}", self.name))
+    }
+
+    pub(super) fn may_name(&self, skill: &str) -> bool {
+        self.skills
+            .as_ref()
+            .is_none_or(|skills| skills.iter().any(|id| id == skill))
+    }
+
+    /// Returns the filter of the tools of a turn: what is allowed, and as long as it may ask the
+    /// tool that asks the caller.
+    pub(super) fn filter(&self, default: &[ToolSelector], may_ask: bool) -> ToolFilter {
+        let allowed = self.tools.as_deref().unwrap_or(default).iter().cloned();
+        let filter = ToolFilter::only(allowed);
+        if may_ask {
+            filter.also([ASK_CALLER])
+        } else {
+            filter.without([ASK_CALLER])
+        }
+    }
+}
+
+impl fmt::Debug for A2aCaller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("A2aCaller")
+            .field("name", &self.name)
+            .field("tools", &self.tools)
+            .field("skills", &self.skills)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns `true` if a principal is a caller of the server.
+pub(super) fn is_caller(principal: &Principal) -> bool {
+    principal.as_str().starts_with(PREFIX)
+}
+
+/// The callers that a server knows.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Callers(Vec<Arc<A2aCaller>>);
+
+impl Callers {
+    pub(super) fn add(&mut self, caller: A2aCaller) {
+        self.0.push(Arc::new(caller));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns what is wrong with the callers, if something is.
+    pub(super) fn problem(&self) -> Option<String> {
+        let is_unnamed = |caller: &Arc<A2aCaller>| caller.name.trim().is_empty() || caller.key == Some(digest(""));
+        if let Some(caller) = self.0.iter().find(|caller| is_unnamed(caller)) {
+            return Some(format!("the caller `{}` has no name or an empty key", caller.name));
+        }
+        let mut pairs = self
+            .0
+            .iter()
+            .enumerate()
+            .flat_map(|(at, one)| self.0[..at].iter().map(move |other| (one, other)));
+        pairs.find_map(|(one, other)| {
+            if one.name == other.name {
+                return Some(format!("two callers are named `{}`: rename one", one.name));
+            }
+            let is_same = one.key == other.key;
+            is_same.then(|| {
+                format!(
+                    "the callers `{}` and `{}` have one key: give each its own",
+                    other.name, one.name
+                )
+            })
+        })
+    }
+
+    /// Returns the caller with this key, or the one of a server that knows none.
+    pub(super) fn find(&self, key: Option<&str>) -> Option<Arc<A2aCaller>> {
+        if self.is_empty() {
+            return Some(Arc::new(A2aCaller::anonymous()));
+        }
+        let given = digest(key?);
+        self.0.iter().find(|caller| caller.key == Some(given)).cloned()
+    }
+}
+
+fn digest(key: &str) -> Digest {
+    Digest::of([key])
+}

@@ -1,0 +1,39 @@
+//! A host's agent for other agents, by the protocol A2A over HTTP: [`A2aServer`].
+//!
+//! `subsystem` is the builder and the running side, `settings` its section of the configuration,
+//! `endpoint` the part by which a program sees it. A request goes through `door` (bounds),
+//! `admission` (names, keys) and a binding, `rpc` or `rest`, to the operations in `calls`, `accept`
+//! and `list`, which read and write turns of the host; what they share is in `operations`, and
+//! `tasks` are the records. `stream` tells a task's changes, `watch` notes them and asks the
+//! operator, `content` converts what is said, `input` is the agent's question to its caller. An
+//! answer is a `reply` in the `form` of its client. `wire` has the protocol's objects, in its
+//! versions 1.0 and 0.3.
+
+mod accept;
+mod admission;
+mod caller;
+mod calls;
+mod card;
+mod content;
+mod door;
+mod endpoint;
+mod form;
+mod input;
+mod list;
+mod operations;
+mod reply;
+mod rest;
+mod rpc;
+pub mod settings;
+mod stream;
+mod subsystem;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod version;
+mod watch;
+mod wire;
+
+pub use caller::A2aCaller;
+pub use endpoint::{A2aEndpoint, A2aRouter};
+pub use subsystem::A2aServer;

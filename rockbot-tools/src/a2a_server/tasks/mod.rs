@@ -1,0 +1,11 @@
+//! Tasks: their records, and what the turns of a host say about them.
+
+mod record;
+mod state;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub(super) use record::{TaskRecord, TaskTurn};
+pub(super) use state::{SessionTurns, Standing, refused, state_of, words_of};
+pub(super) use table::TaskTable;

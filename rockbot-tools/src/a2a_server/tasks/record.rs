@@ -1,0 +1,64 @@
+//! The record of a task: what the journal of turns does not keep of it.
+
+use std::time::Duration;
+
+use rockbot_core::{Principal, Timestamp, TurnId};
+use serde::{Deserialize, Serialize};
+
+use super::super::wire::{Message, TaskState};
+
+/// Maximum length of the JSON of a message that is kept as history; longer ones are left out.
+const MAX_KEPT: usize = 16 << 10;
+
+/// Time that a task is kept after its end, as outcomes of turns are.
+const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Time after which a task without an end is given up.
+const ABANDONED: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+
+/// A task: the turns that work on it, one for each message.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::a2a_server) struct TaskRecord {
+    /// Id of the task, which is that of its first turn.
+    pub(in crate::a2a_server) id: String,
+    pub(in crate::a2a_server) principal: Principal,
+    pub(in crate::a2a_server) context: String,
+    /// The turns, one for each message of the caller, in order.
+    pub(in crate::a2a_server) turns: Vec<TaskTurn>,
+    /// The state, as it was known last.
+    pub(in crate::a2a_server) state: TaskState,
+    /// Time of the last change of the state.
+    pub(in crate::a2a_server) updated: Timestamp,
+}
+
+/// A turn of a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::a2a_server) struct TaskTurn {
+    pub(in crate::a2a_server) turn: TurnId,
+    /// The message that began it; `None` if it was too long to keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::a2a_server) message: Option<Message>,
+}
+
+impl TaskTurn {
+    pub(in crate::a2a_server) fn new(turn: TurnId, message: &Message) -> Self {
+        let length = serde_json::to_vec(message).map_or(usize::MAX, |json| json.len());
+        Self {
+            turn,
+            message: (length <= MAX_KEPT).then(|| message.clone()),
+        }
+    }
+}
+
+impl TaskRecord {
+    /// Returns the turn that a message began last.
+    pub(in crate::a2a_server) fn last_turn(&self) -> Option<&TurnId> {
+        self.turns.last().map(|turn| &turn.turn)
+    }
+
+    pub(super) fn is_expired(&self, now: Timestamp) -> bool {
+        let age = now.since(self.updated);
+        age > ABANDONED || (self.state.is_terminal() && age > KEPT)
+    }
+}

@@ -1,0 +1,132 @@
+//! The protocol's errors, with their codes of JSON-RPC and HTTP.
+
+use std::fmt;
+
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+/// The domain of the protocol's reasons.
+const DOMAIN: &str = "a2a-protocol.org";
+
+/// An error that the client gets, with words that say what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::a2a_server) struct A2aError {
+    pub(in crate::a2a_server) kind: ErrorKind,
+    pub(in crate::a2a_server) message: String,
+}
+
+/// The kind of an error, of which the codes follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::a2a_server) enum ErrorKind {
+    Parse,
+    InvalidRequest,
+    MethodNotFound,
+    InvalidParams,
+    Internal,
+    /// Not one of the protocol's: too much is asked at once.
+    Busy,
+    TaskNotFound,
+    TaskNotCancelable,
+    PushNotSupported,
+    Unsupported,
+    ContentType,
+    VersionNotSupported,
+}
+
+impl ErrorKind {
+    /// Returns the code of JSON-RPC.
+    fn code(self) -> i32 {
+        match self {
+            Self::Parse => -32_700,
+            Self::InvalidRequest => -32_600,
+            Self::MethodNotFound => -32_601,
+            Self::InvalidParams => -32_602,
+            Self::Internal => -32_603,
+            Self::Busy => -32_000,
+            Self::TaskNotFound => -32_001,
+            Self::TaskNotCancelable => -32_002,
+            Self::PushNotSupported => -32_003,
+            Self::Unsupported => -32_004,
+            Self::ContentType => -32_005,
+            Self::VersionNotSupported => -32_009,
+        }
+    }
+
+    /// Returns the status of HTTP, as of version 1.0.1, and its name.
+    pub(in crate::a2a_server) fn http(self) -> (StatusCode, &'static str) {
+        match self {
+            Self::TaskNotFound | Self::MethodNotFound => (StatusCode::NOT_FOUND, "NOT_FOUND"),
+            Self::TaskNotCancelable | Self::PushNotSupported | Self::Unsupported | Self::VersionNotSupported => {
+                (StatusCode::BAD_REQUEST, "FAILED_PRECONDITION")
+            }
+            Self::Parse | Self::InvalidRequest | Self::InvalidParams | Self::ContentType => {
+                (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT")
+            }
+            Self::Busy => (StatusCode::TOO_MANY_REQUESTS, "RESOURCE_EXHAUSTED"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
+        }
+    }
+
+    /// Returns the reason that stands beside the code; none for the codes of JSON-RPC itself.
+    fn reason(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Busy => "BUSY",
+            Self::TaskNotFound => "TASK_NOT_FOUND",
+            Self::TaskNotCancelable => "TASK_NOT_CANCELABLE",
+            Self::PushNotSupported => "PUSH_NOTIFICATION_NOT_SUPPORTED",
+            Self::Unsupported => "UNSUPPORTED_OPERATION",
+            Self::ContentType => "CONTENT_TYPE_NOT_SUPPORTED",
+            Self::VersionNotSupported => "VERSION_NOT_SUPPORTED",
+            Self::Parse | Self::InvalidRequest | Self::MethodNotFound | Self::InvalidParams | Self::Internal => {
+                return None;
+            }
+        })
+    }
+}
+
+impl A2aError {
+    pub(in crate::a2a_server) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+
+    pub(in crate::a2a_server) fn params(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidParams, message)
+    }
+
+    /// Creates the error for a task that is not there, or another caller's: one cannot be told from
+    /// the other.
+    pub(in crate::a2a_server) fn no_task() -> Self {
+        Self::new(
+            ErrorKind::TaskNotFound,
+            "there is no such task: it ended more than a day ago, or never was",
+        )
+    }
+
+    /// Returns the `error` of a JSON-RPC answer.
+    pub(in crate::a2a_server) fn to_rpc(&self) -> Value {
+        let mut error = json!({"code": self.kind.code(), "message": self.message});
+        if let Some(details) = self.details() {
+            error["data"] = details;
+        }
+        error
+    }
+
+    /// Returns what stands beside the message, for programs; nothing for the codes of JSON-RPC
+    /// itself.
+    pub(in crate::a2a_server) fn details(&self) -> Option<Value> {
+        self.kind.reason().map(|reason| json!([info(reason)]))
+    }
+}
+
+fn info(reason: &str) -> Value {
+    json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": DOMAIN})
+}
+
+impl fmt::Display for A2aError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

@@ -1,0 +1,179 @@
+//! Messages and their parts.
+
+use std::marker::PhantomData;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use super::A2aError;
+
+/// Maximum number of parts of a message.
+const MAX_PARTS: usize = rockbot_core::content::MAX_PARTS;
+
+/// A message of the client or of the agent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::a2a_server) struct Message {
+    pub(in crate::a2a_server) message_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::a2a_server) context_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::a2a_server) task_id: Option<String>,
+    pub(in crate::a2a_server) role: Role,
+    #[serde(deserialize_with = "bounded_parts")]
+    pub(in crate::a2a_server) parts: Vec<Part>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::a2a_server) metadata: Option<MessageMetadata>,
+}
+
+/// The metadata of a message that have a meaning here.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(in crate::a2a_server) struct MessageMetadata {
+    /// The skill of the card that the message is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::a2a_server) skill: Option<String>,
+}
+
+/// The sender of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::a2a_server) enum Role {
+    #[serde(rename = "ROLE_USER")]
+    User,
+    #[serde(rename = "ROLE_AGENT")]
+    Agent,
+}
+
+/// A part: a text, bytes, the address of a file, or data.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::a2a_server) struct Part {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::a2a_server) text: Option<String>,
+    /// Base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::a2a_server) raw: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::a2a_server) url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::a2a_server) data: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::a2a_server) filename: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::a2a_server) media_type: Option<String>,
+}
+
+/// The content of a part.
+#[derive(Debug)]
+pub(in crate::a2a_server) enum PartContent<'a> {
+    Text(&'a str),
+    Raw(Vec<u8>),
+    Url(&'a str),
+    /// JSON text.
+    Data(&'a str),
+}
+
+impl Part {
+    pub(in crate::a2a_server) fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: Some(text.into()),
+            ..Self::default()
+        }
+    }
+
+    pub(in crate::a2a_server) fn raw(bytes: &[u8]) -> Self {
+        Self {
+            raw: Some(STANDARD.encode(bytes)),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the one content of the part.
+    pub(in crate::a2a_server) fn content(&self) -> Result<PartContent<'_>, A2aError> {
+        match (&self.text, &self.raw, &self.url, &self.data) {
+            (Some(text), None, None, None) => Ok(PartContent::Text(text)),
+            (None, Some(raw), None, None) => Ok(PartContent::Raw(decoded(raw)?)),
+            (None, None, Some(url), None) => Ok(PartContent::Url(url)),
+            (None, None, None, Some(data)) => Ok(PartContent::Data(data.get())),
+            _ => Err(A2aError::params(
+                "each part of `message.parts` has exactly one of `text`, `raw`, `url`, `data`",
+            )),
+        }
+    }
+}
+
+fn decoded(raw: &str) -> Result<Vec<u8>, A2aError> {
+    let decoded = STANDARD.decode(raw).or_else(|_| URL_SAFE.decode(raw));
+    decoded.map_err(|_| A2aError::params("the `raw` of a part is not Base64 with padding"))
+}
+
+/// Reads parts until there are too many; the rest is skipped unread, and `check` refuses the
+/// message.
+pub(super) fn bounded_parts<'de, D, P>(deserializer: D) -> Result<Vec<P>, D::Error>
+where
+    D: Deserializer<'de>,
+    P: Deserialize<'de>,
+{
+    struct Parts<P>(PhantomData<P>);
+
+    impl<'de, P: Deserialize<'de>> Visitor<'de> for Parts<P> {
+        type Value = Vec<P>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a list of parts")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut parts = Vec::new();
+            while parts.len() <= MAX_PARTS {
+                match list.next_element()? {
+                    Some(part) => parts.push(part),
+                    None => return Ok(parts),
+                }
+            }
+            while list.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(parts)
+        }
+    }
+
+    deserializer.deserialize_seq(Parts(PhantomData))
+}
+
+impl Message {
+    /// Creates a message of the agent about a task.
+    pub(in crate::a2a_server) fn of_agent(id: String, context: &str, task: &str, text: impl Into<String>) -> Self {
+        Self {
+            message_id: id,
+            context_id: Some(context.to_owned()),
+            task_id: Some(task.to_owned()),
+            role: Role::Agent,
+            parts: vec![Part::text(text)],
+            metadata: None,
+        }
+    }
+
+    /// Checks what the types do not say.
+    pub(in crate::a2a_server) fn check(&self) -> Result<(), A2aError> {
+        if self.message_id.is_empty() {
+            return Err(A2aError::params(
+                "`message.messageId` is empty: give each message an id of its own",
+            ));
+        }
+        if self.role != Role::User {
+            return Err(A2aError::params(
+                "`message.role` is `ROLE_USER` in a message to the agent",
+            ));
+        }
+        if self.parts.is_empty() {
+            return Err(A2aError::params("`message.parts` is empty: send at least one part"));
+        }
+        if self.parts.len() > MAX_PARTS {
+            return Err(A2aError::params(format!(
+                "`message.parts` has more than {MAX_PARTS} parts"
+            )));
+        }
+        Ok(())
+    }
+}

@@ -28,6 +28,7 @@ pub mod tool;
 #[cfg_attr(docsrs, doc(cfg(feature = "tool-services")))]
 pub mod tool_services;
 #[cfg(any(
+    feature = "a2a",
     feature = "web",
     feature = "rest",
     feature = "files",
@@ -39,6 +40,7 @@ pub mod tool_services;
 #[cfg_attr(
     docsrs,
     doc(cfg(any(
+        feature = "a2a",
         feature = "web",
         feature = "rest",
         feature = "files",

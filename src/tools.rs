@@ -1,4 +1,4 @@
-//! Tools for the world: the web, HTTP interfaces, files, work in the background.
+//! Tools for the world: the web, HTTP interfaces, files, work in the background, other agents.
 //!
 //! Each family is a subsystem behind a feature of its own, and a host from a configuration
 //! (`FromConfig`) has those that its settings name. Every request of theirs obeys one policy,
@@ -12,9 +12,15 @@
 //! | `files` | `files::FileTools` | `file_read`, `file_list`, `file_search`, `file_write`, `file_edit`, `file_delete` |
 //! | `scheduling` | `scheduling::Scheduling` | `schedule_task`, `list_scheduled_tasks`, `cancel_scheduled_task`, `run_scheduled_task`; in runs of tasks `update_task_directive`, `edit_task_directive` |
 //! | `scripts` | `scripts::Scripts` | `execute_python_script` |
+//! | `a2a` | `a2a::A2aCaller` | `invoke_agent`, `list_known_agents`, `get_agent_details`, `register_agent`, `unregister_agent`, `list_agent_tasks`, `cancel_agent_task` |
+//! | `a2a` | `a2a::A2aReceiver` | none: it takes tasks of other agents |
 //! | `subagents` | `subagents::Subagents` | `spawn_subagent`, `list_subagents`, `cancel_subagent` |
 //! | `wisps` | `wisps::Wisps`, `workers::Workers` | `spawn_wisps`, `spawn_workers` |
 
+#[cfg(feature = "a2a")]
+#[cfg_attr(docsrs, doc(cfg(feature = "a2a")))]
+#[doc(inline)]
+pub use rockbot_tools::a2a;
 #[cfg(any(feature = "web", feature = "rest"))]
 #[doc(inline)]
 pub use rockbot_tools::egress;

@@ -19,9 +19,10 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 12] = [
+const EXAMPLES: [(&str, &[&str]); 13] = [
     ("quickstart", &[]),
     ("background_work", &[]),
+    ("a2a", &[]),
     ("reminders", &[]),
     ("chat", &["hello"]),
     ("handlers", &[]),
@@ -38,6 +39,7 @@ const EXAMPLES: [(&str, &[&str]); 12] = [
 fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     let is_built = |name: &str| match name {
         "mcp_server" | "mcp_bridge" => cfg!(feature = "mcp-server"),
+        "a2a" => cfg!(feature = "a2a"),
         "reminders" => cfg!(feature = "scheduling"),
         _ => true,
     };
@@ -119,6 +121,17 @@ async fn work_in_the_background_goes_on_after_a_kill() {
             .count(),
         2
     );
+}
+
+#[cfg(feature = "a2a")]
+#[tokio::test]
+async fn a2a_tells_the_answer_of_the_other_agent() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run("a2a", &["--ask", "What is 17 * 4?"], folder.path()).await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let expected = "> What is 17 * 4?\nI have asked the mathematician.\n[mathematician] It works on the task.\n\
+        The mathematician says: 68\n";
+    assert_eq!(text(&output.stdout), expected);
 }
 
 #[cfg(feature = "scheduling")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::given_history::{self, GivenHistoryError};
-use super::{Budget, BusyPolicy, Recipient, ResultMode, TurnParent};
+use super::{Approver, Budget, BusyPolicy, Recipient, ResultMode, TurnParent};
 use crate::chat::{ChatMessage, ModelSettings, ModelTier, OutputMode, OutputSchema};
 use crate::content::Content;
 use crate::context::{Extensions, Origin, Priority};
@@ -169,6 +169,9 @@ pub struct TurnRequest {
     /// Session that gets the result of the turn, whatever it is, as one message; `None` means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipient: Option<Recipient>,
+    /// Person who is asked for approvals, and may decide; `None` means the principal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approver: Option<Approver>,
     /// Turn whose result the message is, set by the host that delivers the result to a [`Recipient`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_of: Option<TurnId>,
@@ -220,6 +223,7 @@ impl TurnRequest {
             namespace: None,
             result_mode: None,
             recipient: None,
+            approver: None,
             result_of: None,
             is_announced: false,
             is_forgotten: false,
@@ -359,6 +363,13 @@ impl TurnRequest {
     #[must_use]
     pub fn with_recipient(mut self, recipient: impl Into<Option<Recipient>>) -> Self {
         self.recipient = recipient.into();
+        self
+    }
+
+    /// Sets the person who is asked for approvals, and may decide. Default: the principal.
+    #[must_use]
+    pub fn with_approver(mut self, approver: impl Into<Option<Approver>>) -> Self {
+        self.approver = approver.into();
         self
     }
 

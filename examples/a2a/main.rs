@@ -103,18 +103,16 @@ async fn ask(host: &AgentHost, question: &str) -> Result<(), BoxError> {
     print(&format!("> {question}"))?;
     let agent = host.agent();
     let mut announcements = agent.announcements();
-    print(&agent.ask("main", question).await?.text)?;
-    loop {
-        let said = timeout(PATIENCE, announcements.next())
-            .await
-            .map_err(|_| "no answer came")?;
-        let said = said.ok_or("the assistant has ended")?;
-        print(&said.content.words())?;
-        // A status belongs to the turn that asked; the answer has a turn of its own.
-        if !said.content.words().starts_with('[') {
-            return Ok(());
-        }
+    let mut said = agent.ask("main", question).await?.text;
+    print(&said)?;
+    // An answer that comes at once joins the turn that asked; a later one has a turn of its own.
+    while !said.starts_with(rehearsed::TOLD) {
+        let next = timeout(PATIENCE, announcements.next()).await;
+        let next = next.map_err(|_| "no answer came")?.ok_or("the assistant has ended")?;
+        said = next.content.words().into_owned();
+        print(&said)?;
     }
+    Ok(())
 }
 
 /// Builds the agent that is asked: its skill, and who may ask it.

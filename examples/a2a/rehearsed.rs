@@ -4,6 +4,9 @@ use rockbot::chat::{ChatCall, ChatError, ModelInfo, ModelTier, Role, ToolCall};
 use rockbot::prelude::*;
 use serde_json::json;
 
+/// The beginning of the words that tell the answer.
+pub(crate) const TOLD: &str = "The mathematician says: ";
+
 /// The model.
 #[derive(Debug)]
 pub(crate) struct Rehearsed;
@@ -21,7 +24,7 @@ impl ChatClient for Rehearsed {
             // A model would put it into words of its own.
             let answer = said.lines().filter(|line| !line.trim().is_empty());
             let answer = answer.rev().nth(1).unwrap_or_default().trim();
-            return Ok(ChatResponse::text(format!("The mathematician says: {answer}")));
+            return Ok(ChatResponse::text(format!("{TOLD}{answer}")));
         }
         // What a model makes of the question; it reads the guide to these tools first.
         let task = json!({ "agent_name": "mathematician", "skill": "calculate", "message": said });

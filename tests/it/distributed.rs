@@ -35,11 +35,11 @@ async fn an_agent_and_the_one_that_it_asks_are_two_processes() {
     exchange.delete(&[]).await;
     let (said, told) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{told}");
-    assert!(
-        said.starts_with("> What is 6 * 7?\nI have asked the mathematician.\n"),
-        "{said}"
-    );
-    assert!(said.ends_with("The mathematician says: 42\n"), "{said}");
+    let answers: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("The mathematician"))
+        .collect();
+    assert_eq!(answers, ["The mathematician says: 42"]);
     assert!(told.contains("the mathematician is process "), "{told}");
 }
 

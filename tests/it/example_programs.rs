@@ -129,9 +129,16 @@ async fn a2a_tells_the_answer_of_the_other_agent() {
     let folder = tempfile::tempdir().unwrap();
     let output = run("a2a", &["--ask", "What is 17 * 4?"], folder.path()).await;
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let expected = "> What is 17 * 4?\nI have asked the mathematician.\n[mathematician] It works on the task.\n\
-        The mathematician says: 68\n";
-    assert_eq!(text(&output.stdout), expected);
+    let said = text(&output.stdout);
+    let told: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("The mathematician"))
+        .collect();
+    // At once, as the answer to the question, or later; in any case once.
+    assert_eq!(
+        (said.lines().next(), told),
+        (Some("> What is 17 * 4?"), vec!["The mathematician says: 68"])
+    );
 }
 
 #[cfg(feature = "scheduling")]

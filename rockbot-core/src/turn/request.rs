@@ -96,6 +96,16 @@ use crate::{CallContext, Digest, MessageId, Principal, SessionId, TraceContext, 
 ///     .with_recipient(Recipient::new("main", "cats"));
 /// assert!(request.has_settings());
 /// ```
+///
+/// A turn of another program works with the means of the operator, who is asked for approvals:
+///
+/// ```
+/// # use rockbot_core::turn::{Approver, TurnRequest};
+/// let request = TurnRequest::new("task-1", "start", "Buy milk.")
+///     .with_principal("agent:planner")
+///     .with_approver(Approver::new("local", "main"));
+/// assert_eq!(request.approver.unwrap().session.as_str(), "main");
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -38,7 +38,7 @@ struct State {
     saved: Timestamp,
     /// `true` if the file does not have the last change.
     is_unsaved: bool,
-    /// What callers see, until something changes.
+    /// Cards that callers see, until something changes.
     shown: Option<Arc<[AgentCard]>>,
 }
 

@@ -83,7 +83,7 @@ pub struct A2aReceiver {
 }
 
 impl A2aReceiver {
-    /// Creates a receiver that takes tasks of nobody, unless the settings name callers.
+    /// Creates a receiver without callers, unless the settings name some.
     pub fn new() -> Self {
         Self::default()
     }

@@ -74,7 +74,7 @@ impl AllowedCallers {
                 match skill {
                     // All skills, if that was said once.
                     Some(skill) if is_new || !skills.is_empty() => {
-                        drop(skills.insert(skill.trim().to_ascii_lowercase()))
+                        skills.insert(skill.trim().to_ascii_lowercase());
                     }
                     Some(_) => {}
                     None => skills.clear(),

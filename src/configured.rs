@@ -5,6 +5,7 @@ use std::path::Path;
 use rockbot_core::BoxError;
 use rockbot_core::config::{Config, ConfigError};
 #[cfg(any(
+    feature = "a2a",
     feature = "web",
     feature = "rest",
     feature = "files",
@@ -50,6 +51,8 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | tasks at set times, in a group that the model activates | with the feature `scheduling`, and `Scheduling.Enabled` |
 /// | the heartbeat patrol, a scheduled task | with the feature `scheduling`, and `HeartbeatPatrol.Enabled` or any other setting there |
 /// | subagents, which work in the background, in a group that the model activates | with the feature `subagents`, and `Subagents.Enabled` or any other setting there |
+/// | tasks for other agents on the bus that the builder is given, in a group that the model activates | with the feature `a2a`, and `A2A.Enabled` or any other setting there |
+/// | tasks of other agents on that bus | with the feature `a2a`, and `A2AReceiver.Enabled` or any other setting there |
 /// | Python scripts in a sandbox, in a group that the model activates | with the feature `scripts`, and `Scripts.Enabled` or any other setting there |
 /// | wisps: pipelines of steps in one call, in a group that the model activates | with the feature `wisps`, and `Wisps.Enabled` or any other setting there |
 /// | workers: batches of small tasks on the low tier, in a group that the model activates | with the feature `wisps`, and `Workers.Enabled` or any other setting there |
@@ -182,6 +185,7 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     // Both are looked at: a patrol that is off leaves its other settings unread.
     let (scheduling, patrol) = (wanted("Scheduling")?, wanted("HeartbeatPatrol")?);
     let (subagents, scheduling) = (wanted("Subagents")?, scheduling || patrol);
+    let (calls_agents, is_called) = (wanted("A2A")?, wanted("A2AReceiver")?);
     let (scripts, wisps, workers) = (wanted("Scripts")?, wanted("Wisps")?, wanted("Workers")?);
     #[cfg(feature = "web")]
     let builder = add_if(web, builder, rockbot_tools::web::WebTools::new);
@@ -191,6 +195,10 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     let builder = add_if(files, builder, rockbot_tools::files::FileTools::from_settings);
     #[cfg(feature = "subagents")]
     let builder = add_if(subagents, builder, rockbot_tools::subagents::Subagents::new);
+    #[cfg(feature = "a2a")]
+    let builder = add_if(calls_agents, builder, rockbot_tools::a2a::A2aCaller::new);
+    #[cfg(feature = "a2a")]
+    let builder = add_if(is_called, builder, rockbot_tools::a2a::A2aReceiver::new);
     #[cfg(feature = "scripts")]
     let builder = add_if(scripts, builder, rockbot_tools::scripts::Scripts::new);
     #[cfg(feature = "wisps")]
@@ -218,6 +226,8 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
         ("Scheduling", "scheduling", scheduling, cfg!(feature = "scheduling")),
         ("Scripts", "scripts", scripts, cfg!(feature = "scripts")),
         ("Subagents", "subagents", subagents, cfg!(feature = "subagents")),
+        ("A2A", "a2a", calls_agents, cfg!(feature = "a2a")),
+        ("A2AReceiver", "a2a", is_called, cfg!(feature = "a2a")),
         ("Wisps", "wisps", wisps, cfg!(feature = "wisps")),
         ("Workers", "wisps", workers, cfg!(feature = "wisps")),
     ])?;
@@ -250,6 +260,7 @@ fn built_in(families: &[(&str, &str, bool, bool)]) -> Result<(), BoxError> {
 
 /// Adds a part if it is wanted.
 #[cfg(any(
+    feature = "a2a",
     feature = "web",
     feature = "rest",
     feature = "files",

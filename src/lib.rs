@@ -29,6 +29,7 @@ pub mod tool;
 #[cfg_attr(docsrs, doc(cfg(feature = "tool-services")))]
 pub mod tool_services;
 #[cfg(any(
+    feature = "a2a",
     feature = "a2a-server",
     feature = "web",
     feature = "rest",
@@ -41,6 +42,7 @@ pub mod tool_services;
 #[cfg_attr(
     docsrs,
     doc(cfg(any(
+        feature = "a2a",
         feature = "a2a-server",
         feature = "web",
         feature = "rest",

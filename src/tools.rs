@@ -1,4 +1,4 @@
-//! Tools for the world: the web, HTTP interfaces, files, work in the background.
+//! Tools for the world: the web, HTTP interfaces, files, work in the background, other agents.
 //!
 //! Each family is a subsystem behind a feature of its own, and a host from a configuration
 //! (`FromConfig`) has those that its settings name. Every request of theirs obeys one policy,
@@ -12,6 +12,8 @@
 //! | `files` | `files::FileTools` | `file_read`, `file_list`, `file_search`, `file_write`, `file_edit`, `file_delete` |
 //! | `scheduling` | `scheduling::Scheduling` | `schedule_task`, `list_scheduled_tasks`, `cancel_scheduled_task`, `run_scheduled_task`; in runs of tasks `update_task_directive`, `edit_task_directive` |
 //! | `scripts` | `scripts::Scripts` | `execute_python_script` |
+//! | `a2a` | `a2a::A2aCaller` | `invoke_agent`, `list_known_agents`, `get_agent_details`, `register_agent`, `unregister_agent`, `list_agent_tasks`, `cancel_agent_task` |
+//! | `a2a` | `a2a::A2aReceiver` | none: it takes tasks of other agents |
 //! | `subagents` | `subagents::Subagents` | `spawn_subagent`, `list_subagents`, `cancel_subagent` |
 //! | `a2a-server` | `a2a_server::A2aServer` | `ask_caller`, in the turns of agents that call over HTTP |
 //! | `wisps` | `wisps::Wisps`, `workers::Workers` | `spawn_wisps`, `spawn_workers` |
@@ -19,6 +21,10 @@
 #![doc = include_str!("../docs/world.md")]
 #![cfg_attr(feature = "scheduling", doc = include_str!("../docs/schedules.md"))]
 
+#[cfg(feature = "a2a")]
+#[cfg_attr(docsrs, doc(cfg(feature = "a2a")))]
+#[doc(inline)]
+pub use rockbot_tools::a2a;
 #[cfg(feature = "a2a-server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "a2a-server")))]
 #[doc(inline)]

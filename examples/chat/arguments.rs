@@ -43,6 +43,7 @@ Options:
     --files FOLDER   let the agent read and write text files in this folder; needs the feature files
     --schedule       run tasks at set times while the chat runs, which the agent schedules; needs the feature scheduling
     --subagents      let the agent give work to subagents, which work in the background; needs the feature subagents
+    --agents URL     let the agent hand tasks to other agents on this broker, such as amqp://127.0.0.1; needs the feature a2a
     --wisps          let the agent run pipelines of steps and batches of small tasks in one call; needs the feature wisps
     --scripts        let the agent run Python scripts in a sandbox; needs the feature scripts
     --image FILE     show this image, or another file, with the first question; can be given several times. Those of
@@ -95,6 +96,8 @@ pub(crate) struct Arguments {
     pub(crate) serve_a2a: Option<String>,
     pub(crate) tool_services: Option<PathBuf>,
     pub(crate) world: World,
+    /// The broker of other agents.
+    pub(crate) agents_bus: Option<String>,
     /// The sections of further families of tools, which the settings turn on.
     pub(crate) families: Vec<&'static str>,
     pub(crate) images: Vec<PathBuf>,
@@ -117,6 +120,11 @@ pub(crate) enum Trace {
 }
 
 impl Arguments {
+    /// Returns the URL of the broker of the agent's bus, if an option names it.
+    pub(crate) fn bus_of_agent(&self) -> Option<&str> {
+        self.mcp_bus.as_deref().or(self.agents_bus.as_deref())
+    }
+
     /// Parses the command line; the error names the wrong argument.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut arguments = Self {
@@ -132,6 +140,7 @@ impl Arguments {
             tool_services: None,
             world: World::default(),
             families: Vec::new(),
+            agents_bus: None,
             images: Vec::new(),
             import: None,
             export: None,
@@ -167,6 +176,10 @@ impl Arguments {
                 "--files" => arguments.world.files = Some(value()?.into()),
                 "--schedule" => arguments.world.scheduling = true,
                 "--subagents" => arguments.world.subagents = true,
+                "--agents" => {
+                    arguments.agents_bus = Some(value()?);
+                    arguments.families.push("A2A");
+                }
                 "--wisps" => arguments.families.extend(["Wisps", "Workers"]),
                 "--scripts" => arguments.families.push("Scripts"),
                 "--image" => arguments.images.push(value()?.into()),
@@ -184,6 +197,11 @@ impl Arguments {
                     None => question.push(word),
                 },
             }
+        }
+        if let (Some(mcp), Some(agents)) = (&arguments.mcp_bus, &arguments.agents_bus)
+            && mcp != agents
+        {
+            return Err("`--mcp-bus` and `--agents` name two brokers: the agent has one bus".to_owned());
         }
         if question == ["doctor"] {
             arguments.doctor = true;

@@ -1,5 +1,5 @@
-//! What other processes give the agent over a broker: the bus of the settings or of `--mcp-bus`, the tools of
-//! `--tool-services`, and those of workers.
+//! What other processes give the agent over a broker: the bus of the settings, of `--mcp-bus` or of `--agents`,
+//! the tools of `--tool-services`, and those of workers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Outside {
         Ok(Self {
             services,
             workers: workers(config)?,
-            bus: broker::open(arguments.mcp_bus.as_deref(), config, false).await?,
+            bus: broker::open(arguments.bus_of_agent(), config, false).await?,
         })
     }
 
@@ -45,7 +45,7 @@ impl Outside {
         Ok(Self {
             services,
             workers: workers(config)?,
-            bus: Broker::read(arguments.mcp_bus.as_deref(), config)?.map(|_| nowhere()),
+            bus: Broker::read(arguments.bus_of_agent(), config)?.map(|_| nowhere()),
         })
     }
 

@@ -63,7 +63,10 @@ async fn run(arguments: Arguments) -> Result<(), BoxError> {
 async fn ask(arguments: &Arguments) -> Result<String, BoxError> {
     let network = Network::open(arguments).await?;
     let (processes, hosts) = match &arguments.bus {
-        Some(url) => (Some(Processes::start(url, network.name()).await?), Vec::new()),
+        Some(url) => (
+            Some(Processes::start(&["worker", "agent"], url, network.name()).await?),
+            Vec::new(),
+        ),
         None => {
             let hosts = vec![worker(network.bus())?, agent(network.bus())?];
             for host in &hosts {

@@ -1,4 +1,4 @@
-//! The worker and the agent as processes, which end with the one that started them.
+//! The parts of an example as processes, which end with the one that started them.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -18,12 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Processes(Vec<Child>);
 
 impl Processes {
-    /// Starts this program as the worker and as the agent, and waits until both are ready.
-    pub(crate) async fn start(url: &str, network: &str) -> Result<Self, BoxError> {
+    /// Starts this program once for each part, and waits until all are ready.
+    pub(crate) async fn start(parts: &[&str], url: &str, network: &str) -> Result<Self, BoxError> {
         let mut children = Vec::new();
-        for part in ["worker", "agent"] {
+        for part in parts {
             let mut child = Command::new(std::env::current_exe()?)
-                .args(["--part", part, "--bus", url, "--network", network])
+                .args(["--part", *part, "--bus", url, "--network", network])
                 // The part ends when this pipe does, however this process ends.
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())

@@ -194,6 +194,7 @@ fn settings(arguments: &Arguments) -> Result<Config, BoxError> {
     let mut config = Config::new().with_text("agent.toml", SETTINGS)?;
     // What this build has; a file of settings turns it off again.
     let families = [
+        ("A2A", cfg!(feature = "a2a")),
         ("Wisps", cfg!(feature = "wisps")),
         ("Workers", cfg!(feature = "wisps")),
         ("Scripts", cfg!(feature = "scripts")),

@@ -8,6 +8,7 @@
 //! | `files` | [`FileTools`](files::FileTools): a folder of files for an agent |
 //! | `scheduling` | [`Scheduling`](scheduling::Scheduling): tasks at set times |
 //! | `scripts` | [`Scripts`](scripts::Scripts): Python scripts in a sandbox |
+//! | `a2a` | [`A2aCaller`](a2a::A2aCaller), [`A2aReceiver`](a2a::A2aReceiver): tasks for and of other agents on the bus |
 //! | `subagents` | [`Subagents`](subagents::Subagents): work in the background |
 //! | `wisps` | [`Wisps`](wisps::Wisps): pipelines of steps; [`Workers`](workers::Workers): batches of small tasks |
 //! | `service` | tools that other processes run, by descriptors |
@@ -18,6 +19,9 @@
 //! labelled as untrusted, with its source.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "a2a")]
+#[cfg_attr(docsrs, doc(cfg(feature = "a2a")))]
+pub mod a2a;
 #[cfg(feature = "a2a-server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "a2a-server")))]
 pub mod a2a_server;

@@ -26,6 +26,24 @@ async fn an_agent_its_tool_and_its_user_are_three_processes() {
     }
 }
 
+#[cfg(feature = "a2a")]
+#[tokio::test]
+async fn an_agent_and_the_one_that_it_asks_are_two_processes() {
+    let Some(exchange) = Exchange::open().await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--bus", exchange.url.as_str()];
+    let output = run("a2a", &arguments, folder.path()).await;
+    exchange.delete(&[]).await;
+    let (said, told) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{told}");
+    let answers: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("The mathematician"))
+        .collect();
+    assert_eq!(answers, ["The mathematician says: 42"]);
+    assert!(told.contains("the mathematician is process "), "{told}");
+}
+
 #[tokio::test]
 async fn the_chat_talks_to_the_full_agent_over_the_broker() {
     let Some(exchange) = Exchange::open().await else { return };

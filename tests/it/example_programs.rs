@@ -19,7 +19,7 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 21] = [
+const EXAMPLES: [(&str, &[&str]); 22] = [
     ("quickstart", &[]),
     ("agent_as_tool", &[]),
     ("approval", &[]),
@@ -30,6 +30,7 @@ const EXAMPLES: [(&str, &[&str]); 21] = [
     ("resume_after_crash", &[]),
     ("stream", &[]),
     ("background_work", &[]),
+    ("a2a", &[]),
     ("reminders", &[]),
     ("chat", &["hello"]),
     ("handlers", &[]),
@@ -47,6 +48,7 @@ const EXAMPLES: [(&str, &[&str]); 21] = [
 fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     let is_built = |name: &str| match name {
         "mcp_server" | "mcp_bridge" => cfg!(feature = "mcp-server"),
+        "a2a" => cfg!(feature = "a2a"),
         "reminders" => cfg!(feature = "scheduling"),
         "a2a_http" => cfg!(feature = "a2a-server"),
         _ => true,
@@ -138,6 +140,24 @@ async fn work_in_the_background_goes_on_after_a_kill() {
             .lines()
             .count(),
         2
+    );
+}
+
+#[cfg(feature = "a2a")]
+#[tokio::test]
+async fn a2a_tells_the_answer_of_the_other_agent() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run("a2a", &["--ask", "What is 17 * 4?"], folder.path()).await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    let told: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("The mathematician"))
+        .collect();
+    // At once, as the answer to the question, or later; in any case once.
+    assert_eq!(
+        (said.lines().next(), told),
+        (Some("> What is 17 * 4?"), vec!["The mathematician says: 68"])
     );
 }
 

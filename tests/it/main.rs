@@ -1,6 +1,8 @@
 //! The integration tests: one binary, through the public surface only.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[cfg(feature = "a2a")]
+mod a2a;
 #[cfg(feature = "a2a-server")]
 mod a2a_server;
 mod agent;

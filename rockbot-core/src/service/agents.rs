@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Maximum size of a file of agents, in bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -31,7 +31,7 @@ pub struct AgentCard {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The skills, the most important first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<AgentSkill>,
 }
 
@@ -42,16 +42,16 @@ pub struct AgentSkill {
     /// The id, which a task names.
     pub id: String,
     /// The name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub name: String,
     /// The purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Words for it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Examples of tasks.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
 }
 
@@ -210,6 +210,11 @@ impl AgentDirectory for KnownAgents {
     }
 }
 
+/// Reads what may be null, as the original writes what is not there.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,7 +230,8 @@ mod tests {
     #[test]
     fn the_original_s_file_is_read() {
         let text = r#"[{"agentName": "SalesOps", "description": "Sells.", "isDeregistering": false,
-            "skills": [{"id": "qbr", "name": "QBR", "tags": ["report"]}]}, {"agentName": "Other"}]"#;
+            "skills": [{"id": "qbr", "name": "QBR", "tags": ["report"], "examples": null}]},
+            {"agentName": "Other", "version": null, "skills": null}]"#;
         let mut sales = AgentCard::new("SalesOps").with_description("Sells.");
         let mut report = AgentSkill::new("qbr");
         report.name = "QBR".to_owned();

@@ -9,6 +9,7 @@
 
 mod announcement;
 mod approval;
+mod approver;
 mod background;
 mod budget;
 mod busy;
@@ -35,6 +36,7 @@ mod tier_selector;
 
 pub use announcement::Announcement;
 pub use approval::{Approval, ApprovalRequest};
+pub use approver::Approver;
 pub use background::BackgroundSlot;
 pub use budget::{Budget, BudgetLimit};
 pub use busy::{Busy, BusyPolicy};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::given_history::{self, GivenHistoryError};
-use super::{Budget, BusyPolicy, Recipient, ResultMode, TurnParent};
+use super::{Approver, Budget, BusyPolicy, Recipient, ResultMode, TurnParent};
 use crate::chat::{ChatMessage, ModelSettings, ModelTier, OutputMode, OutputSchema};
 use crate::content::Content;
 use crate::context::{Extensions, Origin, Priority};
@@ -96,6 +96,16 @@ use crate::{CallContext, Digest, MessageId, Principal, SessionId, TraceContext, 
 ///     .with_recipient(Recipient::new("main", "cats"));
 /// assert!(request.has_settings());
 /// ```
+///
+/// A turn of another program works with the means of the operator, who is asked for approvals:
+///
+/// ```
+/// # use rockbot_core::turn::{Approver, TurnRequest};
+/// let request = TurnRequest::new("task-1", "start", "Buy milk.")
+///     .with_principal("agent:planner")
+///     .with_approver(Approver::new("local", "main"));
+/// assert_eq!(request.approver.unwrap().session.as_str(), "main");
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -172,6 +182,9 @@ pub struct TurnRequest {
     /// Session that gets the result of the turn, whatever it is, as one message; `None` means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipient: Option<Recipient>,
+    /// Person who is asked for approvals, and may decide; `None` means the principal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approver: Option<Approver>,
     /// Turn whose result the message is, set by the host that delivers the result to a [`Recipient`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_of: Option<TurnId>,
@@ -223,6 +236,7 @@ impl TurnRequest {
             namespace: None,
             result_mode: None,
             recipient: None,
+            approver: None,
             result_of: None,
             is_announced: false,
             is_forgotten: false,
@@ -363,6 +377,13 @@ impl TurnRequest {
     #[must_use]
     pub fn with_recipient(mut self, recipient: impl Into<Option<Recipient>>) -> Self {
         self.recipient = recipient.into();
+        self
+    }
+
+    /// Sets the person who is asked for approvals, and may decide. Default: the principal.
+    #[must_use]
+    pub fn with_approver(mut self, approver: impl Into<Option<Approver>>) -> Self {
+        self.approver = approver.into();
         self
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rockbot_core::support::loggable;
-use rockbot_core::turn::{Approval, ApprovalRequest, BusyPolicy, Claim, JournalError, TurnStatus};
+use rockbot_core::turn::{Approval, ApprovalRequest, BusyPolicy, Claim, JournalError, TurnRequest, TurnStatus};
 use rockbot_core::{Principal, Timestamp, TurnId};
 use tokio::sync::oneshot;
 
@@ -18,8 +18,8 @@ impl TurnEngine {
     /// Applies a person's decision about a call. Once this returns, the decision is in the journal; after the last
     /// decision that the turn waited for, the turn continues.
     ///
-    /// The principal `by` must be the principal of the turn, or an approver of the host. Another
-    /// principal learns no more than that nothing waits for the decision.
+    /// The principal `by` must be the principal of the turn, or an approver of the turn or of the
+    /// host. Another principal learns no more than that nothing waits for the decision.
     pub(crate) async fn decide(self: &Arc<Self>, decision: Approval, by: &Principal) -> Result<(), TurnError> {
         let id = decision.turn.clone();
         let missing = TurnError::NoSuchApproval {
@@ -29,7 +29,7 @@ impl TurnEngine {
         let event = TurnEvent::ApprovalDecided(decision.clone());
         let (engine, by) = (self.clone(), by.clone());
         let applies = move |turn: &Turn| {
-            let may_decide = engine.may_decide(&by, &turn.request().principal);
+            let may_decide = engine.may_decide(&by, turn.request());
             if !may_decide {
                 let (turn, by) = (&decision.turn, loggable(by.as_str()));
                 tracing::warn!(%turn, %by, "decision about a tool call refused: it is another principal's turn");
@@ -43,8 +43,17 @@ impl TurnEngine {
         }
     }
 
-    /// Reports whether `by` decides about calls of turns of `principal`.
-    pub(crate) fn may_decide(&self, by: &Principal, principal: &Principal) -> bool {
+    /// Reports whether `by` decides about calls of the turn of `request`.
+    pub(crate) fn may_decide(&self, by: &Principal, request: &TurnRequest) -> bool {
+        let is_asked = request
+            .approver
+            .as_ref()
+            .is_some_and(|approver| approver.principal == *by);
+        is_asked || self.speaks_for(by, &request.principal)
+    }
+
+    /// Reports whether `by` is a principal, or an approver of the host.
+    pub(super) fn speaks_for(&self, by: &Principal, principal: &Principal) -> bool {
         by == principal || self.approvers.contains(by)
     }
 
@@ -58,9 +67,7 @@ impl TurnEngine {
             TurnState::Working | TurnState::Ended(_) | TurnState::Halted => Vec::new(),
         };
         let turns = self.live.all();
-        let turns = turns
-            .iter()
-            .filter(|live| self.may_decide(by, &live.request().principal));
+        let turns = turns.iter().filter(|live| self.may_decide(by, live.request()));
         let mut requests: Vec<_> = turns.flat_map(of_parked).collect();
         requests.sort_by(|a, b| (&a.turn, &a.call).cmp(&(&b.turn, &b.call)));
         requests

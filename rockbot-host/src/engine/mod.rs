@@ -341,11 +341,14 @@ impl TurnEngine {
     /// Checks that `by` may read and cancel the turn: it is its own, or `by` is an approver. The
     /// turn of another principal is as unknown as a turn that never was.
     pub(crate) async fn check_access(&self, turn: &TurnId, by: &Principal) -> Result<(), TurnError> {
-        let principal = match self.find(turn) {
-            Some(live) => Some(live.request().principal.clone()),
-            None => self.journal.read(turn).await?.map(|run| run.accepted.key.principal),
+        let has_access = match self.find(turn) {
+            Some(live) => self.may_decide(by, live.request()),
+            None => {
+                let stored = self.journal.read(turn).await?;
+                stored.is_some_and(|run| self.speaks_for(by, &run.accepted.key.principal))
+            }
         };
-        match principal.is_some_and(|principal| self.may_decide(by, &principal)) {
+        match has_access {
             true => Ok(()),
             false => Err(TurnError::NotFound(turn.clone())),
         }

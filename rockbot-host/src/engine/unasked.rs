@@ -32,16 +32,18 @@ impl TurnEngine {
         appended.map_or_else(|error| is_settled(&outcome.turn, &error.into()), |()| true)
     }
 
-    /// Asks the principal of a turn for approvals that no caller can ask for.
+    /// Asks the principal of a turn, or its approver, for approvals that no caller can ask for.
     pub(super) async fn announce_approvals(&self, request: &TurnRequest, approvals: &[ApprovalRequest]) {
+        let (principal, session) = asked_in(request);
         for approval in approvals {
-            let announcement = Announcement::new(
-                request.principal.clone(),
-                asked_in(request),
-                question(request, approval),
-            )
-            .with_turn(approval.turn.clone())
-            .with_approval(approval.clone());
+            let mut approval = approval.clone();
+            if let Some(approver) = &request.approver {
+                approval.asked_by.splice(..0, approver.chain.iter().cloned());
+            }
+            let words = question(request, &approval);
+            let announcement = Announcement::new(principal.clone(), session.clone(), words)
+                .with_turn(approval.turn.clone())
+                .with_approval(approval.clone());
             let id = format!("{}-{}", approval.turn, Digest::of([approval.call.as_str()]).short());
             if let Err(error) = self.announcements.append(&id, announcement).await {
                 // The turn waits all the same, and is asked about again after a restart.
@@ -72,11 +74,14 @@ impl TurnEngine {
     }
 }
 
-/// Returns the session for questions to the principal of a turn: the session of the recipient of
-/// its result, or its own.
-fn asked_in(request: &TurnRequest) -> SessionId {
+/// Returns the principal who is asked for approvals, and the session: the approver's; else the
+/// principal of the turn, in the session of the recipient of its result, or in its own.
+fn asked_in(request: &TurnRequest) -> (Principal, SessionId) {
+    if let Some(approver) = &request.approver {
+        return (approver.principal.clone(), approver.session.clone());
+    }
     let recipient = request.recipient.as_ref().map(|recipient| &recipient.session);
-    recipient.unwrap_or(&request.session).clone()
+    (request.principal.clone(), recipient.unwrap_or(&request.session).clone())
 }
 
 /// Returns the words of a request for an approval.

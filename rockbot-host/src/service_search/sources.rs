@@ -16,6 +16,9 @@ use super::tool::{GUIDE, NAME};
 /// The beginning of the source of tools that an MCP server has: they are found with their server.
 const OF_SERVERS: &str = "mcp:";
 
+/// The tool that hands a task to an agent.
+const CALLING: &str = "invoke_agent";
+
 /// Length of a skill's text that is searched, in bytes.
 const MAX_SKILL: usize = 4_000;
 
@@ -28,7 +31,10 @@ pub(super) fn of_host(
 ) -> Vec<Arc<dyn ServiceSource>> {
     let skills = skills.map(|skills| Arc::new(Skills(skills)) as Arc<dyn ServiceSource>);
     let others: [Arc<dyn ServiceSource>; 3] = [
-        Arc::new(Agents(agents)),
+        Arc::new(Agents {
+            agents,
+            registry: registry.clone(),
+        }),
         Arc::new(Tools(registry)),
         Arc::new(Guides(guides)),
     ];
@@ -107,7 +113,10 @@ impl ServiceSource for Skills {
 }
 
 #[derive(Debug)]
-pub(super) struct Agents(pub(super) Arc<dyn AgentDirectory>);
+pub(super) struct Agents {
+    pub(super) agents: Arc<dyn AgentDirectory>,
+    pub(super) registry: Arc<dyn ToolRegistry>,
+}
 
 #[async_trait]
 impl ServiceSource for Agents {
@@ -116,7 +125,14 @@ impl ServiceSource for Agents {
     }
 
     async fn services(&self, _: &Principal) -> Result<Vec<KnownService>, BoxError> {
-        Ok(self.0.agents().iter().map(of_agent).collect())
+        let snapshot = self.registry.snapshot();
+        let calling = snapshot.find(CALLING).map(|entry| &entry.registration().hints.exposure);
+        let group = calling.and_then(|exposure| exposure.group());
+        let shown = |service: KnownService| match group {
+            Some(group) => service.with_activates(group.clone()),
+            None => service,
+        };
+        Ok(self.agents.agents().iter().map(of_agent).map(shown).collect())
     }
 }
 

@@ -1,0 +1,271 @@
+//! The tasks that other agents work on, until their ends are told: also over a restart.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use rockbot_core::context::Trust;
+use rockbot_core::files::{DataFolder, FileError};
+use rockbot_core::store::StorePath;
+use rockbot_core::trust::Label;
+use rockbot_core::{BoxError, Principal, SessionId, Timestamp, TurnId};
+use serde::{Deserialize, Serialize};
+
+/// Name of the file in the data folder.
+const FILE: &str = "a2a-tasks.json";
+
+/// Maximum length of the file, in bytes.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Time for which the end of a task is kept for a call that waits for it.
+const END_KEPT: Duration = Duration::from_secs(600);
+
+/// Maximum number of tasks of all principals at once.
+pub(super) const MAX_TASKS: usize = 256;
+
+/// Maximum number of earlier questions that are remembered.
+const MAX_ASKED: usize = 1_000;
+
+/// A task that another agent works on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PendingTask {
+    pub(super) id: String,
+    pub(super) agent: String,
+    pub(super) skill: String,
+    /// Conversation with the agent: the one that was named, else the task's own.
+    pub(super) context: String,
+    /// Digest of agent, skill and message.
+    pub(super) question: String,
+    pub(super) principal: Principal,
+    pub(super) session: SessionId,
+    /// Namespace of the work that asked.
+    pub(super) namespace: StorePath,
+    pub(super) turn: TurnId,
+    /// Number of turns above the one that asked.
+    pub(super) depth: u32,
+    pub(super) trust: Trust,
+    pub(super) label: Label,
+    pub(super) asked_at: Timestamp,
+    /// Time after which the agent counts as silent.
+    pub(super) deadline: Timestamp,
+    /// `true` once the bus has the task.
+    #[serde(default)]
+    pub(super) is_sent: bool,
+    /// `true` if the call waits for the end, which then becomes no message.
+    pub(super) is_awaited: bool,
+    /// Number of statuses that the user was told.
+    #[serde(default)]
+    pub(super) statuses: u32,
+    /// End of the task, for the call that waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) end: Option<TaskEnd>,
+}
+
+/// The end of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TaskEnd {
+    /// The host's words before the text.
+    pub(super) heading: String,
+    /// The agent's own words; empty if it said nothing.
+    pub(super) text: String,
+    /// The host's words after the text.
+    pub(super) closing: String,
+}
+
+/// The tasks of a host.
+#[derive(Debug, Default)]
+pub(super) struct PendingTasks {
+    folder: Option<DataFolder>,
+    tasks: BTreeMap<String, PendingTask>,
+    /// Sessions with their questions of late, oldest first.
+    asked: Vec<(SessionId, String)>,
+}
+
+impl PendingTasks {
+    /// Opens the tasks of a data folder.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read. One that holds something else is put aside.
+    pub(super) fn open(data: Option<&Path>) -> Result<Self, BoxError> {
+        let Some(data) = data else {
+            return Ok(Self::default());
+        };
+        let folder = DataFolder::unheld(data);
+        let read = folder.read(FILE, MAX_BYTES)?;
+        let tasks = read.map_or(Ok(Vec::<PendingTask>::new()), |bytes| serde_json::from_slice(&bytes));
+        let tasks = match tasks {
+            Ok(tasks) => tasks,
+            Err(_) => {
+                let aside = folder.quarantine(FILE)?;
+                tracing::error!(
+                    aside,
+                    "tasks of other agents unreadable; the file is put aside, and their ends are not told"
+                );
+                Vec::new()
+            }
+        };
+        Ok(Self {
+            folder: Some(folder),
+            tasks: tasks.into_iter().map(|task| (task.id.clone(), task)).collect(),
+            asked: Vec::new(),
+        })
+    }
+
+    /// Returns a task that was not told yet.
+    pub(super) fn get(&self, id: &str) -> Option<&PendingTask> {
+        self.tasks.get(id)
+    }
+
+    /// Returns all tasks whose ends did not come yet, in order of their ids.
+    pub(super) fn open_tasks(&self) -> impl Iterator<Item = &PendingTask> {
+        self.tasks.values().filter(|task| task.end.is_none())
+    }
+
+    /// Returns how often a session has asked a question of late.
+    pub(super) fn times_asked(&self, session: &SessionId, question: &str) -> usize {
+        let same = self
+            .asked
+            .iter()
+            .filter(|(of, asked)| of == session && asked == question);
+        same.count()
+    }
+
+    /// Adds a task.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be written; the task is not added then.
+    pub(super) fn add(&mut self, task: PendingTask) -> Result<(), FileError> {
+        let (id, asked) = (task.id.clone(), (task.session.clone(), task.question.clone()));
+        self.tasks.insert(id.clone(), task);
+        if let Err(error) = self.save() {
+            self.tasks.remove(&id);
+            return Err(error);
+        }
+        self.asked.push(asked);
+        if self.asked.len() > MAX_ASKED {
+            self.asked.remove(0);
+        }
+        Ok(())
+    }
+
+    /// Notes that the bus has a task.
+    pub(super) fn sent(&mut self, id: &str) {
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.is_sent = true;
+            self.save_or_log();
+        }
+    }
+
+    /// Removes a task, which is told or given up.
+    pub(super) fn remove(&mut self, id: &str) {
+        if self.tasks.remove(id).is_some() {
+            self.save_or_log();
+        }
+    }
+
+    /// Counts a status that the user is told. Returns the number before.
+    pub(super) fn count_status(&mut self, id: &str) -> u32 {
+        let Some(task) = self.tasks.get_mut(id) else {
+            return u32::MAX;
+        };
+        let before = task.statuses;
+        task.statuses = before.saturating_add(1);
+        before
+    }
+
+    /// Keeps the end of a task for the call that waits for it. The first end counts.
+    pub(super) fn end(&mut self, id: &str, end: TaskEnd) {
+        if let Some(task) = self.tasks.get_mut(id).filter(|task| task.end.is_none()) {
+            task.end = Some(end);
+            self.save_or_log();
+        }
+    }
+
+    /// Removes the ends that no call has fetched in time.
+    pub(super) fn purge(&mut self, now: Timestamp) {
+        let before = self.tasks.len();
+        self.tasks
+            .retain(|_, task| task.end.is_none() || now.since(task.deadline) < END_KEPT);
+        if self.tasks.len() < before {
+            self.save_or_log();
+        }
+    }
+
+    fn save(&self) -> Result<(), FileError> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let tasks: Vec<_> = self.tasks.values().collect();
+        let json = serde_json::to_vec(&tasks).expect("tasks have no maps with keys that are no text");
+        folder.replace(FILE, &json)
+    }
+
+    fn save_or_log(&self) {
+        // After a restart the end comes once more, and is the same message.
+        if let Err(error) = self.save() {
+            tracing::error!(%error, "tasks of other agents not written");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(id: &str) -> PendingTask {
+        PendingTask {
+            id: id.to_owned(),
+            agent: "Bob".to_owned(),
+            skill: "sell".to_owned(),
+            context: id.to_owned(),
+            question: "q".to_owned(),
+            principal: Principal::default(),
+            session: "main".into(),
+            namespace: StorePath::new("session/main").unwrap(),
+            turn: "turn-1".into(),
+            depth: 0,
+            trust: Trust::User,
+            label: Label::USER,
+            asked_at: Timestamp::default(),
+            deadline: Timestamp::from_millis(5),
+            is_sent: false,
+            is_awaited: false,
+            statuses: 0,
+            end: None,
+        }
+    }
+
+    #[test]
+    fn tasks_outlive_the_process_and_a_damaged_file_does_not_stop_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || PendingTasks::open(Some(folder.path())).unwrap();
+        let mut tasks = open();
+        tasks.add(task("1")).unwrap();
+        tasks.add(task("2")).unwrap();
+        tasks.remove("1");
+        let ids = |tasks: &PendingTasks| tasks.open_tasks().map(|task| task.id.clone()).collect::<Vec<_>>();
+        assert_eq!(ids(&open()), ["2"]);
+        assert_eq!(open().get("2"), Some(&task("2")));
+        std::fs::write(folder.path().join(FILE), "[{}]").unwrap();
+        assert_eq!(ids(&open()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_first_end_counts_and_is_kept_for_a_while() {
+        let mut tasks = PendingTasks::default();
+        tasks.add(task("1")).unwrap();
+        let end = |text: &str| TaskEnd {
+            heading: String::new(),
+            text: text.to_owned(),
+            closing: String::new(),
+        };
+        tasks.end("1", end("first"));
+        tasks.end("1", end("second"));
+        assert_eq!(tasks.get("1").unwrap().end, Some(end("first")));
+        assert_eq!(tasks.open_tasks().count(), 0);
+        tasks.purge(Timestamp::from_millis(5).after(END_KEPT));
+        assert_eq!(tasks.get("1"), None);
+    }
+}

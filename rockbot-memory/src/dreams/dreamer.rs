@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatClient, MicroUsd};
-use rockbot_core::store::StoreError;
+use rockbot_core::store::{LogOffset, MemoryEntry, StoreError};
 use rockbot_core::support::loggable;
 use rockbot_core::turn::{BackgroundSlot, TurnRunner};
-use rockbot_core::{Clock, IdSource, Principal};
+use rockbot_core::{Clock, IdSource, MemoryId, Principal};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +23,7 @@ use super::pass_context::{Draft, PassContext, PassOutcome};
 use super::passes;
 use super::plan::{DreamChange, DreamPlan, PlanState};
 use super::plan_store::PlanStore;
-use super::replay::Replay;
+use super::replay::{Replay, is_protected};
 use super::stores::Stores;
 use super::times::{file_stamp, rfc3339};
 
@@ -230,7 +230,7 @@ impl Dreamer {
         PassEnd::Done
     }
 
-    async fn mark_read(&self, who: &Principal, read: Vec<(String, rockbot_core::store::LogOffset)>) -> Result<(), StoreError> {
+    async fn mark_read(&self, who: &Principal, read: Vec<(String, LogOffset)>) -> Result<(), StoreError> {
         for (reader, offset) in read {
             if let Some(log) = &self.stores.log {
                 log.commit(who, &reader, offset).await?;
@@ -270,6 +270,7 @@ impl Dreamer {
         /// Maximum number of losses that a plan names.
         const MAX_LOSSES: usize = 5;
         let entries = self.stores.memories(&plan.principal).await?;
+        let mut notes = outdated_protected(plan, &entries);
         let queries = self.ledger().queries.get(&plan.principal).cloned().unwrap_or_default();
         let (changes, now) = (plan.changes.clone(), self.clock.now());
         // Off the runtime's threads: a principal may have many memories.
@@ -282,8 +283,7 @@ impl Dreamer {
             };
             Ok(replay.losses())
         });
-        let mut notes = losses.await?;
-        notes.truncate(MAX_LOSSES);
+        notes.extend(losses.await?.into_iter().take(MAX_LOSSES));
         if plan.changes.iter().any(is_privileged) {
             notes.push("it changes what the user trusts: only a person may apply it".to_owned());
         }
@@ -390,11 +390,21 @@ impl Dreamer {
 }
 
 /// Returns the memory that a change supersedes.
-fn superseded(change: &DreamChange) -> Option<&rockbot_core::MemoryId> {
+fn superseded(change: &DreamChange) -> Option<&MemoryId> {
     match change {
         DreamChange::Supersede { id, .. } => Some(id),
         _ => None,
     }
+}
+
+/// Returns remarks on protected memories that a contradiction would put aside: nothing says what they say then.
+fn outdated_protected(plan: &DreamPlan, entries: &[Arc<MemoryEntry>]) -> Vec<String> {
+    if plan.pass != DreamPass::ContradictionSweep {
+        return Vec::new();
+    }
+    let ids: BTreeSet<_> = plan.changes.iter().filter_map(superseded).collect();
+    let protected = entries.iter().filter(|entry| ids.contains(&entry.id) && is_protected(entry));
+    protected.map(|entry| format!("`{}` is protected: only a person may put it aside", entry.id)).collect()
 }
 
 /// Returns `true` for a change that needs the endorsement of a person: a rule, or a skill that would be trusted less.

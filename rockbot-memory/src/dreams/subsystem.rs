@@ -144,7 +144,7 @@ impl Subsystem for Dreaming {
 
 /// Notes what users ask, so that recall can be replayed.
 #[derive(Debug)]
-struct Listener(Arc<Mutex<Ledger>>);
+pub(super) struct Listener(pub(super) Arc<Mutex<Ledger>>);
 
 impl TurnObserver for Listener {
     fn ended(&self, turn: &EndedTurn<'_>) {

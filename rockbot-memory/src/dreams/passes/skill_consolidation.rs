@@ -15,7 +15,7 @@ use super::super::pass_context::{PassContext, bounded};
 use super::super::plan::DreamChange;
 
 /// Part of the words that skills of a cluster share with another one.
-const SIMILARITY: f64 = 0.4;
+const SIMILARITY: f64 = 0.3;
 
 const SHAPE: &str = "Answer with one JSON object and nothing else: {\"toSave\": [{\"name\": \"the name of one of them\", \
     \"summary\": \"at most 15 words\", \"content\": \"the merged procedure, as Markdown\", \"sourceNames\": [\"name\", \

@@ -3,7 +3,8 @@
 //! [`Memory`] is the subsystem that gives an agent long-term memory, working memory, skills and rules, with the tools by
 //! which a model uses them; [`FileMemory`] and `SqliteMemory` (feature `sqlite`) are the stores behind it.
 //! [`SemanticMemory`] finds facts by meaning with an embedding model. [`FeedbackSignals`] and [`SessionEvaluation`]
-//! record how well the agent did. [`recall`] chooses what a model is shown before a turn.
+//! record how well the agent did. [`recall`] chooses what a model is shown before a turn. [`Dreaming`] tends all of it
+//! while users are silent.
 //!
 //! ```
 //! use rockbot::agent::AgentHostBuilder;

@@ -54,6 +54,8 @@ pub(super) struct Dreamer {
     pub(super) changing: tokio::sync::Mutex<()>,
     /// Held during a cycle.
     pub(super) dreaming: tokio::sync::Mutex<()>,
+    /// Cancelled when the host stops: no cycle goes on after it.
+    pub(super) ended: CancellationToken,
 }
 
 impl fmt::Debug for Dreamer {
@@ -74,10 +76,12 @@ enum PassEnd {
 impl Dreamer {
     /// Runs cycles until `stop` fires.
     pub(super) async fn run(self: Arc<Self>, stop: CancellationToken) {
+        // Fires however the task ends, for cycles that the program has begun.
+        let _ended = self.ended.clone().drop_guard();
         self.recover().await;
         let mut pause = self.first_pause();
         while stop.run_until_cancelled(sleep(pause)).await.is_some() {
-            self.cycle(&stop).await;
+            self.cycle(QUIET_PERIOD, &stop).await;
             pause = self.options.interval;
         }
         self.save_state().await;
@@ -90,16 +94,17 @@ impl Dreamer {
         self.options.initial_delay.max(self.options.interval.saturating_sub(elapsed))
     }
 
-    /// Runs all passes once, and those that failed up to three times more.
-    pub(super) async fn cycle(&self, stop: &CancellationToken) {
+    /// Runs all passes once, and those that failed up to three times more. A pass begins when users were silent for `quiet`.
+    pub(super) async fn cycle(&self, quiet: Duration, stop: &CancellationToken) {
         let _one_at_a_time = self.dreaming.lock().await;
-        self.recover().await;
         let asker = self.asker();
         let mut left: Vec<_> = self.work().collect();
         for attempt in 0..=MAX_RETRIES {
+            // A pass that failed in the middle of a plan begins anew once that plan is finished.
+            self.recover().await;
             let mut failed = Vec::new();
             for (pass, who) in left {
-                if let PassEnd::Failed = self.pass_in_slot(pass, &who, asker.as_ref(), stop).await {
+                if let PassEnd::Failed = self.pass_in_slot((pass, &who), asker.as_ref(), quiet, stop).await {
                     failed.push((pass, who));
                 }
             }
@@ -139,9 +144,16 @@ impl Dreamer {
     /// Runs a pass while users are silent, and anew, after a longer silence, when one of them wrote meanwhile.
     ///
     /// Only reading and asking are cut short: what is decided is stored and applied to its end, which takes a moment.
-    async fn pass_in_slot(&self, pass: DreamPass, who: &Principal, asker: Option<&Asker>, stop: &CancellationToken) -> PassEnd {
-        for attempt in 0..MAX_ATTEMPTS {
-            let planned = stop.run_until_cancelled(self.planned(pass, who, asker, QUIET_PERIOD * 2_u32.pow(attempt))).await;
+    async fn pass_in_slot(
+        &self,
+        (pass, who): (DreamPass, &Principal),
+        asker: Option<&Asker>,
+        mut quiet: Duration,
+        stop: &CancellationToken,
+    ) -> PassEnd {
+        for _ in 0..MAX_ATTEMPTS {
+            let planned = stop.run_until_cancelled(self.planned(pass, who, asker, quiet)).await;
+            quiet = (quiet * 2).max(QUIET_PERIOD);
             let Some((planned, _slot)) = planned else {
                 return PassEnd::Interrupted;
             };

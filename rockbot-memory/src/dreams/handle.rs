@@ -1,9 +1,9 @@
 //! The plans of dreams, for the program around a host.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rockbot_core::Principal;
-use tokio_util::sync::CancellationToken;
 
 use super::dreamer::Dreamer;
 use super::error::DreamError;
@@ -54,7 +54,8 @@ impl Dreams {
         }
     }
 
-    /// Returns all plans, the oldest first: at most 1 000 are kept, and those that wait longest.
+    /// Returns all plans, the oldest first. At most 1 000 of all principals are kept: beyond that the oldest that is applied
+    /// or undone is removed, and can no longer be undone; if all wait, the oldest of these.
     ///
     /// # Errors
     ///
@@ -89,8 +90,8 @@ impl Dreams {
         finished(async move { dreamer.undo(&who, &id).await }).await
     }
 
-    /// Runs a cycle now, for all principals, and waits for its end. It waits for silence as any cycle does, and for a cycle
-    /// that runs already.
+    /// Runs a cycle now, for all principals, and waits for its end. Each pass waits until no turn works, and yields to users
+    /// as ever; a cycle that runs already ends first, and the end of the host ends it.
     ///
     /// # Errors
     ///
@@ -98,7 +99,7 @@ impl Dreams {
     pub async fn dream(&self) -> Result<(), DreamError> {
         let dreamer = self.dreamer()?.clone();
         finished(async move {
-            dreamer.cycle(&CancellationToken::new()).await;
+            dreamer.cycle(Duration::ZERO, &dreamer.ended).await;
             Ok(())
         })
         .await

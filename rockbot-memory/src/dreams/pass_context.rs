@@ -130,6 +130,12 @@ impl PassContext<'_> {
 pub(super) const VIEW: &str = "view";
 pub(super) const SOURCES: &str = "sources";
 
+/// Returns `true` if `view` was made of the memory with this id.
+pub(super) fn is_made_of(view: &MemoryEntry, id: &MemoryId) -> bool {
+    let sources = view.metadata.get(SOURCES);
+    sources.is_some_and(|sources| sources.split(", ").any(|source| source == id.as_str()))
+}
+
 /// Returns the text of a model without white space around it, if it is neither empty nor too long.
 pub(super) fn bounded(text: &str) -> Option<&str> {
     let text = text.trim();

@@ -13,7 +13,7 @@ use super::plan::{DreamPlan, PlanState};
 use crate::storage::blocking::{blocking, failed, invalid};
 use crate::storage::folder::open_folder;
 
-/// Maximum number of plans. Beyond it the oldest that wait for nothing are removed.
+/// Maximum number of plans. Beyond it the oldest that is done is removed, else the oldest that waits.
 const MAX_PLANS: usize = 1_000;
 
 /// Maximum size of a file, in bytes.
@@ -131,12 +131,14 @@ impl PlanStore {
         written.map_err(|error| failed("a plan of a dream cannot be written", error))
     }
 
-    /// Removes the oldest plans that wait for nothing while there are too many.
+    /// Removes the oldest plans while there are too many.
     fn make_room(&self) {
         let mut plans = self.lock();
         while plans.len() > MAX_PLANS {
             let is_done = |plan: &&Arc<DreamPlan>| matches!(plan.state, PlanState::Applied | PlanState::Undone);
-            let oldest = plans.values().find(is_done).or_else(|| plans.values().next());
+            let waits = |plan: &&Arc<DreamPlan>| plan.state == PlanState::Proposed;
+            // One that is being applied or undone stays: a crash would leave its changes half made.
+            let oldest = plans.values().find(is_done).or_else(|| plans.values().find(waits));
             let Some(id) = oldest.map(|plan| plan.id.clone()) else {
                 return;
             };

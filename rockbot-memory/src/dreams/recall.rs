@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
-use rockbot_core::store::{LongTermMemory, MemoryQuery};
-use rockbot_core::{BoxError, MemoryId};
+use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery};
+use rockbot_core::BoxError;
 
 use super::handle::Shared;
-use super::pass_context::VIEW;
+use super::pass_context::is_made_of;
 use crate::tools::long_term::fact;
 use crate::tools::shown_origin;
 
@@ -18,6 +18,9 @@ const MAX_HITS: usize = 8;
 
 /// Maximum number of episodes that are shown.
 const MAX_EPISODES: usize = 3;
+
+/// Maximum number of views that were made one of the other.
+const MAX_VIEWS: usize = 8;
 
 /// A context source of memories that a view took the place of, where the question finds them and not their view.
 #[derive(Debug)]
@@ -45,7 +48,7 @@ impl ContextSource for EpisodeRecall {
                 };
                 let is_new = !found.contains(by) && items.len() < MAX_EPISODES && shown.insert(hit.item.id.clone());
                 // What a newer statement contradicts is out of date, and not shown.
-                if is_new && is_view(memory, query, by).await? {
+                if is_new && stands_for(memory, query, &hit.item).await? {
                     let text = format!("- [{by}] (said as): {}", fact(&hit.item));
                     let reason = format!("what the memory `{by}` was made of");
                     items.push(ContextItem::new("Memories", text, reason, shown_origin(&hit.item.provenance)));
@@ -56,7 +59,22 @@ impl ContextSource for EpisodeRecall {
     }
 }
 
-async fn is_view(memory: &Arc<dyn LongTermMemory>, query: &ContextQuery, id: &MemoryId) -> Result<bool, BoxError> {
-    let view = memory.get(&query.principal, id).await?;
-    Ok(view.is_some_and(|view| view.is_live() && view.metadata.contains_key(VIEW)))
+/// Returns `true` if a live view was made of the memory, or of a view that was made of it.
+async fn stands_for(
+    memory: &Arc<dyn LongTermMemory>,
+    query: &ContextQuery,
+    episode: &Arc<MemoryEntry>,
+) -> Result<bool, BoxError> {
+    let mut source = episode.clone();
+    for _ in 0..MAX_VIEWS {
+        let Some(by) = &source.superseded_by else {
+            return Ok(source.is_live());
+        };
+        let view = memory.get(&query.principal, by).await?;
+        match view.filter(|view| is_made_of(view, &source.id)) {
+            Some(view) => source = view,
+            None => return Ok(false),
+        }
+    }
+    Ok(false)
 }

@@ -9,6 +9,7 @@ use rockbot_core::config::Config;
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, RunningTask, Stage, Subsystem};
 use rockbot_core::turn::{EndedTurn, TurnObserver, TurnRunner};
 use rockbot_core::{BoxError, IdSource, RandomIds};
+use tokio_util::sync::CancellationToken;
 
 use super::dreamer::Dreamer;
 use super::handle::{Dreams, Shared};
@@ -133,6 +134,7 @@ impl Subsystem for Dreaming {
             turns: parts.get::<dyn TurnRunner>(),
             changing: tokio::sync::Mutex::default(),
             dreaming: tokio::sync::Mutex::default(),
+            ended: CancellationToken::new(),
         });
         // A subsystem starts once.
         let _ = self.shared.set(dreamer.clone());

@@ -1,4 +1,4 @@
-//! Times in ids, in the log and in metadata.
+//! Times in ids, in the log, in questions and in metadata.
 
 use rockbot_core::Timestamp;
 
@@ -10,6 +10,11 @@ pub(super) fn rfc3339(at: Timestamp) -> String {
 /// Returns a time for the names of files, such as `2026-11-27T03-05-00Z`.
 pub(super) fn file_stamp(at: Timestamp) -> String {
     formatted(at, "%Y-%m-%dT%H-%M-%SZ")
+}
+
+/// Returns the day of a time, such as `2026-11-27`.
+pub(super) fn date(at: Timestamp) -> String {
+    formatted(at, "%Y-%m-%d")
 }
 
 fn formatted(at: Timestamp, format: &str) -> String {

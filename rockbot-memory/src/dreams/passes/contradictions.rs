@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use rockbot_core::store::{MemoryEntry, StoreError};
-use rockbot_core::Timestamp;
 use serde::Deserialize;
 
 use super::super::ask::{Item, Question};
 use super::super::clusters::{Cluster, clusters};
-use super::super::pass_context::{PassContext, SOURCES};
+use super::super::pass_context::{PassContext, is_made_of};
 use super::super::plan::DreamChange;
-use crate::tools::ago;
+use super::super::times::date;
 
 /// Part of the words that memories share with another one. It is low: `lives in Oslo` and `lives in Rome` share half.
 const SIMILARITY: f64 = 0.3;
@@ -35,7 +34,7 @@ struct Contradiction {
 pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     let entries = cx.live_memories().await?;
     for cluster in clusters(&entries, SIMILARITY) {
-        let Some((digest, found)) = cx.ask::<Found>(&question(&cluster, cx.now)).await else {
+        let Some((digest, found)) = cx.ask::<Found>(&question(&cluster)).await else {
             continue;
         };
         let mut superseded: Vec<String> = Vec::new();
@@ -55,10 +54,11 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn question(cluster: &Cluster, now: Timestamp) -> Question {
+fn question(cluster: &Cluster) -> Question {
     let item = |entry: &Arc<MemoryEntry>| Item {
         id: entry.id.to_string(),
-        text: format!("(learned {}) {}", ago(entry.last_seen(), now), entry.content),
+        // The date and not the age: the question stays the same tomorrow.
+        text: format!("(learned {}) {}", date(entry.last_seen()), entry.content),
         from: entry.provenance.clone(),
     };
     Question {
@@ -103,11 +103,8 @@ fn change(older: &MemoryEntry, newer: &MemoryEntry, reason: &str) -> (String, Dr
 
 /// Remarks on views that were made of a memory which is out of date: facts that depend on it may be, too.
 fn stale_views(cx: &mut PassContext<'_>, entries: &[Arc<MemoryEntry>], older: &MemoryEntry) {
-    let is_made_of = |entry: &&Arc<MemoryEntry>| {
-        let sources = entry.metadata.get(SOURCES);
-        sources.is_some_and(|sources| sources.split(", ").any(|id| id == older.id.as_str()))
-    };
-    let views: Vec<_> = entries.iter().filter(is_made_of).map(|view| view.id.to_string()).collect();
+    let views = entries.iter().filter(|entry| is_made_of(entry, &older.id));
+    let views: Vec<_> = views.map(|view| view.id.to_string()).collect();
     if !views.is_empty() {
         cx.remark(format!("`{}` is out of date, and so may be {}", older.id, views.join(", ")));
     }

@@ -23,12 +23,12 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     }
     let mut changes = Vec::new();
     let mut folded = 0;
-    for group in groups.into_values().filter(|group| group.len() > 1) {
-        if folded + group.len() > MAX_FOLDED {
-            break;
+    for mut group in groups.into_values() {
+        group.truncate(MAX_FOLDED - folded + 1);
+        if group.len() > 1 {
+            folded += group.len() - 1;
+            changes.extend(fold(&group));
         }
-        folded += group.len() - 1;
-        changes.extend(fold(&group));
     }
     cx.draft(format!("fold {folded} duplicates"), changes, None);
     Ok(())

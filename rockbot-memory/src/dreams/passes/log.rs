@@ -17,6 +17,8 @@ const MAX_MESSAGE: usize = 400;
 /// New messages of the user.
 pub(super) struct Said {
     pub(super) messages: Vec<LogEntry>,
+    /// There is no room for more: waiting for further messages would wait for ever.
+    pub(super) is_full: bool,
     reader: String,
     next: LogOffset,
 }
@@ -25,20 +27,26 @@ impl Said {
     /// Reads what was said since the pass was here. `None` without a log, or without a new message of the user.
     ///
     /// Answers of the agent are left out: they say what the model thinks, not what the user wants.
-    pub(super) async fn since_last_time(cx: &PassContext<'_>) -> Result<Option<Self>, StoreError> {
+    pub(super) async fn since_last_time(cx: &mut PassContext<'_>) -> Result<Option<Self>, StoreError> {
         let Some(log) = &cx.stores.log else {
             return Ok(None);
         };
         let reader = format!("dreams-{}", cx.pass);
         let batch = log.read(cx.who, &reader, MAX_ENTRIES).await?;
+        let is_full = batch.entries.len() >= MAX_ENTRIES;
         let is_of_user = |entry: &LogEntry| entry.role == Role::User && entry.trust >= Trust::User;
         let messages: Vec<_> = batch.entries.into_iter().filter(is_of_user).collect();
         let said = Self {
             messages,
             reader,
             next: batch.next,
+            is_full,
         };
-        Ok((!said.messages.is_empty()).then_some(said))
+        if said.messages.is_empty() {
+            said.read(cx);
+            return Ok(None);
+        }
+        Ok(Some(said))
     }
 
     /// Returns the messages as texts of a question, each with its number and its session.

@@ -53,7 +53,10 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     let mut seen = BTreeSet::new();
     said.messages.retain(|entry| seen.insert(entry.session_id.clone()));
     if said.messages.len() < MIN_SESSIONS {
-        // They stay unread until there is something to compare them with.
+        // They stay unread until there is something to compare them with, as long as there is room for it.
+        if said.is_full {
+            said.read(cx);
+        }
         return Ok(());
     }
     let known = skills.list(cx.who).await?;

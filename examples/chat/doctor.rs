@@ -12,9 +12,7 @@ use rockbot::chat::{
     GatewaySettings, LlmConfigError, LlmSettings, ModelBehaviors, ModelTier, Provider, TextCallFallback,
     TextCallingClient, TierSettings, model_client, probe, probe_turn,
 };
-use rockbot::config::{
-    AgentProfileSettings, Config, ConfigError, DataDir, FolderChoice, HostSettings,
-};
+use rockbot::config::{AgentProfileSettings, Config, ConfigError, DataDir, FolderChoice, HostSettings};
 
 /// A report with one line for each check.
 #[derive(Default)]

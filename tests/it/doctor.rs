@@ -312,7 +312,11 @@ async fn what_is_wrong_with_the_configuration_is_said_with_its_place() {
         "problem  configuration: `HERE/a.json` is not JSON, at line 2 column 10",
     );
     check(
-        &report("a.toml", "[ConversationMemory]\nSessionIdleTimeout = \"canary-key-1234\"").await,
+        &report(
+            "a.toml",
+            "[ConversationMemory]\nSessionIdleTimeout = \"canary-key-1234\"",
+        )
+        .await,
         "problem  configuration: `ConversationMemory.SessionIdleTimeout` in `HERE/a.toml`: expected a time span such as `00:05:00` (`[days.]hours:minutes[:seconds]`), found text",
     );
     check(
@@ -320,7 +324,11 @@ async fn what_is_wrong_with_the_configuration_is_said_with_its_place() {
         "problem  models: `LLM.Balanced.ApiKey` in `HERE/a.toml`: expected text, found a list",
     );
     check(
-        &report("a.toml", "[ConversationMemory]\nSessionIdleTimeoutt = \"canary-key-1234\"").await,
+        &report(
+            "a.toml",
+            "[ConversationMemory]\nSessionIdleTimeoutt = \"canary-key-1234\"",
+        )
+        .await,
         "problem  configuration: `ConversationMemory.SessionIdleTimeoutt` in `HERE/a.toml` is not a setting; did you mean `SessionIdleTimeout`?",
     );
     check(

@@ -15,7 +15,8 @@ use rockbot_core::content::Provenance;
 use rockbot_core::context::Priority;
 use tokio::sync::Notify;
 
-const MERGE: &str = r#"{"toSave": [{"content": "Miso the cat likes tuna and sleeps on the couch.", "sourceIds": ["a", "b"]}]}"#;
+const MERGE: &str =
+    r#"{"toSave": [{"content": "Miso the cat likes tuna and sleeps on the couch.", "sourceIds": ["a", "b"]}]}"#;
 
 /// A model that answers users at once, and a dream only when it may.
 #[derive(Debug, Default)]
@@ -44,7 +45,9 @@ impl ChatClient for Model {
 }
 
 async fn host(model: Arc<Model>) -> (AgentHost, Arc<dyn LongTermMemory>) {
-    let others = DreamPass::ALL.into_iter().filter(|pass| *pass != DreamPass::MemoryConsolidation);
+    let others = DreamPass::ALL
+        .into_iter()
+        .filter(|pass| *pass != DreamPass::MemoryConsolidation);
     let options = DreamOptions::default().with_disabled(others);
     let host = AgentHost::in_memory()
         .chat(model)
@@ -79,7 +82,10 @@ async fn a_user_interrupts_a_dream_which_begins_anew() {
     // The dream holds the model, and the user has an answer all the same.
     assert_eq!(host.agent().ask("s", "Is it late?").await.unwrap().text, "Yes.");
     assert_eq!(memory.list(&Principal::default()).await.unwrap(), before);
-    assert!(dreams.plans().unwrap().is_empty(), "nothing is left of the interrupted pass");
+    assert!(
+        dreams.plans().unwrap().is_empty(),
+        "nothing is left of the interrupted pass"
+    );
     model.asked.notified().await;
     model.may_answer.notify_one();
     cycle.await.unwrap().unwrap();
@@ -103,10 +109,16 @@ async fn what_was_said_is_recalled_where_its_view_lacks_the_words() {
         model.requests.lock().unwrap().join("\n")
     };
     let view = shown("Where does the cat Miso sleep, on the couch?").await;
-    assert!(view.contains("Miso the cat likes tuna and sleeps on the couch."), "{view}");
+    assert!(
+        view.contains("Miso the cat likes tuna and sleeps on the couch."),
+        "{view}"
+    );
     assert!(!view.contains("chesterfield"), "{view}");
     let episode = shown("Who was it that used the old chesterfield again?").await;
-    assert!(episode.contains("(said as): The cat Miso likes tuna and sleeps on the chesterfield."), "{episode}");
+    assert!(
+        episode.contains("(said as): The cat Miso likes tuna and sleeps on the chesterfield."),
+        "{episode}"
+    );
     host.shutdown(Duration::from_secs(1)).await;
 }
 
@@ -116,13 +128,20 @@ async fn the_section_dream_turns_dreams_on_and_off() {
     let build = |text: &str| {
         let config = Config::new().with_text("agent.toml", text).unwrap();
         let host = AgentHost::configured(&config, folder.path()).unwrap().build();
-        host.map(|host| host.parts().get::<Dreams>().is_some()).map_err(|error| error.to_string())
+        host.map(|host| host.parts().get::<Dreams>().is_some())
+            .map_err(|error| error.to_string())
     };
     assert_eq!(build(""), Ok(false));
     assert_eq!(build("[Dream]\nInterval = \"04:00:00\""), Ok(true));
     assert_eq!(build("[Dream]\nEnabled = false\nInterval = \"04:00:00\""), Ok(false));
     let problem = build("[Dream]\nIntervall = \"04:00:00\"").unwrap_err();
-    assert!(problem.contains("`Dream.Intervall` in `agent.toml` is not a setting; did you mean `Interval`?"), "{problem}");
+    assert!(
+        problem.contains("`Dream.Intervall` in `agent.toml` is not a setting; did you mean `Interval`?"),
+        "{problem}"
+    );
     let problem = build("[Dream]\nSkillGapTier = \"huge\"").unwrap_err();
-    assert!(problem.contains("`Dream.SkillGapTier` in `agent.toml`: expected `Low`, `Balanced` or `High`"), "{problem}");
+    assert!(
+        problem.contains("`Dream.SkillGapTier` in `agent.toml`: expected `Low`, `Balanced` or `High`"),
+        "{problem}"
+    );
 }

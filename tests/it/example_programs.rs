@@ -128,7 +128,8 @@ async fn dreams_are_plans_that_a_person_applies_and_undoes() {
     let output = run("dreams", &[], folder.path()).await;
     let folded = "remembers: Lives in Bergen. Lives in Oslo. Likes green tea.";
     let all = "remembers: Lives in Bergen. likes green tea Lives in Oslo. Likes green tea.";
-    let outdated = "  - [oslo] Lives in Oslo. (superseded by bergen); contradicts \"Lives in Bergen.\": nobody lives in two towns";
+    let outdated =
+        "  - [oslo] Lives in Oslo. (superseded by bergen); contradicts \"Lives in Bergen.\": nobody lives in two towns";
     let expected = [
         all,
         "duplicate-fold: fold 1 duplicates (applied)",

@@ -173,7 +173,10 @@ impl Asker {
 /// Parses the outermost JSON object of an answer, which may have thoughts and words around it.
 fn parsed<T: DeserializeOwned>(answer: &str) -> Result<T, AskError> {
     if answer.len() > MAX_ANSWER {
-        return Err(AskError::Answer(format!("it has {} bytes, and {MAX_ANSWER} are allowed", answer.len())));
+        return Err(AskError::Answer(format!(
+            "it has {} bytes, and {MAX_ANSWER} are allowed",
+            answer.len()
+        )));
     }
     let answer = answer.rsplit("</think>").next().unwrap_or(answer);
     let object = answer.find('{').zip(answer.rfind('}'));

@@ -51,7 +51,8 @@ pub(super) fn missing(source: &str, merged: &str, vocabulary: &Vocabulary) -> Ve
     let mut missing: Vec<String> = Vec::new();
     for (word, opens) in sentence_words(source) {
         let lower = word.to_lowercase();
-        let is_said = said.contains(&lower) || date(word).is_some_and(|date| date.iter().all(|part| said.contains(part)));
+        let is_said =
+            said.contains(&lower) || date(word).is_some_and(|date| date.iter().all(|part| said.contains(part)));
         if !is_said && is_telling(word, opens, vocabulary) && !missing.contains(&lower) {
             missing.push(lower);
         }
@@ -91,7 +92,11 @@ fn date(word: &str) -> Option<[String; 3]> {
         return None;
     }
     let month = MONTHS.get(month.parse::<usize>().ok()?.checked_sub(1)?)?;
-    Some([year.to_owned(), (*month).to_owned(), day.trim_start_matches('0').to_owned()])
+    Some([
+        year.to_owned(),
+        (*month).to_owned(),
+        day.trim_start_matches('0').to_owned(),
+    ])
 }
 
 /// Returns the words of a text, without the punctuation around them.
@@ -104,7 +109,8 @@ fn sentence_words(text: &str) -> impl Iterator<Item = (&str, bool)> {
     let mut opens = true;
     text.split_whitespace().filter_map(move |raw| {
         // Signs before a number belong to it.
-        let word = raw.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | '+' | '$' | '€' | '£' | '#'));
+        let word =
+            raw.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | '+' | '$' | '€' | '£' | '#'));
         let word = word.trim_end_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '%' | '€' | '£' | '+' | '#'));
         let word = word.strip_suffix("'s").or(word.strip_suffix("’s")).unwrap_or(word);
         let is_first = std::mem::replace(&mut opens, raw.ends_with(['.', '!', '?', ':']));

@@ -60,7 +60,9 @@ pub(super) struct Dreamer {
 
 impl fmt::Debug for Dreamer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dreamer").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("Dreamer")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -91,7 +93,9 @@ impl Dreamer {
     fn first_pause(&self) -> Duration {
         let last = self.ledger().last_cycle();
         let elapsed = last.map_or(Duration::MAX, |last| self.clock.now().since(last));
-        self.options.initial_delay.max(self.options.interval.saturating_sub(elapsed))
+        self.options
+            .initial_delay
+            .max(self.options.interval.saturating_sub(elapsed))
     }
 
     /// Runs all passes once, and those that failed up to three times more. A pass begins when users were silent for `quiet`.
@@ -114,7 +118,9 @@ impl Dreamer {
             left = failed;
             stop.run_until_cancelled(sleep(RETRY_PAUSE * 2_u32.pow(attempt))).await;
         }
-        self.ledger().cycle_ended(self.clock.now());
+        if !stop.is_cancelled() {
+            self.ledger().cycle_ended(self.clock.now());
+        }
         self.save_state().await;
     }
 
@@ -122,13 +128,19 @@ impl Dreamer {
     fn work(&self) -> impl Iterator<Item = (DreamPass, Principal)> {
         let principals = self.ledger().principals();
         let can_ask = self.chat.is_some();
-        let passes: Vec<_> = self.options.passes().filter(|pass| can_ask || !pass.asks_model()).collect();
-        let of_host = |pass: DreamPass, who: &Principal| pass != DreamPass::TierRoutingReview || *who == Principal::default();
-        let work = passes.into_iter().flat_map(move |pass| {
+        let passes: Vec<_> = self
+            .options
+            .passes()
+            .filter(|pass| can_ask || !pass.asks_model())
+            .collect();
+        let of_host =
+            |pass: DreamPass, who: &Principal| pass != DreamPass::TierRoutingReview || *who == Principal::default();
+        passes.into_iter().flat_map(move |pass| {
             let principals = principals.clone().into_iter();
-            principals.filter(move |who| of_host(pass, who)).map(move |who| (pass, who))
-        });
-        work
+            principals
+                .filter(move |who| of_host(pass, who))
+                .map(move |who| (pass, who))
+        })
     }
 
     fn asker(&self) -> Option<Asker> {
@@ -167,7 +179,8 @@ impl Dreamer {
             }
         }
         self.count(pass, "interrupted");
-        self.log(pass, "users wrote whenever the pass began; it waits for the next cycle").await;
+        self.log(pass, "users wrote whenever the pass began; it waits for the next cycle")
+            .await;
         PassEnd::Interrupted
     }
 
@@ -183,7 +196,10 @@ impl Dreamer {
             return (Some(self.plan(pass, who, asker).await), None);
         };
         let slot = turns.background(quiet).await;
-        let planned = slot.cancellation().run_until_cancelled(self.plan(pass, who, asker)).await;
+        let planned = slot
+            .cancellation()
+            .run_until_cancelled(self.plan(pass, who, asker))
+            .await;
         (planned, Some(slot))
     }
 
@@ -191,7 +207,12 @@ impl Dreamer {
         let now = self.clock.now();
         let mut settled = self.ledger().answered_questions(now);
         let mut declined = BTreeSet::new();
-        for plan in self.plans.all().iter().filter(|plan| plan.pass == pass && plan.principal == *who) {
+        for plan in self
+            .plans
+            .all()
+            .iter()
+            .filter(|plan| plan.pass == pass && plan.principal == *who)
+        {
             if plan.can_be_applied() {
                 settled.extend(plan.question);
             }
@@ -227,7 +248,10 @@ impl Dreamer {
         }
         {
             let (mut ledger, now) = (self.ledger(), self.clock.now());
-            outcome.answered.iter().for_each(|question| ledger.answered(question, now));
+            outcome
+                .answered
+                .iter()
+                .for_each(|question| ledger.answered(question, now));
         }
         if let Err(error) = self.mark_read(who, outcome.read).await {
             self.failed(pass, &error.to_string()).await;
@@ -270,7 +294,8 @@ impl Dreamer {
         let plan = self.plans.save(plan).await?;
         metrics::counter!("rockbot.dream.plans", "pass" => pass.name()).increment(1);
         let objections = plan.notes.iter().map(|note| format!("; {note}")).collect::<String>();
-        self.log(pass, &format!("planned {}: {}{objections}", plan.id, plan.summary)).await;
+        self.log(pass, &format!("planned {}: {}{objections}", plan.id, plan.summary))
+            .await;
         if applies {
             self.apply(&plan.principal, &plan.id).await?;
         }
@@ -347,8 +372,13 @@ impl Dreamer {
                 Err(error) => Err(error),
             };
             match finished {
-                Ok(()) => self.log(plan.pass, &format!("finished {}, which was interrupted", plan.id)).await,
-                Err(error) => tracing::warn!(id = plan.id, %error, "a dream that was interrupted cannot be finished yet"),
+                Ok(()) => {
+                    self.log(plan.pass, &format!("finished {}, which was interrupted", plan.id))
+                        .await
+                }
+                Err(error) => {
+                    tracing::warn!(id = plan.id, %error, "a dream that was interrupted cannot be finished yet")
+                }
             }
         }
     }
@@ -366,7 +396,12 @@ impl Dreamer {
         }
     }
 
-    async fn advance(&self, plan: &DreamPlan, state: PlanState, remarks: Vec<String>) -> Result<Arc<DreamPlan>, StoreError> {
+    async fn advance(
+        &self,
+        plan: &DreamPlan,
+        state: PlanState,
+        remarks: Vec<String>,
+    ) -> Result<Arc<DreamPlan>, StoreError> {
         let mut plan = plan.clone();
         plan.state = state;
         plan.notes.extend(remarks);
@@ -415,8 +450,12 @@ fn outdated_protected(plan: &DreamPlan, entries: &[Arc<MemoryEntry>]) -> Vec<Str
         return Vec::new();
     }
     let ids: BTreeSet<_> = plan.changes.iter().filter_map(superseded).collect();
-    let protected = entries.iter().filter(|entry| ids.contains(&entry.id) && is_protected(entry));
-    protected.map(|entry| format!("`{}` is protected: only a person may put it aside", entry.id)).collect()
+    let protected = entries
+        .iter()
+        .filter(|entry| ids.contains(&entry.id) && is_protected(entry));
+    protected
+        .map(|entry| format!("`{}` is protected: only a person may put it aside", entry.id))
+        .collect()
 }
 
 /// Returns `true` for a change that needs the endorsement of a person: a rule, or a skill that would be trusted less.

@@ -247,9 +247,18 @@ mod tests {
     #[test]
     fn an_unknown_pass_or_tier_is_an_error() {
         for (text, problem) in [
-            ("[Dream]\nAutoApply = [\"Everything\"]", "`Dream.AutoApply` in `agent.toml`"),
-            ("[Dream]\nTier = \"huge\"", "`Dream.Tier` in `agent.toml`: expected `Low`, `Balanced` or `High`"),
-            ("[Dream]\nInterval = \"00:00:00\"", "`Dream.Interval` in `agent.toml`: expected a time span above zero"),
+            (
+                "[Dream]\nAutoApply = [\"Everything\"]",
+                "`Dream.AutoApply` in `agent.toml`",
+            ),
+            (
+                "[Dream]\nTier = \"huge\"",
+                "`Dream.Tier` in `agent.toml`: expected `Low`, `Balanced` or `High`",
+            ),
+            (
+                "[Dream]\nInterval = \"00:00:00\"",
+                "`Dream.Interval` in `agent.toml`: expected a time span above zero",
+            ),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.starts_with(problem), "{error}");

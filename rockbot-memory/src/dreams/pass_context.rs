@@ -149,6 +149,8 @@ pub(super) fn category(name: Option<&str>) -> Option<StorePath> {
 
 /// Returns the first tags that a model names.
 pub(super) fn tags(tags: Vec<String>) -> Vec<String> {
-    let short = tags.into_iter().filter(|tag| !tag.trim().is_empty() && tag.chars().count() <= 100);
+    let short = tags
+        .into_iter()
+        .filter(|tag| !tag.trim().is_empty() && tag.chars().count() <= 100);
     short.take(MAX_TAGS).collect()
 }

@@ -89,10 +89,7 @@ impl PlanStore {
     }
 
     /// Stores the state.
-    pub(super) async fn save_state(
-        self: &Arc<Self>,
-        state: impl Serialize + Send + 'static,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn save_state(self: &Arc<Self>, state: impl Serialize + Send + 'static) -> Result<(), StoreError> {
         let this = self.clone();
         blocking(move || this.write(STATE, &state)).await
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rockbot_core::BoxError;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery};
-use rockbot_core::BoxError;
 
 use super::handle::Shared;
 use super::pass_context::is_made_of;
@@ -43,7 +43,12 @@ impl ContextSource for EpisodeRecall {
             let hits = memory.search(&query.principal, &asked).await?;
             let found: BTreeSet<_> = hits.iter().map(|hit| hit.item.id.clone()).collect();
             for hit in hits {
-                let Some(by) = hit.item.superseded_by.as_ref().filter(|_| hit.item.archived_at.is_none()) else {
+                let Some(by) = hit
+                    .item
+                    .superseded_by
+                    .as_ref()
+                    .filter(|_| hit.item.archived_at.is_none())
+                else {
                     continue;
                 };
                 let is_new = !found.contains(by) && items.len() < MAX_EPISODES && shown.insert(hit.item.id.clone());
@@ -51,7 +56,12 @@ impl ContextSource for EpisodeRecall {
                 if is_new && stands_for(memory, query, &hit.item).await? {
                     let text = format!("- [{by}] (said as): {}", fact(&hit.item));
                     let reason = format!("what the memory `{by}` was made of");
-                    items.push(ContextItem::new("Memories", text, reason, shown_origin(&hit.item.provenance)));
+                    items.push(ContextItem::new(
+                        "Memories",
+                        text,
+                        reason,
+                        shown_origin(&hit.item.provenance),
+                    ));
                 }
             }
         }

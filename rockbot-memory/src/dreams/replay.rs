@@ -55,7 +55,10 @@ impl Replay<'_> {
         let by_id: BTreeMap<_, _> = self.entries.iter().map(|entry| (&entry.id, entry)).collect();
         let own: Vec<_> = successors.keys().filter_map(|id| by_id.get(*id)).collect();
         let step = own.len().div_ceil(MAX_OWN).max(1);
-        let own_queries = own.iter().step_by(step).map(|entry| (entry.content.clone(), Some(&entry.id)));
+        let own_queries = own
+            .iter()
+            .step_by(step)
+            .map(|entry| (entry.content.clone(), Some(&entry.id)));
         let users = self.queries.iter().map(|query| (query.clone(), None));
         let (before, after) = (self.index(false), self.index(true));
         let mut losses = Vec::new();
@@ -63,7 +66,8 @@ impl Replay<'_> {
             let query: String = query.chars().take(MAX_QUERY).collect();
             let found: BTreeSet<_> = after.search(&query, TOP).into_iter().map(|hit| hit.item).collect();
             for hit in before.search(&query, TOP) {
-                let is_found = found.contains(&hit.item) || successors.get(&hit.item).is_some_and(|by| found.contains(*by));
+                let is_found =
+                    found.contains(&hit.item) || successors.get(&hit.item).is_some_and(|by| found.contains(*by));
                 let counts = wanted == Some(&hit.item) || by_id.get(&hit.item).is_some_and(|entry| self.matters(entry));
                 if counts && !is_found {
                     losses.push(format!("`{}` would no longer be found by \"{query}\"", hit.item));

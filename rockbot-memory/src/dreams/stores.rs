@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rockbot_core::Principal;
 use rockbot_core::files::{DataFolder, FileError};
 use rockbot_core::store::{
     ConversationLog, FeedbackStore, LongTermMemory, MemoryEntry, RulesStore, SkillStore, SkillUsageStore, StoreError,
     StoreErrorKind,
 };
 use rockbot_core::subsystem::Parts;
-use rockbot_core::Principal;
 
 use crate::storage::blocking::{blocking, failed};
 

@@ -110,7 +110,11 @@ impl Subsystem for Dreaming {
             return Err("the interval of dreams is zero: set some time, such as 4 hours".into());
         }
         let calls = format!("at most {} a cycle, in the background", options.max_calls);
-        needs.cost(PartCost::on("dreaming").with_switch("`Dream.Enabled`").with_model_calls(calls));
+        needs.cost(
+            PartCost::on("dreaming")
+                .with_switch("`Dream.Enabled`")
+                .with_model_calls(calls),
+        );
         let data_dir = needs.parts().data_dir().map(Path::to_owned);
         self.open(data_dir.as_deref())?;
         needs.observe(Listener(self.ledger.clone()));

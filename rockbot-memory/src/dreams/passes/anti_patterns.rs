@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use rockbot_core::Timestamp;
 use rockbot_core::content::Provenance;
 use rockbot_core::store::{FeedbackEntry, FeedbackSignal, StoreError};
-use rockbot_core::Timestamp;
 
 use super::super::ask::{Item, Question};
 use super::super::pass_context::PassContext;

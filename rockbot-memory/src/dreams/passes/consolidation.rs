@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rockbot_core::Digest;
 use rockbot_core::content::Provenance;
 use rockbot_core::store::{MemoryEntry, StoreError};
 use rockbot_core::trust::Label;
-use rockbot_core::Digest;
 use serde::Deserialize;
 
 use super::super::ask::{Item, Question, is_shown_in_full};
@@ -14,6 +14,7 @@ use super::super::clusters::{Cluster, clusters};
 use super::super::coverage::{Vocabulary, missing};
 use super::super::pass_context::{PassContext, bounded, category, tags};
 use super::super::plan::DreamChange;
+use crate::storage::blocking::blocking;
 
 /// Part of the words that memories of a cluster share with another one.
 const SIMILARITY: f64 = 0.5;
@@ -48,14 +49,20 @@ struct Merge {
 pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     let mut entries = cx.live_memories().await?;
     entries.retain(|entry| is_shown_in_full(&entry.content));
-    let vocabulary = Vocabulary::of(entries.iter().map(|entry| entry.content.as_str()));
-    for cluster in clusters(&entries, SIMILARITY) {
+    let found = blocking(move || {
+        let vocabulary = Vocabulary::of(entries.iter().map(|entry| entry.content.as_str()));
+        Ok((clusters(&entries, SIMILARITY), vocabulary))
+    });
+    let (clusters, vocabulary) = found.await?;
+    for cluster in clusters {
         let Some((digest, merges)) = cx.ask::<Merges>(&question(&cluster)).await else {
             continue;
         };
         if !merges.to_delete.is_empty() {
             let count = merges.to_delete.len();
-            cx.remark(format!("the model would delete {count} memories; a dream deletes nothing"));
+            cx.remark(format!(
+                "the model would delete {count} memories; a dream deletes nothing"
+            ));
         }
         // A memory goes into one view alone.
         let mut left = cluster;
@@ -104,7 +111,8 @@ fn merged(
         return Err(format!("its text lacks {}", lost.join(", ")));
     }
     let mut view = view(cx, content, &sources);
-    view.category = category(merge.category.as_deref()).or_else(|| sources.iter().find_map(|entry| entry.category.clone()));
+    view.category =
+        category(merge.category.as_deref()).or_else(|| sources.iter().find_map(|entry| entry.category.clone()));
     view.tags = tags(merge.tags);
     let supersede = sources.iter().map(|source| DreamChange::Supersede {
         id: source.id.clone(),
@@ -136,7 +144,9 @@ fn view(cx: &PassContext<'_>, content: &str, sources: &[Arc<MemoryEntry>]) -> Me
     view.created_at = sources.iter().map(|source| source.created_at).min().unwrap_or(cx.now);
     view.last_seen_at = Some(newest);
     view.updated_at = Some(cx.now);
-    view.reinforcement_count = sources.iter().fold(0_u32, |sum, source| sum.saturating_add(source.reinforcement_count));
+    view.reinforcement_count = sources
+        .iter()
+        .fold(0_u32, |sum, source| sum.saturating_add(source.reinforcement_count));
     view.importance_score = sources.iter().map(|source| source.importance_score).fold(0.0, f64::max);
     view.metadata.extend(common_metadata(sources));
     view
@@ -145,13 +155,23 @@ fn view(cx: &PassContext<'_>, content: &str, sources: &[Arc<MemoryEntry>]) -> Me
 /// Returns the author of all sources, if it is one.
 fn same_author(sources: &[Arc<MemoryEntry>]) -> Option<Provenance> {
     let first = &sources.first()?.provenance;
-    sources.iter().all(|source| source.provenance == *first).then(|| first.clone())
+    sources
+        .iter()
+        .all(|source| source.provenance == *first)
+        .then(|| first.clone())
 }
 
 /// Returns the properties that all sources have alike, views' own ones excepted.
 fn common_metadata(sources: &[Arc<MemoryEntry>]) -> BTreeMap<String, String> {
-    let mut common = sources.first().map(|source| source.metadata.clone()).unwrap_or_default();
-    let own = [super::super::pass_context::VIEW, super::super::pass_context::SOURCES, "validFrom"];
+    let mut common = sources
+        .first()
+        .map(|source| source.metadata.clone())
+        .unwrap_or_default();
+    let own = [
+        super::super::pass_context::VIEW,
+        super::super::pass_context::SOURCES,
+        "validFrom",
+    ];
     common.retain(|name, value| {
         !own.contains(&name.as_str()) && sources.iter().all(|source| source.metadata.get(name) == Some(value))
     });

@@ -10,6 +10,7 @@ use super::super::clusters::{Cluster, clusters};
 use super::super::pass_context::{PassContext, is_made_of};
 use super::super::plan::DreamChange;
 use super::super::times::date;
+use crate::storage::blocking::blocking;
 
 /// Part of the words that memories share with another one. It is low: `lives in Oslo` and `lives in Rome` share half.
 const SIMILARITY: f64 = 0.3;
@@ -33,14 +34,19 @@ struct Contradiction {
 
 pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     let entries = cx.live_memories().await?;
-    for cluster in clusters(&entries, SIMILARITY) {
+    let compared = entries.clone();
+    for cluster in blocking(move || Ok(clusters(&compared, SIMILARITY))).await? {
         let Some((digest, found)) = cx.ask::<Found>(&question(&cluster)).await else {
             continue;
         };
         let mut superseded: Vec<String> = Vec::new();
         for contradiction in found.contradictions.into_iter().take(cluster.len()) {
             match decided(&cluster, &contradiction) {
-                Ok((older, newer)) if superseded.iter().all(|id| id != older.id.as_str() && id != newer.id.as_str()) => {
+                Ok((older, newer))
+                    if superseded
+                        .iter()
+                        .all(|id| id != older.id.as_str() && id != newer.id.as_str()) =>
+                {
                     superseded.push(older.id.to_string());
                     let (summary, change) = change(older, newer, &contradiction.reason);
                     cx.draft(summary, vec![change], Some(digest));
@@ -106,6 +112,10 @@ fn stale_views(cx: &mut PassContext<'_>, entries: &[Arc<MemoryEntry>], older: &M
     let views = entries.iter().filter(|entry| is_made_of(entry, &older.id));
     let views: Vec<_> = views.map(|view| view.id.to_string()).collect();
     if !views.is_empty() {
-        cx.remark(format!("`{}` is out of date, and so may be {}", older.id, views.join(", ")));
+        cx.remark(format!(
+            "`{}` is out of date, and so may be {}",
+            older.id,
+            views.join(", ")
+        ));
     }
 }

@@ -10,13 +10,23 @@ use super::super::clusters::kind;
 use super::super::pass_context::PassContext;
 use super::super::plan::DreamChange;
 use super::super::replay::is_protected;
+use crate::storage::blocking::blocking;
 
 /// Maximum number of memories that are folded in one cycle. The others follow in the next one.
 const MAX_FOLDED: usize = 1_000;
 
 pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
+    let entries = cx.live_memories().await?;
+    // Off the runtime's threads, as in all passes: a principal may have many memories.
+    let (folded, changes) = blocking(move || Ok(folds(entries))).await?;
+    cx.draft(format!("fold {folded} duplicates"), changes, None);
+    Ok(())
+}
+
+/// Returns the number of memories to fold, and the changes that do it.
+fn folds(entries: Vec<Arc<MemoryEntry>>) -> (usize, Vec<DreamChange>) {
     let mut groups: BTreeMap<_, Vec<Arc<MemoryEntry>>> = BTreeMap::new();
-    for entry in cx.live_memories().await? {
+    for entry in entries {
         // Texts of different trust stay apart: one must neither raise nor replace the other.
         let key = (kind(&entry.provenance), entry.wording());
         groups.entry(key).or_default().push(entry);
@@ -30,13 +40,18 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
             changes.extend(fold(&group));
         }
     }
-    cx.draft(format!("fold {folded} duplicates"), changes, None);
-    Ok(())
+    (folded, changes)
 }
 
 /// Returns the changes that fold a group into its best member: a protected one, else the oldest.
 fn fold(group: &[Arc<MemoryEntry>]) -> Vec<DreamChange> {
-    let rank = |entry: &&Arc<MemoryEntry>| (is_protected(entry), Reverse(entry.created_at), Reverse(entry.id.clone()));
+    let rank = |entry: &&Arc<MemoryEntry>| {
+        (
+            is_protected(entry),
+            Reverse(entry.created_at),
+            Reverse(entry.id.clone()),
+        )
+    };
     let Some(kept) = group.iter().max_by_key(rank) else {
         return Vec::new();
     };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rockbot_core::store::{MemoryEntry, StoreError};
 use rockbot_core::Digest;
+use rockbot_core::store::{MemoryEntry, StoreError};
 use serde::Deserialize;
 
 use super::super::ask::Question;
@@ -74,7 +74,9 @@ pub(super) async fn add(
 
 fn view(cx: &PassContext<'_>, question: &Question, fact: Fact, filing: &Filing) -> Result<MemoryEntry, String> {
     let content = bounded(&fact.content).ok_or("its text is empty or too long")?;
-    let label = question.label_of(&fact.source_ids).ok_or("it names a text that was not shown, or none")?;
+    let label = question
+        .label_of(&fact.source_ids)
+        .ok_or("it names a text that was not shown, or none")?;
     if fact.source_ids.len() < filing.min_sources {
         return Err(format!("it has fewer than {} sources", filing.min_sources));
     }
@@ -85,7 +87,8 @@ fn view(cx: &PassContext<'_>, question: &Question, fact: Fact, filing: &Filing) 
     view.category = named.filter(is_own).or(own);
     view.tags = tags(fact.tags);
     view.tags.push(filing.tag.to_owned());
-    view.metadata.extend(BTreeMap::from([("source".to_owned(), "inferred".to_owned())]));
+    view.metadata
+        .extend(BTreeMap::from([("source".to_owned(), "inferred".to_owned())]));
     Ok(view)
 }
 

@@ -51,7 +51,10 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
         .collect();
     let texts: Vec<_> = own.values().map(|skill| Arc::new(as_text(skill))).collect();
     for cluster in clusters(&texts, SIMILARITY) {
-        let sources: Vec<_> = cluster.iter().filter_map(|text| own.get(text.id.as_str()).cloned()).collect();
+        let sources: Vec<_> = cluster
+            .iter()
+            .filter_map(|text| own.get(text.id.as_str()).cloned())
+            .collect();
         let question = question(&sources);
         let Some((digest, merges)) = cx.ask::<Merges>(&question).await else {
             continue;
@@ -100,7 +103,10 @@ fn merged(cx: &PassContext<'_>, skills: &[Arc<Skill>], merge: &Merge) -> Result<
         return Err("it names a skill that was not shown, one twice, or fewer than two".to_owned());
     }
     let vocabulary = Vocabulary::of(sources.iter().map(|skill| skill.content.as_str()));
-    let lost: Vec<_> = sources.iter().flat_map(|skill| missing(&skill.content, content, &vocabulary)).collect();
+    let lost: Vec<_> = sources
+        .iter()
+        .flat_map(|skill| missing(&skill.content, content, &vocabulary))
+        .collect();
     if !lost.is_empty() {
         return Err(format!("its text lacks {}", lost.join(", ")));
     }
@@ -121,10 +127,13 @@ fn merged(cx: &PassContext<'_>, skills: &[Arc<Skill>], merge: &Merge) -> Result<
         after: Box::new(after),
         reason: format!("says what {} skills say", sources.len()),
     };
-    let others = sources.iter().filter(|skill| skill.name != kept.name).map(|skill| DreamChange::Skill {
-        before: Some(Box::new((***skill).clone())),
-        after: Box::new((***skill).clone().with_archived_at(cx.now)),
-        reason: format!("its steps stand in `{}`", kept.name),
-    });
+    let others = sources
+        .iter()
+        .filter(|skill| skill.name != kept.name)
+        .map(|skill| DreamChange::Skill {
+            before: Some(Box::new((***skill).clone())),
+            after: Box::new((***skill).clone().with_archived_at(cx.now)),
+            reason: format!("its steps stand in `{}`", kept.name),
+        });
     Ok(std::iter::once(change).chain(others).collect())
 }

@@ -61,11 +61,17 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     }
     let known = skills.list(cx.who).await?;
     let mut items = said.items();
-    items.extend(known.iter().filter(|skill| skill.is_live()).take(MAX_KNOWN).map(|skill| Item {
-        id: skill.name.to_string(),
-        text: format!("(a skill) {}", skill.summary),
-        from: skill.provenance.clone(),
-    }));
+    items.extend(
+        known
+            .iter()
+            .filter(|skill| skill.is_live())
+            .take(MAX_KNOWN)
+            .map(|skill| Item {
+                id: skill.name.to_string(),
+                text: format!("(a skill) {}", skill.summary),
+                from: skill.provenance.clone(),
+            }),
+    );
     let question = Question {
         intro: "The first messages of conversations, and the skills".to_owned(),
         items,
@@ -102,8 +108,13 @@ fn skill(
         return Err(format!("there is a skill `{name}`, or was one"));
     }
     let content = bounded(&gap.content).ok_or("its text is empty or too long")?;
-    let label = question.label_of(&gap.source_ids).ok_or("it names a text that was not shown, or none")?;
-    let sessions = messages.iter().zip(&question.items).filter(|(_, item)| gap.source_ids.contains(&item.id));
+    let label = question
+        .label_of(&gap.source_ids)
+        .ok_or("it names a text that was not shown, or none")?;
+    let sessions = messages
+        .iter()
+        .zip(&question.items)
+        .filter(|(_, item)| gap.source_ids.contains(&item.id));
     if sessions.count() < MIN_SESSIONS {
         return Err("it does not name messages of two conversations".to_owned());
     }

@@ -43,9 +43,15 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
         return Ok(());
     };
     let signals = feedback(cx, SINCE).await?;
-    let bad: BTreeSet<_> = signals.iter().filter(|signal| is_bad(signal)).map(|signal| &signal.session_id).collect();
+    let bad: BTreeSet<_> = signals
+        .iter()
+        .filter(|signal| is_bad(signal))
+        .map(|signal| &signal.session_id)
+        .collect();
     let millis = cx.now.as_millis().saturating_sub(SINCE.as_millis() as u64);
-    let uses = usage.query_recent(cx.who, Timestamp::from_millis(millis), MAX_USES).await?;
+    let uses = usage
+        .query_recent(cx.who, Timestamp::from_millis(millis), MAX_USES)
+        .await?;
     let mut at_risk: BTreeMap<_, BTreeSet<SessionId>> = BTreeMap::new();
     for used in uses.into_iter().filter(|used| bad.contains(&used.session_id)) {
         at_risk.entry(used.skill_name).or_default().insert(used.session_id);
@@ -82,7 +88,9 @@ fn is_bad(signal: &FeedbackEntry) -> bool {
 /// from whole conversations, and would make the skill untrusted.
 fn problems(signals: &[FeedbackEntry], sessions: &BTreeSet<SessionId>) -> Vec<Item> {
     let is_stated = |kind| matches!(kind, FeedbackSignal::Correction | FeedbackSignal::ToolFailure);
-    let stated = signals.iter().filter(|signal| sessions.contains(&signal.session_id) && is_stated(signal.signal_type));
+    let stated = signals
+        .iter()
+        .filter(|signal| sessions.contains(&signal.session_id) && is_stated(signal.signal_type));
     stated.rev().take(MAX_PROBLEMS).map(item).collect()
 }
 
@@ -101,13 +109,20 @@ async fn improve(cx: &mut PassContext<'_>, skill: &Arc<Skill>, problems: Vec<Ite
     let Some((digest, improved)) = cx.ask::<Improved>(&question).await else {
         return;
     };
-    let Some(content) = improved.content.filter(|content| content.trim() != skill.content.trim()) else {
+    let Some(content) = improved
+        .content
+        .filter(|content| content.trim() != skill.content.trim())
+    else {
         return;
     };
     let vocabulary = Vocabulary::of([skill.content.as_str()]);
     let lost = missing(&skill.content, &content, &vocabulary);
     let (Some(content), Some(label), true) = (bounded(&content), question.label_of(&ids), lost.is_empty()) else {
-        return cx.remark(format!("the new text of `{}` was rejected: it is empty, too long, or lacks {}", skill.name, lost.join(", ")));
+        return cx.remark(format!(
+            "the new text of `{}` was rejected: it is empty, too long, or lacks {}",
+            skill.name,
+            lost.join(", ")
+        ));
     };
     let after = (**skill)
         .clone()
@@ -120,5 +135,9 @@ async fn improve(cx: &mut PassContext<'_>, skill: &Arc<Skill>, problems: Vec<Ite
         after: Box::new(after),
         reason: format!("{} problems in sessions that used it", ids.len() - 1),
     };
-    cx.draft(format!("improve the skill `{}`", skill.name), vec![change], Some(digest));
+    cx.draft(
+        format!("improve the skill `{}`", skill.name),
+        vec![change],
+        Some(digest),
+    );
 }

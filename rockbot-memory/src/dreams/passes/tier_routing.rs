@@ -65,22 +65,40 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
         after: text,
         reason,
     };
-    cx.draft(format!("move the limits of tiers to {low} and {balanced}"), vec![change], Some(digest));
+    cx.draft(
+        format!("move the limits of tiers to {low} and {balanced}"),
+        vec![change],
+        Some(digest),
+    );
     Ok(())
 }
 
 /// Returns a line of the log as the model reads it.
 fn decision(line: &str) -> Option<String> {
     let entry: Map<String, Value> = serde_json::from_str(line).ok()?;
-    let told = ["tier", "complexityScore", "status", "escalatedTo", "modelCalls", "costMicroUsd", "promptPreview"];
-    let told = told.iter().filter_map(|name| Some(format!("{name}: {}", entry.get(*name)?)));
+    let told = [
+        "tier",
+        "complexityScore",
+        "status",
+        "escalatedTo",
+        "modelCalls",
+        "costMicroUsd",
+        "promptPreview",
+    ];
+    let told = told
+        .iter()
+        .filter_map(|name| Some(format!("{name}: {}", entry.get(*name)?)));
     entry.contains_key("tier").then(|| told.collect::<Vec<_>>().join(", "))
 }
 
 fn question(rules: &Map<String, Value>, decisions: &[String]) -> Question {
     let limits = Item {
         id: "limits".to_owned(),
-        text: format!("lowCeiling: {}, balancedCeiling: {}", ceiling(rules, "lowCeiling", LOW), ceiling(rules, "balancedCeiling", BALANCED)),
+        text: format!(
+            "lowCeiling: {}, balancedCeiling: {}",
+            ceiling(rules, "lowCeiling", LOW),
+            ceiling(rules, "balancedCeiling", BALANCED)
+        ),
         from: Provenance::HOST,
     };
     // A decision has the first words of a message in it.
@@ -91,7 +109,9 @@ fn question(rules: &Map<String, Value>, decisions: &[String]) -> Question {
     };
     Question {
         intro: "The limits, and the decisions".to_owned(),
-        items: std::iter::once(limits).chain(decisions.iter().enumerate().map(item)).collect(),
+        items: std::iter::once(limits)
+            .chain(decisions.iter().enumerate().map(item))
+            .collect(),
         shape: SHAPE,
     }
 }
@@ -99,7 +119,10 @@ fn question(rules: &Map<String, Value>, decisions: &[String]) -> Question {
 /// Returns the new limits: at most [`MAX_MOVE`] from the old ones, and within the range of the original. `None` without a
 /// change.
 fn moved(rules: &Map<String, Value>, review: &Review) -> Option<(f64, f64)> {
-    let (low, balanced) = (ceiling(rules, "lowCeiling", LOW), ceiling(rules, "balancedCeiling", BALANCED));
+    let (low, balanced) = (
+        ceiling(rules, "lowCeiling", LOW),
+        ceiling(rules, "balancedCeiling", BALANCED),
+    );
     let step = |old: f64, wanted: Option<f64>| {
         let wanted = wanted.filter(|wanted| wanted.is_finite()).unwrap_or(old);
         wanted.clamp(old - MAX_MOVE, old + MAX_MOVE)

@@ -67,7 +67,12 @@ impl LongTermMemory for Memories {
         self.inner.remember(principal, entry).await
     }
 
-    async fn replace(&self, principal: &Principal, before: &MemoryEntry, after: MemoryEntry) -> Result<bool, StoreError> {
+    async fn replace(
+        &self,
+        principal: &Principal,
+        before: &MemoryEntry,
+        after: MemoryEntry,
+    ) -> Result<bool, StoreError> {
         self.write().await;
         self.inner.replace(principal, before, after).await
     }
@@ -175,8 +180,17 @@ impl World {
     }
 
     pub(super) async fn corrected(&self, id: &str, session: &str, words: &str) {
-        let entry = FeedbackEntry::new(id, session, FeedbackSignal::Correction, "The user said it was wrong.", self.clock.now());
-        self.feedback.append(&Principal::default(), entry.with_detail(words)).await.unwrap();
+        let entry = FeedbackEntry::new(
+            id,
+            session,
+            FeedbackSignal::Correction,
+            "The user said it was wrong.",
+            self.clock.now(),
+        );
+        self.feedback
+            .append(&Principal::default(), entry.with_detail(words))
+            .await
+            .unwrap();
     }
 
     pub(super) async fn uses(&self, skill: &str, session: &str) {

@@ -58,7 +58,10 @@ async fn a_plan_that_is_out_of_date_changes_nothing() {
     world.remembers("b", "Likes tea with milk.", 0).await;
     let before = world.all().await;
     let error = process.dreams.apply(&process.plans()[0].id).await.unwrap_err();
-    assert!(matches!(&error, DreamError::Stale(reason) if reason == "the memory `b` has changed"), "{error}");
+    assert!(
+        matches!(&error, DreamError::Stale(reason) if reason == "the memory `b` has changed"),
+        "{error}"
+    );
     assert_eq!(world.all().await, before);
 }
 
@@ -71,7 +74,11 @@ async fn what_was_changed_since_stays_when_a_plan_is_undone() {
     world.remembers("a", "Likes tea, but not in the evening.", 0).await;
     let undone = process.dreams.undo(&process.plans()[0].id).await.unwrap();
     assert_eq!(undone.notes, ["the memory `a` was changed since, and stays"]);
-    let expected = ["a: Likes tea, but not in the evening.", "b: likes  tea", "c: Likes coffee."];
+    let expected = [
+        "a: Likes tea, but not in the evening.",
+        "b: likes  tea",
+        "c: Likes coffee.",
+    ];
     assert_eq!(world.live().await, expected);
 }
 
@@ -140,7 +147,11 @@ async fn plans_are_files_that_a_later_process_undoes() {
 async fn dreams_that_are_off_say_so() {
     let config = rockbot_core::config::Config::new();
     let config = config.with_text("a.toml", "[Dream]\nEnabled = false").unwrap();
-    let mut parts = Parts::new(AgentIdentity::new("test"), Arc::new(ManualClock::new(Timestamp::default())), None);
+    let mut parts = Parts::new(
+        AgentIdentity::new("test"),
+        Arc::new(ManualClock::new(Timestamp::default())),
+        None,
+    );
     parts.provide(Arc::new(config));
     let mut needs = Declarations::new(parts);
     let mut dreaming = Box::new(Dreaming::new());
@@ -148,7 +159,10 @@ async fn dreams_that_are_off_say_so() {
     let declared = needs.merge();
     let running = dreaming.start(&declared.parts).await.unwrap();
     let error = declared.parts.require::<Dreams>().unwrap().plans().unwrap_err();
-    assert_eq!(error.to_string(), "the host does not dream: start it, and leave `Dream.Enabled` on");
+    assert_eq!(
+        error.to_string(),
+        "the host does not dream: start it, and leave `Dream.Enabled` on"
+    );
     assert!(running.check().is_ok() && declared.observers.is_empty());
 }
 

@@ -19,7 +19,9 @@ struct Wild(Mutex<u64>);
 impl Wild {
     fn next(&self, below: usize) -> usize {
         let mut state = self.0.lock().unwrap();
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) as usize % below.max(1)
     }
 }
@@ -28,7 +30,9 @@ impl Wild {
 impl ChatClient for Wild {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let asked = call.request.messages[1].text();
-        let lines = asked.lines().filter_map(|line| line.strip_prefix('[')?.split_once("] "));
+        let lines = asked
+            .lines()
+            .filter_map(|line| line.strip_prefix('[')?.split_once("] "));
         let (ids, texts): (Vec<_>, Vec<_>) = lines.unzip();
         let all = texts.join(" ");
         let some = texts.first().copied().unwrap_or_default().to_owned();
@@ -36,7 +40,9 @@ impl ChatClient for Wild {
         let answer = match self.next(8) {
             0 => "{".to_owned(),
             1 => serde_json::json!({ "toDelete": ids }).to_string(),
-            2 | 3 => serde_json::json!({ "contradictions": [{ "ids": ids.iter().take(2).collect::<Vec<_>>() }] }).to_string(),
+            2 | 3 => {
+                serde_json::json!({ "contradictions": [{ "ids": ids.iter().take(2).collect::<Vec<_>>() }] }).to_string()
+            }
             _ => {
                 let sources = &ids[..ids.len().saturating_sub(self.next(2))];
                 serde_json::json!({ "toSave": [{ "content": content, "sourceIds": sources }] }).to_string()
@@ -55,12 +61,23 @@ const VERBS: [&str; 4] = ["likes", "needs", "keeps", "paints"];
 
 /// Saves a memory; every third is protected.
 async fn learn(world: &World, number: u64, seed: u64) {
-    let pick = |from: &[&str], salt: u64| from[((seed ^ number).wrapping_mul(salt) >> 7) as usize % from.len()].to_owned();
+    let pick =
+        |from: &[&str], salt: u64| from[((seed ^ number).wrapping_mul(salt) >> 7) as usize % from.len()].to_owned();
     let name = ["Ada", "Bo", "Cleo"][(number % 3) as usize];
-    let text = format!("{name} {} the {} since {}.", pick(&VERBS, 31), pick(&NOUNS, 17), 2000 + number % 5);
+    let text = format!(
+        "{name} {} the {} since {}.",
+        pick(&VERBS, 31),
+        pick(&NOUNS, 17),
+        2000 + number % 5
+    );
     let importance = if number.is_multiple_of(3) { 0.9 } else { 0.4 };
-    let from = if number.is_multiple_of(7) { Provenance::new("tool:web", Trust::Untrusted) } else { Provenance::USER };
-    let entry = MemoryEntry::new(format!("m{number:04}"), text, world.clock.now(), from).with_importance_score(importance);
+    let from = if number.is_multiple_of(7) {
+        Provenance::new("tool:web", Trust::Untrusted)
+    } else {
+        Provenance::USER
+    };
+    let entry =
+        MemoryEntry::new(format!("m{number:04}"), text, world.clock.now(), from).with_importance_score(importance);
     world.memory.inner.save(&Principal::default(), entry).await.unwrap();
 }
 
@@ -78,7 +95,11 @@ fn standing<'a>(all: &'a [Arc<MemoryEntry>], entry: &'a Arc<MemoryEntry>) -> Opt
 
 async fn nights(seed: u64) -> Result<(), TestCaseError> {
     let world = World::asking(Wild(Mutex::new(seed)));
-    let passes = [DreamPass::DuplicateFold, DreamPass::MemoryConsolidation, DreamPass::ContradictionSweep];
+    let passes = [
+        DreamPass::DuplicateFold,
+        DreamPass::MemoryConsolidation,
+        DreamPass::ContradictionSweep,
+    ];
     let world = world.only(&passes).applying(&DreamPass::ALL);
     let process = world.start(None).await;
     for night in 0..NIGHTS {
@@ -96,7 +117,11 @@ async fn nights(seed: u64) -> Result<(), TestCaseError> {
         let stands = stands.ok_or_else(|| TestCaseError::fail(format!("{} is lost", entry.content)))?;
         let lost = missing(&entry.content, &stands.content, &vocabulary);
         prop_assert!(lost.is_empty(), "{} became {}", entry.content, stands.content);
-        prop_assert!(stands.provenance.trust <= entry.provenance.trust, "{} gained trust", entry.content);
+        prop_assert!(
+            stands.provenance.trust <= entry.provenance.trust,
+            "{} gained trust",
+            entry.content
+        );
     }
     Ok(())
 }

@@ -60,7 +60,10 @@ impl PlanStore {
 
     /// Returns all plans, the oldest first.
     pub(super) fn all(&self) -> Vec<Arc<DreamPlan>> {
-        self.lock().values().cloned().collect()
+        let mut plans: Vec<_> = self.lock().values().cloned().collect();
+        // Ids have seconds only.
+        plans.sort_by_key(|plan| plan.created_at);
+        plans
     }
 
     /// Returns the plan `id`.

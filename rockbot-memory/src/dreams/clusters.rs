@@ -44,7 +44,7 @@ pub(super) fn kind(from: &Provenance) -> (bool, Trust) {
 
 /// Returns the terms of each memory as numbers, the rarest first.
 fn rare_first(entries: &[&Arc<MemoryEntry>]) -> Vec<Vec<u32>> {
-    let analyzer = UnicodeAnalyzer::default();
+    let analyzer = UnicodeAnalyzer;
     let mut counts: HashMap<String, u32> = HashMap::new();
     let mut of_entries: Vec<BTreeSet<String>> = Vec::with_capacity(entries.len());
     for entry in entries {

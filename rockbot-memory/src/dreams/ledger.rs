@@ -59,7 +59,7 @@ impl Ledger {
         }
         let queries = self.queries.entry(principal.clone()).or_default();
         let text: String = text.chars().take(MAX_QUERY).collect();
-        let text = redact(text.trim()).to_string();
+        let text = redact(text.trim());
         if text.is_empty() || queries.contains(&text) {
             return;
         }

@@ -91,7 +91,7 @@ impl Replay<'_> {
 
     /// Returns an index of the live memories, before or after the changes.
     fn index(&self, is_after: bool) -> Bm25Index<MemoryId> {
-        let mut index = Bm25Index::new(Arc::new(UnicodeAnalyzer::default()));
+        let mut index = Bm25Index::new(Arc::new(UnicodeAnalyzer));
         for entry in self.entries.iter().filter(|entry| entry.is_live()) {
             index.insert(entry.id.clone(), &entry.searched_text());
         }

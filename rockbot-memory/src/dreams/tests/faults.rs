@@ -187,7 +187,7 @@ async fn an_undo_that_is_killed_goes_on() {
             .replace("\"applied\"", "\"undoing\"");
         std::fs::write(&undoing, json).unwrap();
         if kill == 2 {
-            let entry = before.iter().find(|entry| entry.id == MemoryId::from("c")).unwrap();
+            let entry = before.iter().find(|entry| entry.id.as_str() == "c").unwrap();
             world
                 .memory
                 .inner

@@ -137,7 +137,7 @@ async fn plans_are_files_that_a_later_process_undoes() {
     assert_eq!(stored, *plan);
     std::fs::write(folder.path().join("dreams/2020-broken.json"), "{").unwrap();
     let process = world.start(Some(folder.path())).await;
-    assert_eq!(process.plans(), [plan.clone()]);
+    assert_eq!(process.plans(), std::slice::from_ref(&plan));
     process.dreams.undo(&plan.id).await.unwrap();
     assert_eq!(world.all().await, before);
     assert!(folder.path().join("dreams/2020-broken.json.damaged").exists());

@@ -5,6 +5,7 @@ use super::*;
 /// `cargo test --release --all-features -p rockbot-memory --lib ten_thousand -- --ignored --nocapture` prints the time.
 #[tokio::test]
 #[ignore = "a measurement"]
+#[expect(clippy::print_stdout, reason = "a measurement prints its result")]
 async fn a_cycle_over_ten_thousand_memories() {
     let answers = (0..20).fold(ScriptedModel::new(), |model, _| model.says("{}"));
     let world = World::asking(answers);

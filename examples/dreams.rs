@@ -1,7 +1,8 @@
-//! Dreams: duplicates are folded, a contradiction is proposed, and a person applies the plan and takes it back.
+//! Dreams: duplicates are folded, a contradiction is proposed, and a person applies the plan and
+//! takes it back.
 //!
-//! `cargo run --example dreams`. The model is rehearsed, so that it runs without one. The plans are in `data/dreams/dreams`,
-//! as files that you can read.
+//! `cargo run --example dreams`. The model is rehearsed, so that it runs without one. The plans are
+//! in `data/dreams/dreams`, as files that you can read.
 
 use std::io::{Write, stdout};
 use std::sync::Arc;

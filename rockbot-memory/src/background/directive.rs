@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 /// Maximum size of a directive, in bytes.
 const MAX_DIRECTIVE: u64 = 64 << 10;
 
-/// Reads the directive from a file, or returns the default if the file is missing, blank or unreadable.
+/// Reads the directive from a file, or returns the default if the file is missing, blank or
+/// unreadable.
 pub(crate) async fn directive(path: Option<PathBuf>, default: &str) -> String {
     let Some(path) = path else {
         return default.to_owned();

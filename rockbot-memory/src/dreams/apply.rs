@@ -1,5 +1,5 @@
-//! Applies the changes of a plan, and undoes them. Both are idempotent, so that a crash in between is repaired by doing the
-//! same again.
+//! Applies the changes of a plan, and undoes them. Both are idempotent, so that a crash in between
+//! is repaired by doing the same again.
 
 use rockbot_core::store::{LongTermMemoryExt, MemoryEntry, Rule, Skill, StoreError};
 use rockbot_core::{MemoryId, Principal, Timestamp};
@@ -45,8 +45,8 @@ impl Applier<'_> {
         Ok(())
     }
 
-    /// Makes the changes that do not stand yet, and returns remarks on those that could not be made, since another writer
-    /// changed the same thing after [`check`](Self::check).
+    /// Makes the changes that do not stand yet, and returns remarks on those that could not be
+    /// made, since another writer changed the same thing after [`check`](Self::check).
     pub(super) async fn apply(&self) -> Result<Vec<String>, StoreError> {
         let mut left_out = Vec::new();
         for change in &self.plan.changes {
@@ -63,7 +63,8 @@ impl Applier<'_> {
         Ok(left_out)
     }
 
-    /// Undoes the changes, the last one first, and returns remarks on those that were changed since, which stay.
+    /// Undoes the changes, the last one first, and returns remarks on those that were changed
+    /// since, which stay.
     pub(super) async fn undo(&self) -> Result<Vec<String>, StoreError> {
         let mut left_out = Vec::new();
         for change in self.plan.changes.iter().rev() {

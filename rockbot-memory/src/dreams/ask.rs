@@ -29,7 +29,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// Maximum length of one text of a question, in characters.
 const MAX_ITEM: usize = 4_000;
 
-/// Returns `true` if a question shows the text in full: a model rewrites no text of which it has read a part.
+/// Returns `true` if a question shows the text in full: a model rewrites no text of which it has
+/// read a part.
 pub(super) fn is_shown_in_full(text: &str) -> bool {
     text.chars().count() <= MAX_ITEM
 }
@@ -60,7 +61,8 @@ impl Question {
         Digest::of([pass.name(), who.as_str(), &self.intro].into_iter().chain(items))
     }
 
-    /// Returns the join of the labels of the items with these ids; `None` if an id is not among the items, or none is given.
+    /// Returns the join of the labels of the items with these ids; `None` if an id is not among the
+    /// items, or none is given.
     pub(super) fn label_of(&self, ids: &[String]) -> Option<Label> {
         let mut label = Label::HOST;
         for id in ids {
@@ -70,7 +72,8 @@ impl Question {
         (!ids.is_empty()).then_some(label)
     }
 
-    /// Builds the message, with the texts between two delimiters that no author could have predicted.
+    /// Builds the message, with the texts between two delimiters that no author could have
+    /// predicted.
     fn message(&self, digest: &Digest) -> ChatMessage {
         let mark = digest.short();
         let intro = format!(

@@ -1,4 +1,5 @@
-//! The check that a merged text says all that its sources say: names, numbers, dates and abbreviations.
+//! The check that a merged text says all that its sources say: names, numbers, dates and
+//! abbreviations.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +26,8 @@ const OPENERS: [&str; 36] = [
     "some", "from", "to", "user",
 ];
 
-/// Words that are written in lower case somewhere: at the beginning of a sentence they are no names.
+/// Words that are written in lower case somewhere: at the beginning of a sentence they are no
+/// names.
 #[derive(Debug, Default)]
 pub(super) struct Vocabulary(BTreeSet<String>);
 
@@ -44,8 +46,9 @@ impl Vocabulary {
 
 /// Returns the names, numbers, dates and abbreviations of `source` that `merged` lacks.
 ///
-/// A word is one of them if it has a digit or a capital letter. The first word of a sentence counts, too, unless the
-/// vocabulary has it in lower case. A date in digits equals one in words: `2026-05-01` is `1 May 2026`.
+/// A word is one of them if it has a digit or a capital letter. The first word of a sentence
+/// counts, too, unless the vocabulary has it in lower case. A date in digits equals one in words:
+/// `2026-05-01` is `1 May 2026`.
 pub(super) fn missing(source: &str, merged: &str, vocabulary: &Vocabulary) -> Vec<String> {
     let said = said(merged);
     let mut missing: Vec<String> = Vec::new();

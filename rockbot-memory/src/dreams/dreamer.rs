@@ -89,7 +89,8 @@ impl Dreamer {
         self.save_state().await;
     }
 
-    /// Returns the time until the first cycle: the initial delay, or longer if the last cycle was a short time ago.
+    /// Returns the time until the first cycle: the initial delay, or longer if the last cycle was a
+    /// short time ago.
     fn first_pause(&self) -> Duration {
         let last = self.ledger().last_cycle();
         let elapsed = last.map_or(Duration::MAX, |last| self.clock.now().since(last));
@@ -98,7 +99,8 @@ impl Dreamer {
             .max(self.options.interval.saturating_sub(elapsed))
     }
 
-    /// Runs all passes once, and those that failed up to three times more. A pass begins when users were silent for `quiet`.
+    /// Runs all passes once, and those that failed up to three times more. A pass begins when users
+    /// were silent for `quiet`.
     pub(super) async fn cycle(&self, quiet: Duration, stop: &CancellationToken) {
         let _one_at_a_time = self.dreaming.lock().await;
         let asker = self.asker();
@@ -153,9 +155,11 @@ impl Dreamer {
         })
     }
 
-    /// Runs a pass while users are silent, and anew, after a longer silence, when one of them wrote meanwhile.
+    /// Runs a pass while users are silent, and anew, after a longer silence, when one of them wrote
+    /// meanwhile.
     ///
-    /// Only reading and asking are cut short: what is decided is stored and applied to its end, which takes a moment.
+    /// Only reading and asking are cut short: what is decided is stored and applied to its end,
+    /// which takes a moment.
     async fn pass_in_slot(
         &self,
         (pass, who): (DreamPass, &Principal),
@@ -184,7 +188,8 @@ impl Dreamer {
         PassEnd::Interrupted
     }
 
-    /// Returns the outcome of a pass, or `None` if a user wrote meanwhile, with the slot in which it ran.
+    /// Returns the outcome of a pass, or `None` if a user wrote meanwhile, with the slot in which
+    /// it ran.
     async fn planned(
         &self,
         pass: DreamPass,
@@ -235,7 +240,8 @@ impl Dreamer {
         Ok(cx.outcome)
     }
 
-    /// Stores the plans of a pass, applies those that may be, and then marks as read what they were made of.
+    /// Stores the plans of a pass, applies those that may be, and then marks as read what they were
+    /// made of.
     async fn settle(&self, pass: DreamPass, who: &Principal, outcome: PassOutcome) -> PassEnd {
         for remark in &outcome.remarks {
             self.log(pass, remark).await;
@@ -444,7 +450,8 @@ fn superseded(change: &DreamChange) -> Option<&MemoryId> {
     }
 }
 
-/// Returns remarks on protected memories that a contradiction would put aside: nothing says what they say then.
+/// Returns remarks on protected memories that a contradiction would put aside: nothing says what
+/// they say then.
 fn outdated_protected(plan: &DreamPlan, entries: &[Arc<MemoryEntry>]) -> Vec<String> {
     if plan.pass != DreamPass::ContradictionSweep {
         return Vec::new();
@@ -458,7 +465,8 @@ fn outdated_protected(plan: &DreamPlan, entries: &[Arc<MemoryEntry>]) -> Vec<Str
         .collect()
 }
 
-/// Returns `true` for a change that needs the endorsement of a person: a rule, or a skill that would be trusted less.
+/// Returns `true` for a change that needs the endorsement of a person: a rule, or a skill that
+/// would be trusted less.
 fn is_privileged(change: &DreamChange) -> bool {
     match change {
         DreamChange::Rule { .. } => true,

@@ -14,8 +14,9 @@ pub(super) type Shared = Arc<OnceLock<Arc<Dreamer>>>;
 
 /// The plans of dreams of a principal: to list, read, apply and undo.
 ///
-/// A host with [`Dreaming`](super::Dreaming) has it among its parts: `host.parts().require::<Dreams>()`. It begins with the
-/// plans of the principal `local`. To apply a plan is the endorsement of a person: offer it to users alone, never to a model.
+/// A host with [`Dreaming`](super::Dreaming) has it among its parts:
+/// `host.parts().require::<Dreams>()`. It begins with the plans of the principal `local`. To apply
+/// a plan is the endorsement of a person: offer it to users alone, never to a model.
 ///
 /// ```
 /// use rockbot_memory::Dreams;
@@ -54,8 +55,9 @@ impl Dreams {
         }
     }
 
-    /// Returns all plans, the oldest first. At most 1 000 of all principals are kept: beyond that the oldest that is applied
-    /// or undone is removed, and can no longer be undone; if all wait, the oldest of these.
+    /// Returns all plans, the oldest first. At most 1 000 of all principals are kept: beyond that
+    /// the oldest that is applied or undone is removed, and can no longer be undone; if all wait,
+    /// the oldest of these.
     ///
     /// # Errors
     ///
@@ -66,32 +68,34 @@ impl Dreams {
         Ok(plans)
     }
 
-    /// Makes the changes of a plan that waits or was undone, after a check that the knowledge is as the plan expects it.
-    /// Returns the plan as it is then; its notes name changes that could not be made.
+    /// Makes the changes of a plan that waits or was undone, after a check that the knowledge is as
+    /// the plan expects it. Returns the plan as it is then; its notes name changes that could not
+    /// be made.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no such plan, it is applied already or out of date, or a store fails. What a failing
-    /// store leaves undone is done at the next cycle or start.
+    /// Returns an error if there is no such plan, it is applied already or out of date, or a store
+    /// fails. What a failing store leaves undone is done at the next cycle or start.
     pub async fn apply(&self, id: &str) -> Result<Arc<DreamPlan>, DreamError> {
         let (dreamer, who, id) = (self.dreamer()?.clone(), self.principal.clone(), id.to_owned());
         finished(async move { dreamer.apply(&who, &id).await }).await
     }
 
-    /// Undoes the changes of an applied plan. Returns the plan as it is then; its notes name what was changed since and stays.
-    /// What the plan had superseded is not proposed again.
+    /// Undoes the changes of an applied plan. Returns the plan as it is then; its notes name what
+    /// was changed since and stays. What the plan had superseded is not proposed again.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no such plan, it is not applied, or a store fails. What a failing store leaves is undone
-    /// at the next cycle or start.
+    /// Returns an error if there is no such plan, it is not applied, or a store fails. What a
+    /// failing store leaves is undone at the next cycle or start.
     pub async fn undo(&self, id: &str) -> Result<Arc<DreamPlan>, DreamError> {
         let (dreamer, who, id) = (self.dreamer()?.clone(), self.principal.clone(), id.to_owned());
         finished(async move { dreamer.undo(&who, &id).await }).await
     }
 
-    /// Runs a cycle now, for all principals, and waits for its end. Each pass waits until no turn works, and yields to users
-    /// as ever; a cycle that runs already ends first, and the end of the host ends it.
+    /// Runs a cycle now, for all principals, and waits for its end. Each pass waits until no turn
+    /// works, and yields to users as ever; a cycle that runs already ends first, and the end of the
+    /// host ends it.
     ///
     /// # Errors
     ///

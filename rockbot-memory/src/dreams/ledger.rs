@@ -1,4 +1,5 @@
-//! The state of dreams that outlives a restart: the last cycle, principals, recent queries and answered questions.
+//! The state of dreams that outlives a restart: the last cycle, principals, recent queries and
+//! answered questions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

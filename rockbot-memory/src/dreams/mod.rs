@@ -1,4 +1,5 @@
-//! Dreams: while users are silent, the agent tends what it knows, in plans that a person can read, apply and undo.
+//! Dreams: while users are silent, the agent tends what it knows, in plans that a person can read,
+//! apply and undo.
 //!
 //! * [`Dreaming`]: the subsystem, with its [`DreamOptions`] and the passes, [`DreamPass`]
 //! * [`Dreams`]: the plans, for the program around a host

@@ -11,8 +11,8 @@ use super::pass::DreamPass;
 
 /// Options of dreams.
 ///
-/// The section `Dream` of the settings has them under the names in the table. `{Pass}` is the name of a pass, such as
-/// `MemoryConsolidation`; see [`DreamPass`].
+/// The section `Dream` of the settings has them under the names in the table. `{Pass}` is the name
+/// of a pass, such as `MemoryConsolidation`; see [`DreamPass`].
 ///
 /// | setting | option |
 /// |---|---|
@@ -31,13 +31,14 @@ pub struct DreamOptions {
     pub initial_delay: Duration,
     /// Time from the end of a cycle to the next one, restarts included. Default 4 hours.
     pub interval: Duration,
-    /// Passes whose plans are applied at once if they pass all checks. The plans of the others wait for a person. Default:
-    /// those that ask no model. [`DreamPass::RuleProposals`] has no effect here: a person decides about rules.
+    /// Passes whose plans are applied at once if they pass all checks. The plans of the others wait
+    /// for a person. Default: those that ask no model. [`DreamPass::RuleProposals`] has no effect
+    /// here: a person decides about rules.
     pub auto_apply: BTreeSet<DreamPass>,
     /// Passes that are off. Default none.
     pub disabled: BTreeSet<DreamPass>,
-    /// Maximum cost of the model calls of a cycle, as far as their prices are known: once it is reached, no further call is
-    /// made. Default no limit.
+    /// Maximum cost of the model calls of a cycle, as far as their prices are known: once it is
+    /// reached, no further call is made. Default no limit.
     pub max_cost: Option<MicroUsd>,
     /// Maximum number of model calls of a cycle. Default 20.
     pub max_calls: u32,
@@ -45,8 +46,9 @@ pub struct DreamOptions {
     pub tier: ModelTier,
     /// Tiers of particular passes.
     pub tiers: BTreeMap<DreamPass, ModelTier>,
-    /// Files with the instructions of particular passes, below the data folder; they are read each time. A file that is
-    /// missing or blank means the default text. Default: the files that [`DreamPass`] names.
+    /// Files with the instructions of particular passes, below the data folder; they are read each
+    /// time. A file that is missing or blank means the default text. Default: the files that
+    /// [`DreamPass`] names.
     pub directives: BTreeMap<DreamPass, PathBuf>,
 }
 
@@ -123,8 +125,8 @@ impl DreamOptions {
         self
     }
 
-    /// Sets the passes whose plans are applied at once; none: every plan waits for a person. Default: the passes that ask
-    /// no model.
+    /// Sets the passes whose plans are applied at once; none: every plan waits for a person.
+    /// Default: the passes that ask no model.
     #[must_use]
     pub fn with_auto_apply(mut self, passes: impl IntoIterator<Item = DreamPass>) -> Self {
         self.auto_apply = passes.into_iter().collect();

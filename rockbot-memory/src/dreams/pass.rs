@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// A pass of a dream cycle: one kind of care for what the agent knows.
 ///
-/// Passes run in the order of the variants. In the settings a pass has the name of its variant, as in
-/// `Dream.MemoryConsolidationEnabled`.
+/// Passes run in the order of the variants. In the settings a pass has the name of its variant, as
+/// in `Dream.MemoryConsolidationEnabled`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -21,7 +21,8 @@ pub enum DreamPass {
     ContradictionSweep,
     /// Infers preferences of the user from what the user said. Directive `pref-dream.md`.
     PreferenceInference,
-    /// Notes mistakes not to repeat, from corrections and failing tools. Directive `anti-pattern-dream.md`.
+    /// Notes mistakes not to repeat, from corrections and failing tools. Directive
+    /// `anti-pattern-dream.md`.
     AntiPatterns,
     /// Writes skills for work that came up several times without one. Directive `skill-gap.md`.
     SkillGap,
@@ -79,8 +80,8 @@ impl DreamPass {
         self.directive().is_some()
     }
 
-    /// Returns the file with the instructions of the pass's model, below the data folder, and the default text; `None` for
-    /// a pass that asks no model.
+    /// Returns the file with the instructions of the pass's model, below the data folder, and the
+    /// default text; `None` for a pass that asks no model.
     pub(super) fn directive(self) -> Option<(&'static str, &'static str)> {
         let files = match self {
             Self::DuplicateFold | Self::SeeAlso => return None,

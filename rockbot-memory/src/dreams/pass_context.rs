@@ -1,4 +1,5 @@
-//! The context of one run of a pass for one principal: what it reads, what it asks, and what becomes of it.
+//! The context of one run of a pass for one principal: what it reads, what it asks, and what
+//! becomes of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,7 +53,8 @@ pub(super) struct PassContext<'a> {
     pub(super) stores: &'a Stores,
     pub(super) ids: &'a dyn IdSource,
     pub(super) now: Timestamp,
-    /// Questions that are not asked again: answered within 7 days, or with a plan that waits or was undone.
+    /// Questions that are not asked again: answered within 7 days, or with a plan that waits or was
+    /// undone.
     pub(super) settled: &'a BTreeSet<Digest>,
     /// Memories of plans that a person undid.
     pub(super) declined: &'a BTreeSet<MemoryId>,
@@ -61,8 +63,8 @@ pub(super) struct PassContext<'a> {
 }
 
 impl PassContext<'_> {
-    /// Asks the model, unless the question is settled or the budget is spent. Returns `None` without a usable answer; the
-    /// reason is in the outcome.
+    /// Asks the model, unless the question is settled or the budget is spent. Returns `None`
+    /// without a usable answer; the reason is in the outcome.
     pub(super) async fn ask<T: DeserializeOwned>(&mut self, question: &Question) -> Option<(Digest, T)> {
         let digest = question.digest(self.pass, self.who);
         let asker = self.asker?;
@@ -113,7 +115,8 @@ impl PassContext<'_> {
         Ok(entries)
     }
 
-    /// Creates a view: a memory of these words that was made of others, with the trust of the least trusted of them.
+    /// Creates a view: a memory of these words that was made of others, with the trust of the least
+    /// trusted of them.
     pub(super) fn view(&self, content: &str, label: &Label, sources: &[String], from: Timestamp) -> MemoryEntry {
         let id = new_memory_id(self.ids);
         let mut view = MemoryEntry::new(id, content.trim(), self.now, Provenance::labelled("dream", label));

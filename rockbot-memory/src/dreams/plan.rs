@@ -11,8 +11,9 @@ use super::pass::DreamPass;
 
 /// A plan of a dream: changes of what the agent knows, before or after they were made.
 ///
-/// With a data folder it is the file `dreams/{id}.json`, which is written before the first change is made, and holds what
-/// is needed to undo all of them. Its [`Display`](fmt::Display) is a text for a person.
+/// With a data folder it is the file `dreams/{id}.json`, which is written before the first change
+/// is made, and holds what is needed to undo all of them. Its [`Display`](fmt::Display) is a text
+/// for a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -73,7 +74,8 @@ pub enum DreamChange {
     Supersede {
         /// Id of the memory.
         id: MemoryId,
-        /// Text of the memory when the plan was made. The change is refused if it says something else by then.
+        /// Text of the memory when the plan was made. The change is refused if it says something
+        /// else by then.
         content: String,
         /// Id of the memory that takes its place.
         by: MemoryId,

@@ -13,7 +13,8 @@ use super::plan::{DreamPlan, PlanState};
 use crate::storage::blocking::{blocking, failed, invalid};
 use crate::storage::folder::open_folder;
 
-/// Maximum number of plans. Beyond it the oldest that is done is removed, else the oldest that waits.
+/// Maximum number of plans. Beyond it the oldest that is done is removed, else the oldest that
+/// waits.
 const MAX_PLANS: usize = 1_000;
 
 /// Maximum size of a file, in bytes.
@@ -97,7 +98,8 @@ impl PlanStore {
         blocking(move || this.write(STATE, &state)).await
     }
 
-    /// Appends a line to the log that a person reads. A log that cannot be written is no reason to fail.
+    /// Appends a line to the log that a person reads. A log that cannot be written is no reason to
+    /// fail.
     pub(super) async fn log(self: &Arc<Self>, line: String) {
         let this = self.clone();
         let written = blocking(move || this.append(&line)).await;

@@ -1,4 +1,5 @@
-//! Recall of episodes behind views: what was said stays in reach when a view lacks the words of the question.
+//! Recall of episodes behind views: what was said stays in reach when a view lacks the words of the
+//! question.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ const MAX_EPISODES: usize = 3;
 /// Maximum number of views that were made one of the other.
 const MAX_VIEWS: usize = 8;
 
-/// A context source of memories that a view took the place of, where the question finds them and not their view.
+/// A context source of memories that a view took the place of, where the question finds them and
+/// not their view.
 #[derive(Debug)]
 pub(super) struct EpisodeRecall(pub(super) Shared);
 

@@ -1,4 +1,5 @@
-//! The replay of stored queries before a plan is applied: recall of facts that matter must not fall.
+//! The replay of stored queries before a plan is applied: recall of facts that matter must not
+//! fall.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,7 +29,8 @@ const PROTECTED_COUNT: u32 = 5;
 /// Time for which a memory that was learned counts as in use.
 const RECENT: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
-/// Returns `true` for a memory that a dream may merge but never lose: it is important, or was learned often.
+/// Returns `true` for a memory that a dream may merge but never lose: it is important, or was
+/// learned often.
 pub(super) fn is_protected(entry: &MemoryEntry) -> bool {
     entry.importance_score >= PROTECTED_IMPORTANCE || entry.reinforcement_count >= PROTECTED_COUNT
 }
@@ -43,10 +45,12 @@ pub(super) struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Returns the memories that queries find before the changes and not after them, each with the query.
+    /// Returns the memories that queries find before the changes and not after them, each with the
+    /// query.
     ///
-    /// A memory counts as found if the one that takes its place is. Of the user's queries only protected memories and those
-    /// learned within 14 days count; a memory that is superseded is looked for by its own text in any case.
+    /// A memory counts as found if the one that takes its place is. Of the user's queries only
+    /// protected memories and those learned within 14 days count; a memory that is superseded is
+    /// looked for by its own text in any case.
     pub(super) fn losses(&self) -> Vec<String> {
         let successors = self.successors();
         if successors.is_empty() {

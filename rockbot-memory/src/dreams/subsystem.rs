@@ -24,29 +24,33 @@ const FOLDER: &str = "dreams";
 
 /// A subsystem that dreams: while users are silent, it tends what the agent remembers and can do.
 ///
-/// A cycle runs the passes of [`DreamPass`](super::DreamPass), first 5 minutes after the start and then every 4 hours, or as
-/// [`DreamOptions`] and the section `Dream` say. Each pass has the host's one slot for background work and yields to a
-/// user's message at once; it begins anew after a longer silence, up to 6 times. One that fails is tried again after 5
-/// minutes, 10 and 20, while the others go on. The same texts are not asked about again within 7 days.
+/// A cycle runs the passes of [`DreamPass`](super::DreamPass), first 5 minutes after the start and
+/// then every 4 hours, or as [`DreamOptions`] and the section `Dream` say. Each pass has the host's
+/// one slot for background work and yields to a user's message at once; it begins anew after a
+/// longer silence, up to 6 times. One that fails is tried again after 5 minutes, 10 and 20, while
+/// the others go on. The same texts are not asked about again within 7 days.
 ///
-/// **Plans**: a pass changes nothing. It makes [plans](super::DreamPlan), and a plan is applied at once only if its pass may
-/// ([`DreamOptions::auto_apply`]) and all checks agree; the others wait for a person, who lists, reads, applies and undoes
-/// them with [`Dreams`]. Nothing is deleted: a memory that a plan puts aside is superseded, and undoing the plan brings it
-/// back. A plan is on disk, with all that undoing it needs, before its first change; one that a crash interrupts is finished
-/// at the next start.
+/// **Plans**: a pass changes nothing. It makes [plans](super::DreamPlan), and a plan is applied at
+/// once only if its pass may ([`DreamOptions::auto_apply`]) and all checks agree; the others wait
+/// for a person, who lists, reads, applies and undoes them with [`Dreams`]. Nothing is deleted: a
+/// memory that a plan puts aside is superseded, and undoing the plan brings it back. A plan is on
+/// disk, with all that undoing it needs, before its first change; one that a crash interrupts is
+/// finished at the next start.
 ///
-/// **Views**: what was said and saved is never rewritten. A merge is a new memory, whose metadata name its `view` (the pass),
-/// its `sources` and the time from which it holds (`validFrom`). Recall finds views first, and the episodes behind them where
-/// a view lacks the words of the question.
+/// **Views**: what was said and saved is never rewritten. A merge is a new memory, whose metadata
+/// name its `view` (the pass), its `sources` and the time from which it holds (`validFrom`). Recall
+/// finds views first, and the episodes behind them where a view lacks the words of the question.
 ///
-/// **Checks**: a merged text must have every name, number, date and abbreviation of its sources; an answer may only name
-/// texts that were shown; memories of different trust are never merged, and a view is trusted as the least trusted of its
-/// sources. Before a plan supersedes a memory, the user's last messages and the memory's own text are looked up in both
-/// states: if a fact that matters would be found no more, the plan waits for a person.
+/// **Checks**: a merged text must have every name, number, date and abbreviation of its sources; an
+/// answer may only name texts that were shown; memories of different trust are never merged, and a
+/// view is trusted as the least trusted of its sources. Before a plan supersedes a memory, the
+/// user's last messages and the memory's own text are looked up in both states: if a fact that
+/// matters would be found no more, the plan waits for a person.
 ///
-/// **Data**: in the folder `dreams` of the data folder, plans as `{time}-{pass}.json`, the state in `state.json` (with the
-/// last 50 messages of each user, keys redacted), and a log for people, `dreams.log`. The instructions of each pass are a
-/// file of the data folder, which [`DreamPass`](super::DreamPass) names; without it a built-in text is used.
+/// **Data**: in the folder `dreams` of the data folder, plans as `{time}-{pass}.json`, the state in
+/// `state.json` (with the last 50 messages of each user, keys redacted), and a log for people,
+/// `dreams.log`. The instructions of each pass are a file of the data folder, which
+/// [`DreamPass`](super::DreamPass) names; without it a built-in text is used.
 ///
 /// # Examples
 ///
@@ -73,7 +77,8 @@ impl Dreaming {
         Self::default()
     }
 
-    /// Sets the options, whatever the host's settings are; `Dream.Enabled = false` turns dreams off all the same.
+    /// Sets the options, whatever the host's settings are; `Dream.Enabled = false` turns dreams off
+    /// all the same.
     pub fn with_options(mut self, options: DreamOptions) -> Self {
         self.options = Some(options);
         self

@@ -29,7 +29,7 @@ const SHAPE: &str = "Answer with one JSON object and nothing else: {\"toSave\": 
 struct Merges {
     #[serde(default)]
     to_save: Vec<Merge>,
-    /// What the model would delete. A dream deletes nothing.
+    /// The memories that the model would delete. A dream deletes nothing.
     #[serde(default)]
     to_delete: Vec<serde_json::Value>,
 }

@@ -1,4 +1,5 @@
-//! The conversation log as passes read it: messages of the user alone, from the position that a pass has reached.
+//! The conversation log as passes read it: messages of the user alone, from the position that a
+//! pass has reached.
 
 use rockbot_core::chat::Role;
 use rockbot_core::content::Provenance;
@@ -24,7 +25,8 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// Reads what was said since the pass was here. `None` without a log, or without a new message of the user.
+    /// Reads what was said since the pass was here. `None` without a log, or without a new message
+    /// of the user.
     ///
     /// Answers of the agent are left out: they say what the model thinks, not what the user wants.
     pub(super) async fn since_last_time(cx: &mut PassContext<'_>) -> Result<Option<Self>, StoreError> {
@@ -62,7 +64,8 @@ impl Said {
         self.messages.iter().enumerate().map(item).collect()
     }
 
-    /// Marks the messages as read, once the plans of the pass are stored. What is said meanwhile stays unread.
+    /// Marks the messages as read, once the plans of the pass are stored. What is said meanwhile
+    /// stays unread.
     pub(super) fn read(self, cx: &mut PassContext<'_>) {
         cx.outcome.read.push((self.reader, self.next));
     }

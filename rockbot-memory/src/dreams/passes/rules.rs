@@ -1,4 +1,5 @@
-//! Proposes standing rules from corrections that came up several times. A person decides about each.
+//! Proposes standing rules from corrections that came up several times. A person decides about
+//! each.
 
 use std::time::Duration;
 

@@ -68,7 +68,8 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns the change that adds links to a skill, the most frequent first; `None` if there is nothing to add.
+/// Returns the change that adds links to a skill, the most frequent first; `None` if there is
+/// nothing to add.
 fn linked(skill: &Skill, mut links: Vec<(StorePath, usize)>) -> Option<DreamChange> {
     links.retain(|(name, _)| !skill.see_also.contains(name));
     links.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

@@ -70,7 +70,8 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns `true` for a skill whose source keeps it up to date: a guide of the host, or a folder of skills.
+/// Returns `true` for a skill whose source keeps it up to date: a guide of the host, or a folder of
+/// skills.
 pub(super) fn is_managed(skill: &Skill) -> bool {
     let source = &skill.provenance.source;
     source.starts_with("guide:") || source.starts_with("skill-folder:")

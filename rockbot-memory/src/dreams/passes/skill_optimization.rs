@@ -84,8 +84,8 @@ fn is_bad(signal: &FeedbackEntry) -> bool {
     }
 }
 
-/// Returns the problems of sessions that the user or the host stated. Summaries only choose the sessions: their words come
-/// from whole conversations, and would make the skill untrusted.
+/// Returns the problems of sessions that the user or the host stated. Summaries only choose the
+/// sessions: their words come from whole conversations, and would make the skill untrusted.
 fn problems(signals: &[FeedbackEntry], sessions: &BTreeSet<SessionId>) -> Vec<Item> {
     let is_stated = |kind| matches!(kind, FeedbackSignal::Correction | FeedbackSignal::ToolFailure);
     let stated = signals

@@ -1,4 +1,5 @@
-//! Reviews the tiers to which messages were routed, and moves the limits of the tier selector a little.
+//! Reviews the tiers to which messages were routed, and moves the limits of the tier selector a
+//! little.
 
 use rockbot_core::content::Provenance;
 use rockbot_core::store::StoreError;
@@ -116,8 +117,8 @@ fn question(rules: &Map<String, Value>, decisions: &[String]) -> Question {
     }
 }
 
-/// Returns the new limits: at most [`MAX_MOVE`] from the old ones, and within the range of the original. `None` without a
-/// change.
+/// Returns the new limits: at most [`MAX_MOVE`] from the old ones, and within the range of the
+/// original. `None` without a change.
 fn moved(rules: &Map<String, Value>, review: &Review) -> Option<(f64, f64)> {
     let (low, balanced) = (
         ceiling(rules, "lowCeiling", LOW),

@@ -95,7 +95,8 @@ async fn a_pass_that_fails_is_tried_again_and_stops_no_other() {
     model.assert_complete();
 }
 
-/// Killed at each write of each pass that supersedes memories: the next process ends what was begun, or begins anew.
+/// Killed at each write of each pass that supersedes memories: the next process ends what was
+/// begun, or begins anew.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_is_killed_at_any_step_leaves_nothing_half_done() {
     let mut expected = None;

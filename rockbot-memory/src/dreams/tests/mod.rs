@@ -28,7 +28,8 @@ use super::{DreamOptions, DreamPass, DreamPlan, Dreaming, Dreams};
 
 pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A long-term memory that never ends the write with a given number, as if the process were killed there.
+/// A long-term memory that never ends the write with a given number, as if the process were killed
+/// there.
 #[derive(Debug, Default)]
 pub(super) struct Memories {
     inner: InMemoryLongTermMemory,

@@ -201,7 +201,7 @@ async fn mistakes_and_rules_need_more_than_one_correction() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn skills_are_written_merged_improved_and_linked() {
+async fn skills_are_written_and_merged() {
     let me = Principal::default();
     let world = answering(
         r##"{"toSave": [{"name": "reports/weekly", "summary": "Writes the weekly report.", "content": "# Weekly report\n1. Collect.", "sourceIds": ["s1", "s2"]}]}"##,
@@ -247,7 +247,11 @@ async fn skills_are_written_merged_improved_and_linked() {
     let live: Vec<_> = world.skills.list(&me).await.unwrap();
     assert_eq!(live[0].content, "open mail, sort it by date");
     assert!(live[1].is_live());
+}
 
+#[tokio::test(start_paused = true)]
+async fn skills_are_improved_and_linked() {
+    let me = Principal::default();
     let world = answering(r#"{"content": "open mail, sort it by date, the newest first"}"#);
     world.can("mail", "open mail, sort it by date").await;
     world.uses("mail", "one").await;

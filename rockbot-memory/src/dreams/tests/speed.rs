@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// `cargo test --release --all-features -p rockbot-memory --lib ten_thousand -- --ignored --nocapture` prints the time.
+/// `cargo test --release --all-features -p rockbot-memory --lib ten_thousand -- --ignored
+/// --nocapture` prints the time.
 #[tokio::test]
 #[ignore = "a measurement"]
 #[expect(clippy::print_stdout, reason = "a measurement prints its result")]

@@ -19,7 +19,7 @@
 #[doc(inline)]
 pub use rockbot_core::config::{Config, ConfigError, Section, Value};
 #[doc(inline)]
-pub use rockbot_host::settings::{AgentProfileSettings, DataDir, FolderChoice, HostSettings, WAITING_SECTIONS};
+pub use rockbot_host::settings::{AgentProfileSettings, DataDir, FolderChoice, HostSettings};
 #[cfg(feature = "llm")]
 #[cfg_attr(docsrs, doc(cfg(feature = "llm")))]
 #[doc(inline)]

@@ -20,7 +20,7 @@ use rockbot_host::answer::SafeLinks;
 use rockbot_host::settings::HostSettings;
 use rockbot_host::{AgentHost, AgentHostBuilder, ServiceSearch};
 use rockbot_llm::{KeywordTierSelector, LlmConfigError, LlmSettings, ModelGateway, OpenAiEmbeddings, PriceTable};
-use rockbot_memory::{FeedbackSignals, Memory, SessionEvaluation};
+use rockbot_memory::{Dreaming, FeedbackSignals, Memory, SessionEvaluation};
 
 /// The data folder of [`FromConfig::from_config`], unless `AgentProfile.BasePath` names one.
 const DATA_FOLDER: &str = "data";
@@ -40,6 +40,7 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | recall by meaning | with `LLM.Embeddings` |
 /// | the log of conversations | with `ConversationLog.Enabled` |
 /// | feedback from corrections and failing tools, and a judgement of each ended session | with `Feedback.Enabled`, or any other setting there; a model call a session |
+/// | dreams: care for memories and skills while users are silent, in plans that can be undone | with `Dream.Enabled` or any other setting there; at most 20 model calls a cycle |
 /// | one search over agents, MCP servers, tools, guides and skills | with `ServiceSearch.Enabled` or any other setting there |
 /// | tools of MCP servers, with the feature `mcp` | with any setting in `Mcp` |
 /// | tools of the MCP servers of bridges on the bus that the builder is given, with the feature `mcp` | with `McpProxy.Enabled` or any other setting there |
@@ -127,6 +128,11 @@ impl FromConfig for AgentHost {
         let builder = match is_enabled(config, "Feedback")? {
             true => builder.add(FeedbackSignals::new()).add(SessionEvaluation::default()),
             false => builder,
+        };
+        let builder = if is_enabled(config, "Dream")? {
+            builder.add(Dreaming::new())
+        } else {
+            builder
         };
         let builder = match is_enabled(config, "ServiceSearch")? {
             true => builder.add(ServiceSearch::new()),

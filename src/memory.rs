@@ -5,6 +5,7 @@
 //! `sqlite`) are the stores behind it. [`SemanticMemory`] finds facts by meaning with an
 //! embedding model. [`FeedbackSignals`] and [`SessionEvaluation`] record how well the agent did.
 //! Recall ([`ContextSource`]) chooses the memories that a model is shown before a turn.
+//! [`Dreaming`] tends all of it while users are silent.
 //!
 //! ```
 //! use rockbot::agent::AgentHostBuilder;
@@ -25,6 +26,6 @@ pub use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
 pub use rockbot_memory::SqliteMemory;
 #[doc(inline)]
 pub use rockbot_memory::{
-    ConversationLogOptions, EvaluationOptions, FeedbackSignals, FileMemory, Memory, SemanticMemory, SessionEvaluation,
-    SkillFolder, copy, skill_folder,
+    ConversationLogOptions, DreamOptions, Dreaming, Dreams, EvaluationOptions, FeedbackSignals, FileMemory, Memory,
+    SemanticMemory, SessionEvaluation, SkillFolder, copy, dreams, skill_folder,
 };

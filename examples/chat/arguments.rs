@@ -45,6 +45,7 @@ Options:
     --subagents      let the agent give work to subagents, which work in the background; needs the feature subagents
     --agents URL     let the agent hand tasks to other agents on this broker, such as amqp://127.0.0.1; needs the feature a2a
     --wisps          let the agent run pipelines of steps and batches of small tasks in one call; needs the feature wisps
+    --dreams         let the agent tend its memories and skills while you are silent, in plans that /dreams shows
     --scripts        let the agent run Python scripts in a sandbox; needs the feature scripts
     --image FILE     show this image, or another file, with the first question; can be given several times. Those of
                      answers are saved in the folder images of the data folder
@@ -70,6 +71,7 @@ Lines that begin with a slash:
     /session NAME    go to another conversation, or begin it
     /fork N NAME     go on from the answer to the Nth question, in a new conversation
     /accept NAME     show the held tools of this MCP server, and accept them if you agree
+    /dreams          the plans of dreams; /dreams show ID, /dreams apply ID, /dreams undo ID, and /dreams now for a cycle
     /reset           forget this conversation
     /quit            end; so do Ctrl-C and Ctrl-D at the prompt. Ctrl-C during an answer stops the answer.
 
@@ -181,6 +183,7 @@ impl Arguments {
                     arguments.families.push("A2A");
                 }
                 "--wisps" => arguments.families.extend(["Wisps", "Workers"]),
+                "--dreams" => arguments.families.push("Dream"),
                 "--scripts" => arguments.families.push("Scripts"),
                 "--image" => arguments.images.push(value()?.into()),
                 "--import" => arguments.import = Some(value()?.into()),

@@ -10,9 +10,9 @@ use rockbot::agent::profile::AgentProfile;
 use rockbot::agent::{AgentHost, AgentHostBuilder};
 use rockbot::chat::{ModelBehaviors, ModelTier, TextCallFallback, TextCallingClient, model_client, probe, probe_turn};
 use rockbot::config::{
-    AgentProfileSettings, Config, ConfigError, DataDir, FolderChoice, HostSettings, WAITING_SECTIONS,
+    AgentProfileSettings, Config, ConfigError, DataDir, FolderChoice, GatewaySettings, HostSettings, LlmConfigError,
+    LlmSettings, Provider, TierSettings,
 };
-use rockbot::config::{GatewaySettings, LlmConfigError, LlmSettings, Provider, TierSettings};
 
 /// A report with one line for each check.
 #[derive(Default)]
@@ -142,7 +142,7 @@ pub(crate) async fn examine(
     match host {
         Err(error) => report.add(Level::Problem, "configuration", error),
         Ok(host) => {
-            look_at_configuration(&mut report, &config, file);
+            look_at_configuration(&mut report, file);
             look_at_data_folder(&mut report, &host, data);
             look_at_profile(&mut report, &host.agent_profile);
         }
@@ -186,7 +186,7 @@ pub(crate) fn inputs(config: &Config, data: &Path) -> Result<Vec<(String, PathBu
     Ok(variables)
 }
 
-fn look_at_configuration(report: &mut Report, config: &Config, file: Option<&Path>) {
+fn look_at_configuration(report: &mut Report, file: Option<&Path>) {
     match file {
         Some(file) => report.add(
             Level::Ok,
@@ -194,12 +194,6 @@ fn look_at_configuration(report: &mut Report, config: &Config, file: Option<&Pat
             format!("`{}` and the environment", file.display()),
         ),
         None => report.add(Level::Ok, "configuration", "the environment; --config names a file"),
-    }
-    for name in WAITING_SECTIONS {
-        if config.section(name).is_ok_and(|section| section.is_set()) {
-            let text = format!("the section `{name}` has no effect yet");
-            report.add(Level::Warning, "configuration", text);
-        }
     }
 }
 

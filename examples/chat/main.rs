@@ -13,6 +13,7 @@ mod bus;
 mod calculator;
 mod conversations;
 mod doctor;
+mod dreams;
 mod log;
 mod mcp;
 mod media;
@@ -303,7 +304,7 @@ impl Chat {
     /// Talks until the input ends. A failed answer does not end the conversation.
     async fn talk(&mut self) -> Result<bool, BoxError> {
         eprintln!(
-            "Ask something. /tools, /sessions, /session NAME, /fork N NAME, /reset, /quit; --help tells the rest."
+            "Ask something. /tools, /sessions, /session NAME, /fork N NAME, /dreams, /reset, /quit; --help tells the rest."
         );
         let mut unasked = self.host.agent().announcements();
         loop {
@@ -352,6 +353,7 @@ impl Chat {
                 Err(problem) => eprintln!("{problem}"),
             },
             ("/accept", name) => mcp::accept(&self.host, &mut self.terminal, name.trim()).await,
+            ("/dreams", words) => dreams::command(&self.host, words.trim()).await,
             ("/reset", _) => self.host.agent().reset(&self.session).await?,
             _ => eprintln!("there is no command `{command}`; --help lists them"),
         }

@@ -19,6 +19,8 @@
 //! * [`signals`]: feedback from corrections by users and from failing tools
 //! * [`evaluation`]: summaries of ended sessions, judged by a model
 //!
+//! [`dreams`] tends all of it while users are silent: every change is a plan that can be shown and undone.
+//!
 //! [`settings`] has the sections of a host's configuration that these parts read.
 #![cfg_attr(
     feature = "sqlite",
@@ -29,6 +31,7 @@
 
 mod background;
 pub mod copy;
+pub mod dreams;
 pub mod evaluation;
 pub mod file;
 mod options;
@@ -46,6 +49,7 @@ mod storage;
 mod subsystem;
 mod tools;
 
+pub use dreams::{DreamOptions, Dreaming, Dreams};
 pub use evaluation::{EvaluationOptions, SessionEvaluation};
 pub use file::{
     FileConversationLog, FileFeedbackStore, FileLongTermMemory, FileMemory, FileMemoryOptions, FileRulesStore,

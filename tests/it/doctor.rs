@@ -312,24 +312,28 @@ async fn what_is_wrong_with_the_configuration_is_said_with_its_place() {
         "problem  configuration: `HERE/a.json` is not JSON, at line 2 column 10",
     );
     check(
-        &report("a.toml", "[Dream]\nInterval = \"canary-key-1234\"").await,
-        "problem  configuration: `Dream.Interval` in `HERE/a.toml`: expected a time span such as `00:05:00` (`[days.]hours:minutes[:seconds]`), found text",
+        &report(
+            "a.toml",
+            "[ConversationMemory]\nSessionIdleTimeout = \"canary-key-1234\"",
+        )
+        .await,
+        "problem  configuration: `ConversationMemory.SessionIdleTimeout` in `HERE/a.toml`: expected a time span such as `00:05:00` (`[days.]hours:minutes[:seconds]`), found text",
     );
     check(
         &report("a.toml", "[LLM.Balanced]\nApiKey = [\"canary-key-1234\"]").await,
         "problem  models: `LLM.Balanced.ApiKey` in `HERE/a.toml`: expected text, found a list",
     );
     check(
-        &report("a.toml", "[Dream]\nIntervall = \"canary-key-1234\"").await,
-        "problem  configuration: `Dream.Intervall` in `HERE/a.toml` is not a setting; did you mean `Interval`?",
+        &report(
+            "a.toml",
+            "[ConversationMemory]\nSessionIdleTimeoutt = \"canary-key-1234\"",
+        )
+        .await,
+        "problem  configuration: `ConversationMemory.SessionIdleTimeoutt` in `HERE/a.toml` is not a setting; did you mean `SessionIdleTimeout`?",
     );
     check(
-        &report("a.toml", "[Dream]\nEnabled = false").await,
-        "warning  configuration: the section `Dream` has no effect yet",
-    );
-    check(
-        &examine_all(None, &[("ROCKBOT_DREAM__INTERVALL", CANARY)], None).await,
-        "problem  configuration: ROCKBOT_DREAM__INTERVALL is not a setting; did you mean `Interval`?",
+        &examine_all(None, &[("ROCKBOT_CONVERSATIONMEMORY__KEEPCALL", CANARY)], None).await,
+        "problem  configuration: ROCKBOT_CONVERSATIONMEMORY__KEEPCALL is not a setting; did you mean `KeepCalls`?",
     );
     check(
         &examine_all(None, &[("ROCKBOT_LLM__BALANCED__API_KEY", CANARY)], None).await,

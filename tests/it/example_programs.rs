@@ -19,7 +19,7 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 22] = [
+const EXAMPLES: [(&str, &[&str]); 23] = [
     ("quickstart", &[]),
     ("agent_as_tool", &[]),
     ("approval", &[]),
@@ -32,6 +32,7 @@ const EXAMPLES: [(&str, &[&str]); 22] = [
     ("background_work", &[]),
     ("a2a", &[]),
     ("reminders", &[]),
+    ("dreams", &[]),
     ("chat", &["hello"]),
     ("handlers", &[]),
     ("remote_tools", &[]),
@@ -159,6 +160,62 @@ async fn a2a_tells_the_answer_of_the_other_agent() {
         (said.lines().next(), told),
         (Some("> What is 17 * 4?"), vec!["The mathematician says: 68"])
     );
+}
+
+#[tokio::test]
+async fn dreams_are_plans_that_a_person_applies_and_undoes() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run("dreams", &[], folder.path()).await;
+    let folded = "remembers: Lives in Bergen. Lives in Oslo. Likes green tea.";
+    let all = "remembers: Lives in Bergen. likes green tea Lives in Oslo. Likes green tea.";
+    let outdated =
+        "  - [oslo] Lives in Oslo. (superseded by bergen); contradicts \"Lives in Bergen.\": nobody lives in two towns";
+    let expected = [
+        all,
+        "duplicate-fold: fold 1 duplicates (applied)",
+        "  = [tea] Likes green tea. (learned 2 times)",
+        "  - [more-tea] likes green tea (superseded by tea); the same words",
+        "contradiction-sweep: \"Lives in Oslo.\" is out of date (proposed)",
+        outdated,
+        folded,
+        "contradiction-sweep: \"Lives in Oslo.\" is out of date (applied)",
+        outdated,
+        "remembers: Lives in Bergen. Likes green tea.",
+        all,
+    ];
+    let said = text(&output.stdout);
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{}", text(&output.stderr));
+    let plans = folder.path().join("data/dreams/dreams").read_dir().unwrap();
+    let plans = plans.filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with("20"));
+    assert_eq!(plans.count(), 2);
+}
+
+/// The chat lists the plans of a cycle, shows one and takes it back.
+#[tokio::test]
+async fn the_chat_shows_and_undoes_dreams() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = folder.path().join("data/chat/memory");
+    std::fs::create_dir_all(&memory).unwrap();
+    for (id, content) in [("0123456789ab", "Likes tea."), ("0123456789ac", "likes tea")] {
+        let entry = json!({"id": id, "content": content, "createdAt": "2026-01-01T00:00:00Z"});
+        std::fs::write(memory.join(format!("{id}.json")), entry.to_string()).unwrap();
+    }
+    let mut command = example("chat", &["--dreams"], folder.path());
+    let mut chat = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(chat.stdout.take().unwrap()).lines();
+    let mut input = chat.stdin.take().unwrap();
+    let mut ask = async |words: &str| {
+        input.write_all(format!("{words}\n").as_bytes()).await.unwrap();
+        timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap()
+    };
+    assert_eq!(ask("/dreams").await, "there is no plan yet");
+    let plan = ask("/dreams now").await;
+    assert!(plan.ends_with("-duplicate-fold (applied): fold 1 duplicates"), "{plan}");
+    let id = plan.split(' ').next().unwrap();
+    let undone = ask(&format!("/dreams undo {id}")).await;
+    assert_eq!(undone, format!("{id} (undone): fold 1 duplicates"));
+    drop(input);
+    assert!(timeout(PATIENCE, chat.wait()).await.unwrap().unwrap().success());
 }
 
 #[cfg(feature = "scheduling")]

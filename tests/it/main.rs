@@ -25,6 +25,7 @@ mod crash;
 mod distributed;
 mod doctor;
 mod drain;
+mod dreams;
 mod economy;
 #[cfg(feature = "rabbitmq")]
 mod effects_once;

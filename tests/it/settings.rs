@@ -15,7 +15,7 @@ use rockbot_host::settings::HostSettings;
 use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use rockbot_llm::LlmSettings;
 use rockbot_memory::settings::{FeedbackSettings, MemorySettings, SkillsSettings};
-use rockbot_memory::{Memory, SessionEvaluation};
+use rockbot_memory::{DreamOptions, Memory, SessionEvaluation};
 
 use crate::support::Anything;
 use crate::support::log::Log;
@@ -76,11 +76,12 @@ const REFERENCE: &str = r#"{
 /// The settings of all parts but the models.
 fn settings(config: &Config) -> String {
     let host = HostSettings::read(config, Path::new("data")).unwrap();
-    let of_the_host = (host.agent_profile, host.agent_host, host.dream);
+    let of_the_host = (host.agent_profile, host.agent_host);
     let of_parts = (
         MemorySettings::from_config(config).unwrap(),
         SkillsSettings::from_config(config).unwrap(),
         FeedbackSettings::from_config(config).unwrap(),
+        DreamOptions::from_config(config).unwrap(),
     );
     format!("{of_the_host:?} {of_parts:?}")
 }

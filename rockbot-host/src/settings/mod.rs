@@ -81,8 +81,6 @@
 //!
 //! # Sections
 //!
-//! Not every setting has an effect yet:
-//!
 //! | section | effect today |
 //! |---|---|
 //! | `AgentProfile` | `BasePath` is the data folder; it is the profile, too, when it has a `soul.md` |
@@ -99,7 +97,7 @@
 //! | `ServiceSearch` | all settings, in a host with [`ServiceSearch`](crate::ServiceSearch), which `Enabled = false` turns off |
 //! | `ToolServices`, `WebTools`, `RestTools`, `FileTools`, `Egress` | all settings, in a host with these parts of `rockbot-tools` |
 //! | `Mcp`, `McpProxy`, `McpServer` | all settings, in a host with `McpTools`, `McpToolProxy` and `McpToolServer` of `rockbot-mcp` |
-//! | `Dream` | validated, without an effect yet: a warning in the log |
+//! | `Dream` | all settings, in a host with `Dreaming` of `rockbot-memory` |
 //!
 //! A section whose part a host does not have is a warning in the log, or an error if the configuration describes the
 //! host [alone](HostSettings::deny_unread). Any other name in a file, or in a variable with the prefix `ROCKBOT_`, is
@@ -142,7 +140,6 @@ mod agent_host;
 mod agent_profile;
 mod conversation_memory;
 mod data_dir;
-mod dream;
 mod policies;
 mod sections;
 #[cfg(test)]
@@ -162,9 +159,7 @@ pub use self::agent_host::AgentHostSettings;
 pub use self::agent_profile::{AgentProfileSettings, FolderChoice, PRODUCTION_FOLDER};
 pub use self::conversation_memory::ConversationMemorySettings;
 pub use self::data_dir::{DataDir, DataDirError};
-pub use self::dream::DreamSettings;
 pub use self::policies::PolicySettings;
-pub use self::sections::WAITING_SECTIONS;
 pub(crate) use self::sections::{SECTIONS_OF_BROKERS, SECTIONS_OF_PARTS};
 
 /// The settings of a host. The table in [`settings`](self) lists those that have an effect.
@@ -177,8 +172,6 @@ pub struct HostSettings {
     pub agent_host: AgentHostSettings,
     /// Further limits of the section `AgentHost`: of tools, results, recall and hooks.
     pub policies: PolicySettings,
-    /// The section `Dream`: the consolidation of memories and skills.
-    pub dream: DreamSettings,
     /// The section `ConversationMemory`: the conversations.
     pub conversation_memory: ConversationMemorySettings,
     /// The section `ModelBehaviors` and the folder `model-behaviors` of the base folder: exceptions for particular models.
@@ -206,7 +199,6 @@ impl HostSettings {
         Ok(Self {
             agent_host: AgentHostSettings::read(config)?,
             policies: PolicySettings::read(config)?,
-            dream: DreamSettings::read(config)?,
             conversation_memory: ConversationMemorySettings::read(config, base)?,
             model_behaviors: Arc::new(ModelBehaviors::read(config)?.with_folder(base.join("model-behaviors"))),
             agent_profile,

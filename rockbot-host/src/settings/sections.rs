@@ -1,11 +1,9 @@
 //! The sections that parts of a host read, with the part of each.
 
-/// The sections that are read and validated, and have no effect yet.
-pub const WAITING_SECTIONS: [&str; 1] = ["Dream"];
-
 /// The sections that parts read, each with the step that gives a program its part.
-pub(crate) const SECTIONS_OF_PARTS: [(&str, &str); 17] = [
+pub(crate) const SECTIONS_OF_PARTS: [(&str, &str); 18] = [
     ("ConversationLog", "call `Memory::with_conversation_log`"),
+    ("Dream", "add `Dreaming`"),
     (
         "Egress",
         "add a part that makes requests, such as `WebTools` (feature `web`)",

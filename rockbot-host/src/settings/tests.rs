@@ -25,7 +25,6 @@ fn the_defaults_are_those_of_the_reference() {
     assert_eq!(settings.agent_profile.options, AgentProfileOptions::new("/a"));
     assert!(!settings.agent_profile.is_there());
     assert_eq!(settings.agent_host, AgentHostSettings::default());
-    assert_eq!(settings.dream, DreamSettings::default());
     assert_eq!(settings.conversation_memory.base_path, Path::new("/a/conversations"));
     assert_eq!(settings.conversation_memory.max_turns_per_session.get(), 50);
     assert_eq!(
@@ -39,14 +38,15 @@ fn the_environment_sets_everything_too() {
     let variables = [
         ("RabbitMq__Password", "rabbit-secret"),
         ("ROCKBOT_AGENTHOST__MAXTOOLITERATIONS", "7"),
-        ("Dream__Enabled", "false"),
-        ("Dream__Interval", "1.00:00:00"),
+        ("ConversationMemory__MaxTurnsPerSession", "9"),
+        ("ConversationMemory__SessionIdleTimeout", "1.00:00:00"),
     ];
     let config = Config::new().with_variables(variables);
     let settings = HostSettings::read(&config, Path::new("data")).unwrap();
     assert_eq!(settings.budget().max_model_calls, 7);
-    assert!(!settings.dream.enabled);
-    assert_eq!(settings.dream.interval, Duration::from_secs(24 * 3600));
+    let conversations = &settings.conversation_memory;
+    assert_eq!(conversations.max_turns_per_session.get(), 9);
+    assert_eq!(conversations.session_idle_timeout, Duration::from_secs(24 * 3600));
     assert_eq!(config.unknown(), []);
     assert!(!format!("{settings:?}").contains("rabbit-secret"));
 }
@@ -111,10 +111,6 @@ fn what_a_turn_may_spend_is_a_setting() {
 
 #[test]
 fn what_would_never_or_always_happen_is_refused() {
-    check_error(
-        r#"{ "Dream": { "Interval": "00:00:00" } }"#,
-        "`Dream.Interval` in `agent.json`: expected a time span above zero such as `00:05:00` (`[days.]hours:minutes[:seconds]`), found text",
-    );
     check_error(
         r#"{ "AgentHost": { "MaxToolIterations": 0 } }"#,
         "`AgentHost.MaxToolIterations` in `agent.json`: expected a whole number from 1 to 4294967295, found a number",

@@ -79,6 +79,8 @@ const METRICS: &[Metric] = &[
     metric("rockbot.llm.cost.per_request", Histogram, None, "US dollars of a model call, with a `Ledger`"),
     metric("rockbot.llm.permit.wait", Histogram, MILLISECONDS, "wait of model calls for the gateway's permit"),
     metric("rockbot.llm.retries", Counter, COUNT, "retries of model calls"),
+    metric("rockbot.dream.passes", Counter, COUNT, "passes of dreams that ended"),
+    metric("rockbot.dream.plans", Counter, COUNT, "plans that passes of dreams made"),
     metric("rockbot.embedding.calls", Counter, COUNT, "calls for embeddings of memories and of queries"),
     metric("rockbot.embedding.failures", Counter, COUNT, "failed calls for embeddings"),
     metric("rockbot.embedding.duration", Histogram, MILLISECONDS, "duration of calls for embeddings"),

@@ -3,6 +3,7 @@
 //! Everything is stored before it is queued, so nothing depends on this work: a job that finds the queue full,
 //! fails, or is cancelled at shutdown leaves its entry as it was saved.
 
+mod directive;
 mod expansion;
 mod retention_purge;
 mod summary;
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use directive::directive;
 pub(crate) use expansion::{Expander, Expansion, new_memory_id};
 pub(crate) use retention_purge::RetentionPurge;
 pub(crate) use summary::{Summarizer, Summary};

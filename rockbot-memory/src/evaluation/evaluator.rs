@@ -1,7 +1,6 @@
 //! Evaluates one session.
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,15 +15,13 @@ use tokio::time::{Instant, timeout_at};
 use super::SessionSummary;
 use super::queue::SessionKey;
 use super::transcript::transcript;
+use crate::background::directive;
 
 /// Maximum number of tokens of a judgement, and of the thoughts of a model that thinks.
 const MAX_ANSWER_TOKENS: u32 = 4_000;
 
 /// Time limit of the model.
 const TIME_LIMIT: Duration = Duration::from_secs(2 * 60);
-
-/// Maximum size of the directive, in bytes.
-const MAX_DIRECTIVE: u64 = 64 << 10;
 
 /// Maximum number of signals that are read, the newest first.
 const MAX_SIGNALS: usize = 1_000;
@@ -93,7 +90,7 @@ impl Evaluator {
         signals: &[FeedbackEntry],
     ) -> Result<SessionSummary, BoxError> {
         let deadline = Instant::now() + TIME_LIMIT;
-        let directive = directive(self.directive.clone()).await;
+        let directive = directive(self.directive.clone(), DIRECTIVE).await;
         let settings = ModelSettings::new()
             .with_temperature(0.0)
             .with_max_output_tokens(MAX_ANSWER_TOKENS);
@@ -132,31 +129,4 @@ fn entry(id: String, key: &SessionKey, summary: SessionSummary, now: Timestamp) 
     let (session, detail) = (key.session_id.clone(), serde_json::to_string(&summary)?);
     let entry = FeedbackEntry::new(id, session, FeedbackSignal::SessionSummary, summary.summary, now);
     Ok(entry.with_detail(detail))
-}
-
-/// Reads the directive from the file, or returns the default.
-async fn directive(path: Option<PathBuf>) -> String {
-    let Some(path) = path else {
-        return DIRECTIVE.to_owned();
-    };
-    let read = tokio::task::spawn_blocking(move || {
-        let text = read(&path);
-        text.inspect_err(|error| tracing::warn!(path = %path.display(), %error, "the directive of evaluations cannot be read; ours is used"))
-    });
-    let text = read.await.ok().and_then(Result::ok).flatten();
-    text.unwrap_or_else(|| DIRECTIVE.to_owned())
-}
-
-fn read(path: &Path) -> Result<Option<String>, std::io::Error> {
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut text = String::new();
-    if file.take(MAX_DIRECTIVE + 1).read_to_string(&mut text)? as u64 > MAX_DIRECTIVE {
-        return Err(std::io::Error::other("it has more than 64 KiB; shorten it"));
-    }
-    let text = text.trim_start_matches('\u{feff}');
-    Ok((!text.trim().is_empty()).then(|| text.to_owned()))
 }

@@ -1,4 +1,4 @@
-//! The configuration sections of memory.
+//! The configuration sections of memory. That of dreams is [`DreamOptions`](crate::DreamOptions).
 //!
 //! [`Memory`](crate::Memory) and [`SessionEvaluation`](crate::SessionEvaluation) read them while the host is
 //! built; options set in code take precedence. Relative folders are below the host's data folder. Without a data

@@ -3,13 +3,9 @@
 use super::source::{LIBRARIES, root};
 
 /// Types, or single fields, without a setter of the field's name, each with the reason.
-const WITHOUT_SETTERS: [(&str, &str); 20] = [
+const WITHOUT_SETTERS: [(&str, &str); 19] = [
     (
         "AgentHostSettings",
-        "read from a configuration; a program calls the builder",
-    ),
-    (
-        "DreamSettings",
         "read from a configuration; a program calls the builder",
     ),
     ("AgentSpec.is_program", "`program` sets it"),

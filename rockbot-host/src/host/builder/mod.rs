@@ -95,6 +95,7 @@ use crate::turn::PolicySnapshot;
 /// | the four above | `.add(Memory::default())` |
 /// | `WithConversationLog()` | `.add(Memory::none().with_conversation_log())` |
 /// | `WithFeedback()` | `.add(SessionEvaluation::default())`; `.add(FeedbackSignals::new())` records corrections and failing tools, too |
+/// | `WithDreaming(opts)` | `.add(Dreaming::new())`, or `.add(Dreaming::new().with_options(opts))` |
 /// | `HandleMessage<M, H>()` | [`handle`](Self::handle), [`handle_named`](Self::handle_named), [`serve_users`](Self::serve_users) |
 /// | `SubscribeTo(topic)` | [`subscribe_to`](Self::subscribe_to), [`subscribe_with`](Self::subscribe_with) |
 /// | `UseMiddleware<T>()` | [`layer`](Self::layer); logging, tracing, metrics and error handling are always present |

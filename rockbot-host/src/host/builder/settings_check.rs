@@ -7,7 +7,7 @@
 use rockbot_core::BoxError;
 use rockbot_core::config::{Config, ConfigError, UnknownKey};
 
-use crate::settings::{SECTIONS_OF_BROKERS, SECTIONS_OF_PARTS, WAITING_SECTIONS};
+use crate::settings::{SECTIONS_OF_BROKERS, SECTIONS_OF_PARTS};
 
 /// The problem of a section without the part that reads it.
 #[derive(Debug, thiserror::Error)]
@@ -19,11 +19,6 @@ struct UnreadSection {
 
 /// Returns the settings that keep the host from being built, and logs the others that have no effect.
 pub(super) fn check_settings(config: &Config, denies_unread: bool, has_bus: bool) -> Vec<BoxError> {
-    for name in WAITING_SECTIONS {
-        if config.section(name).is_ok_and(|section| section.is_set()) {
-            tracing::warn!("the section `{name}` of the settings has no effect yet");
-        }
-    }
     let unknown = config.unknown().into_iter();
     let unknown = unknown.filter(|key| !(has_bus && SECTIONS_OF_BROKERS.contains(&key.name.as_str())));
     let mut problems: Vec<BoxError> = Vec::new();

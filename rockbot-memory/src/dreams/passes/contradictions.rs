@@ -1,0 +1,124 @@
+//! Finds statements of one speaker that contradict each other. The newer one takes the place of the
+//! older one.
+
+use std::sync::Arc;
+
+use rockbot_core::store::{MemoryEntry, StoreError};
+use serde::Deserialize;
+
+use super::super::ask::{Item, Question};
+use super::super::clusters::{Cluster, clusters};
+use super::super::pass_context::{PassContext, is_made_of};
+use super::super::plan::DreamChange;
+use super::super::times::date;
+use crate::storage::blocking::blocking;
+
+/// Part of the words that memories share with another one. It is low: `lives in Oslo` and `lives in
+/// Rome` share half.
+const SIMILARITY: f64 = 0.3;
+
+const SHAPE: &str = "Answer with one JSON object and nothing else: {\"contradictions\": [{\"ids\": [\"id\", \"id\"], \
+    \"reason\": \"a few words\"}]}. Each names two memories that cannot both be true now. Leave the list empty if there is \
+    none.";
+
+#[derive(Debug, Deserialize)]
+struct Found {
+    #[serde(default)]
+    contradictions: Vec<Contradiction>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Contradiction {
+    ids: Vec<String>,
+    #[serde(default)]
+    reason: String,
+}
+
+pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
+    let entries = cx.live_memories().await?;
+    let compared = entries.clone();
+    for cluster in blocking(move || Ok(clusters(&compared, SIMILARITY))).await? {
+        let Some((digest, found)) = cx.ask::<Found>(&question(&cluster)).await else {
+            continue;
+        };
+        let mut superseded: Vec<String> = Vec::new();
+        for contradiction in found.contradictions.into_iter().take(cluster.len()) {
+            match decided(&cluster, &contradiction) {
+                Ok((older, newer))
+                    if superseded
+                        .iter()
+                        .all(|id| id != older.id.as_str() && id != newer.id.as_str()) =>
+                {
+                    superseded.push(older.id.to_string());
+                    let (summary, change) = change(older, newer, &contradiction.reason);
+                    cx.draft(summary, vec![change], Some(digest));
+                    stale_views(cx, &entries, older);
+                }
+                Ok(_) => {}
+                Err(problem) => cx.remark(format!("a contradiction was rejected: {problem}")),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn question(cluster: &Cluster) -> Question {
+    let item = |entry: &Arc<MemoryEntry>| Item {
+        id: entry.id.to_string(),
+        // The date and not the age: the question stays the same tomorrow.
+        text: format!("(learned {}) {}", date(entry.last_seen()), entry.content),
+        from: entry.provenance.clone(),
+    };
+    Question {
+        intro: "The memories".to_owned(),
+        items: cluster.iter().map(item).collect(),
+        shape: SHAPE,
+    }
+}
+
+/// Returns the older and the newer memory. The host decides by its own times, not the model.
+fn decided<'a>(
+    cluster: &'a Cluster,
+    found: &Contradiction,
+) -> Result<(&'a Arc<MemoryEntry>, &'a Arc<MemoryEntry>), String> {
+    let [a, b] = found.ids.as_slice() else {
+        return Err("it does not name two memories".to_owned());
+    };
+    let find = |id: &str| cluster.iter().find(|entry| entry.id.as_str() == id);
+    let (Some(a), Some(b)) = (find(a), find(b)) else {
+        return Err("it names a memory that was not shown".to_owned());
+    };
+    if a.provenance != b.provenance {
+        return Err(format!("`{}` and `{}` are of different speakers", a.id, b.id));
+    }
+    match a.last_seen().cmp(&b.last_seen()) {
+        std::cmp::Ordering::Less => Ok((a, b)),
+        std::cmp::Ordering::Greater => Ok((b, a)),
+        std::cmp::Ordering::Equal => Err(format!("`{}` and `{}` are of the same time", a.id, b.id)),
+    }
+}
+
+fn change(older: &MemoryEntry, newer: &MemoryEntry, reason: &str) -> (String, DreamChange) {
+    let reason: String = reason.chars().take(200).collect();
+    let change = DreamChange::Supersede {
+        id: older.id.clone(),
+        content: older.content.clone(),
+        by: newer.id.clone(),
+        reason: format!("contradicts \"{}\": {reason}", newer.content),
+    };
+    (format!("\"{}\" is out of date", older.content), change)
+}
+
+/// Remarks on views that were made of a memory which is out of date: facts that depend on it may
+/// be, too.
+fn stale_views(cx: &mut PassContext<'_>, entries: &[Arc<MemoryEntry>], older: &MemoryEntry) {
+    let views = entries.iter().filter(|entry| is_made_of(entry, &older.id));
+    let views: Vec<_> = views.map(|view| view.id.to_string()).collect();
+    if !views.is_empty() {
+        cx.remark(format!(
+            "`{}` is out of date, and so may be {}",
+            older.id,
+            views.join(", ")
+        ));
+    }
+}

@@ -1,0 +1,103 @@
+//! New memories that a model infers: the part that several passes share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rockbot_core::Digest;
+use rockbot_core::store::{MemoryEntry, StoreError};
+use serde::Deserialize;
+
+use super::super::ask::Question;
+use super::super::pass_context::{PassContext, bounded, category, tags};
+use super::super::plan::DreamChange;
+
+/// Maximum number of facts of one answer.
+const MAX_FACTS: usize = 20;
+
+/// The form of the answer.
+pub(super) const SHAPE: &str = "Answer with one JSON object and nothing else: {\"toSave\": [{\"content\": \"one fact, in one or \
+    two sentences\", \"category\": \"a/path\", \"tags\": [\"a\", \"few\"], \"sourceIds\": [\"id\"]}]}. `sourceIds` are the \
+    texts that show the fact. Leave the list empty if there is none.";
+
+/// The answer.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Facts {
+    #[serde(default)]
+    to_save: Vec<Fact>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Fact {
+    content: String,
+    #[serde(default)]
+    category: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    source_ids: Vec<String>,
+}
+
+/// The manner in which a pass files what it infers.
+pub(super) struct Filing {
+    /// Category of the facts: subcategories that the model names are kept.
+    pub(super) category: &'static str,
+    /// Tag of each fact.
+    pub(super) tag: &'static str,
+    /// Minimum number of sources of a fact.
+    pub(super) min_sources: usize,
+}
+
+/// Drafts one plan that adds the facts of an answer which are not known yet.
+pub(super) async fn add(
+    cx: &mut PassContext<'_>,
+    question: &Question,
+    (digest, facts): (Digest, Facts),
+    filing: &Filing,
+) -> Result<(), StoreError> {
+    let known = cx.stores.memories(cx.who).await?;
+    let mut changes: Vec<DreamChange> = Vec::new();
+    for fact in facts.to_save.into_iter().take(MAX_FACTS) {
+        match view(cx, question, fact, filing) {
+            Ok(view) if is_known(&known, &changes, &view) => {}
+            Ok(view) => changes.push(DreamChange::AddMemory {
+                reason: format!("from {}", view.metadata.get("sources").map_or("", String::as_str)),
+                entry: Box::new(view),
+            }),
+            Err(problem) => cx.remark(format!("a fact was rejected: {problem}")),
+        }
+    }
+    cx.draft(format!("add {} memories", changes.len()), changes, Some(digest));
+    Ok(())
+}
+
+fn view(cx: &PassContext<'_>, question: &Question, fact: Fact, filing: &Filing) -> Result<MemoryEntry, String> {
+    let content = bounded(&fact.content).ok_or("its text is empty or too long")?;
+    let label = question
+        .label_of(&fact.source_ids)
+        .ok_or("it names a text that was not shown, or none")?;
+    if fact.source_ids.len() < filing.min_sources {
+        return Err(format!("it has fewer than {} sources", filing.min_sources));
+    }
+    let mut view = cx.view(content, &label, &fact.source_ids, cx.now);
+    let named = category(fact.category.as_deref());
+    let own = category(Some(filing.category));
+    let is_own = |named: &rockbot_core::store::StorePath| own.as_ref().is_none_or(|own| named.is_within(own));
+    view.category = named.filter(is_own).or(own);
+    view.tags = tags(fact.tags);
+    view.tags.push(filing.tag.to_owned());
+    view.metadata
+        .extend(BTreeMap::from([("source".to_owned(), "inferred".to_owned())]));
+    Ok(view)
+}
+
+/// Returns `true` if a memory says so already, or said so until it was archived: a person may have
+/// removed it.
+fn is_known(known: &[Arc<MemoryEntry>], changes: &[DreamChange], view: &MemoryEntry) -> bool {
+    let is_drafted = |change: &DreamChange| match change {
+        DreamChange::AddMemory { entry, .. } => entry.says_the_same_as(view),
+        _ => false,
+    };
+    known.iter().any(|entry| entry.has_words_of(&view.content)) || changes.iter().any(is_drafted)
+}

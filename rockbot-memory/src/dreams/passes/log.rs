@@ -1,0 +1,72 @@
+//! The conversation log as passes read it: messages of the user alone, from the position that a
+//! pass has reached.
+
+use rockbot_core::chat::Role;
+use rockbot_core::content::Provenance;
+use rockbot_core::store::{LogEntry, LogOffset, StoreError};
+use rockbot_core::trust::Trust;
+
+use super::super::ask::Item;
+use super::super::pass_context::PassContext;
+
+/// Maximum number of entries that a pass reads in one cycle.
+const MAX_ENTRIES: usize = 200;
+
+/// Maximum length of a message, in characters.
+const MAX_MESSAGE: usize = 400;
+
+/// New messages of the user.
+pub(super) struct Said {
+    pub(super) messages: Vec<LogEntry>,
+    /// There is no room for more: waiting for further messages would wait for ever.
+    pub(super) is_full: bool,
+    reader: String,
+    next: LogOffset,
+}
+
+impl Said {
+    /// Reads what was said since the pass was here. `None` without a log, or without a new message
+    /// of the user.
+    ///
+    /// Answers of the agent are left out: they say what the model thinks, not what the user wants.
+    pub(super) async fn since_last_time(cx: &mut PassContext<'_>) -> Result<Option<Self>, StoreError> {
+        let Some(log) = &cx.stores.log else {
+            return Ok(None);
+        };
+        let reader = format!("dreams-{}", cx.pass);
+        let batch = log.read(cx.who, &reader, MAX_ENTRIES).await?;
+        let is_full = batch.entries.len() >= MAX_ENTRIES;
+        let is_of_user = |entry: &LogEntry| entry.role == Role::User && entry.trust >= Trust::User;
+        let messages: Vec<_> = batch.entries.into_iter().filter(is_of_user).collect();
+        let said = Self {
+            messages,
+            reader,
+            next: batch.next,
+            is_full,
+        };
+        if said.messages.is_empty() {
+            said.read(cx);
+            return Ok(None);
+        }
+        Ok(Some(said))
+    }
+
+    /// Returns the messages as texts of a question, each with its number and its session.
+    pub(super) fn items(&self) -> Vec<Item> {
+        let item = |(number, entry): (usize, &LogEntry)| {
+            let text: String = entry.content.chars().take(MAX_MESSAGE).collect();
+            Item {
+                id: format!("s{}", number + 1),
+                text: format!("(session {}) {text}", entry.session_id),
+                from: Provenance::labelled("user", &entry.label),
+            }
+        };
+        self.messages.iter().enumerate().map(item).collect()
+    }
+
+    /// Marks the messages as read, once the plans of the pass are stored. What is said meanwhile
+    /// stays unread.
+    pub(super) fn read(self, cx: &mut PassContext<'_>) {
+        cx.outcome.read.push((self.reader, self.next));
+    }
+}

@@ -7,7 +7,7 @@ use rockbot_core::CallContext;
 use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::tool::{ToolError, ToolErrorCode, ToolFilter};
 use rockbot_core::trust::Label;
-use rockbot_core::turn::{BudgetLimit, Delegation, TurnOutcome, TurnRequest, TurnRunner, TurnStatus};
+use rockbot_core::turn::{ApprovalRequest, BudgetLimit, Delegation, TurnOutcome, TurnRequest, TurnRunner, TurnStatus};
 use tokio::sync::Semaphore;
 
 use crate::below::tools_without;
@@ -64,16 +64,12 @@ impl BatchRunner {
         // Never closed, so there is always a permit in the end.
         let _permit = self.permits.acquire().await;
         // Cancel point: dropped here, the turn is cancelled.
-        match Delegation::run(&*self.turns, request, cx).await {
+        match Delegation::run(request, cx, |request| self.turns.run(request)).await {
             Ok(outcome) => match &outcome.status {
                 TurnStatus::Parked(asks) => {
-                    let tools: Vec<_> = asks.iter().map(|ask| format!("`{}`", ask.tool)).collect();
                     // Nothing waits for the turn any more, so it must not wait for a person.
                     let _ = self.turns.cancel(&outcome.turn).await;
-                    Ended::failed(format!(
-                        "stopped: a person must approve {}, which is not possible here. Do that step with a tool of your own",
-                        tools.join(", ")
-                    ))
+                    Ended::failed(ApprovalRequest::unasked(asks).to_string())
                 }
                 _ => Ended::from(outcome),
             },

@@ -14,6 +14,7 @@
 //! | `scripts` | `scripts::Scripts` | `execute_python_script` |
 //! | `subagents` | `subagents::Subagents` | `spawn_subagent`, `list_subagents`, `cancel_subagent` |
 //! | `wisps` | `wisps::Wisps`, `workers::Workers` | `spawn_wisps`, `spawn_workers` |
+//! | `wisps` | `pipelines::Pipeline` | none: an agent whose turns are the runs of a procedure of the program |
 
 #[cfg(any(feature = "web", feature = "rest"))]
 #[doc(inline)]
@@ -45,4 +46,4 @@ pub use rockbot_tools::web;
 #[cfg(feature = "wisps")]
 #[cfg_attr(docsrs, doc(cfg(feature = "wisps")))]
 #[doc(inline)]
-pub use rockbot_tools::{wisps, workers};
+pub use rockbot_tools::{pipelines, wisps, workers};

@@ -9,7 +9,7 @@
 //! | `scheduling` | [`Scheduling`](scheduling::Scheduling): tasks at set times |
 //! | `scripts` | [`Scripts`](scripts::Scripts): Python scripts in a sandbox |
 //! | `subagents` | [`Subagents`](subagents::Subagents): work in the background |
-//! | `wisps` | [`Wisps`](wisps::Wisps): pipelines of steps; [`Workers`](workers::Workers): batches of small tasks |
+//! | `wisps` | [`Wisps`](wisps::Wisps): pipelines of steps; [`Workers`](workers::Workers): batches of small tasks; [`Pipeline`](pipelines::Pipeline): procedures of the program |
 //! | `service` | tools that other processes run, by descriptors |
 //! | `tls` | servers behind https |
 //!
@@ -38,6 +38,9 @@ mod outside_text;
 mod own_process;
 #[cfg(feature = "pdf")]
 mod pdf;
+#[cfg(feature = "wisps")]
+#[cfg_attr(docsrs, doc(cfg(feature = "wisps")))]
+pub mod pipelines;
 #[cfg(feature = "rest")]
 #[cfg_attr(docsrs, doc(cfg(feature = "rest")))]
 pub mod rest;

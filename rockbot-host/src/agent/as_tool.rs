@@ -444,6 +444,9 @@ impl SharedAgent {
         engine.media.load(cx.principal(), &mut outcome.media).await;
         let origin = Provenance::labelled("agent", &outcome.label);
         let is_answer = outcome.is_answer();
+        if outcome.is_unfinished() {
+            outcome.text.insert_str(0, "[ended in the middle of the work]\n");
+        }
         match outcome.status {
             TurnStatus::Cancelled => return Err(ToolError::new(ToolErrorCode::Cancelled, outcome.text)),
             TurnStatus::Partial(limit) => {

@@ -99,7 +99,7 @@ use crate::turn::PolicySnapshot;
 /// | `UseMiddleware<T>()` | [`layer`](Self::layer); logging, tracing, metrics and error handling are always present |
 /// | `AddToolHandler()` | [`serve_tools`](Self::serve_tools), [`guide`](Self::guide); the agent's own calls need nothing |
 /// | `AddSubagents()` | `.add(Subagents::new())` |
-/// | `AddWisps(opts)` | `.add(Wisps::new())`; `.add(Workers::new())` runs batches of small tasks |
+/// | `AddWisps(opts)` | `.add(Wisps::new())`; `.add(Workers::new())` runs batches of small tasks, `.add(Pipeline::new(…))` a procedure of the program |
 /// | `AddSchedulingTools()` | `.add(Scheduling::new())` |
 /// | `AddLocalScriptRunner()` | `.add(Scripts::new())`: in a sandbox; without one by `Scripts::unsafe_local()` |
 /// | a store of your own | [`stores`](Self::stores), and the setters of `Memory` |

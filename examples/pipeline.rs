@@ -36,7 +36,9 @@ async fn restock(steps: Steps, items: Vec<String>) -> Result<String, BoxError> {
     let mut receipts = Vec::new();
     for (item, left) in items.iter().zip(counts) {
         if left < 10 {
-            let order: Order = steps.ask(format!("{left} of {item} are left. How many do we order?")).await?;
+            let order: Order = steps
+                .ask(format!("{left} of {item} are left. How many do we order?"))
+                .await?;
             let receipt: String = steps.call("order", order).await?;
             receipts.push(receipt);
         }
@@ -44,12 +46,12 @@ async fn restock(steps: Steps, items: Vec<String>) -> Result<String, BoxError> {
     Ok(format!("Done: {}.", receipts.join(", ")))
 }
 
-async fn count(Item { item }: Item) -> Result<u32, ToolError> {
+async fn count(Item { item }: Item) -> Result<u32, BoxError> {
     writeln!(stdout(), "counts {item}")?;
     Ok(if item == "sugar" { 80 } else { 3 })
 }
 
-async fn order(Order { item, amount }: Order) -> Result<String, ToolError> {
+async fn order(Order { item, amount }: Order) -> Result<String, BoxError> {
     writeln!(stdout(), "orders {amount} of {item}")?;
     Ok(format!("{amount} of {item} are on their way"))
 }
@@ -62,7 +64,9 @@ struct Rehearsed;
 impl ChatClient for Rehearsed {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let messages = call.request.messages.iter().rev();
-        let asked = messages.map(|message| message.text()).find(|text| text.contains(" are left."));
+        let asked = messages
+            .map(|message| message.text())
+            .find(|text| text.contains(" are left."));
         let asked = asked.unwrap_or_default();
         let item = if asked.contains("coffee") { "coffee" } else { "tea" };
         // A closed standard output is no reason to fail.
@@ -92,7 +96,9 @@ async fn main() -> Result<(), BoxError> {
     host.start().await?;
     let restock = host.agent_called("restock").ok_or("the host has this pipeline")?;
     // Under the same id it is the same run: a second start waits for its end, or gets its answer.
-    let run = restock.ask("shelf", json!(["tea", "coffee", "sugar"]).to_string()).message_id("monday");
+    let run = restock
+        .ask("shelf", json!(["tea", "coffee", "sugar"]).to_string())
+        .message_id("monday");
     writeln!(stdout(), "{}", run.await?.text)?;
     host.shutdown(Duration::from_secs(5)).await;
     Ok(())

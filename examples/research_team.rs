@@ -21,7 +21,12 @@ struct Lead;
 #[async_trait]
 impl ChatClient for Researcher {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let asked = call.request.messages.last().map(|message| message.text()).unwrap_or_default();
+        let asked = call
+            .request
+            .messages
+            .last()
+            .map(|message| message.text())
+            .unwrap_or_default();
         let (milliseconds, found) = match &*asked {
             "Which river is the longest?" => (100, "The Nile, 6650 km."),
             "Which lake is the deepest?" => (200, "Lake Baikal, 1642 m."),
@@ -83,7 +88,9 @@ async fn main() -> Result<(), BoxError> {
         ("mountain", "Which mountain is the highest?"),
     ] {
         // The turn goes on by itself, also after a kill, and its end is a message of the lead's session.
-        let request = researcher.request(name, question).with_recipient(Recipient::new("main", name));
+        let request = researcher
+            .request(name, question)
+            .with_recipient(Recipient::new("main", name));
         turns.push(researcher.spawn(request).await?);
     }
     writeln!(stdout(), "{} researchers work.", turns.len())?;

@@ -55,7 +55,11 @@ struct Rehearsed;
 impl ChatClient for Rehearsed {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let request = &call.request;
-        let last = request.messages.last().map(|message| message.text()).unwrap_or_default();
+        let last = request
+            .messages
+            .last()
+            .map(|message| message.text())
+            .unwrap_or_default();
         let is_step = request.tier == Some(ModelTier::Low);
         Ok(match (is_step, request.messages.last().map(|message| message.role)) {
             (true, _) if last.contains("Which number") => ChatResponse::text("Bill 7."),
@@ -78,10 +82,12 @@ impl ChatClient for Rehearsed {
 /// Returns the result of the call without the ids of the wisps and the keys of their outputs.
 fn report(result: &str) -> String {
     let lines = result.lines().take_while(|line| !line.starts_with("Outputs of steps"));
-    let lines = lines.filter(|line| !line.is_empty()).map(|line| match line.split_once(" [") {
-        Some((id, rest)) if id.starts_with("## ") => format!("[{rest}"),
-        _ => line.to_owned(),
-    });
+    let lines = lines
+        .filter(|line| !line.is_empty())
+        .map(|line| match line.split_once(" [") {
+            Some((id, rest)) if id.starts_with("## ") => format!("[{rest}"),
+            _ => line.to_owned(),
+        });
     lines.collect::<Vec<_>>().join("\n")
 }
 

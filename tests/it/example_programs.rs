@@ -172,7 +172,10 @@ async fn a_pipeline_goes_on_after_a_kill() {
     let counted = ["counts coffee", "counts sugar", "counts tea"];
     before[..3].sort();
     assert_eq!(before[..3], counted);
-    assert_eq!(before[3..], ["thinks about tea", "orders 20 of tea", "thinks about coffee"]);
+    assert_eq!(
+        before[3..],
+        ["thinks about tea", "orders 20 of tea", "thinks about coffee"]
+    );
     let rest = text(&run("pipeline", &[], folder.path()).await.stdout);
     let done = "Done: 20 of tea are on their way, 20 of coffee are on their way.\n";
     assert_eq!(rest, format!("thinks about coffee\norders 20 of coffee\n{done}"));

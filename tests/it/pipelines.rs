@@ -71,7 +71,10 @@ async fn steps_call_tools_and_ask_for_typed_answers() {
     model.assert_complete();
 
     let refused = run(&host, "many").await.unwrap_err().to_string();
-    assert!(refused.starts_with("The program failed: the message does not fit: "), "{refused}");
+    assert!(
+        refused.starts_with("The program failed: the message does not fit: "),
+        "{refused}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +146,9 @@ async fn another_agent_does_a_step_with_its_own_tools() {
         let unknown: Result<String, StepError> = steps.ask_agent("editor", "Well?").await;
         Ok(format!("{is_good:?} {}", unknown.unwrap_err()))
     });
-    let lead = ScriptedModel::new().calls("review", json!({"task": "a text"})).says("done");
+    let lead = ScriptedModel::new()
+        .calls("review", json!({"task": "a text"}))
+        .says("done");
     let host = host_of(&lead).add(steps).agent("reviewer", |agent| {
         let answers = reviewer.clone().says(r#"{"value": true}"#);
         agent.chat(answers).tool(noting_tool("grade").0)
@@ -154,9 +159,16 @@ async fn another_agent_does_a_step_with_its_own_tools() {
     assert_eq!(host.agent().ask("main", "Begin.").await.unwrap().text, "done");
     assert_eq!(
         results(&lead.requests()[1]),
-        ["call_1: Ok(true) `editor` failed: the host has no agent `editor`: add it with `.agent(\"editor\", …)` on its builder"]
+        [
+            "call_1: Ok(true) `editor` failed: the host has no agent `editor`: add it with `.agent(\"editor\", …)` on its builder"
+        ]
     );
-    assert!(lead.requests()[0].tools.names().all(|name| !name.as_str().starts_with("question_of")));
+    assert!(
+        lead.requests()[0]
+            .tools
+            .names()
+            .all(|name| !name.as_str().starts_with("question_of"))
+    );
 }
 
 #[tokio::test]
@@ -188,7 +200,11 @@ async fn a_run_goes_on_after_a_restart_and_no_step_that_ended_runs_again() {
     let agent = host.agent_called("steps").unwrap();
     assert_eq!(agent.outcome(&turn).await.unwrap().text, "100");
     assert_eq!(done.all(), ["double 3", "double 50"]);
-    assert_eq!(agent.run(request).await.unwrap().text, "100", "the same message is the same run");
+    assert_eq!(
+        agent.run(request).await.unwrap().text,
+        "100",
+        "the same message is the same run"
+    );
     assert_eq!(done.all(), ["double 3", "double 50"]);
     model.assert_complete();
 }
@@ -214,7 +230,8 @@ async fn a_function_that_is_no_pipeline_fails_in_words() {
         Ok("never".to_owned())
     })
     .await;
-    let begin = "The program failed: it has made other steps before: `double` where it now makes `double`, or with other";
+    let begin =
+        "The program failed: it has made other steps before: `double` where it now makes `double`, or with other";
     assert!(text.starts_with(begin), "{text}");
     assert_eq!(done, ["double 0"]);
 
@@ -225,7 +242,6 @@ async fn a_function_that_is_no_pipeline_fails_in_words() {
     .await;
     assert!(text.contains("it waits for something that is no step"), "{text}");
     assert_eq!(done, [""; 0]);
-
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,7 +267,13 @@ async fn a_run_that_is_cancelled_ends_its_question() {
     });
     let model = ScriptedModel::new().hangs();
     let host = started(host_of(&model).add(steps)).await;
-    let turn = host.agent_called("steps").unwrap().ask("main", "go").start().await.unwrap();
+    let turn = host
+        .agent_called("steps")
+        .unwrap()
+        .ask("main", "go")
+        .start()
+        .await
+        .unwrap();
     settle().await;
     turn.cancel().await.unwrap();
     assert_eq!(turn.outcome().await.unwrap().status, TurnStatus::Cancelled);
@@ -279,7 +301,11 @@ async fn a_step_that_needs_a_person_waits_for_the_decision() {
 fn a_name_that_no_tool_can_have_is_refused() {
     for name in ["", "a b", "a/b", &"x".repeat(41)] {
         let steps = Pipeline::new(name, |_: Steps, _: Value| async { Ok("") });
-        let error = host_of(&ScriptedModel::new()).add(steps).build().unwrap_err().to_string();
+        let error = host_of(&ScriptedModel::new())
+            .add(steps)
+            .build()
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("the name of a pipeline has 1 to 40 letters"), "{error}");
     }
 }

@@ -358,7 +358,9 @@ async fn a_task_that_is_done_is_not_done_again_in_the_same_turn() {
     let above = spawner([spawn("Count the stars."), ("wait", json!({}))]);
     let below = ScriptedModel::new().says("Six thousand.");
     let (name, arguments) = spawn("Count the stars.");
-    let result = ScriptedModel::new().calls(name, arguments).says("There are six thousand.");
+    let result = ScriptedModel::new()
+        .calls(name, arguments)
+        .says("There are six thousand.");
     let host = started(host(&above, &below, &result).tool(wait.pure()).add(Subagents::new())).await;
     let asking = host.agent().ask("main", "Begin.").start().await.unwrap();
     let call = waiting.next_call().await;

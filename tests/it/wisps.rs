@@ -6,13 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot::prelude::FromConfig as _;
 use rockbot::tools::wisps::Wisps;
-use rockbot_core::{Principal, Timestamp};
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::config::Config;
 use rockbot_core::store::{FeedbackSignal, InMemoryFeedbackStore, TimelineStore as _, WorkingMemory};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{Tool, ToolError, tool};
 use rockbot_core::turn::{Budget, TurnProgress, TurnQuery, TurnRunner};
+use rockbot_core::{Principal, Timestamp};
 use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use rockbot_memory::Memory;
 use serde_json::{Value, json};
@@ -456,7 +456,10 @@ async fn what_ran_is_listed_and_a_corrected_definition_is_feedback() {
     assert!(rows[0].contains("| Pay. | ok | 1 of 1 |") && rows[1].contains("| Pay. | Structural | 0 of 1 |"));
     assert_eq!(listed[4].lines().skip(2).collect::<Vec<_>>(), [rows[1]]);
 
-    let told = feedback.query_recent(&Principal::default(), Timestamp::from_millis(0), 10).await.unwrap();
+    let told = feedback
+        .query_recent(&Principal::default(), Timestamp::from_millis(0), 10)
+        .await
+        .unwrap();
     let [entry] = &*told else { panic!("{told:?}") };
     assert_eq!(
         (entry.signal_type, entry.summary.as_str()),
@@ -478,6 +481,12 @@ async fn what_ran_is_listed_and_a_corrected_definition_is_feedback() {
     open(&above).await.agent().ask("other", "Begin.").await.unwrap();
     let shown = results(above.requests().last().unwrap());
     let json: Value = serde_json::from_str(shown[1].split_once(": ").unwrap().1).unwrap();
-    assert_eq!((&json["retryOf"], &json["definitionBody"]["steps"][0]["id"]), (&json!(failed), &json!("a")));
-    assert!(shown[2].ends_with(&format!("there is no wisp `{failed}x`: did you mean `{failed}`?")), "{shown:?}");
+    assert_eq!(
+        (&json["retryOf"], &json["definitionBody"]["steps"][0]["id"]),
+        (&json!(failed), &json!("a"))
+    );
+    assert!(
+        shown[2].ends_with(&format!("there is no wisp `{failed}x`: did you mean `{failed}`?")),
+        "{shown:?}"
+    );
 }

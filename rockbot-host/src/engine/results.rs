@@ -105,7 +105,8 @@ impl TurnEngine {
         .with_trust(request.trust)
         .with_label(Some(outcome.label.clone()).filter(Label::is_untrusted))
         .with_busy(recipient.busy)
-        .with_announced(true);
+        .with_announced(true)
+        .with_informing(request.is_informing);
         // Not deeper than the turn that ended: what its answer begins is, so no chain of results is endless.
         let depth = request.parent.as_ref().map_or(1, |parent| parent.depth);
         result.parent = Some(TurnParent::new(outcome.turn.clone(), depth));

@@ -127,7 +127,11 @@ impl Subsystem for Pipeline {
     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
         let is_legal = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if self.name.is_empty() || self.name.len() > 40 || !self.name.chars().all(is_legal) {
-            return Err(format!("the name of a pipeline has 1 to 40 letters, digits, `-` and `_`, not {:?}", self.name).into());
+            return Err(format!(
+                "the name of a pipeline has 1 to 40 letters, digits, `-` and `_`, not {:?}",
+                self.name
+            )
+            .into());
         }
         let asking = question::tool(&self.name, &self.turns);
         let cost = PartCost::on(self.name.clone()).with_switch("leave out `.add(Pipeline)`");

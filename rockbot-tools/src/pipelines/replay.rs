@@ -74,9 +74,8 @@ impl Wake for Woken {
 }
 
 fn is_same(calls: &[ToolCall], recorded: &[ToolCall]) -> bool {
-    let same = |(call, recorded): (&ToolCall, &ToolCall)| {
-        call.name == recorded.name && call.arguments == recorded.arguments
-    };
+    let same =
+        |(call, recorded): (&ToolCall, &ToolCall)| call.name == recorded.name && call.arguments == recorded.arguments;
     calls.len() == recorded.len() && calls.iter().zip(recorded).all(same)
 }
 

@@ -70,7 +70,10 @@ mod tests {
         assert_eq!(parse::<u32>("7").unwrap(), 7);
         assert_eq!(parse::<Vec<u32>>("[7]").unwrap(), [7]);
         assert!(parse::<u32>("seven").is_err());
-        assert_eq!((text(&"a").unwrap(), text(&[7]).unwrap()), ("a".to_owned(), "[7]".to_owned()));
+        assert_eq!(
+            (text(&"a").unwrap(), text(&[7]).unwrap()),
+            ("a".to_owned(), "[7]".to_owned())
+        );
     }
 
     #[test]
@@ -84,7 +87,10 @@ mod tests {
         assert_eq!(of_text.read::<String>("{}").unwrap(), "{}");
         let of_object = Form::of::<Choice>();
         let choice = of_object.read::<Choice>(r#"{"name": "a"}"#).unwrap();
-        assert_eq!((of_object.schema.unwrap().name, choice.name), ("Choice".to_owned(), "a".to_owned()));
+        assert_eq!(
+            (of_object.schema.unwrap().name, choice.name),
+            ("Choice".to_owned(), "a".to_owned())
+        );
         let of_number = Form::of::<u32>();
         assert!(of_number.schema.as_ref().unwrap().is_object());
         assert_eq!(of_number.read::<u32>(r#"{"value": 3}"#).unwrap(), 3);

@@ -16,8 +16,8 @@ pub(super) const FILE: &str = "wisp-executions.jsonl";
 /// Number of records that are kept, all principals together.
 const MAX_RECORDS: usize = 500;
 
-/// Maximum number of bytes that are read of the file, from its newest end on.
-const MAX_BYTES: u64 = 32 << 20;
+/// Maximum length of a line that is read, in bytes: more than any that is written.
+const MAX_LINE: u64 = 64 << 10;
 
 /// Maximum length of a definition that is kept, in bytes of its JSON.
 pub(super) const MAX_DEFINITION: usize = 8 << 10;
@@ -79,7 +79,7 @@ impl ExecutionLog {
         };
         if let Some(folder) = &state.folder {
             let (newest, lines) = (&mut state.newest, &mut state.lines);
-            folder.read_lines(FILE, MAX_BYTES, |line| {
+            folder.read_lines(FILE, MAX_LINE, |line| {
                 *lines += 1;
                 if let Ok(execution) = serde_json::from_slice(line) {
                     newest.push_back(execution);

@@ -11,17 +11,14 @@ use super::keep::cut;
 use super::log::{Execution, MAX_DEFINITION};
 use super::report::Report;
 
+/// Maximum length of a description in a record, in bytes.
+const MAX_DESCRIPTION: usize = 500;
+
 /// Maximum length of an error in a record, in bytes.
 const MAX_ERROR: usize = 500;
 
 /// Records a wisp of a batch that has ended.
-pub(super) async fn record(
-    parts: &HostParts,
-    batch: &str,
-    assignment: &Assignment,
-    report: &Report,
-    cx: &CallContext,
-) {
+pub(super) async fn record(parts: &HostParts, batch: &str, assignment: &Assignment, report: &Report, cx: &CallContext) {
     let execution = execution(parts, batch, assignment, report, cx);
     let corrected = corrected(parts, &execution);
     let is_new = parts.log.append(execution.clone());
@@ -30,19 +27,14 @@ pub(super) async fn record(
     }
 }
 
-fn execution(
-    parts: &HostParts,
-    batch: &str,
-    assignment: &Assignment,
-    report: &Report,
-    cx: &CallContext,
-) -> Execution {
+fn execution(parts: &HostParts, batch: &str, assignment: &Assignment, report: &Report, cx: &CallContext) -> Execution {
     let definition = &assignment.definition;
+    let description = cut(&definition.description, MAX_DESCRIPTION);
     let len = serde_json::to_string(definition).map_or(usize::MAX, |json| json.len());
     let succeeded = report.failure.is_none();
     // The last one with this description, of another batch: those of one batch are no attempts after each other.
     let before = parts.log.find(cx.principal(), |known| {
-        known.session_id == *cx.session() && known.description == definition.description && known.batch_id != batch
+        known.session_id == *cx.session() && known.description == description && known.batch_id != batch
     });
     let before = before.filter(|before| !before.succeeded);
     Execution {
@@ -51,7 +43,7 @@ fn execution(
         principal: cx.principal().clone(),
         session_id: cx.session().clone(),
         timestamp: parts.clock.now(),
-        description: definition.description.clone(),
+        description,
         definition_hash: definition.hash(),
         succeeded,
         steps_completed: report.completed,
@@ -67,9 +59,7 @@ fn execution(
 /// Returns the wisp that failed for its definition, which this one has corrected.
 fn corrected(parts: &HostParts, execution: &Execution) -> Option<Execution> {
     let failed = execution.retry_of.as_ref().filter(|_| execution.succeeded)?;
-    let before = parts
-        .log
-        .find(&execution.principal, |known| known.wisp_id == *failed)?;
+    let before = parts.log.find(&execution.principal, |known| known.wisp_id == *failed)?;
     let is_structural = before.failure_category.as_deref() == Some(Category::Structural.name());
     (is_structural && before.definition_hash != execution.definition_hash).then_some(before)
 }
@@ -95,7 +85,10 @@ async fn tell(parts: &HostParts, before: &Execution, after: &Execution, cx: &Cal
         ),
         after.timestamp,
     );
-    if let Err(error) = store.append(cx.principal(), entry.with_detail(detail.to_string())).await {
+    if let Err(error) = store
+        .append(cx.principal(), entry.with_detail(detail.to_string()))
+        .await
+    {
         tracing::warn!(%error, "correction of a wisp not recorded as feedback");
     }
 }

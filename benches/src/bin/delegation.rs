@@ -47,7 +47,7 @@ impl Way {
     ];
 }
 
-/// What the models of a task were asked.
+/// The questions to the models of a task, in numbers.
 #[derive(Debug, Default, Clone, Copy)]
 struct Bill {
     calls: usize,

@@ -112,7 +112,7 @@ impl QuestionExecutor {
     }
 }
 
-/// Returns the answer of a turn. One that a limit cut short is none: a pipeline goes on with whole results.
+/// Returns the answer of a turn. An answer that a limit cut short is none: a pipeline goes on with whole results.
 fn answer(request: ToolInvokeRequest, outcome: TurnOutcome) -> ToolInvokeResponse {
     let is_whole = outcome.is_answer() && !matches!(outcome.status, TurnStatus::Partial(_) | TurnStatus::Refused);
     let from = Provenance::labelled("agent", &outcome.label);

@@ -10,7 +10,7 @@ use rockbot_core::chat::ToolCall;
 
 use super::round::StepEnd;
 
-/// The steps of one run of the function: those that wait, and the ends of those that have one.
+/// The steps of one run of the function: calls that wait, and the ends of the others.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     state: Mutex<State>,
@@ -45,7 +45,7 @@ impl Ledger {
         std::mem::take(&mut self.lock().waiting)
     }
 
-    /// Ends the steps that began last, in order, and wakes those that wait.
+    /// Ends the steps that began last, in order, and wakes the futures that wait.
     pub(super) fn end(&self, ends: Vec<StepEnd>) {
         let mut state = self.lock();
         let first = state.begun - ends.len();

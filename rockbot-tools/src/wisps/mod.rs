@@ -65,7 +65,7 @@ const MAX_CONCURRENT: usize = 10;
 /// crash interrupts goes on where it was, and so does the call that waits for it; no step that ended runs again.
 ///
 /// Each wisp that has ended is a line of `wisp-executions.jsonl` in the data folder, which has the newest 500 to 1 000 of them;
-/// `list_wisp_runs` shows them to the model, with the definitions of those that succeeded. When a wisp succeeds whose
+/// `list_wisp_runs` shows them to the model, with the definitions of successful ones. When a wisp succeeds whose
 /// definition was wrong before, a host with a `FeedbackStore` records that as feedback.
 ///
 /// | setting (`Wisps`) | default |

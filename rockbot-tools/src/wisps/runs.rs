@@ -25,7 +25,7 @@ struct ListWispRuns {
     /// Id of the wisp to show; none lists them.
     #[serde(default)]
     wisp_id: Option<String>,
-    /// `true` to list those alone that failed.
+    /// `true` to list failed wisps alone.
     #[serde(default)]
     failed_only: bool,
 }

@@ -17,6 +17,7 @@
 //! | `subagents` | `subagents::Subagents` | `spawn_subagent`, `list_subagents`, `cancel_subagent` |
 //! | `a2a-server` | `a2a_server::A2aServer` | `ask_caller`, in the turns of agents that call over HTTP |
 //! | `wisps` | `wisps::Wisps`, `workers::Workers` | `spawn_wisps`, `spawn_workers` |
+//! | `wisps` | `pipelines::Pipeline` | none: an agent whose turns are the runs of a procedure of the program |
 //!
 #![doc = include_str!("../docs/world.md")]
 #![cfg_attr(feature = "scheduling", doc = include_str!("../docs/schedules.md"))]
@@ -59,4 +60,4 @@ pub use rockbot_tools::web;
 #[cfg(feature = "wisps")]
 #[cfg_attr(docsrs, doc(cfg(feature = "wisps")))]
 #[doc(inline)]
-pub use rockbot_tools::{wisps, workers};
+pub use rockbot_tools::{pipelines, wisps, workers};

@@ -182,6 +182,8 @@ struct Scope {
     content: Label,
     /// `true` if a person approved this exact call.
     is_endorsed: bool,
+    /// `true` if the message of the work only informs.
+    is_informing: bool,
     /// The user's own message, in turns that have read text of others.
     user_message: Option<Arc<str>>,
     deadline: Option<Instant>,
@@ -209,6 +211,7 @@ impl CallContext {
             trust: Trust::User,
             content: Label::HOST,
             is_endorsed: false,
+            is_informing: false,
             user_message: None,
             deadline: None,
             cancellation: CancellationToken::new(),
@@ -243,6 +246,11 @@ impl CallContext {
     /// Returns the number of turns above this call's turn: 0 for a turn that a message started.
     pub fn depth(&self) -> u32 {
         self.0.depth
+    }
+
+    /// Returns `true` if the message of the work [only informs](crate::turn::TurnRequest::with_informing).
+    pub fn is_informing(&self) -> bool {
+        self.0.is_informing
     }
 
     /// Returns the entry point of the work.
@@ -449,6 +457,12 @@ impl CallContext {
     #[must_use]
     pub fn with_progress(self, progress: ProgressReporter) -> Self {
         self.change(|scope| scope.progress = progress)
+    }
+
+    /// Sets whether the message of the work only informs. Default `false`.
+    #[must_use]
+    pub fn with_informing(self, is_informing: bool) -> Self {
+        self.change(|scope| scope.is_informing = is_informing)
     }
 
     /// Attaches a value of the caller's own, which [`CallContext::extension`] finds by its type. A second value of a

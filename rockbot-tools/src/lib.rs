@@ -10,7 +10,7 @@
 //! | `scripts` | [`Scripts`](scripts::Scripts): Python scripts in a sandbox |
 //! | `a2a` | [`A2aCaller`](a2a::A2aCaller), [`A2aReceiver`](a2a::A2aReceiver): tasks for and of other agents on the bus |
 //! | `subagents` | [`Subagents`](subagents::Subagents): work in the background |
-//! | `wisps` | [`Wisps`](wisps::Wisps): pipelines of steps; [`Workers`](workers::Workers): batches of small tasks |
+//! | `wisps` | [`Wisps`](wisps::Wisps): pipelines of steps; [`Workers`](workers::Workers): batches of small tasks; [`Pipeline`](pipelines::Pipeline): procedures of the program |
 //! | `service` | tools that other processes run, by descriptors |
 //! | `a2a-server` | [`A2aServer`](a2a_server::A2aServer): the agent for other agents, over HTTP |
 //! | `tls` | servers behind https |
@@ -49,6 +49,9 @@ mod outside_text;
 mod own_process;
 #[cfg(feature = "pdf")]
 mod pdf;
+#[cfg(feature = "wisps")]
+#[cfg_attr(docsrs, doc(cfg(feature = "wisps")))]
+pub mod pipelines;
 #[cfg(feature = "rest")]
 #[cfg_attr(docsrs, doc(cfg(feature = "rest")))]
 pub mod rest;

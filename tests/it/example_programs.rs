@@ -19,7 +19,7 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 23] = [
+const EXAMPLES: [(&str, &[&str]); 26] = [
     ("quickstart", &[]),
     ("agent_as_tool", &[]),
     ("approval", &[]),
@@ -31,6 +31,9 @@ const EXAMPLES: [(&str, &[&str]); 23] = [
     ("stream", &[]),
     ("background_work", &[]),
     ("a2a", &[]),
+    ("research_team", &[]),
+    ("wisps", &[]),
+    ("pipeline", &[]),
     ("reminders", &[]),
     ("dreams", &[]),
     ("chat", &["hello"]),
@@ -52,6 +55,7 @@ fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         "a2a" => cfg!(feature = "a2a"),
         "reminders" => cfg!(feature = "scheduling"),
         "a2a_http" => cfg!(feature = "a2a-server"),
+        "wisps" | "pipeline" => cfg!(feature = "wisps"),
         _ => true,
     };
     EXAMPLES.into_iter().filter(move |(name, _)| is_built(name))
@@ -216,6 +220,63 @@ async fn the_chat_shows_and_undoes_dreams() {
     assert_eq!(undone, format!("{id} (undone): fold 1 duplicates"));
     drop(input);
     assert!(timeout(PATIENCE, chat.wait()).await.unwrap().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_team_tells_its_results_in_one_answer_and_what_was_called_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run("research_team", &[], folder.path()).await;
+    assert_eq!(
+        text(&output.stdout),
+        "3 researchers work.\n3 results:\n- lake: Lake Baikal, 1642 m.\n- mountain: was called off\n\
+         - river: The Nile, 6650 km.\n",
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[cfg(feature = "wisps")]
+#[tokio::test]
+async fn wisps_are_repaired_and_tell_what_failed_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run("wisps", &[], folder.path()).await;
+    assert_eq!(
+        text(&output.stdout),
+        "PARTIAL FAILURE: 1 of 2 wisps failed; do not run the others again.\n\
+         [failed: External] Pay the printer. (2 of 3 steps)\n\
+         Step `pay` failed (External): the bank is unavailable\n\
+         Steps completed before: `find`, `name`\n\
+         [ok] Pay the baker. (3 of 3 steps)\n\
+         paid 20 euros to the baker\n",
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+/// Killed while a model thinks, and started again: no step that ended runs once more.
+#[cfg(feature = "wisps")]
+#[tokio::test]
+async fn a_pipeline_goes_on_after_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut killed = example("pipeline", &[], folder.path()).spawn().unwrap();
+    let mut lines = BufReader::new(killed.stdout.take().unwrap()).lines();
+    let mut before = Vec::new();
+    while before.last().is_none_or(|line| line != "thinks about coffee") {
+        let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+        before.push(line.expect("it thinks about coffee"));
+    }
+    killed.kill().await.unwrap();
+    let counted = ["counts coffee", "counts sugar", "counts tea"];
+    before[..3].sort();
+    assert_eq!(before[..3], counted);
+    assert_eq!(
+        before[3..],
+        ["thinks about tea", "orders 20 of tea", "thinks about coffee"]
+    );
+    let rest = text(&run("pipeline", &[], folder.path()).await.stdout);
+    let done = "Done: 20 of tea are on their way, 20 of coffee are on their way.\n";
+    assert_eq!(rest, format!("thinks about coffee\norders 20 of coffee\n{done}"));
+    assert_eq!(text(&run("pipeline", &[], folder.path()).await.stdout), done);
 }
 
 #[cfg(feature = "scheduling")]

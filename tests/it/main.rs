@@ -21,6 +21,8 @@ mod claims;
 mod conversation_log;
 mod conversations;
 mod crash;
+#[cfg(feature = "wisps")]
+mod delegation_kills;
 #[cfg(feature = "rabbitmq")]
 mod distributed;
 mod doctor;
@@ -44,6 +46,8 @@ mod history;
 mod history_processors;
 mod host;
 mod images;
+#[cfg(all(feature = "subagents", feature = "wisps"))]
+mod informing;
 mod injection;
 mod input_guardrails;
 mod joke_service;
@@ -78,6 +82,8 @@ mod outside_text;
 mod parallel;
 mod pending_tools;
 mod pipeline;
+#[cfg(feature = "wisps")]
+mod pipelines;
 mod prelude;
 mod profile;
 #[cfg(feature = "pulsar")]

@@ -94,8 +94,8 @@ async fn the_result_of_a_turn_is_a_message_of_its_recipient_and_the_answer_is_an
     assert_eq!(
         transcript(&model.requests()[2])[1..],
         [
-            "user: The background work \"cats\" is done. Its result:\nThey purr with their larynx.\n\nCalls of these tools \
-             failed on the way: look. Tell the user the result in a short message of your own."
+            "user: The background work \"cats\" is done. Its result:\nThey purr with their larynx.\n\nIts calls: \
+             `look` 1 (1 failed). What failed is not done, whatever the result says. Tell the user the result in a short message of your own."
         ]
     );
     let answered = agent.outcome(&announcement.turn.unwrap()).await.unwrap();

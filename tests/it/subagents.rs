@@ -127,7 +127,7 @@ async fn the_result_names_what_the_subagent_saved_and_says_when_it_stopped_in_th
     let id = message.split("subagent/").nth(1).unwrap().split('/').next().unwrap();
     let expected = format!(
         " \"Count the stars.\" ended in the middle of its work. Its last words:\nSix thousand so far. Now let me save the \
-         rest…\n\nIts notes are in working memory: `subagent/{id}/stars`. Tell the user the result in a short message of \
+         rest…\n\nIts calls: `activate_tools` 1, `save_to_working_memory` 1. Its notes are in working memory: `subagent/{id}/stars`. Tell the user the result in a short message of \
          your own."
     );
     assert_eq!(message, expected);
@@ -350,4 +350,27 @@ fn settings_are_read_and_wrong_ones_are_refused() {
     assert!(none.contains("`Subagents.MaxConcurrentSubagents` and"), "{none}");
     let unknown = build("[Subagents]\nMaxConcurrent = 5").unwrap_err();
     assert!(unknown.contains("MaxConcurrentSubagents"), "{unknown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_done_is_not_done_again_in_the_same_turn() {
+    let (wait, mut waiting) = mock_tool("wait");
+    let above = spawner([spawn("Count the stars."), ("wait", json!({}))]);
+    let below = ScriptedModel::new().says("Six thousand.");
+    let (name, arguments) = spawn("Count the stars.");
+    let result = ScriptedModel::new()
+        .calls(name, arguments)
+        .says("There are six thousand.");
+    let host = started(host(&above, &below, &result).tool(wait.pure()).add(Subagents::new())).await;
+    let asking = host.agent().ask("main", "Begin.").start().await.unwrap();
+    let call = waiting.next_call().await;
+    settle().await;
+    call.respond("waited");
+    assert_eq!(asking.outcome().await.unwrap().text, "There are six thousand.");
+    let refused = results(result.requests().last().unwrap()).pop().unwrap();
+    assert!(
+        refused.ends_with("has done this task already, and its result is told: do not spawn it again"),
+        "{refused}"
+    );
+    below.assert_complete();
 }

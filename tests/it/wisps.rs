@@ -1,18 +1,19 @@
 //! Wisps: fixed lists of steps that the turn engine runs, journals and resumes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot::prelude::FromConfig as _;
 use rockbot::tools::wisps::Wisps;
-use rockbot_core::Principal;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::config::Config;
-use rockbot_core::store::WorkingMemory;
+use rockbot_core::store::{FeedbackSignal, InMemoryFeedbackStore, TimelineStore as _, WorkingMemory};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{Tool, ToolError, tool};
 use rockbot_core::turn::{Budget, TurnProgress, TurnQuery, TurnRunner};
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_core::{Principal, Timestamp};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use rockbot_memory::Memory;
 use serde_json::{Value, json};
 
@@ -426,4 +427,66 @@ fn settings_are_read_and_wrong_ones_are_refused() {
     assert_eq!(build("[Wisps]\nMaxConcurrentWisps = 5"), Ok(()));
     let none = build("[Wisps]\nMaxConcurrentWisps = 0").unwrap_err();
     assert!(none.contains("`Wisps.MaxConcurrentWisps` is at least 1"), "{none}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ran_is_listed_and_a_corrected_definition_is_feedback() {
+    let folder = tempfile::tempdir().unwrap();
+    let feedback = Arc::new(InMemoryFeedbackStore::new());
+    let misfit = json!([{"id": "a", "tool": "pay", "params": {"n": "two"}}]);
+    let right = json!([{"id": "a", "tool": "pay", "params": {"n": 2}}]);
+    let spawn = |steps: Value| ("spawn_wisps", json!({"definitions": [wisp("Pay.", steps)]}));
+    let above = ScriptedModel::new()
+        .calls("activate_tools", json!({"group": "wisps"}))
+        .calls_all([spawn(misfit)])
+        .calls_all([spawn(right)])
+        .calls("list_wisp_runs", json!({}))
+        .calls("list_wisp_runs", json!({"failed_only": true}))
+        .says("done");
+    let open = |above: &ScriptedModel| {
+        let stores = Stores::new().with_feedback(feedback.clone());
+        let host = host(above, &ScriptedModel::new().says("NO_CORRECTION")).stores(stores);
+        started(host.tool(paying_tool().0).data_dir(folder.path()))
+    };
+    let host = open(&above).await;
+    host.agent().ask("main", "Begin.").await.unwrap();
+    let listed = results(above.requests().last().unwrap());
+    let rows: Vec<_> = listed[3].lines().skip(2).collect();
+    assert_eq!(rows.len(), 2, "{listed:?}");
+    assert!(rows[0].contains("| Pay. | ok | 1 of 1 |") && rows[1].contains("| Pay. | Structural | 0 of 1 |"));
+    assert_eq!(listed[4].lines().skip(2).collect::<Vec<_>>(), [rows[1]]);
+
+    let told = feedback
+        .query_recent(&Principal::default(), Timestamp::from_millis(0), 10)
+        .await
+        .unwrap();
+    let [entry] = &*told else { panic!("{told:?}") };
+    assert_eq!(
+        (entry.signal_type, entry.summary.as_str()),
+        (
+            FeedbackSignal::WispCorrection,
+            "A wisp with a wrong definition was corrected, and succeeded with 1 steps."
+        )
+    );
+    host.shutdown(Duration::ZERO).await;
+    drop(host);
+
+    let id = |row: &str| row.split(' ').nth(1).unwrap().to_owned();
+    let (failed, succeeded) = (id(rows[1]), id(rows[0]));
+    let above = ScriptedModel::new()
+        .calls("activate_tools", json!({"group": "wisps"}))
+        .calls("list_wisp_runs", json!({"wisp_id": succeeded}))
+        .calls("list_wisp_runs", json!({"wisp_id": format!("{failed}x")}))
+        .says("done");
+    open(&above).await.agent().ask("other", "Begin.").await.unwrap();
+    let shown = results(above.requests().last().unwrap());
+    let json: Value = serde_json::from_str(shown[1].split_once(": ").unwrap().1).unwrap();
+    assert_eq!(
+        (&json["retryOf"], &json["definitionBody"]["steps"][0]["id"]),
+        (&json!(failed), &json!("a"))
+    );
+    assert!(
+        shown[2].ends_with(&format!("there is no wisp `{failed}x`: did you mean `{failed}`?")),
+        "{shown:?}"
+    );
 }

@@ -62,7 +62,7 @@ impl FeedbackEntry {
     }
 }
 
-/// The kind of a feedback entry. Serialized as a number, from 0 to 4.
+/// The kind of a feedback entry. Serialized as a number, from 0 to 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 #[non_exhaustive]
@@ -77,15 +77,18 @@ pub enum FeedbackSignal {
     UserThumbsUp,
     /// The user disliked an answer.
     UserThumbsDown,
+    /// A wisp succeeded whose definition was wrong before.
+    WispCorrection,
 }
 
 impl FeedbackSignal {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Correction,
         Self::ToolFailure,
         Self::SessionSummary,
         Self::UserThumbsUp,
         Self::UserThumbsDown,
+        Self::WispCorrection,
     ];
 }
 
@@ -100,7 +103,7 @@ impl TryFrom<u8> for FeedbackSignal {
 
     fn try_from(number: u8) -> Result<Self, String> {
         let signal = Self::ALL.get(usize::from(number)).copied();
-        signal.ok_or_else(|| format!("{number} is not a kind of feedback: expected 0 to 4"))
+        signal.ok_or_else(|| format!("{number} is not a kind of feedback: expected 0 to 5"))
     }
 }
 

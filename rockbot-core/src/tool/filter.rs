@@ -66,11 +66,16 @@ impl ToolFilter {
         }
     }
 
-    /// Excludes the selected tools.
+    /// Excludes the selected tools. A selection of none leaves the filter as it is.
     #[must_use]
     pub fn without(self, tools: impl IntoIterator<Item = impl Into<ToolSelector>>) -> Self {
-        let excluded = Rule::Without(tools.into_iter().map(Into::into).collect());
-        self.and(&Self { rules: vec![excluded] })
+        let excluded: Vec<_> = tools.into_iter().map(Into::into).collect();
+        if excluded.is_empty() {
+            return self;
+        }
+        self.and(&Self {
+            rules: vec![Rule::Without(excluded)],
+        })
     }
 
     /// Allows the selected tools, too, where the filter allows some tools alone. A tool that it excludes stays excluded.
@@ -152,6 +157,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&filter).unwrap(), json);
         assert_eq!(serde_json::from_str::<ToolFilter>(json).unwrap(), filter);
         assert_eq!(filter.clone().and(&filter), filter);
+        assert_eq!(filter.clone().without([""; 0]), filter);
     }
 
     #[test]

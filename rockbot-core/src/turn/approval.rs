@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::context::Grant;
+use crate::tool::{ToolError, ToolErrorCode};
 use crate::{CallId, Digest, ToolName, TurnId};
 
 /// A tool call that waits for the approval of a person.
@@ -83,6 +84,17 @@ impl ApprovalRequest {
     /// Returns the denial of the call. The model reads `reason`.
     pub fn deny(&self, reason: impl Into<String>) -> Approval {
         self.decide(false, Some(reason.into()))
+    }
+
+    /// Creates the error of a call that ran a turn which needs these approvals, where no person can be asked.
+    pub fn unasked(requests: &[Self]) -> ToolError {
+        let tools: Vec<_> = requests.iter().map(|request| format!("`{}`", request.tool)).collect();
+        let message = format!(
+            "stopped: a person must approve {}, which is not possible within this call. Ask for less, or do that step with \
+             a tool of your own.",
+            tools.join(", ")
+        );
+        ToolError::new(ToolErrorCode::ApprovalRequired, message)
     }
 
     fn decide(&self, approved: bool, reason: Option<String>) -> Approval {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, TurnError, TurnOutcome, TurnRequest, TurnRunner};
+use super::{Budget, TurnError, TurnOutcome, TurnRequest};
 use crate::chat::{MicroUsd, ModelTier, Spent};
 use crate::{CallContext, TurnId};
 
@@ -111,21 +111,29 @@ impl Delegation {
         std::iter::repeat_with(account).take(calls)
     }
 
-    /// Runs a turn on behalf of the call of `cx`: with the [caller](TurnRequest::with_caller) of `request` set, within what is
-    /// left of the caller's budget, which pays for it.
+    /// Runs a turn on behalf of the call of `cx`: gives `run` the `request` with its [caller](TurnRequest::with_caller) set and
+    /// within what is left of the caller's budget, which pays for it. Usually `run` is that of a
+    /// [`TurnRunner`](super::TurnRunner).
     ///
     /// # Errors
     ///
-    /// Returns an error as [`TurnRunner::run`] does.
-    pub async fn run(turns: &dyn TurnRunner, request: TurnRequest, cx: &CallContext) -> Result<TurnOutcome, TurnError> {
+    /// Returns an error as `run` does.
+    pub async fn run<R>(
+        request: TurnRequest,
+        cx: &CallContext,
+        run: impl FnOnce(TurnRequest) -> R,
+    ) -> Result<TurnOutcome, TurnError>
+    where
+        R: Future<Output = Result<TurnOutcome, TurnError>>,
+    {
         let mut request = request.with_caller(cx);
         let Some(account) = cx.extension::<Self>() else {
-            return turns.run(request).await;
+            return run(request).await;
         };
         let turn = account.begin(request.budget);
         request.budget = Some(turn.budget());
         request.extensions.insert(turn.clone());
-        let ended = turns.run(request).await;
+        let ended = run(request).await;
         match &ended {
             Ok(outcome) => turn.end(outcome),
             Err(TurnError::Halted) => account.interrupt(),
@@ -149,7 +157,7 @@ impl Delegation {
     }
 
     /// Begins a turn with at most `max`, and takes its share of what is left.
-    pub fn begin(&self, max: Option<Budget>) -> DelegatedTurn {
+    fn begin(&self, max: Option<Budget>) -> DelegatedTurn {
         let (mut pool, mut work) = (lock(&self.pool), lock(&self.work));
         let max = max.unwrap_or(pool.left);
         let expected = pool.expected;
@@ -172,7 +180,7 @@ impl Delegation {
     }
 
     /// Notes that the host of a turn stopped before the turn ended. The turn continues when that host starts again.
-    pub fn interrupt(&self) {
+    fn interrupt(&self) {
         lock(&self.work).is_interrupted = true;
     }
 
@@ -212,7 +220,7 @@ impl DelegatedTurn {
     }
 
     /// Enters the work of the turn, which has ended, and gives back what it did not use.
-    pub fn end(&self, outcome: &TurnOutcome) {
+    fn end(&self, outcome: &TurnOutcome) {
         let work = DelegatedWork::from(outcome);
         let mut pool = lock(&self.of.pool);
         let mut allotted = lock(&self.allotted);

@@ -167,6 +167,64 @@ impl TurnOutcome {
         )
     }
 
+    /// Returns `true` if the turn ended with an answer that announces a further step, such as `Now let me save the rest.`:
+    /// models that run out of steps end so, in the middle of their work.
+    ///
+    /// ```
+    /// use rockbot_core::turn::{TurnOutcome, TurnStatus};
+    ///
+    /// let ended = |text| TurnOutcome::new("turn-1".into(), TurnStatus::Answered, text);
+    /// assert!(ended("Three so far. Now let me look for the others.").is_unfinished());
+    /// assert!(!ended("Three of them are here.").is_unfinished());
+    /// ```
+    pub fn is_unfinished(&self) -> bool {
+        const BEGINNINGS: [&str; 5] = ["now let me", "let me now", "next, i", "i will now", "i'll now"];
+        let text = self.text.trim().to_lowercase();
+        let is_open = [":", "...", "…"].iter().any(|end| text.ends_with(end));
+        let sentences = text.split_inclusive(['.', '!', '?', '\n', '…']);
+        let says = |sentence: &&str| sentence.chars().any(char::is_alphanumeric);
+        let last = sentences.rev().find(says);
+        let begins = |sentence: &str| BEGINNINGS.iter().any(|words| sentence.trim_start().starts_with(words));
+        self.status == TurnStatus::Answered && (is_open || last.is_some_and(begins))
+    }
+
+    /// Returns the turn's tool calls in words, by tool, with those that failed or whose outcome is unknown: for a reader who
+    /// must not take for done what failed. Empty if there were none; at most 16 tools are named.
+    ///
+    /// ```
+    /// use rockbot_core::turn::{FinishedCall, TurnOutcome, TurnStatus};
+    ///
+    /// let mut outcome = TurnOutcome::new("turn-1".into(), TurnStatus::Answered, "Done.");
+    /// outcome.calls = vec![
+    ///     FinishedCall::new("1", "look", false),
+    ///     FinishedCall::new("2", "pay", true),
+    ///     FinishedCall::new("3", "look", false),
+    /// ];
+    /// assert_eq!(outcome.call_ledger(), "`look` 2, `pay` 1 (1 failed)");
+    /// ```
+    pub fn call_ledger(&self) -> String {
+        const MAX_TOOLS: usize = 16;
+        let mut tools: BTreeMap<&ToolName, [usize; 3]> = BTreeMap::new();
+        for call in &self.calls {
+            let [all, failed, unknown] = tools.entry(&call.tool).or_default();
+            *all += 1;
+            *unknown += usize::from(call.is_outcome_unknown);
+            *failed += usize::from(call.is_error && !call.is_outcome_unknown);
+        }
+        let more = tools.len().saturating_sub(MAX_TOOLS);
+        let entry = |(tool, [all, failed, unknown]): (&ToolName, [usize; 3])| match (failed, unknown) {
+            (0, 0) => format!("`{tool}` {all}"),
+            (failed, 0) => format!("`{tool}` {all} ({failed} failed)"),
+            (0, unknown) => format!("`{tool}` {all} ({unknown} with an unknown outcome)"),
+            (failed, unknown) => format!("`{tool}` {all} ({failed} failed, {unknown} with an unknown outcome)"),
+        };
+        let mut entries: Vec<_> = tools.into_iter().take(MAX_TOOLS).map(entry).collect();
+        if more > 0 {
+            entries.push(format!("{more} more tools"));
+        }
+        entries.join(", ")
+    }
+
     /// Returns `true` if the turn has ended, that is, unless it waits for an approval.
     pub fn is_final(&self) -> bool {
         !matches!(self.status, TurnStatus::Parked(_))

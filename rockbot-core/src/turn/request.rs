@@ -195,6 +195,9 @@ pub struct TurnRequest {
     /// `true` if the conversation memory keeps nothing of the turn, whose session is for it alone. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_forgotten: bool,
+    /// `true` if the message only informs. Default `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_informing: bool,
     /// Turn that asks, if another turn does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TurnParent>,
@@ -240,6 +243,7 @@ impl TurnRequest {
             result_of: None,
             is_announced: false,
             is_forgotten: false,
+            is_informing: false,
             parent: None,
             trace: None,
             reply_to: None,
@@ -402,6 +406,24 @@ impl TurnRequest {
         self
     }
 
+    /// Sets whether the message only informs, such as a notice that an inbox forwards: it asks for nothing. Default
+    /// `false`.
+    ///
+    /// A call that would change something outside is not run then, in the turn, in all work that it delegates, and in the
+    /// turns that read the results of that work; the model reads that it may propose the change. Reads, the agent's own memory,
+    /// files and scripts, and delegation are as always. The program decides which messages are so; the host does not guess.
+    ///
+    /// ```
+    /// # use rockbot_core::turn::TurnRequest;
+    /// let notice = TurnRequest::new("inbox", "mail-7", "The meeting is at three.").with_informing(true);
+    /// assert!(notice.is_informing);
+    /// ```
+    #[must_use]
+    pub fn with_informing(mut self, is_informing: bool) -> Self {
+        self.is_informing = is_informing;
+        self
+    }
+
     /// Makes the turn a part of the work of `cx`, a call of a tool: it has the principal of the calling turn, no more trust
     /// than all that the calling model has read, and the calling turn as its parent.
     ///
@@ -422,6 +444,7 @@ impl TurnRequest {
         self.label = Some(cx.label()).filter(Label::is_untrusted);
         self.parent = cx.turn().map(|turn| TurnParent::new(turn.clone(), cx.depth() + 1));
         self.trace = cx.trace().map(TraceContext::traceparent);
+        self.is_informing |= cx.is_informing();
         self
     }
 
@@ -508,7 +531,7 @@ impl TurnRequest {
         } = self;
         let in_journal = output.is_some() || tier.is_some() || budget.is_some() || self.model_settings.is_some();
         let of_work = self.tools.is_some() || self.namespace.is_some() || self.result_mode.is_some();
-        let of_work = of_work || self.recipient.is_some() || self.agent.is_some();
+        let of_work = of_work || self.recipient.is_some() || self.agent.is_some() || self.is_informing;
         let of_context = self.instructions.is_some() || self.history.is_some() || !self.extensions.is_empty();
         in_journal || of_work || of_context
     }

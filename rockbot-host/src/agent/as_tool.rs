@@ -14,7 +14,7 @@ use rockbot_core::tool::{
     ToolRegistration,
 };
 use rockbot_core::turn::{
-    Budget, DelegatedTurn, Delegation, ProgressSink, TurnOutcome, TurnProgress, TurnRequest, TurnStatus,
+    ApprovalRequest, Budget, Delegation, ProgressSink, TurnOutcome, TurnProgress, TurnRequest, TurnStatus,
 };
 use rockbot_core::{SessionId, ToolName};
 use schemars::JsonSchema;
@@ -311,14 +311,6 @@ impl AgentExecutor {
         caller.is_some_and(|caller| caller.request().agent.as_deref() == self.called.as_deref())
     }
 
-    /// Begins the turn of a call within what is left of the caller's budget, if the caller has an account.
-    fn begin(&self, message: &mut TurnRequest, cx: &CallContext) -> Option<DelegatedTurn> {
-        let turn = cx.extension::<Delegation>()?.begin(message.budget);
-        message.budget = Some(turn.budget());
-        message.extensions.insert(turn.clone());
-        Some(turn)
-    }
-
     /// Takes the value of an answer out of the object in which the model had to write it.
     fn unwrapped(&self, mut outcome: TurnOutcome) -> TurnOutcome {
         #[derive(Deserialize)]
@@ -372,22 +364,10 @@ where
 impl ToolExecutor for AgentExecutor {
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
         self.check_depth(cx)?;
-        let (agent, mut message) = (self.agent()?, self.message(&request, cx)?);
-        let delegated = self.begin(&mut message, cx);
-        let ended = agent.run_cancellable(&message, cx).await;
-        match ended {
-            Ok(outcome) => {
-                if let Some(delegated) = delegated {
-                    delegated.end(&outcome);
-                }
-                agent.answer(request, &message, self.unwrapped(outcome)).await
-            }
-            Err(error) => {
-                if let (TurnError::Halted, Some(delegation)) = (&error, cx.extension::<Delegation>()) {
-                    delegation.interrupt();
-                }
-                Err(ToolError::execution_failed(error.to_string()).with_source(error))
-            }
+        let (agent, message) = (self.agent()?, self.message(&request, cx)?);
+        match Delegation::run(message, cx, |message| agent.run_cancellable(message, cx)).await {
+            Ok(outcome) => agent.answer(request, cx, self.unwrapped(outcome)).await,
+            Err(error) => Err(ToolError::execution_failed(error.to_string()).with_source(error)),
         }
     }
 
@@ -400,7 +380,7 @@ impl ToolExecutor for AgentExecutor {
                 if let Some(delegation) = cx.extension::<Delegation>() {
                     delegation.enter(&outcome);
                 }
-                let answer = agent.answer(request.clone(), &message, self.unwrapped(outcome)).await;
+                let answer = agent.answer(request.clone(), cx, self.unwrapped(outcome)).await;
                 Recovery::Finished(answer.unwrap_or_else(|error| request.clone().fail(&error)))
             }
             // Its host has not resumed it yet.
@@ -412,26 +392,22 @@ impl ToolExecutor for AgentExecutor {
 
 impl SharedAgent {
     /// Runs the turn of a call. When the call is cancelled, the turn is, and its end is awaited.
-    async fn run_cancellable(&self, message: &TurnRequest, cx: &CallContext) -> Result<TurnOutcome, TurnError> {
+    async fn run_cancellable(&self, message: TurnRequest, cx: &CallContext) -> Result<TurnOutcome, TurnError> {
+        let turn = message.turn_id();
         let mut running = pin!(self.run(message, cx));
         if let Some(ended) = cx.cancellation().run_until_cancelled(running.as_mut()).await {
             return ended;
         }
         // Fails when the turn has ended meanwhile, or its host stops: `running` says so, too.
-        let _ = self.turns.engine().cancel(&message.turn_id()).await;
+        let _ = self.turns.engine().cancel(&turn).await;
         running.await
     }
 
     /// Runs the turn of a call. In a call from a turn of the same host the user of that turn is asked for approvals.
-    async fn run(&self, message: &TurnRequest, cx: &CallContext) -> Result<TurnOutcome, TurnError> {
-        let ended = self
-            .turns
-            .call(TurnCall::new(message.clone(), self.progress(cx)))
-            .await?;
-        self.turns
-            .engine()
-            .after_approvals(ended, message.parent.as_ref())
-            .await
+    async fn run(&self, message: TurnRequest, cx: &CallContext) -> Result<TurnOutcome, TurnError> {
+        let parent = message.parent.clone();
+        let ended = self.turns.call(TurnCall::new(message, self.progress(cx))).await?;
+        self.turns.engine().after_approvals(ended, parent.as_ref()).await
     }
 
     /// Returns the sink that reports the steps of a call's turn as progress of the call.
@@ -455,25 +431,22 @@ impl SharedAgent {
     async fn answer(
         &self,
         request: ToolInvokeRequest,
-        message: &TurnRequest,
+        cx: &CallContext,
         mut outcome: TurnOutcome,
     ) -> Result<ToolInvokeResponse, ToolError> {
         let engine = self.turns.engine();
         if let TurnStatus::Parked(asks) = &outcome.status {
             // Nothing waits for the turn any more, so it must not wait for a person.
             let _ = engine.cancel(&outcome.turn).await;
-            let tools: Vec<_> = asks.iter().map(|ask| format!("`{}`", ask.tool)).collect();
-            let text = format!(
-                "stopped: a person must approve {}, which is not possible within this call. Ask for less, or do that step \
-                 with a tool of your own.",
-                tools.join(", ")
-            );
-            return Err(ToolError::new(ToolErrorCode::ApprovalRequired, text));
+            return Err(ApprovalRequest::unasked(asks));
         }
         // The caller's host has another store of media, so the bytes go with the answer.
-        engine.media.load(&message.principal, &mut outcome.media).await;
+        engine.media.load(cx.principal(), &mut outcome.media).await;
         let origin = Provenance::labelled("agent", &outcome.label);
         let is_answer = outcome.is_answer();
+        if outcome.is_unfinished() {
+            outcome.text.insert_str(0, "[ended in the middle of the work]\n");
+        }
         match outcome.status {
             TurnStatus::Cancelled => return Err(ToolError::new(ToolErrorCode::Cancelled, outcome.text)),
             TurnStatus::Partial(limit) => {

@@ -345,6 +345,40 @@ impl Agent {
         Ok(announcements.append(&id, announcement).await?)
     }
 
+    /// Starts the turn of a complete request, and returns once it is in the journal. The turn goes on by itself, also after a
+    /// restart: it belongs to the request's principal, and its result goes to the request's
+    /// [recipient](TurnRequest::with_recipient), if it has one. It is [`AgentRequest::start`] for the requests of
+    /// [`Agent::run`]; several are joined as any futures.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the message cannot be accepted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_util::future::try_join_all;
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_host::AgentHost;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = ScriptedModel::new().says("an answer").says("an answer");
+    /// let host = AgentHost::in_memory().chat(model).build()?;
+    /// let agent = host.agent();
+    /// let mut turns = Vec::new();
+    /// for topic in ["cats", "dogs"] {
+    ///     turns.push(agent.spawn(agent.request(topic, format!("What is new about {topic}?"))).await?);
+    /// }
+    /// let outcomes = try_join_all(turns.iter().map(|turn| turn.outcome())).await?;
+    /// assert_eq!(outcomes.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn spawn(&self, request: TurnRequest) -> Result<TurnHandle, TurnError> {
+        self.start(self.addressed(request), Vec::new()).await
+    }
+
     async fn start(
         &self,
         request: TurnRequest,

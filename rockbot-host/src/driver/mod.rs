@@ -303,6 +303,7 @@ fn context(turn: &Turn, live: &LiveTurn) -> CallContext {
         .with_origin(request.origin)
         .with_priority(request.priority)
         .with_trust(request.trust)
+        .with_informing(request.is_informing)
         .with_cancellation(live.cancellation().clone());
     let cx = match request.extensions.is_empty() {
         true => cx,

@@ -53,17 +53,16 @@ impl TurnEngine {
         let is_remembered = self.remember(turn, &outcome).await;
         self.note_tier(live, turn, &outcome);
         let outcome = Arc::new(outcome);
+        // Before the outcome is announced: the joined turns end with it, and are not found any more.
+        let joined: Vec<_> = turn.joined().iter().filter_map(|joined| self.find(joined)).collect();
         live.announce_outcome(&outcome);
         // The joined turns end first. In the other order a crash in between would resume them as
         // turns of their own, because only the records of this turn state which messages joined it.
-        let mut results = Vec::new();
-        for joined in turn.joined() {
-            if let Some(joined) = self.find(joined) {
-                results.extend(joined.request().result_of.clone());
-                joined.ended().await;
-            }
+        for joined in &joined {
+            joined.ended().await;
         }
-        live.set_results(results);
+        let results = joined.iter().filter_map(|joined| joined.request().result_of.clone());
+        live.set_results(results.collect());
         self.conclude(live, claim, turn, outcome.clone(), is_remembered).await;
         self.observe(turn, &outcome);
     }

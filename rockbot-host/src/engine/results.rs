@@ -23,7 +23,6 @@
 //! the turn at the top, with the agents on the way, while the call waits
 //! (`engine/approvals_below.rs`).
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +38,6 @@ use tokio::time::timeout;
 
 use super::{TurnCall, TurnEngine, TurnError};
 use crate::live::LiveTurn;
-use crate::turn::policy::is_set_up;
 
 /// Name of the program that sends results, which is part of the identity of their messages.
 const SOURCE: &str = "rockbot.result";
@@ -127,7 +125,8 @@ impl TurnEngine {
         .with_trust(request.trust)
         .with_label(Some(outcome.label.clone()).filter(Label::is_untrusted))
         .with_busy(recipient.busy)
-        .with_announced(true);
+        .with_announced(true)
+        .with_informing(request.is_informing);
         // Not deeper than the turn that ended: turns that its answer begins are deeper, so no chain
         // of results is endless.
         let depth = request.parent.as_ref().map_or(1, |parent| parent.depth);
@@ -182,7 +181,7 @@ pub(super) fn is_settled(turn: &TurnId, error: &TurnError) -> bool {
 fn content_of(recipient: &Recipient, outcome: &TurnOutcome, notes: &[String], siblings: &[Arc<LiveTurn>]) -> Content {
     let name = one_line(&recipient.name);
     let ended = match &outcome.status {
-        TurnStatus::Answered if is_unfinished(&outcome.text) => {
+        TurnStatus::Answered if outcome.is_unfinished() => {
             format!("The background work \"{name}\" ended in the middle of its work. Its last words:\n")
         }
         TurnStatus::Answered => format!("The background work \"{name}\" is done. Its result:\n"),
@@ -203,28 +202,14 @@ fn content_of(recipient: &Recipient, outcome: &TurnOutcome, notes: &[String], si
     Content::from_iter(parts.chain([host(closing(outcome, notes, siblings))]))
 }
 
-/// Reports whether an answer ends with the announcement of a further step, as models do that run out of steps.
-fn is_unfinished(text: &str) -> bool {
-    const BEGINNINGS: [&str; 5] = ["now let me", "let me now", "next, i", "i will now", "i'll now"];
-    let text = text.trim().to_lowercase();
-    let sentences = text.split_inclusive(['.', '!', '?', '\n', '…']);
-    let says = |sentence: &&str| sentence.chars().any(char::is_alphanumeric);
-    let last = sentences.rev().find(says);
-    let begins = |sentence: &str| BEGINNINGS.iter().any(|words| sentence.trim_start().starts_with(words));
-    is_set_up(&text) || last.is_some_and(begins)
-}
-
-/// Returns the last part of a result's message: failed calls, notes, work that goes on, and the request to the model.
+/// Returns the last part of a result's message: its calls, notes, work that goes on, and the request to the model.
 fn closing(outcome: &TurnOutcome, notes: &[String], siblings: &[Arc<LiveTurn>]) -> String {
     let mut text = String::from("\n\n");
-    let failed = outcome.calls.iter().filter(|call| call.is_error);
-    let failed: BTreeSet<_> = failed.map(|call| call.tool.as_str()).collect();
-    if !failed.is_empty() {
-        let _ = write!(
-            text,
-            "Calls of these tools failed on the way: {}. ",
-            named(failed.into_iter())
-        );
+    if !outcome.calls.is_empty() {
+        let _ = write!(text, "Its calls: {}. ", outcome.call_ledger());
+    }
+    if outcome.calls.iter().any(|call| call.is_error) {
+        text.push_str("What failed is not done, whatever the result says. ");
     }
     if !notes.is_empty() {
         let _ = write!(

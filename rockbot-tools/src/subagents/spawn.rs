@@ -27,6 +27,9 @@ const MAX_MINUTES: u32 = 24 * 60;
 /// Maximum length of the name of a subagent, in characters.
 const MAX_NAME: usize = 60;
 
+/// Id of the one message of a subagent's session.
+const MESSAGE: &str = "task";
+
 /// Maximum length of task and context together, in bytes.
 const MAX_TASK: usize = 64 << 10;
 
@@ -90,6 +93,13 @@ pub(super) async fn spawn(
             "{max} subagents run already, which is the maximum: wait for a result, or cancel one of them"
         )));
     }
+    // It follows from the turn and the task, so this is the same work, spawned again in one turn.
+    let same = TurnRequest::new(format!("{SESSION}{id}"), MessageId::from(MESSAGE), "").with_caller(&cx);
+    if parts.turns.outcome(&same.turn_id()).await.is_ok() {
+        return Err(ToolError::execution_failed(format!(
+            "subagent `{id}` has done this task already, and its result is told: do not spawn it again"
+        )));
+    }
     let inputs = inputs::copy(parts.memory.as_deref(), found, &id, &cx).await?;
     let request = request(&state, &args, &cx, &id, &inputs)?;
     let refused = |error: rockbot_core::turn::TurnError| ToolError::execution_failed(error.to_string());
@@ -148,7 +158,7 @@ fn request(
     };
     let recipient = Recipient::new(cx.session().clone(), name(&args.description)).with_busy(busy);
     let timeout = args.timeout_minutes.map_or(state.limits.timeout, minutes_long);
-    let request = TurnRequest::new(format!("{SESSION}{id}"), MessageId::from("task"), task(args, inputs))
+    let request = TurnRequest::new(format!("{SESSION}{id}"), MessageId::from(MESSAGE), task(args, inputs))
         .with_caller(cx)
         .with_budget(budget(timeout, args.max_iterations))
         .with_instructions(DIRECTIVE.to_owned())

@@ -15,6 +15,7 @@ mod failure;
 mod gateway;
 mod keep;
 mod limits;
+mod log;
 mod memory;
 mod model;
 mod output;
@@ -23,8 +24,10 @@ mod progress;
 mod question;
 mod raw;
 mod raw_step;
+mod record;
 mod repair;
 mod report;
+mod runs;
 mod schema;
 mod spawn;
 mod summary;
@@ -38,15 +41,16 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use rockbot_core::BoxError;
 use rockbot_core::chat::ChatClient;
 use rockbot_core::config::Config;
-use rockbot_core::store::WorkingMemory;
+use rockbot_core::store::{FeedbackStore, WorkingMemory};
 use rockbot_core::subsystem::{AgentSpec, Declarations, Idle, PartCost, Parts, Running, Subsystem};
 use rockbot_core::tool::{ToolGroup, ToolRegistry};
 use rockbot_core::turn::TurnRunner;
+use rockbot_core::{BoxError, Clock};
 
 use crate::workers::batch::BatchRunner;
+use log::ExecutionLog;
 use model::WispModel;
 
 /// Name of the agent whose turns wisps are.
@@ -61,11 +65,16 @@ const NAMESPACE: &str = "wisp";
 /// Default maximum number of wisps at once.
 const MAX_CONCURRENT: usize = 10;
 
-/// The tool `spawn_wisps`, by which a model runs fixed lists of steps side by side and waits for all of them.
+/// The tools `spawn_wisps`, by which a model runs fixed lists of steps side by side and waits for all of them, and
+/// `list_wisp_runs`, which shows what ran.
 ///
 /// A step calls a tool or asks a model of the low tier, and reads the results of the steps before it. A wisp is a turn
 /// whose model is an interpreter: its calls are guarded, approved, limited and journalled as those of a model. A wisp that a
 /// crash interrupts goes on where it was, and so does the call that waits for it; no step that ended runs again.
+///
+/// Each wisp that has ended is a line of `wisp-executions.jsonl` in the data folder, which has the newest 500 to 1 000 of them;
+/// `list_wisp_runs` shows them to the model, with the definitions of successful ones. When a wisp succeeds whose
+/// definition was wrong before, a host with a `FeedbackStore` records that as feedback.
 ///
 /// | setting (`Wisps`) | default |
 /// |---|---|
@@ -99,6 +108,9 @@ struct HostParts {
     chat: Arc<dyn ChatClient>,
     registry: Arc<dyn ToolRegistry>,
     memory: Option<Arc<dyn WorkingMemory>>,
+    feedback: Option<Arc<dyn FeedbackStore>>,
+    clock: Arc<dyn Clock>,
+    log: ExecutionLog,
 }
 
 impl Wisps {
@@ -132,11 +144,13 @@ impl Subsystem for Wisps {
         self.max_concurrent = Some(max);
         let group = ToolGroup::new(GROUP, "run fixed lists of tool calls at once, cheaply")
             .with_guide(include_str!("guides/wisps.md"));
-        let tool = spawn::tool(&self.batches, &self.parts).source(GROUP).on_demand(&group);
+        let tools = [spawn::tool(&self.batches, &self.parts), runs::tool(&self.parts)];
+        let tools = tools.map(|tool| tool.source(GROUP).on_demand(&group));
+        let names = tools.iter().map(|tool| tool.registration.name.clone());
         let cost = PartCost::on(GROUP).with_switch("leave out `.add(Wisps)`");
-        let cost = cost.with_tools([tool.registration.name.clone()]);
+        let cost = cost.with_tools(names);
         declarations.cost(cost.with_model_calls("those of the low tier that steps ask for, and one for each repair"));
-        declarations.tool(tool);
+        tools.into_iter().for_each(|tool| declarations.tool(tool));
         let interpreter = WispModel {
             parts: self.parts.clone(),
         };
@@ -151,6 +165,9 @@ impl Subsystem for Wisps {
             chat: parts.require::<dyn ChatClient>()?,
             registry: parts.require::<dyn ToolRegistry>()?,
             memory: parts.get::<dyn WorkingMemory>(),
+            feedback: parts.get::<dyn FeedbackStore>(),
+            clock: parts.clock().clone(),
+            log: ExecutionLog::open(parts.data_dir())?,
         };
         // A subsystem starts once.
         let _ = (self.parts.set(started), self.batches.set(batches));

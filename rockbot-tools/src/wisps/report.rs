@@ -1,6 +1,7 @@
 //! The report of a wisp: the last message of its turn, which the caller of the batch reads.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::failure::Category;
 use super::keep::cut;
@@ -21,6 +22,8 @@ pub(super) struct Report {
     pub(super) steps: usize,
     /// Its failures, and its last output.
     pub(super) body: String,
+    /// Duration, which is not in the text.
+    pub(super) took: Duration,
 }
 
 impl Report {
@@ -63,6 +66,7 @@ impl Report {
             completed,
             steps: progress.definition.steps.len(),
             body,
+            took: Duration::ZERO,
         }
     }
 
@@ -73,6 +77,7 @@ impl Report {
             completed: 0,
             steps,
             body: body.into(),
+            took: Duration::ZERO,
         }
     }
 
@@ -104,6 +109,7 @@ impl Report {
             completed: completed.parse().ok()?,
             steps: steps.parse().ok()?,
             body: body.to_owned(),
+            took: Duration::ZERO,
         })
     }
 }
@@ -120,6 +126,7 @@ mod tests {
                 completed: 2,
                 steps: 3,
                 body: "a: b\nc".to_owned(),
+                took: Duration::ZERO,
             };
             assert_eq!(Report::parse(&report.to_text()), Some(report));
         }

@@ -18,7 +18,7 @@ use super::definition::Definition;
 use super::failure::Category;
 use super::gateway::KnownTools;
 use super::report::Report;
-use super::{AGENT, HostParts, NAMESPACE, memory, raw, schema, summary};
+use super::{AGENT, HostParts, NAMESPACE, memory, raw, record, schema, summary};
 use crate::below::short_id;
 use crate::workers::batch::{self, BatchRunner, Ended};
 
@@ -103,7 +103,11 @@ impl SpawnExecutor {
         let requests = admitted.map(|(assignment, _)| request(assignment, &known, cx));
         let requests = requests.collect::<Result<Vec<_>, ToolError>>()?;
         let ended = batches.run(requests, cx).await?;
+        let is_run: Vec<_> = wisps.iter().map(|(_, is_admitted)| *is_admitted).collect();
         let reports = reports(wisps, &ended);
+        for ((assignment, report), _) in reports.iter().zip(is_run).filter(|(_, is_run)| *is_run) {
+            record::record(parts, &batch, assignment, report, cx).await;
+        }
         save(parts.memory.as_deref(), &batch, &reports, cx).await;
         Ok(call.succeed(batch::labelled(summary::text(&batch, &reports), &ended)))
     }
@@ -119,7 +123,11 @@ fn reports(wisps: Vec<(Assignment, bool)>, ended: &[Ended]) -> Vec<(Assignment, 
             None => Report::failed(Category::Structural, steps, REFUSED),
             Some(ended) => {
                 let other = || Report::failed(Category::External, steps, &*ended.text);
-                Report::parse(&ended.text).unwrap_or_else(other)
+                let report = Report::parse(&ended.text).unwrap_or_else(other);
+                Report {
+                    took: ended.took,
+                    ..report
+                }
             }
         };
         let failure = report.failure.map(Category::name);

@@ -11,12 +11,13 @@ use rockbot_core::content::Content;
 use rockbot_core::store::{InMemoryWorkingMemory, WorkingMemory};
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::{Owner, ToolRegistry as _, ToolView};
-use rockbot_core::{Principal, ToolName};
+use rockbot_core::{Principal, SystemClock, ToolName};
 use serde_json::{Value, json};
 
 use super::HostParts;
 use super::assignment::Assignment;
 use super::keep::{KEEP, keep_tool};
+use super::log::ExecutionLog;
 use super::model::WispModel;
 use super::raw;
 use super::report::Report;
@@ -61,6 +62,9 @@ impl Wisp {
             chat: Arc::new(asked.clone()),
             registry: Arc::new(registry),
             memory: Some(memory.clone()),
+            feedback: None,
+            clock: Arc::new(SystemClock),
+            log: ExecutionLog::default(),
         };
         Self {
             model: WispModel {

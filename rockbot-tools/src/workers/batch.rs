@@ -1,14 +1,16 @@
 //! A batch of turns that a call of a tool runs and waits for.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use rockbot_core::CallContext;
 use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::tool::{ToolError, ToolErrorCode, ToolFilter};
 use rockbot_core::trust::Label;
-use rockbot_core::turn::{BudgetLimit, Delegation, TurnOutcome, TurnRequest, TurnRunner, TurnStatus};
+use rockbot_core::turn::{ApprovalRequest, BudgetLimit, Delegation, TurnOutcome, TurnRequest, TurnRunner, TurnStatus};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::below::tools_without;
 
@@ -33,6 +35,12 @@ pub(crate) struct Ended {
     pub(crate) is_answer: bool,
     /// Limit that ended the turn early.
     pub(crate) limit: Option<BudgetLimit>,
+    /// `true` if the answer announces a further step.
+    pub(crate) is_unfinished: bool,
+    /// Calls of the turn in words; empty if there were none.
+    pub(crate) calls: String,
+    /// Duration from the permit to the end; after a restart that of the rest.
+    pub(crate) took: Duration,
     pub(crate) label: Label,
 }
 
@@ -63,29 +71,28 @@ impl BatchRunner {
     async fn run_one(&self, request: TurnRequest, cx: &CallContext) -> Ended {
         // Never closed, so there is always a permit in the end.
         let _permit = self.permits.acquire().await;
+        let begun = Instant::now();
         // Cancel point: dropped here, the turn is cancelled.
-        match Delegation::run(&*self.turns, request, cx).await {
+        let mut ended = match Delegation::run(request, cx, |request| self.turns.run(request)).await {
             Ok(outcome) => match &outcome.status {
                 TurnStatus::Parked(asks) => {
-                    let tools: Vec<_> = asks.iter().map(|ask| format!("`{}`", ask.tool)).collect();
                     // Nothing waits for the turn any more, so it must not wait for a person.
                     let _ = self.turns.cancel(&outcome.turn).await;
-                    Ended::failed(format!(
-                        "stopped: a person must approve {}, which is not possible here. Do that step with a tool of your own",
-                        tools.join(", ")
-                    ))
+                    Ended::failed(ApprovalRequest::unasked(asks).to_string())
                 }
                 _ => Ended::from(outcome),
             },
             Err(error) => Ended::failed(error.to_string()),
-        }
+        };
+        ended.took = begun.elapsed();
+        ended
     }
 }
 
 impl Ended {
     /// Returns `true` if the turn did all of its work.
     pub(crate) fn is_complete(&self) -> bool {
-        self.is_answer && self.limit.is_none()
+        self.is_answer && self.limit.is_none() && !self.is_unfinished
     }
 
     fn failed(text: String) -> Self {
@@ -93,6 +100,9 @@ impl Ended {
             text,
             is_answer: false,
             limit: None,
+            is_unfinished: false,
+            calls: String::new(),
+            took: Duration::ZERO,
             label: Label::HOST,
         }
     }
@@ -106,6 +116,9 @@ impl From<TurnOutcome> for Ended {
         };
         Self {
             is_answer: outcome.is_answer(),
+            is_unfinished: outcome.is_unfinished(),
+            calls: outcome.call_ledger(),
+            took: Duration::ZERO,
             text: outcome.text,
             limit,
             label: outcome.label,

@@ -42,6 +42,7 @@ pub(super) async fn write(
     for (worker, ended) in undone.into_iter().chain(done) {
         let outcome = match ended.limit {
             Some(limit) => format!("stopped early: the {limit} was used up"),
+            None if ended.is_unfinished => "ended in the middle of its work".to_owned(),
             None if ended.is_answer => "ok".to_owned(),
             None => "failed".to_owned(),
         };
@@ -49,6 +50,9 @@ pub(super) async fn write(
         let _ = write!(text, "\n\n## {} [{outcome}] {description}\n", worker.id);
         let is_saved = save(worker, ended, memory, cx).await;
         text.push_str(&findings(worker, &ended.text, is_saved));
+        if !ended.calls.is_empty() {
+            let _ = write!(text, "\nCalls: {}", ended.calls);
+        }
         let keys = keys(worker, memory, cx).await;
         if !keys.is_empty() {
             let _ = write!(text, "\nIn working memory: `{}`", keys.join("`, `"));

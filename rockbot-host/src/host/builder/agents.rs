@@ -63,20 +63,15 @@ impl AgentHostBuilder {
 /// Puts the agents of a host together. No agent has the own tools of another agent.
 pub(super) fn agents_of(chat: GuardedChat, prompt: Arc<SystemPrompt>, beside: Vec<AgentBeside>) -> HostAgents {
     let all: Vec<ToolName> = beside.iter().flat_map(|agent| agent.own_tools.clone()).collect();
-    let without = |filter: ToolFilter, names: Vec<ToolName>| match names.is_empty() {
-        true => filter,
-        false => filter.without(names),
-    };
-    let tools = (!all.is_empty()).then(|| without(ToolFilter::all(), all.clone()));
+    let tools = (!all.is_empty()).then(|| ToolFilter::all().without(all.clone()));
     let own = HostAgent::own(Arc::new(chat), prompt, tools);
     let mut agents = BTreeMap::new();
     for mut agent in beside {
         let is_others = |name: &&ToolName| !agent.own_tools.contains(name);
-        let others = all.iter().filter(is_others).cloned().collect();
-        let tools = without(
-            take(&mut agent.spec.tools).also(agent.own_tools.iter().cloned()),
-            others,
-        );
+        let others = all.iter().filter(is_others).cloned();
+        let tools = take(&mut agent.spec.tools)
+            .also(agent.own_tools.iter().cloned())
+            .without(others);
         let built = HostAgent::beside(&own, agent.spec, tools, agent.namespace);
         agents.insert(agent.name, built);
     }

@@ -101,7 +101,7 @@ use crate::turn::PolicySnapshot;
 /// | `UseMiddleware<T>()` | [`layer`](Self::layer); logging, tracing, metrics and error handling are always present |
 /// | `AddToolHandler()` | [`serve_tools`](Self::serve_tools), [`guide`](Self::guide); the agent's own calls need nothing |
 /// | `AddSubagents()` | `.add(Subagents::new())` |
-/// | `AddWisps(opts)` | `.add(Wisps::new())`; `.add(Workers::new())` runs batches of small tasks |
+/// | `AddWisps(opts)` | `.add(Wisps::new())`; `.add(Workers::new())` runs batches of small tasks, `.add(Pipeline::new(…))` a procedure of the program |
 /// | `AddA2ACaller(opts)` | `.add(A2aCaller::new())`; `.add(A2aReceiver::new())` takes tasks of other agents |
 /// | `AddSchedulingTools()` | `.add(Scheduling::new())` |
 /// | the gateway for A2A over HTTP, a program of its own there | `.add(A2aServer::new().listen("127.0.0.1:8940"))` |

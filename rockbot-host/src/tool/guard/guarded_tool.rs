@@ -24,6 +24,10 @@ use crate::turn::CallFacts;
 /// one.
 const ENDORSEMENT_TIME: Duration = Duration::from_secs(10);
 
+/// Sources of tools that change nothing outside: the agent's own memory, files and scripts, and the work that it delegates,
+/// whose calls are checked by themselves.
+const OWN_SOURCES: [&str; 6] = ["memory", "files", "scripts", "subagents", "wisps", "workers"];
+
 /// A call that runs.
 pub(super) type Running<'a> = Pin<Box<dyn Future<Output = Executed> + Send + 'a>>;
 
@@ -93,6 +97,14 @@ impl GuardedTool {
         // A panic counts as a yes, as it does for approvals, and so does a store that does not answer.
         let stated = timeout(ENDORSEMENT_TIME, stated).await.unwrap_or(Ok(Some(true)));
         stated.unwrap_or(Some(true)).unwrap_or(true)
+    }
+
+    /// Reports whether a call changes something outside although the message of its turn only informs.
+    pub(super) fn is_unasked(&self, effect: Effect, cx: &CallContext) -> bool {
+        let registration = self.entry.registration();
+        let hints = &registration.hints;
+        let is_own = hints.runs_turn || hints.delegates || OWN_SOURCES.contains(&&*registration.source);
+        cx.is_informing() && effect == Effect::Mutating && !is_own
     }
 
     /// Returns the request without `null`s for optional arguments that do not accept them: models

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use self::permits::Permits;
-use self::result::{cancelled_first, no_time_left, response_to, result_of, truncate, unendorsed};
+use self::result::{cancelled_first, no_time_left, response_to, result_of, truncate, unasked, unendorsed};
 pub(super) use self::table::ToolTable;
 use self::tools::GuardedTools;
 use super::ToolLimits;
@@ -135,6 +135,7 @@ impl Guard {
         let checked = match tool.check(&request, lacks_grant) {
             // The fault in the arguments is of more use to the model than the missing approval.
             Err(refused) if lacks_grant => Err(tool.check_schema(&request, effect).err().unwrap_or(refused)),
+            Ok(()) if !is_granted && tool.is_unasked(effect, cx) => Err(unasked(request.tool_name.as_str())),
             Ok(()) if !is_granted && tool.needs_endorsement(&request, cx).await => {
                 let misfit = tool.check_schema(&request, effect).err();
                 Err(misfit.unwrap_or_else(|| unendorsed(request.tool_name.as_str(), cx)))

@@ -68,6 +68,15 @@ pub(super) fn no_time_left() -> ToolError {
     ToolError::execution_failed("not run: no time was left for it").with_retryable(true)
 }
 
+/// Returns the error of a call that would change something for a message that only informs.
+pub(super) fn unasked(tool: &str) -> ToolError {
+    let message = format!(
+        "Not run: `{tool}` would change something, and the message only informs. Propose the change to the user; do not try \
+         it again or in another way"
+    );
+    ToolError::new(ToolErrorCode::Denied, message)
+}
+
 /// Returns the error of a call that only a person can endorse, and has not.
 pub(super) fn unendorsed(tool: &str, cx: &CallContext) -> ToolError {
     let message = format!(

@@ -39,7 +39,12 @@ impl Turn {
             Purpose::Evaluate(_) => vec![self.follow_up_or_finish()],
             _ if self.evaluation.has_first_answer() => vec![self.evaluation.finish_with_first()],
             Purpose::AssessFollowUp | Purpose::Continue { .. } => vec![finish()],
-            _ => vec![ending::model_failed(kind, message, &self.finished)],
+            _ => vec![ending::model_failed(
+                kind,
+                message,
+                self.policy.is_program,
+                &self.finished,
+            )],
         }
     }
 

@@ -44,9 +44,17 @@ pub(in crate::turn) fn done_before(text: &str, finished: &[FinishedCall]) -> Str
     }
 }
 
-/// Ends the turn after the model could not be asked.
-pub(in crate::turn) fn model_failed(kind: ChatErrorKind, message: &str, finished: &[FinishedCall]) -> TurnStep {
-    let text = format!("The model could not be asked: {message}");
+/// Ends the turn after the model could not be asked, or the program in its place failed.
+pub(in crate::turn) fn model_failed(
+    kind: ChatErrorKind,
+    message: &str,
+    is_program: bool,
+    finished: &[FinishedCall],
+) -> TurnStep {
+    let text = match is_program {
+        true => format!("The program failed: {message}"),
+        false => format!("The model could not be asked: {message}"),
+    };
     failed(TurnFailure::Model(kind), &text, finished)
 }
 

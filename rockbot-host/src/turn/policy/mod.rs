@@ -54,7 +54,6 @@ use super::step::TurnStep;
 
 pub(crate) use escalate::higher;
 pub(in crate::turn) use facts::{AnswerFacts, EvaluationProgress, is_work};
-pub(crate) use nudge::is_set_up;
 pub(crate) use resume::{outcome_unknown, uncertain};
 pub(crate) use token_estimate::is_window;
 

@@ -131,7 +131,7 @@ fn weakness(answer: &Answer<'_>, nudges: &Nudges, given: &[Nudge]) -> Option<Nud
 }
 
 /// Reports whether a text ends as if something were to follow.
-pub(crate) fn is_set_up(text: &str) -> bool {
+fn is_set_up(text: &str) -> bool {
     let text = text.trim_end();
     [":", "...", "…"].iter().any(|end| text.ends_with(end))
 }

@@ -1,0 +1,216 @@
+//! Measures what delegation costs and saves: six tasks whose parts are independent, done in four ways by a scripted model.
+//!
+//! Each part reads two pages of 4 000 bytes, and the answer states a fact of each page. The model is no LLM: it does each way
+//! without a mistake, so the figures show the tokens of the ways and nothing about what a real model would solve. A token is
+//! taken for four bytes of a request: its messages, calls and definitions of tools.
+//!
+//! Usage: `delegation`. Prints a table in Markdown.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use rockbot_core::BoxError;
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier, Role, ToolCall,
+};
+use rockbot_core::tool::tool;
+use rockbot_core::turn::Budget;
+use rockbot_host::AgentHost;
+use rockbot_tools::wisps::Wisps;
+use rockbot_tools::workers::Workers;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Numbers of parts of the six tasks.
+const TASKS: [usize; 6] = [2, 3, 4, 6, 8, 12];
+
+/// Length of a page, in bytes.
+const PAGE: usize = 4_000;
+
+/// A way to do a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    OneByOne,
+    AllAtOnce,
+    Workers,
+    Wisps,
+}
+
+impl Way {
+    const ALL: [(Self, &'static str); 4] = [
+        (Self::OneByOne, "one call an answer"),
+        (Self::AllAtOnce, "all calls in one answer"),
+        (Self::Workers, "workers"),
+        (Self::Wisps, "wisps with a question each"),
+    ];
+}
+
+/// The questions to the models of a task, in numbers.
+#[derive(Debug, Default, Clone, Copy)]
+struct Bill {
+    calls: usize,
+    tokens: usize,
+    /// Tokens of the low tier among them.
+    low: usize,
+}
+
+/// A model that does a task in one way.
+#[derive(Debug, Clone)]
+struct Planner {
+    way: Way,
+    parts: usize,
+    bill: Arc<Mutex<Bill>>,
+}
+
+/// A page to read.
+#[derive(Deserialize, JsonSchema)]
+struct Page {
+    /// The part.
+    part: usize,
+    /// The page of the part.
+    page: usize,
+}
+
+#[async_trait]
+impl ChatClient for Planner {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let request = &call.request;
+        let is_low = request.tier == Some(ModelTier::Low);
+        self.enter(request, is_low);
+        let results = request
+            .messages
+            .iter()
+            .filter(|message| message.role == Role::Tool)
+            .count();
+        let asked = request.messages.iter().rev().find(|message| message.role == Role::User);
+        let asked = asked.map(|message| message.text().into_owned()).unwrap_or_default();
+        let part = asked
+            .split("Part ")
+            .nth(1)
+            .and_then(|rest| rest.split('.').next()?.parse::<usize>().ok());
+        let reads = match (is_low, self.way) {
+            (true, Way::Workers) => (results < 2).then(|| vec![read(part.unwrap_or_default(), results)]),
+            (true, _) => None,
+            (false, Way::OneByOne) => (results < 2 * self.parts).then(|| vec![read(results / 2, results % 2)]),
+            (false, Way::AllAtOnce) => {
+                (results == 0).then(|| (0..2 * self.parts).map(|at| read(at / 2, at % 2)).collect())
+            }
+            (false, Way::Workers) => (results == 0).then(|| vec![self.spawn("spawn_workers", worker)]),
+            (false, Way::Wisps) => (results == 0).then(|| vec![self.spawn("spawn_wisps", wisp)]),
+        };
+        Ok(reads.map_or_else(|| ChatResponse::text(facts(request)), ChatResponse::calls))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
+    }
+}
+
+impl Planner {
+    fn enter(&self, request: &ChatRequest, is_low: bool) {
+        let messages = request.messages.iter();
+        let messages: usize = messages
+            .map(|message| {
+                message.text().len()
+                    + message
+                        .tool_calls
+                        .iter()
+                        .map(|call| call.arguments.len())
+                        .sum::<usize>()
+            })
+            .sum();
+        let tools: usize = request.tools.iter().map(|tool| tool.definition().len()).sum();
+        let tokens = (messages + tools) / 4;
+        let mut bill = self.bill.lock().unwrap_or_else(PoisonError::into_inner);
+        bill.calls += 1;
+        bill.tokens += tokens;
+        bill.low += if is_low { tokens } else { 0 };
+    }
+
+    fn spawn(&self, tool: &str, definition: fn(usize) -> Value) -> ToolCall {
+        let definitions: Vec<_> = (0..self.parts).map(definition).collect();
+        ToolCall::new("spawn", tool, json!({ "definitions": definitions }).to_string())
+    }
+}
+
+fn read(part: usize, page: usize) -> ToolCall {
+    ToolCall::new(
+        format!("{part}-{page}"),
+        "read",
+        json!({"part": part, "page": page}).to_string(),
+    )
+}
+
+fn worker(part: usize) -> Value {
+    json!({"description": format!("Part {part}. Read both pages and state their facts.")})
+}
+
+fn wisp(part: usize) -> Value {
+    let read = |page: usize| json!({"id": format!("p{page}"), "tool": "read", "params": {"part": part, "page": page}});
+    let state = json!({"id": "state", "mode": "Llm", "prompt": "State the facts."});
+    json!({"description": format!("Part {part}."), "steps": [read(0), read(1), state]})
+}
+
+/// Returns the facts that a request shows.
+fn facts(request: &ChatRequest) -> String {
+    let texts: Vec<_> = request.messages.iter().map(|message| message.text()).collect();
+    let words = texts.iter().flat_map(|text| text.split_whitespace());
+    let found: BTreeSet<_> = words.filter(|word| word.starts_with("fact-")).collect();
+    found.into_iter().collect::<Vec<_>>().join(" ")
+}
+
+/// Does a task in one way. Returns the bill, and whether the answer states all facts.
+async fn run(way: Way, parts: usize) -> Result<(Bill, bool), BoxError> {
+    let bill = Arc::<Mutex<Bill>>::default();
+    let model = Planner {
+        way,
+        parts,
+        bill: bill.clone(),
+    };
+    let page = tool("read", |Page { part, page }: Page| async move {
+        let fact = format!(" fact-{part:02}-{page} ");
+        format!("{}{fact}{}", "word ".repeat(PAGE / 10), "word ".repeat(PAGE / 10))
+    });
+    let budget = Budget::default().with_max_model_calls(1_000).with_max_tool_calls(1_000);
+    let builder = AgentHost::in_memory().chat(model).budget(budget);
+    let builder = builder.tool(page.description("Reads a page of a part.").pure());
+    let builder = match way {
+        Way::OneByOne | Way::AllAtOnce => builder,
+        Way::Workers => builder.add(Workers::new()),
+        Way::Wisps => builder.add(Wisps::new()),
+    };
+    let host = builder.build()?;
+    host.start().await?;
+    let answer = host.agent().ask("main", "State the facts of all pages.").await?.text;
+    let expected = (0..2 * parts).map(|at| format!("fact-{:02}-{}", at / 2, at % 2));
+    let is_solved = expected.into_iter().all(|fact| answer.contains(&fact));
+    let bill = *bill.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok((bill, is_solved))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    println!("| way | solved | model calls | tokens | of the low tier | tokens of the task with 12 parts |");
+    println!("|---|---|---|---|---|---|");
+    for (way, name) in Way::ALL {
+        let (mut all, mut solved, mut last) = (Bill::default(), 0, 0);
+        for parts in TASKS {
+            let (bill, is_solved) = run(way, parts).await?;
+            solved += usize::from(is_solved);
+            last = bill.tokens;
+            all = Bill {
+                calls: all.calls + bill.calls,
+                tokens: all.tokens + bill.tokens,
+                low: all.low + bill.low,
+            };
+        }
+        let Bill { calls, tokens, low } = all;
+        println!(
+            "| {name} | {solved} of {} | {calls} | {tokens} | {low} | {last} |",
+            TASKS.len()
+        );
+    }
+    Ok(())
+}

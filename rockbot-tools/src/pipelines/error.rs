@@ -1,0 +1,41 @@
+//! The errors of steps.
+
+use rockbot_core::ToolName;
+
+/// A step of a pipeline that has no result. The step is recorded: it fails alike each time that the pipeline goes on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StepError {
+    /// The call failed, was denied, or its outcome is unknown.
+    #[error("`{tool}` failed: {text}")]
+    Failed {
+        /// Name of the tool; for a question the agent's.
+        tool: ToolName,
+        /// Words of the tool.
+        text: String,
+    },
+    /// The result is not one of the type that the pipeline asks for.
+    #[error("the result of `{tool}` does not fit: {cause}")]
+    Result {
+        /// Name of the tool; for a question the agent's.
+        tool: ToolName,
+        /// Error of the deserializer.
+        cause: serde_json::Error,
+    },
+    /// The arguments cannot be written as JSON.
+    #[error("the arguments of `{tool}` cannot be written: {cause}")]
+    Arguments {
+        /// Name of the tool.
+        tool: ToolName,
+        /// Error of the serializer.
+        cause: serde_json::Error,
+    },
+}
+
+impl StepError {
+    /// Returns `true` if the same step, made once more, may succeed. Never: its tool decided so, and calls that may be
+    /// repeated were.
+    pub fn retry_helps(&self) -> bool {
+        false
+    }
+}

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use rockbot_core::recall::{ContextQuery, ContextSource as _};
 use rockbot_core::service::KnownAgents;
+use rockbot_core::tool::InMemoryToolRegistry;
 use rockbot_core::{Principal, SessionId, TurnId};
 
 use super::hints::ServiceHints;
@@ -106,7 +107,13 @@ async fn hinted(hints: &ServiceHints, message: &str) -> Vec<String> {
 #[tokio::test]
 async fn hints_come_with_messages_about_the_agents_and_with_no_everyday_message() {
     let agents = KnownAgents::new(serde_json::from_str(AGENTS).unwrap()).unwrap();
-    let index = ServiceIndex::new(vec![Arc::new(Agents(Arc::new(agents)))], None);
+    let index = ServiceIndex::new(
+        vec![Arc::new(Agents {
+            agents: Arc::new(agents),
+            registry: Arc::new(InMemoryToolRegistry::default()),
+        })],
+        None,
+    );
     let shared = Arc::new(OnceLock::new());
     shared.set(index).unwrap();
     let hints = ServiceHints::new(shared, true);

@@ -62,9 +62,10 @@ fn result(message: &str) -> Option<String> {
     let told = message.strip_prefix("The background work \"")?;
     let (name, told) = told.split_once('"')?;
     let (how, words) = told.split_once(":\n")?;
-    Some(match how.contains("cancelled") {
-        true => format!("- {name}: was called off"),
-        false => format!("- {name}: {}", words.lines().next()?),
+    Some(if how.contains("cancelled") {
+        format!("- {name}: was called off")
+    } else {
+        format!("- {name}: {}", words.lines().next()?)
     })
 }
 

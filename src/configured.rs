@@ -118,30 +118,32 @@ impl FromConfig for AgentHost {
             .chat(ModelGateway::from_config_or_offline(config)?)
             .prices(PriceTable::from_config(config)?)
             .add(memory(config)?);
-        let builder = match has_tiers(config)? {
-            true => {
-                let rules = settings.agent_profile.base_path().join(TIER_RULES);
-                builder.tier_selector(KeywordTierSelector::from_file(rules))
-            }
-            false => builder,
+        let builder = if has_tiers(config)? {
+            let rules = settings.agent_profile.base_path().join(TIER_RULES);
+            builder.tier_selector(KeywordTierSelector::from_file(rules))
+        } else {
+            builder
         };
-        let builder = match is_enabled(config, "Feedback")? {
-            true => builder.add(FeedbackSignals::new()).add(SessionEvaluation::default()),
-            false => builder,
+        let builder = if is_enabled(config, "Feedback")? {
+            builder.add(FeedbackSignals::new()).add(SessionEvaluation::default())
+        } else {
+            builder
         };
         let builder = if is_enabled(config, "Dream")? {
             builder.add(Dreaming::new())
         } else {
             builder
         };
-        let builder = match is_enabled(config, "ServiceSearch")? {
-            true => builder.add(ServiceSearch::new()),
-            false => builder,
+        let builder = if is_enabled(config, "ServiceSearch")? {
+            builder.add(ServiceSearch::new())
+        } else {
+            builder
         };
         let builder = mcp(builder, config)?;
-        let builder = match settings.agent_host.safe_links {
-            true => builder.answer_filter(SafeLinks::new()),
-            false => builder,
+        let builder = if settings.agent_host.safe_links {
+            builder.answer_filter(SafeLinks::new())
+        } else {
+            builder
         };
         tools(builder, config)
     }
@@ -163,9 +165,10 @@ fn mcp(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, B
 /// Refuses servers of bridges: the program was built without MCP.
 #[cfg(not(feature = "mcp"))]
 fn mcp(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
-    match is_enabled(config, "McpProxy")? {
-        true => Err("`McpProxy` is set, and it is not built in: turn the feature `mcp` on".into()),
-        false => Ok(builder),
+    if is_enabled(config, "McpProxy")? {
+        Err("`McpProxy` is set, and it is not built in: turn the feature `mcp` on".into())
+    } else {
+        Ok(builder)
     }
 }
 
@@ -174,9 +177,10 @@ fn memory(config: &Config) -> Result<Memory, BoxError> {
         Some(client) => Memory::default().embeddings(client),
         None => Memory::default(),
     };
-    Ok(match is_enabled(config, "ConversationLog")? {
-        true => memory.with_conversation_log(),
-        false => memory,
+    Ok(if is_enabled(config, "ConversationLog")? {
+        memory.with_conversation_log()
+    } else {
+        memory
     })
 }
 

@@ -270,9 +270,10 @@ async fn look_at_model(report: &mut Report, name: &'static str, settings: &TierS
         Ok(client) => client,
         Err(error) => return report.add(Level::Problem, name, error),
     };
-    let check = match behaviors.of(&settings.model).text_based_tool_calling {
-        true => probe_turn(&TextCallingClient::new(client)).await,
-        false => probe_turn(&TextCallFallback::new(client)).await,
+    let check = if behaviors.of(&settings.model).text_based_tool_calling {
+        probe_turn(&TextCallingClient::new(client)).await
+    } else {
+        probe_turn(&TextCallFallback::new(client)).await
     };
     let level = level(check.is_problem(), check.is_warning());
     report.add(level, name, format!("model `{}`: {check}", settings.model));

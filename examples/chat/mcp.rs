@@ -35,9 +35,10 @@ pub(crate) fn configured(config: Config, file: Option<&Path>) -> Result<Config, 
     let path = path.to_str().ok_or("the path of the MCP servers is no text")?;
     let config = config.with_variables([("ROCKBOT_MCP__CONFIGPATH", path)]);
     // With servers there is something to search.
-    Ok(match config.section("ServiceSearch")?.is_set() {
-        true => config,
-        false => config.with_variables([("ROCKBOT_SERVICESEARCH__ENABLED", "true")]),
+    Ok(if config.section("ServiceSearch")?.is_set() {
+        config
+    } else {
+        config.with_variables([("ROCKBOT_SERVICESEARCH__ENABLED", "true")])
     })
 }
 
@@ -138,12 +139,13 @@ pub(crate) async fn accept(host: &AgentHost, terminal: &mut Terminal, server: &s
         let (name, text) = (terminal::cut(&tool.name), terminal::clean(&tool.description));
         eprintln!("  {name}: {text}\n  {}", terminal::clean(&tool.schema.to_string()));
     }
-    match terminal.confirm("Accept them?").await {
-        true => match servers.accept(server, &held) {
+    if terminal.confirm("Accept them?").await {
+        match servers.accept(server, &held) {
             Ok(()) => eprintln!("accepted"),
             Err(error) => eprintln!("{error}"),
-        },
-        false => eprintln!("they stay held"),
+        }
+    } else {
+        eprintln!("they stay held")
     }
 }
 
@@ -210,10 +212,13 @@ mod at_terminal {
                         .await
                         .map_or(ElicitationAnswer::Cancel, ElicitationAnswer::Accept)
                 }
-                ElicitationInput::Url(url) => match self.0.confirm(&format!("{asks}  Do you open {url} ?")).await {
-                    true => ElicitationAnswer::Accept(Map::new()),
-                    false => ElicitationAnswer::Decline,
-                },
+                ElicitationInput::Url(url) => {
+                    if self.0.confirm(&format!("{asks}  Do you open {url} ?")).await {
+                        ElicitationAnswer::Accept(Map::new())
+                    } else {
+                        ElicitationAnswer::Decline
+                    }
+                }
                 _ => ElicitationAnswer::Decline,
             }
         }

@@ -36,9 +36,10 @@ fn lines(trace: &TurnTrace) -> Vec<String> {
             _ => format!("               {line}"),
         }));
     }
-    lines.push(match trace.is_finished() {
-        true => "  ended".to_owned(),
-        false => "  not ended".to_owned(),
+    lines.push(if trace.is_finished() {
+        "  ended".to_owned()
+    } else {
+        "  not ended".to_owned()
     });
     lines
 }
@@ -87,9 +88,10 @@ fn request(asked: &TraceRequest, shown: &mut Vec<Arc<ChatMessage>>) -> Vec<Strin
         let is_past = message.why() == ContextReason::History;
         turns += u32::from(is_past && message.role == Role::User);
         if index >= known {
-            let why = match is_past {
-                true => format!("history, turn {turns}"),
-                false => message.why().to_string(),
+            let why = if is_past {
+                format!("history, turn {turns}")
+            } else {
+                message.why().to_string()
             };
             lines.push(format!(
                 "    {} {why} ({}): {}",
@@ -104,16 +106,15 @@ fn request(asked: &TraceRequest, shown: &mut Vec<Arc<ChatMessage>>) -> Vec<Strin
 }
 
 fn said(response: &ChatResponse) -> String {
-    match response.tool_calls.is_empty() {
-        true => format!("the model said: {}", cut(&response.text)),
-        false => {
-            let form = if response.calls_from_text {
-                ", read from its text"
-            } else {
-                ""
-            };
-            format!("the model wants {}{form}", calls(&response.to_message()))
-        }
+    if response.tool_calls.is_empty() {
+        format!("the model said: {}", cut(&response.text))
+    } else {
+        let form = if response.calls_from_text {
+            ", read from its text"
+        } else {
+            ""
+        };
+        format!("the model wants {}{form}", calls(&response.to_message()))
     }
 }
 
@@ -133,8 +134,9 @@ fn source(message: &ChatMessage) -> &str {
 }
 
 fn words(message: &ChatMessage) -> String {
-    match message.tool_calls.is_empty() {
-        true => cut(&message.content.words()),
-        false => calls(message),
+    if message.tool_calls.is_empty() {
+        cut(&message.content.words())
+    } else {
+        calls(message)
     }
 }

@@ -124,9 +124,10 @@ fn is_named(task: &Task, name: &str) -> bool {
 }
 
 fn task_name(name: String) -> Result<String, String> {
-    match tasks::all().iter().any(|task| is_named(task, &name)) {
-        true => Ok(name),
-        false => Err(format!("there is no task and no kind of tasks `{name}`; see --list")),
+    if tasks::all().iter().any(|task| is_named(task, &name)) {
+        Ok(name)
+    } else {
+        Err(format!("there is no task and no kind of tasks `{name}`; see --list"))
     }
 }
 

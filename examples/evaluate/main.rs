@@ -78,9 +78,10 @@ async fn run(arguments: &Arguments) -> Result<(), BoxError> {
         let configuration = &configuration.name;
         rows.push(Row { configuration, trials });
     }
-    match arguments.json {
-        true => writeln!(out, "{}", report::json(&name, &rows))?,
-        false => writeln!(out, "model: {name}\n\n{}", report::table(&rows))?,
+    if arguments.json {
+        writeln!(out, "{}", report::json(&name, &rows))?
+    } else {
+        writeln!(out, "model: {name}\n\n{}", report::table(&rows))?
     }
     Ok(())
 }

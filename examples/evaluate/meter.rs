@@ -35,9 +35,10 @@ pub(crate) struct Bill {
 
 impl Bill {
     fn of(&mut self, is_out_of_band: bool) -> &mut Spent {
-        match is_out_of_band {
-            true => &mut self.out_of_band,
-            false => &mut self.turn,
+        if is_out_of_band {
+            &mut self.out_of_band
+        } else {
+            &mut self.turn
         }
     }
 }

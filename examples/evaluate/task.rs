@@ -135,9 +135,10 @@ impl Task {
         if let Some(fact) = self.facts.iter().find(missing) {
             return Err(format!("the answer does not state {}", fact.join(" or ")));
         }
-        match self.must_admit && !admits(&seen.text) {
-            true => Err("the answer does not say that it could not be done".to_owned()),
-            false => Ok(()),
+        if self.must_admit && !admits(&seen.text) {
+            Err("the answer does not say that it could not be done".to_owned())
+        } else {
+            Ok(())
         }
     }
 

@@ -169,9 +169,10 @@ where
 {
     let world = world.clone();
     tool(name, move |arguments: A| {
-        let answer = match world.fails(name) {
-            true => Err(ToolError::execution_failed("the service did not answer")),
-            false => answer(arguments),
+        let answer = if world.fails(name) {
+            Err(ToolError::execution_failed("the service did not answer"))
+        } else {
+            answer(arguments)
         };
         std::future::ready(answer)
     })

@@ -6,17 +6,19 @@ use rockbot::prelude::*;
 /// Lets the settings turn these servers on, unless they say something else.
 #[cfg(feature = "mcp")]
 pub(crate) fn configured(config: Config, are_wanted: bool) -> Result<Config, BoxError> {
-    Ok(match are_wanted && !config.section("McpProxy")?.is_set() {
-        true => config.with_variables([("ROCKBOT_MCPPROXY__ENABLED", "true")]),
-        false => config,
+    Ok(if are_wanted && !config.section("McpProxy")?.is_set() {
+        config.with_variables([("ROCKBOT_MCPPROXY__ENABLED", "true")])
+    } else {
+        config
     })
 }
 
 /// Refuses these servers: the program was built without MCP.
 #[cfg(not(feature = "mcp"))]
 pub(crate) fn configured(config: Config, are_wanted: bool) -> Result<Config, BoxError> {
-    match are_wanted {
-        true => Err("the MCP servers of bridges need a build with `--features mcp`".into()),
-        false => Ok(config),
+    if are_wanted {
+        Err("the MCP servers of bridges need a build with `--features mcp`".into())
+    } else {
+        Ok(config)
     }
 }

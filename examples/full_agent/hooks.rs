@@ -39,9 +39,10 @@ pub(crate) fn no_secrets() -> impl OutputValidator {
             .iter()
             .any(|secret| !secret.is_empty() && answer.text.contains(secret));
         async move {
-            Ok(match leaks {
-                true => OutputVerdict::complain("It shows a secret of the program."),
-                false => OutputVerdict::Accept,
+            Ok(if leaks {
+                OutputVerdict::complain("It shows a secret of the program.")
+            } else {
+                OutputVerdict::Accept
             })
         }
     })
@@ -68,9 +69,10 @@ pub(crate) fn short_past() -> impl HistoryProcessor {
 /// Refuses messages that are too long to be read by a person.
 pub(crate) fn readable() -> impl InputGuardrail {
     guardrail_fn(|input: UserInput| async move {
-        Ok(match input.text().len() > MAX_MESSAGE {
-            true => InputVerdict::refuse("That is too long for me. Please send a shorter message, or a file."),
-            false => InputVerdict::Pass,
+        Ok(if input.text().len() > MAX_MESSAGE {
+            InputVerdict::refuse("That is too long for me. Please send a shorter message, or a file.")
+        } else {
+            InputVerdict::Pass
         })
     })
 }

@@ -102,9 +102,10 @@ fn worked_example() -> Result<Vec<ChatMessage>, BoxError> {
 fn few_changes() -> impl OutputValidator {
     validator_fn(|answer, _turn| async move {
         let changes = answer.json.as_ref().and_then(|review| review["changes"].as_array());
-        Ok(match changes.is_some_and(|changes| changes.len() > MAX_CHANGES) {
-            true => OutputVerdict::complain(format!("Keep the {MAX_CHANGES} changes that matter most.")),
-            false => OutputVerdict::Accept,
+        Ok(if changes.is_some_and(|changes| changes.len() > MAX_CHANGES) {
+            OutputVerdict::complain(format!("Keep the {MAX_CHANGES} changes that matter most."))
+        } else {
+            OutputVerdict::Accept
         })
     })
 }

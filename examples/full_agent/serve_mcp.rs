@@ -11,9 +11,10 @@ pub(crate) fn configured(config: Config, address: Option<&str>) -> Result<Config
     };
     let names_tools = config.section("McpServer")?.setting("Tools").is_some();
     let config = config.with_variables([("ROCKBOT_MCPSERVER__ADDRESS", address)]);
-    Ok(match names_tools {
-        true => config,
-        false => config.with_variables([("ROCKBOT_MCPSERVER__TOOLS", "*")]),
+    Ok(if names_tools {
+        config
+    } else {
+        config.with_variables([("ROCKBOT_MCPSERVER__TOOLS", "*")])
     })
 }
 

@@ -35,10 +35,7 @@ impl World {
     pub(crate) fn add_to(self, builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
         let is_set = |name: &str| config.section(name).map(|section| section.is_set());
         let (web, rest, files) = (is_set("WebTools")?, is_set("RestTools")?, is_set("FileTools")?);
-        let builder = match self.web && !web {
-            true => with_web(builder)?,
-            false => builder,
-        };
+        let builder = if self.web && !web { with_web(builder)? } else { builder };
         let builder = match self.openapi.filter(|_| !rest) {
             Some(document) => with_openapi(builder, document)?,
             None => builder,
@@ -48,13 +45,15 @@ impl World {
             None => builder,
         };
         let patrol = is_set("HeartbeatPatrol")?;
-        let builder = match self.scheduling && !patrol && !is_set("Scheduling")? {
-            true => with_scheduling(builder, self.patrol)?,
-            false => builder,
+        let builder = if self.scheduling && !patrol && !is_set("Scheduling")? {
+            with_scheduling(builder, self.patrol)?
+        } else {
+            builder
         };
-        match self.subagents && !is_set("Subagents")? {
-            true => with_subagents(builder),
-            false => Ok(builder),
+        if self.subagents && !is_set("Subagents")? {
+            with_subagents(builder)
+        } else {
+            Ok(builder)
         }
     }
 }
@@ -88,9 +87,10 @@ fn with_openapi(_: AgentHostBuilder, _: String) -> Result<AgentHostBuilder, BoxE
 #[cfg(feature = "scheduling")]
 fn with_scheduling(builder: AgentHostBuilder, patrol: bool) -> Result<AgentHostBuilder, BoxError> {
     let scheduling = Scheduling::new();
-    Ok(builder.add(match patrol {
-        true => scheduling.with_heartbeat_patrol("0 */6 * * *"),
-        false => scheduling,
+    Ok(builder.add(if patrol {
+        scheduling.with_heartbeat_patrol("0 */6 * * *")
+    } else {
+        scheduling
     }))
 }
 

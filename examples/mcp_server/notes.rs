@@ -45,9 +45,10 @@ async fn search(notes: ToolState<Notes>, search: SearchNotes) -> String {
     let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
     let wanted = search.text.unwrap_or_default();
     let found: Vec<_> = notes.iter().filter(|note| note.contains(&wanted)).cloned().collect();
-    match found.is_empty() {
-        true => "no notes".to_owned(),
-        false => found.join("\n"),
+    if found.is_empty() {
+        "no notes".to_owned()
+    } else {
+        found.join("\n")
     }
 }
 

@@ -237,9 +237,10 @@ async fn a_process_of_root_runs_as_another_user() {
     let script = "id -u; id -g; id -G";
     let own = shell(script).output(LONG).await.unwrap();
     let other = shell(script).user(65_534).output(LONG).await;
-    match text(&own.stdout).starts_with("0\n") {
-        true => assert_eq!(text(&other.unwrap().stdout), "65534\n65534\n65534\n"),
-        false => assert_eq!(other.unwrap_err().kind(), std::io::ErrorKind::PermissionDenied),
+    if text(&own.stdout).starts_with("0\n") {
+        assert_eq!(text(&other.unwrap().stdout), "65534\n65534\n65534\n")
+    } else {
+        assert_eq!(other.unwrap_err().kind(), std::io::ErrorKind::PermissionDenied)
     }
 }
 

@@ -95,9 +95,10 @@ async fn probe(client: &dyn ChatClient) -> TurnCheck {
         Err(error) => return TurnCheck::Failed(error),
     };
     let is_call = !answer.tool_calls.is_empty();
-    let calls = match is_call {
-        true => answer.to_message(),
-        false => ChatMessage::calls("", vec![call()]),
+    let calls = if is_call {
+        answer.to_message()
+    } else {
+        ChatMessage::calls("", vec![call()])
     };
     let results = calls
         .tool_calls
@@ -273,9 +274,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_server_refuses_is_told_with_what_to_do() {
-        let no_tools = |request: &str| match request.contains(r#""tools":"#) {
-            true => refuses(400, "registry.ollama.ai/library/m does not support tools"),
-            false => says(WORDS),
+        let no_tools = |request: &str| {
+            if request.contains(r#""tools":"#) {
+                refuses(400, "registry.ollama.ai/library/m does not support tools")
+            } else {
+                says(WORDS)
+            }
         };
         assert_eq!(
             check(no_tools).await.0,
@@ -283,18 +287,24 @@ mod tests {
              registry.ollama.ai/library/m does not support tools; set `UseTextBasedToolCalling` for this model, whose \
              chat template knows no tools"
         );
-        let no_system = |request: &str| match request.contains(r#""role":"system""#) {
-            true => refuses(400, "System role not supported"),
-            false => says(WORDS),
+        let no_system = |request: &str| {
+            if request.contains(r#""role":"system""#) {
+                refuses(400, "System role not supported")
+            } else {
+                says(WORDS)
+            }
         };
         assert_eq!(
             check(no_system).await.0,
             "requests with a system message are refused, others are not: `SERVER` refused the request (status 400): \
              System role not supported; start its server with a chat template that knows the system's role"
         );
-        let no_results = |request: &str| match request.contains(r#""role":"tool""#) {
-            true => refuses(500, "Jinja Exception: Unexpected role"),
-            false => says(CALL),
+        let no_results = |request: &str| {
+            if request.contains(r#""role":"tool""#) {
+                refuses(500, "Jinja Exception: Unexpected role")
+            } else {
+                says(CALL)
+            }
         };
         assert_eq!(
             check(no_results).await.0,

@@ -100,12 +100,11 @@ fn remote(request: &ToolInvokeRequest, tool: &str, arguments: &str) -> ToolInvok
 
 /// Cuts an error of a bridge: its text comes from another program.
 fn bounded(error: ToolError) -> ToolError {
-    match error.message().len() > MAX_ERROR {
-        true => {
-            let text = error.message();
-            let cut = format!("{}… (cut)", &text[..text.floor_char_boundary(MAX_ERROR)]);
-            ToolError::new(error.code(), cut).with_retryable(error.retry_helps())
-        }
-        false => error,
+    if error.message().len() > MAX_ERROR {
+        let text = error.message();
+        let cut = format!("{}… (cut)", &text[..text.floor_char_boundary(MAX_ERROR)]);
+        ToolError::new(error.code(), cut).with_retryable(error.retry_helps())
+    } else {
+        error
     }
 }

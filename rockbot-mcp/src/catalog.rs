@@ -46,12 +46,13 @@ fn described(service: &Service) -> KnownService {
         .with_items(names)
         .with_words(words.join("\n"))
         .with_activates(GROUP);
-    match server.is_trusted {
-        true => known,
-        false => known.with_provenance(Provenance::new(
+    if server.is_trusted {
+        known
+    } else {
+        known.with_provenance(Provenance::new(
             format!("tools:mcp:{}", server.name()),
             Trust::Untrusted,
-        )),
+        ))
     }
 }
 

@@ -114,9 +114,10 @@ fn media(content: &mut Content, media_type: &str, data: &str, name: Option<&str>
         Some(name) => media.with_name(one_line(name)),
         None => media,
     };
-    content.push(match media.is_image() {
-        true => ContentPart::image(media),
-        false => ContentPart::file(media),
+    content.push(if media.is_image() {
+        ContentPart::image(media)
+    } else {
+        ContentPart::file(media)
     });
 }
 

@@ -32,9 +32,10 @@ pub(crate) fn tool_name(server: &str, tool: &str) -> ToolName {
 /// Returns the name of the group of a server's tools.
 pub(crate) fn group_name(server: &str) -> ToolName {
     let name = ToolName::from(format!("mcp-{server}"));
-    match name.is_valid() {
-        true => name,
-        false => tool_name("mcp", server),
+    if name.is_valid() {
+        name
+    } else {
+        tool_name("mcp", server)
     }
 }
 

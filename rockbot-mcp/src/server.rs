@@ -234,18 +234,16 @@ impl McpServer {
     /// Returns `true` if the agent may have the tool of this name.
     pub(crate) fn admits(&self, tool: &str) -> bool {
         let names = |list: &[String]| list.iter().any(|name| name.eq_ignore_ascii_case(tool));
-        match self.allowed.is_empty() {
-            true => !names(&self.denied),
-            false => names(&self.allowed),
+        if self.allowed.is_empty() {
+            !names(&self.denied)
+        } else {
+            names(&self.allowed)
         }
     }
 
     /// Returns the effect of a call of which the server claims `claimed`: only an operator's word makes it count.
     pub(crate) fn effect(&self, claimed: Effect) -> Effect {
-        match self.is_trusted {
-            true => claimed,
-            false => Effect::Mutating,
-        }
+        if self.is_trusted { claimed } else { Effect::Mutating }
     }
 
     /// Returns the digest of how the server is reached, without its keys: the program with its arguments and the names of its

@@ -264,9 +264,10 @@ fn oauth(section: &Section<'_>) -> Result<Option<crate::McpOAuth>, ConfigError> 
     if let Some(uri) = section.get::<String>("RedirectUri")? {
         oauth = oauth.redirect_uri(uri);
     }
-    Ok(Some(match section.get_or("ClientCredentials", false)? {
-        true => oauth.client_credentials(),
-        false => oauth,
+    Ok(Some(if section.get_or("ClientCredentials", false)? {
+        oauth.client_credentials()
+    } else {
+        oauth
     }))
 }
 

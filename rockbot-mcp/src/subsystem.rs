@@ -310,9 +310,12 @@ impl McpTools {
             tracing::warn!("{problem}");
         }
         part.problems.set(list.problems, problems_of_file);
-        let with_origin = |(position, server)| match of_file.contains(&position) {
-            true => (server, Origin::File),
-            false => (server, Origin::Program),
+        let with_origin = |(position, server)| {
+            if of_file.contains(&position) {
+                (server, Origin::File)
+            } else {
+                (server, Origin::Program)
+            }
         };
         let servers = list.servers.into_iter().enumerate().map(with_origin).collect();
         Ok((servers, list.digest))

@@ -32,12 +32,13 @@ impl Interface {
                 kept.lock()
                     .unwrap()
                     .push((line.clone(), key.unwrap_or_default().to_owned()));
-                let (status, body) = match line.contains("generation") {
-                    true => (
+                let (status, body) = if line.contains("generation") {
+                    (
                         "404 Not Found",
                         json!({"error": {"code": 404, "message": "no such generation"}}),
-                    ),
-                    false => ("200 OK", json!({"data": line.split(' ').nth(1)})),
+                    )
+                } else {
+                    ("200 OK", json!({"data": line.split(' ').nth(1)}))
                 };
                 let body = body.to_string();
                 let length = body.len();

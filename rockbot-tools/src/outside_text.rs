@@ -107,9 +107,12 @@ fn named<'t>(tools: &'t [Tool], name: &str) -> &'t Tool {
 
 #[tokio::test]
 async fn arguments_of_the_web() {
-    let server = TestServer::start(|request| match request.contains("/search?") {
-        true => ok("application/json", br#"{"results": []}"#),
-        false => ok("text/plain", b"page"),
+    let server = TestServer::start(|request| {
+        if request.contains("/search?") {
+            ok("application/json", br#"{"results": []}"#)
+        } else {
+            ok("text/plain", b"page")
+        }
     })
     .await;
     let tools = WebTools::new().egress(local()).searxng(server.url("").parse().unwrap());

@@ -606,12 +606,10 @@ impl ConversationMemory for BrokenMemory {
     }
 
     async fn recent(&self, _: &Principal, _: &SessionId, _: usize) -> Result<Vec<ConversationTurn>, StoreError> {
-        match self.reads {
-            true => Ok(Vec::new()),
-            false => {
-                Err(StoreError::new(StoreErrorKind::Io, "the conversation cannot be read")
-                    .with_cause("input/output error"))
-            }
+        if self.reads {
+            Ok(Vec::new())
+        } else {
+            Err(StoreError::new(StoreErrorKind::Io, "the conversation cannot be read").with_cause("input/output error"))
         }
     }
 

@@ -128,9 +128,10 @@ impl ToolExecutor for Acting {
     async fn recover(&self, request: &ToolInvokeRequest, _: &CallContext) -> Recovery {
         let name = format!("{} {} {}", request.session_id, request.tool_call_id, request.tool_name);
         let ended = self.0.lines("effects").contains(&format!("{name} ends"));
-        match self.1 && ended {
-            true => Recovery::Finished(request.clone().succeed("done before the crash")),
-            false => Recovery::Unknown,
+        if self.1 && ended {
+            Recovery::Finished(request.clone().succeed("done before the crash"))
+        } else {
+            Recovery::Unknown
         }
     }
 }
@@ -447,9 +448,10 @@ struct PayingModel;
 impl ChatClient for PayingModel {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let told = results(&call.request);
-        Ok(match told.is_empty() {
-            true => calls([("1", "pay", r#"{"n":7}"#)]),
-            false => ChatResponse::text(told.join(" ")),
+        Ok(if told.is_empty() {
+            calls([("1", "pay", r#"{"n":7}"#)])
+        } else {
+            ChatResponse::text(told.join(" "))
         })
     }
 

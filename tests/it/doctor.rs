@@ -61,9 +61,10 @@ fn server(status: u16, models: &'static str) -> String {
     std::thread::spawn(move || {
         for mut socket in listener.incoming().map_while(Result::ok) {
             let request = read(&mut socket);
-            let (status, body) = match request.starts_with("GET ") {
-                true => (status, models.to_owned()),
-                false => (200, answer(&request).to_string()),
+            let (status, body) = if request.starts_with("GET ") {
+                (status, models.to_owned())
+            } else {
+                (200, answer(&request).to_string())
             };
             let head = "content-type: application/json\r\nconnection: close";
             let length = body.len();

@@ -81,9 +81,10 @@ fn right_words(task: &Task) -> String {
 }
 
 fn admission(admits: bool) -> &'static str {
-    match admits {
-        true => "That could not be done.",
-        false => "Here you are.",
+    if admits {
+        "That could not be done."
+    } else {
+        "Here you are."
     }
 }
 
@@ -133,9 +134,10 @@ impl ChatClient for Content {
             return Ok(ChatResponse::text(verdict.to_string()));
         }
         let answer = self.script.chat(call).await?;
-        Ok(match self.in_text && !answer.tool_calls.is_empty() {
-            true => ChatResponse::text(written(&answer.tool_calls)),
-            false => answer,
+        Ok(if self.in_text && !answer.tool_calls.is_empty() {
+            ChatResponse::text(written(&answer.tool_calls))
+        } else {
+            answer
         })
     }
 
@@ -191,9 +193,10 @@ fn wrong_runs(task: &Task) -> Vec<(&'static str, ScriptedModel)> {
     }
     let is_about_weather = task.calls.iter().any(|call| call.tool == "get_weather");
     if matches!(task.kind, Kind::RightTool | Kind::NoTool) {
-        let other = match is_about_weather {
-            true => and("get_price", json!({ "product": "sofa" })),
-            false => and("get_weather", json!({ "city": "Rome" })),
+        let other = if is_about_weather {
+            and("get_price", json!({ "product": "sofa" }))
+        } else {
+            and("get_weather", json!({ "city": "Rome" }))
         };
         wrong.push(("calls another tool", other));
     }

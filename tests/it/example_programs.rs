@@ -654,9 +654,10 @@ fn calling(number: usize, tokens: u64) -> Value {
 async fn the_chat_ends_a_turn_at_its_default_budget_and_shows_calls_in_text() {
     let mut number = 0;
     let server = ModelServer::start(move |_, body| {
-        let answer = match body["tools"].is_null() {
-            true => json!({"choices": [{"index": 0, "delta": {"content": "Not done."}, "finish_reason": "stop"}]}),
-            false => calling(number, 90_000),
+        let answer = if body["tools"].is_null() {
+            json!({"choices": [{"index": 0, "delta": {"content": "Not done."}, "finish_reason": "stop"}]})
+        } else {
+            calling(number, 90_000)
         };
         number += 1;
         (200, format!("data: {answer}\n\ndata: [DONE]\n\n"))

@@ -116,11 +116,12 @@ async fn an_answer_ends_at_its_tokens() {
 async fn the_full_agent_reviews_a_text_for_other_programs() {
     let server = ModelServer::start(|_, request| {
         let asked = request["messages"].to_string();
-        let message = match asked.contains("Be polite.") {
-            true => json!({"role": "assistant", "content": r#"{"is_ready": true, "changes": []}"#}),
-            false => json!({"role": "assistant", "content": null, "tool_calls": [
+        let message = if asked.contains("Be polite.") {
+            json!({"role": "assistant", "content": r#"{"is_ready": true, "changes": []}"#})
+        } else {
+            json!({"role": "assistant", "content": null, "tool_calls": [
                 {"id": "c", "type": "function", "function": {"name": "read_guidelines", "arguments": "{}"}}
-            ]}),
+            ]})
         };
         (200, json!({"choices": [{"message": message}]}).to_string())
     });

@@ -169,9 +169,10 @@ struct Mirror;
 impl ChatClient for Mirror {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let read = transcript(&call.request).join(" | ");
-        Ok(match read.contains("look") {
-            false => calls([("1", "look", "{}")]),
-            true => ChatResponse::text(read),
+        Ok(if read.contains("look") {
+            ChatResponse::text(read)
+        } else {
+            calls([("1", "look", "{}")])
         })
     }
 

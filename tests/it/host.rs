@@ -137,9 +137,10 @@ impl Running for Noting {
     }
 
     fn check(&self) -> Result<(), String> {
-        match self.healthy.load(Ordering::SeqCst) {
-            true => Ok(()),
-            false => Err("it has a cold".to_owned()),
+        if self.healthy.load(Ordering::SeqCst) {
+            Ok(())
+        } else {
+            Err("it has a cold".to_owned())
         }
     }
 }
@@ -544,9 +545,10 @@ async fn check_drain(shared: bool) {
             stops: Stops::After(SECOND / 10),
             ..Noting::new("memory", Stage::Memory, &notes)
         });
-    let host = match shared {
-        true => host.shared_bus(Arc::new(bus.clone())),
-        false => host.bus(bus.clone()),
+    let host = if shared {
+        host.shared_bus(Arc::new(bus.clone()))
+    } else {
+        host.bus(bus.clone())
     };
     let host = started(host).await;
     let streaming = tokio::spawn(collect_quietly(host.agent().stream("a", "Write!")));
@@ -714,9 +716,10 @@ async fn a_shared_bus_stays_open_and_one_of_ones_own_does_not() {
         let host = host()
             .subscribe_to("work.#")
             .handle(|_: Job, _: MessageContext| async {});
-        let host = match is_shared {
-            true => host.shared_bus(Arc::new(bus.clone())),
-            false => host.bus(bus.clone()),
+        let host = if is_shared {
+            host.shared_bus(Arc::new(bus.clone()))
+        } else {
+            host.bus(bus.clone())
         };
         started(host).await.shutdown(SECOND).await;
         let job = MessageEnvelope::of(&Job { n: 1 }).unwrap();

@@ -48,9 +48,10 @@ struct Page(String, bool);
 #[async_trait::async_trait]
 impl ToolExecutor for Page {
     async fn execute(&self, request: ToolInvokeRequest, _: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
-        match self.1 {
-            true => Err(ToolError::execution_failed(self.0.clone())),
-            false => Ok(request.succeed(self.0.clone())),
+        if self.1 {
+            Err(ToolError::execution_failed(self.0.clone()))
+        } else {
+            Ok(request.succeed(self.0.clone()))
         }
     }
 }

@@ -736,9 +736,10 @@ async fn other_bridge<F: Future<Output = Value> + Send>(
 /// Returns the topic of the announcements of a bridge.
 fn topic_of(name: &str) -> String {
     let plain = name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
-    match plain == name && name.len() <= 60 {
-        true => format!("tool.meta.mcp.{name}"),
-        false => format!("tool.meta.mcp.{plain}-{}", Digest::of([name])),
+    if plain == name && name.len() <= 60 {
+        format!("tool.meta.mcp.{name}")
+    } else {
+        format!("tool.meta.mcp.{plain}-{}", Digest::of([name]))
     }
 }
 

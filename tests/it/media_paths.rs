@@ -65,9 +65,10 @@ async fn an_image_of_an_answer_that_a_validator_rejects_never_reaches_the_user()
         let shown: Vec<_> = shown.collect();
         notes.add(format!("{shown:?}"));
         async move {
-            Ok(match shown == [2] {
-                true => OutputVerdict::Accept,
-                false => OutputVerdict::complain("It is not green."),
+            Ok(if shown == [2] {
+                OutputVerdict::Accept
+            } else {
+                OutputVerdict::complain("It is not green.")
             })
         }
     });
@@ -124,9 +125,10 @@ async fn a_policy_shows_the_model_an_image() {
     let model = ScriptedModel::new().says("one").says("two");
     let policy = policy_fn(|point, turn: rockbot::turn::TurnView| async move {
         let again = matches!(point, LoopPoint::AfterAnswer(_)) && turn.model_calls == 1;
-        Ok(match again {
-            true => LoopDecision::ask_again(Content::from("It looks like this:").with_image(image(3))),
-            false => LoopDecision::Continue,
+        Ok(if again {
+            LoopDecision::ask_again(Content::from("It looks like this:").with_image(image(3)))
+        } else {
+            LoopDecision::Continue
         })
     });
     let host = in_folder(&model, folder.path()).loop_policy(policy).build().unwrap();

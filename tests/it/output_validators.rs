@@ -27,9 +27,10 @@ struct Wants(&'static str, Notes);
 impl OutputValidator for Wants {
     async fn validate(&self, answer: &FinalAnswer, _: &TurnView) -> Result<OutputVerdict, BoxError> {
         self.1.add(&*answer.text);
-        Ok(match answer.text.contains(self.0) {
-            true => OutputVerdict::Accept,
-            false => OutputVerdict::complain(format!("Say {}.", self.0)),
+        Ok(if answer.text.contains(self.0) {
+            OutputVerdict::Accept
+        } else {
+            OutputVerdict::complain(format!("Say {}.", self.0))
         })
     }
 }

@@ -287,12 +287,13 @@ fn files(root: &Path, folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut found = Vec::new();
     for path in entries {
-        match path.is_dir() {
-            true => found.extend(files(root, &path)),
-            false => found.push((
+        if path.is_dir() {
+            found.extend(files(root, &path))
+        } else {
+            found.push((
                 path.strip_prefix(root).unwrap().to_owned(),
                 std::fs::read(&path).unwrap(),
-            )),
+            ))
         }
     }
     found.sort();

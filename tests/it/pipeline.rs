@@ -592,9 +592,10 @@ async fn a_duplicate_of_a_stuck_message_gets_its_own_time() {
     let handler = move |_: Order, _: MessageContext| {
         let stuck = counted.fetch_add(1, Ordering::SeqCst) == 0;
         async move {
-            match stuck {
-                true => std::future::pending().await,
-                false => sleep(Duration::from_millis(10)).await,
+            if stuck {
+                std::future::pending().await
+            } else {
+                sleep(Duration::from_millis(10)).await
             }
         }
     };

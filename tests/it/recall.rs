@@ -62,9 +62,10 @@ impl ContextSource for Broken {
     }
 
     async fn gather(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
-        match query.text.contains("hang") {
-            true => std::future::pending().await,
-            false => panic!("it is broken"),
+        if query.text.contains("hang") {
+            std::future::pending().await
+        } else {
+            panic!("it is broken")
         }
     }
 }

@@ -40,12 +40,13 @@ fn refusing(
     why: &'static str,
     answer: fn(&str, &Value) -> (u16, String),
 ) -> ModelServer {
-    ModelServer::start(move |raw, request| match words.iter().any(|word| raw.contains(word)) {
-        true => {
+    ModelServer::start(move |raw, request| {
+        if words.iter().any(|word| raw.contains(word)) {
             let error = serde_json::json!({"type": "invalid_request_error", "message": why});
             (400, serde_json::json!({"type": "error", "error": error}).to_string())
+        } else {
+            answer(raw, request)
         }
-        false => answer(raw, request),
     })
 }
 

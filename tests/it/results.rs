@@ -216,9 +216,10 @@ async fn a_result_is_told_once_whichever_write_of_the_journal_fails() {
         for away in [false, true] {
             let model = Worker::default();
             let inner = InMemoryTurnJournal::default();
-            let stores = match away {
-                true => Stores::new().with_journal(Counting::new(inner, DatabaseAway(write, 1))),
-                false => Stores::new().with_journal(Counting::new(inner, DiskFull(write, 1))),
+            let stores = if away {
+                Stores::new().with_journal(Counting::new(inner, DatabaseAway(write, 1)))
+            } else {
+                Stores::new().with_journal(Counting::new(inner, DiskFull(write, 1)))
             };
             let host = AgentHost::in_memory()
                 .chat(model.clone())

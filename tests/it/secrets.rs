@@ -83,9 +83,10 @@ fn check_error(at: &str, error: &(dyn Error + 'static)) {
 fn quoting(status: u16, in_stream: bool) -> ModelServer {
     ModelServer::start(move |raw, _| {
         let error = json!({"type": "error", "error": {"message": raw, "type": raw, "code": "no"}, "request_id": raw});
-        match in_stream {
-            true => (200, format!("event: error\ndata: {error}\n\n")),
-            false => (status, error.to_string()),
+        if in_stream {
+            (200, format!("event: error\ndata: {error}\n\n"))
+        } else {
+            (status, error.to_string())
         }
     })
 }
@@ -132,9 +133,10 @@ async fn clients_repeat_no_secret_whatever_the_server_quotes() {
             request.settings = settings.shared();
             let call = ChatCall::new(request, CallContext::new("s"));
             check("a call", &format!("{call:?}"));
-            let call = match in_stream {
-                true => call.with_deltas(DeltaSink::new(|_| {})),
-                false => call,
+            let call = if in_stream {
+                call.with_deltas(DeltaSink::new(|_| {}))
+            } else {
+                call
             };
             let at = format!("{status}, {in_stream}");
             check_error(&at, &client.chat(call).await.unwrap_err());
@@ -336,9 +338,10 @@ fn files(folder: &Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => text.push_str(&files(&path)),
-            false => text.push_str(&String::from_utf8_lossy(&std::fs::read(&path).unwrap())),
+        if path.is_dir() {
+            text.push_str(&files(&path))
+        } else {
+            text.push_str(&String::from_utf8_lossy(&std::fs::read(&path).unwrap()))
         }
     }
     text
@@ -350,9 +353,12 @@ async fn a_turn_leaves_no_secret_in_files_logs_and_replies() {
     let _listening = logs.listen();
     let folder = tempfile::tempdir().unwrap();
     for fails in [false, true] {
-        let answer = move |raw: &str, _: &Value| match fails {
-            true => (400, json!({"error": {"message": raw}}).to_string()),
-            false => dialects::says(raw, "Yes."),
+        let answer = move |raw: &str, _: &Value| {
+            if fails {
+                (400, json!({"error": {"message": raw}}).to_string())
+            } else {
+                dialects::says(raw, "Yes.")
+            }
         };
         let server = ModelServer::start(answer);
         let (_, client) = clients(&server.endpoint).remove(0);

@@ -325,9 +325,10 @@ async fn a_tool_that_blocks_its_thread_is_reported() {
             if waits_first {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            match tool_blocks {
-                true => std::thread::sleep(Duration::from_millis(250)),
-                false => tokio::time::sleep(Duration::from_millis(250)).await,
+            if tool_blocks {
+                std::thread::sleep(Duration::from_millis(250))
+            } else {
+                tokio::time::sleep(Duration::from_millis(250)).await
             }
             "seen"
         });

@@ -83,9 +83,10 @@ impl World {
 
     /// Returns a number below 1000 while there are faults, and 999 after that.
     fn fate(&self) -> u64 {
-        match self.is_faulty.load(Ordering::Relaxed) {
-            true => self.below(1_000),
-            false => 999,
+        if self.is_faulty.load(Ordering::Relaxed) {
+            self.below(1_000)
+        } else {
+            999
         }
     }
 }

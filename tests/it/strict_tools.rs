@@ -47,9 +47,12 @@ fn label() -> Tool {
 /// Asks a model of `provider`, which calls a tool with all arguments and then answers; returns the tools that it was sent
 /// and the calls.
 async fn sent(provider: &str, setting: &str) -> (Value, Vec<String>) {
-    let server = ModelServer::start(|raw, body| match body.to_string().contains("sunny") {
-        true => dialects::says(raw, "Sunny."),
-        false => dialects::calls(raw, "weather", r#"{"city":"Oslo","days":null,"unit":null}"#),
+    let server = ModelServer::start(|raw, body| {
+        if body.to_string().contains("sunny") {
+            dialects::says(raw, "Sunny.")
+        } else {
+            dialects::calls(raw, "weather", r#"{"city":"Oslo","days":null,"unit":null}"#)
+        }
     });
     let text = format!(
         "[LLM.Balanced]\nProvider = \"{provider}\"\nEndpoint = \"{}/v1\"\nApiKey = \"k\"\nModelId = \"gpt-test\"\n{setting}",

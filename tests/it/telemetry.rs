@@ -479,9 +479,10 @@ impl EmbeddingClient for Failing {
     }
 
     async fn embed(&self, call: EmbeddingCall) -> Result<Vec<Embedding>, EmbeddingError> {
-        match call.texts.iter().any(|text| text == "fails") {
-            true => Err(ChatError::new(ChatErrorKind::Overloaded, "it fails").into()),
-            false => self.0.embed(call).await,
+        if call.texts.iter().any(|text| text == "fails") {
+            Err(ChatError::new(ChatErrorKind::Overloaded, "it fails").into())
+        } else {
+            self.0.embed(call).await
         }
     }
 }

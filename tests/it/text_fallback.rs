@@ -176,11 +176,12 @@ async fn a_setting_turns_it_off() {
         let (tool, notes) = noting_tool("note");
         let model = ScriptedModel::new().says(CALL);
         let builder = host_of(&model).tool(tool);
-        let host = match configured {
-            true => builder
+        let host = if configured {
+            builder
                 .settings(&settings)
-                .policies(TurnPolicies::new().with_evaluation(rockbot_host::turn::Evaluation::OFF)),
-            false => builder.policies(off.clone()),
+                .policies(TurnPolicies::new().with_evaluation(rockbot_host::turn::Evaluation::OFF))
+        } else {
+            builder.policies(off.clone())
         };
         let host = host.build().unwrap();
         assert_eq!(host.agent().ask("s", "Note milk.").await.unwrap().text, CALL);

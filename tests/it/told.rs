@@ -128,9 +128,12 @@ async fn a_turn_goes_on_after_a_passing_error_of_its_journal() {
         let at = format!("away at {away_from}");
         let kept = Kept::default();
         // An answer that was not recorded is asked for once more.
-        let next = |request: &ChatRequest| match results(request).is_empty() {
-            true => ChatResponse::calls([ToolCall::new("call_1", "send", "{}")]),
-            false => ChatResponse::text("sent"),
+        let next = |request: &ChatRequest| {
+            if results(request).is_empty() {
+                ChatResponse::calls([ToolCall::new("call_1", "send", "{}")])
+            } else {
+                ChatResponse::text("sent")
+            }
         };
         let model = (0..3).fold(ScriptedModel::new(), |model, _| model.answers_with(next));
         let (host, sent) = kept.host(&model, DatabaseAway(away_from, 1));

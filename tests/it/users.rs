@@ -99,9 +99,10 @@ impl Inbox {
         let line = |envelope: &Arc<MessageEnvelope>| {
             let reply: AgentReply = envelope.payload().unwrap();
             let correlation = envelope.correlation_id.as_deref().unwrap_or("nothing");
-            match reply.is_final {
-                true => format!("{correlation}: {}", reply.content),
-                false => format!("{correlation}: [{}]", reply.content),
+            if reply.is_final {
+                format!("{correlation}: {}", reply.content)
+            } else {
+                format!("{correlation}: [{}]", reply.content)
             }
         };
         self.got.lock().unwrap().iter().map(line).collect()

@@ -106,9 +106,10 @@ async fn hooks_shape_what_the_server_reads_and_what_the_user_does() {
             })
         });
         let polite = validator_fn(|answer: rockbot::turn::FinalAnswer, _| async move {
-            Ok(match answer.text.contains("please") {
-                true => OutputVerdict::Accept,
-                false => OutputVerdict::complain("It is not polite."),
+            Ok(if answer.text.contains("please") {
+                OutputVerdict::Accept
+            } else {
+                OutputVerdict::complain("It is not polite.")
             })
         });
         let host = host(&server, provider)

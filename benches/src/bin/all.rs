@@ -106,9 +106,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     for row in turns(&base, &long, &whole).into_iter().chain(dispatches()).chain(mcp()) {
         // The drivers of MCP print no time.
         if is_wanted(row.id) && (by_instructions || row.id != "W7") {
-            let [floor, ours] = match by_instructions {
-                true => row.instructions()?,
-                false => row.times()?,
+            let [floor, ours] = if by_instructions {
+                row.instructions()?
+            } else {
+                row.times()?
             };
             let Ratio { id, what, must, .. } = row;
             println!(
@@ -140,9 +141,10 @@ fn build() -> Result<(), Box<dyn Error>> {
         .args(["build", "--release", "--quiet", "-p", "rockbot-benches"])
         .args(drivers)
         .status()?;
-    match built.success() {
-        true => Ok(()),
-        false => Err("the drivers cannot be built".into()),
+    if built.success() {
+        Ok(())
+    } else {
+        Err("the drivers cannot be built".into())
     }
 }
 

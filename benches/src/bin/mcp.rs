@@ -151,15 +151,12 @@ where
 }
 
 async fn counted_calls(is_http: bool, length: usize) -> Result<(), BoxError> {
-    let (server, _child) = match is_http {
-        true => {
-            let (child, url) = http_server().await?;
-            (McpServer::http("one", &url)?, Some(child))
-        }
-        false => {
-            let program = std::env::current_exe()?.display().to_string();
-            (McpServer::process("one", program).args(["serve", "1"]), None)
-        }
+    let (server, _child) = if is_http {
+        let (child, url) = http_server().await?;
+        (McpServer::http("one", &url)?, Some(child))
+    } else {
+        let program = std::env::current_exe()?.display().to_string();
+        (McpServer::process("one", program).args(["serve", "1"]), None)
     };
     let connected = connect(McpTools::default().server(server)).await?;
     let dispatcher = Arc::new(ToolDispatcher::new(connected.registry.clone(), ToolLimits::default()));
@@ -175,25 +172,22 @@ async fn counted_calls(is_http: bool, length: usize) -> Result<(), BoxError> {
 }
 
 async fn floor_calls(is_http: bool, length: usize) -> Result<(), BoxError> {
-    let (client, _child) = match is_http {
-        true => {
-            let (child, url) = http_server().await?;
-            (().serve(StreamableHttpClientTransport::from_uri(url)).await?, child)
-        }
-        false => {
-            let mut child = Command::new(std::env::current_exe()?)
-                .args(["serve", "1"])
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .kill_on_drop(true)
-                .spawn()?;
-            let pipes = child
-                .stdout
-                .take()
-                .zip(child.stdin.take())
-                .ok_or("its pipes are there")?;
-            (().serve(pipes).await?, child)
-        }
+    let (client, _child) = if is_http {
+        let (child, url) = http_server().await?;
+        (().serve(StreamableHttpClientTransport::from_uri(url)).await?, child)
+    } else {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["serve", "1"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let pipes = child
+            .stdout
+            .take()
+            .zip(child.stdin.take())
+            .ok_or("its pipes are there")?;
+        (().serve(pipes).await?, child)
     };
     let peer = client.peer().clone();
     repeat(length, || {
@@ -226,9 +220,10 @@ async fn view(length: usize, is_ours: bool) -> Result<(), BoxError> {
     assert_eq!(first.entries().len(), ACTIVE, "the model sees what it has activated");
     for _ in 0..length {
         let snapshot = connected.registry.snapshot();
-        black_box(match is_ours {
-            true => first.extended_by(snapshot.generation(), snapshot.exposed(&active)),
-            false => first.clone(),
+        black_box(if is_ours {
+            first.extended_by(snapshot.generation(), snapshot.exposed(&active))
+        } else {
+            first.clone()
         });
     }
     connected.running.stop().await;

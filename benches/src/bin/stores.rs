@@ -47,9 +47,10 @@ fn scratch() -> PathBuf {
 
 fn said(index: usize) -> ConversationTurn {
     let text = "the quick brown fox jumps over the lazy dog \"again\" ".repeat(6);
-    let role = match index.is_multiple_of(2) {
-        true => Role::User,
-        false => Role::Assistant,
+    let role = if index.is_multiple_of(2) {
+        Role::User
+    } else {
+        Role::Assistant
     };
     let at = Timestamp::from_millis(1_795_292_029_123);
     // As different from each other as random ids.

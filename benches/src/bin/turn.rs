@@ -113,9 +113,10 @@ async fn by_framework(base: &str, work: Work) {
         gateway: has("--gateway"),
         whole: has("--host"),
     };
-    let messages = match extras.whole {
-        true => furnish(data.path(), work.warm, work.conversations).await,
-        false => vec![USER.to_owned()],
+    let messages = if extras.whole {
+        furnish(data.path(), work.warm, work.conversations).await
+    } else {
+        vec![USER.to_owned()]
     };
     let host = host(base, work.tools, data.path(), extras);
     host.start().await.expect("the host starts");

@@ -179,9 +179,10 @@ impl Writer {
 
 /// Returns a field of comma-separated values.
 fn quoted(value: &str) -> String {
-    match value.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", value.replace('"', "\"\"")),
-        false => value.to_owned(),
+    if value.contains([',', '"', '\n']) {
+        format!("\"{}\"", value.replace('"', "\"\""))
+    } else {
+        value.to_owned()
     }
 }
 
@@ -189,12 +190,12 @@ fn quoted(value: &str) -> String {
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
-        match c.is_ascii() {
-            true => text.push(c),
-            false => c
-                .encode_utf16(&mut [0; 2])
+        if c.is_ascii() {
+            text.push(c)
+        } else {
+            c.encode_utf16(&mut [0; 2])
                 .iter()
-                .for_each(|unit| write!(text, "\\u{unit:04x}").expect(TAKES_ALL)),
+                .for_each(|unit| write!(text, "\\u{unit:04x}").expect(TAKES_ALL))
         }
     }
     text

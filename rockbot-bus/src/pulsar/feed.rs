@@ -208,9 +208,10 @@ impl Feed {
     /// Returns how many messages are held or may still come.
     fn waiting(&self) -> usize {
         let held = self.held.load(Ordering::Acquire);
-        match self.last_arrival.elapsed() >= QUIET {
-            true => held,
-            false => held.max(1),
+        if self.last_arrival.elapsed() >= QUIET {
+            held
+        } else {
+            held.max(1)
         }
     }
 
@@ -264,9 +265,10 @@ impl Feed {
         let goodbye = async {
             // Messages that the client holds already were not handled.
             self.count_unseen(&mut open.consumer);
-            match self.worker.spec.options.ephemeral {
-                true => open.consumer.unsubscribe().await,
-                false => open.consumer.close().await,
+            if self.worker.spec.options.ephemeral {
+                open.consumer.unsubscribe().await
+            } else {
+                open.consumer.close().await
             }
         };
         if let Ok(Err(error)) = time::timeout(GOODBYE_TIME, goodbye).await {

@@ -90,9 +90,10 @@ fn written(envelope: &MessageEnvelope) -> Message {
 pub(super) fn read(metadata: &MessageMetadata, body: Vec<u8>, id: Option<&str>) -> Arrived {
     let (mut own, mut headers) = (HashMap::new(), Headers::new());
     for property in &metadata.properties {
-        match property.key.starts_with(OWN) || ORIGIN.contains(&property.key.as_str()) {
-            true => drop(own.insert(property.key.clone(), property.value.clone())),
-            false => drop(headers.insert(property.key.clone(), property.value.clone())),
+        if property.key.starts_with(OWN) || ORIGIN.contains(&property.key.as_str()) {
+            drop(own.insert(property.key.clone(), property.value.clone()))
+        } else {
+            drop(headers.insert(property.key.clone(), property.value.clone()))
         }
     }
     let mut field = |name: &str| own.remove(name);

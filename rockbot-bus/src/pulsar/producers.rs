@@ -54,9 +54,10 @@ impl Producers {
             Some(producer) => producer,
             closed => closed.insert(self.open(topic).await?),
         };
-        let message = match copies.add() {
-            true => mapping::resent(message.clone()),
-            false => message.clone(),
+        let message = if copies.add() {
+            mapping::resent(message.clone())
+        } else {
+            message.clone()
         };
         let receipt = Box::pin(producer.send_non_blocking(message)).await;
         if receipt.is_err() {

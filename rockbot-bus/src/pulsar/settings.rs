@@ -156,9 +156,10 @@ impl PulsarSettings {
     /// Returns the URL of the broker, which holds no secret.
     pub(super) fn url(&self) -> String {
         let scheme = if self.tls { "pulsar+ssl" } else { "pulsar" };
-        match self.host_name.contains(':') {
-            true => format!("{scheme}://[{}]:{}", self.host_name, self.port),
-            false => format!("{scheme}://{}:{}", self.host_name, self.port),
+        if self.host_name.contains(':') {
+            format!("{scheme}://[{}]:{}", self.host_name, self.port)
+        } else {
+            format!("{scheme}://{}:{}", self.host_name, self.port)
         }
     }
 }

@@ -190,9 +190,10 @@ impl Job {
         let properties = self.readdressed(attempts, Vec::new(), KeptHeaders::ALL);
         let is_sent =
             self.too_large().is_none() && matches!(self.send(queue, &properties).await, Ok(Published::Routed));
-        match is_sent {
-            true => self.acknowledge(),
-            false => self.requeue().await,
+        if is_sent {
+            self.acknowledge()
+        } else {
+            self.requeue().await
         }
     }
 
@@ -317,9 +318,10 @@ impl Job {
         }
         tracing::warn!(?sent, "a message cannot be moved to another queue; trying again");
         let is_stopped = time::timeout(PAUSE, self.worker.stop.cancelled()).await.is_ok();
-        match is_stopped || !self.acker.usable() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if is_stopped || !self.acker.usable() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     }
 

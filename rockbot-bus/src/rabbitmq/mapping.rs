@@ -44,9 +44,10 @@ pub(super) fn properties(envelope: &MessageEnvelope, durable: bool) -> Result<Ba
         .with_timestamp(millis / 1000)
         .with_content_type("application/json".into())
         .with_headers(headers(envelope)?);
-    Ok(match durable {
-        true => properties.with_delivery_mode(PERSISTENT),
-        false => properties,
+    Ok(if durable {
+        properties.with_delivery_mode(PERSISTENT)
+    } else {
+        properties
     })
 }
 

@@ -199,9 +199,10 @@ impl RabbitMqBus {
     async fn listen(&self, worker: &Arc<Worker>) -> Result<(), BusError> {
         let session = self.link().session(self.link().deadline()).await?;
         let (spec, stop) = (&worker.spec, worker.stop.clone());
-        let purpose = match spec.is_partitioned() {
-            true => Purpose::Spread,
-            false => Purpose::Handle,
+        let purpose = if spec.is_partitioned() {
+            Purpose::Spread
+        } else {
+            Purpose::Handle
         };
         let feed = Feed::new(worker, spec.queue(&self.link().settings), purpose, stop);
         let open = feed.open(&session).await?;

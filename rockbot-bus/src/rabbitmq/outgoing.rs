@@ -44,9 +44,10 @@ impl<'a> Outgoing<'a> {
 
     /// Returns the properties of the copy that is sent now. From the second one on they tell receivers so.
     pub(super) fn next_properties(&self) -> BasicProperties {
-        match self.copies.add() {
-            true => mapping::resent(self.properties),
-            false => self.properties.clone(),
+        if self.copies.add() {
+            mapping::resent(self.properties)
+        } else {
+            self.properties.clone()
         }
     }
 

@@ -178,9 +178,10 @@ impl InFlight {
         // A returned message comes with its own confirm or with an earlier confirm. A confirm that
         // precedes a confirm seen in one pass is seen in the next pass at the latest.
         while self.poll_once(context)? {}
-        match self.answer() {
-            true => Poll::Ready(Ok(())),
-            false => Poll::Pending,
+        if self.answer() {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Pending
         }
     }
 
@@ -219,9 +220,10 @@ impl InFlight {
         }
         let (before, returned) = (self.messages.len(), std::mem::take(&mut self.returned));
         for sent in self.messages.extract_if(.., |sent| sent.published.is_some()) {
-            let published = match returned.contains(&sent.message) {
-                true => Some(Published::Unroutable),
-                false => sent.published,
+            let published = if returned.contains(&sent.message) {
+                Some(Published::Unroutable)
+            } else {
+                sent.published
             };
             let _ = published.map(|published| sent.reply.send(Ok(published)));
         }

@@ -173,13 +173,14 @@ impl Publisher {
     async fn check_frame(&self, message: &Outgoing<'_>) -> Result<(), BusError> {
         let limit = self.link.session(self.link.deadline()).await?.max_frame();
         let size = message.frame_size();
-        match size > limit {
-            true => Err(BusError::PropertyTooLong {
+        if size > limit {
+            Err(BusError::PropertyTooLong {
                 property: "properties and headers".to_owned(),
                 size,
                 limit,
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 }

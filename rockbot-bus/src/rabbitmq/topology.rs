@@ -54,9 +54,10 @@ impl SubscriptionSpec {
 
     /// Returns the name of the queue of its dead letters.
     pub(super) fn dead_letters(&self, settings: &RabbitMqSettings) -> String {
-        match self.options.ephemeral {
-            true => ephemeral_dead_letters(settings),
-            false => format!("{}.dlq", self.queue(settings)),
+        if self.options.ephemeral {
+            ephemeral_dead_letters(settings)
+        } else {
+            format!("{}.dlq", self.queue(settings))
         }
     }
 
@@ -66,15 +67,16 @@ impl SubscriptionSpec {
             return Ok(());
         }
         check_topic(self.pattern.as_str())?;
-        match self.is_partitioned() {
-            false => Ok(()),
-            true => Err(BusError::Provider {
+        if self.is_partitioned() {
+            Err(BusError::Provider {
                 context: format!(
                     "subscription `{}` has partitions: use the layout of topic exchanges",
                     self.name
                 ),
                 source: "fanout exchanges have no partitions".into(),
-            }),
+            })
+        } else {
+            Ok(())
         }
     }
 }
@@ -142,9 +144,10 @@ async fn declare_queues(channel: &Channel, spec: &SubscriptionSpec, settings: &R
     if settings.exchange_layout == ExchangeLayout::Fanout {
         let topic = spec.pattern.as_str();
         layout::declare_exchange(channel, topic).await?;
-        match spec.options.ephemeral {
-            true => declare_ephemeral(channel, &queue, settings).await?,
-            false => layout::declare_queue(channel, &queue).await?,
+        if spec.options.ephemeral {
+            declare_ephemeral(channel, &queue, settings).await?
+        } else {
+            layout::declare_queue(channel, &queue).await?
         }
         return bind(channel, &queue, topic, &queue).await;
     }
@@ -225,12 +228,11 @@ async fn declare_dead_letters(
         declare_kept(&channel, &name, settings, arguments).await?;
         return Ok(channel);
     }
-    let channel = match settings.quorum_queues {
-        true => declare_quorum_letters(connection, channel, &name, settings).await?,
-        false => {
-            declare_kept(&channel, &name, settings, arguments).await?;
-            channel
-        }
+    let channel = if settings.quorum_queues {
+        declare_quorum_letters(connection, channel, &name, settings).await?
+    } else {
+        declare_kept(&channel, &name, settings, arguments).await?;
+        channel
     };
     if settings.exchange_layout == ExchangeLayout::Topic {
         let exchange = &settings.dead_letter_exchange_name;

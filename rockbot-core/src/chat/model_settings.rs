@@ -188,9 +188,10 @@ impl ModelSettings {
     /// Returns these settings; where one is unset, the setting of `base` takes its place.
     #[must_use]
     pub fn over(&self, base: &Self) -> Self {
-        let stop_sequences = match self.stop_sequences.is_empty() {
-            true => &base.stop_sequences,
-            false => &self.stop_sequences,
+        let stop_sequences = if self.stop_sequences.is_empty() {
+            &base.stop_sequences
+        } else {
+            &self.stop_sequences
         };
         Self {
             temperature: self.temperature.or(base.temperature),

@@ -23,9 +23,12 @@ enum Node {
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut text));
-    let read = read.and_then(|length| match length as u64 > MAX_BYTES {
-        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB")),
-        false => Ok(text),
+    let read = read.and_then(|length| {
+        if length as u64 > MAX_BYTES {
+            Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB"))
+        } else {
+            Ok(text)
+        }
     });
     read.map_err(|cause| ConfigError::Unreadable {
         path: path.to_owned(),
@@ -162,9 +165,10 @@ fn from_toml(toml: toml::Value) -> Node {
 /// Converts a list. A list of sections is a section whose names are their positions: `Servers.0.Name`.
 fn list(nodes: Vec<Node>) -> Node {
     let are_sections = !nodes.is_empty() && nodes.iter().all(|node| matches!(node, Node::Names(_)));
-    match are_sections {
-        true => Node::Names((0..).map(|position: usize| position.to_string()).zip(nodes).collect()),
-        false => Node::Value(Some(Value::List(nodes.into_iter().map(Node::into_item).collect()))),
+    if are_sections {
+        Node::Names((0..).map(|position: usize| position.to_string()).zip(nodes).collect())
+    } else {
+        Node::Value(Some(Value::List(nodes.into_iter().map(Node::into_item).collect())))
     }
 }
 

@@ -89,9 +89,10 @@ impl Content {
                 _ => {}
             }
         }
-        match size > MAX_CONTENT_BYTES {
-            true => Err(ContentError::TooLargeTogether { size }),
-            false => Ok(()),
+        if size > MAX_CONTENT_BYTES {
+            Err(ContentError::TooLargeTogether { size })
+        } else {
+            Ok(())
         }
     }
 }

@@ -66,9 +66,10 @@ impl Content {
     /// Appends an image, or a file if the media type is no image type.
     #[must_use]
     pub fn with_media(self, media: MediaPart) -> Self {
-        match media.is_image() {
-            true => self.with_image(media),
-            false => self.with_file(media),
+        if media.is_image() {
+            self.with_image(media)
+        } else {
+            self.with_file(media)
         }
     }
 
@@ -276,9 +277,10 @@ fn mixture(origins: &[&Provenance]) -> Provenance {
     let mut label = Label::HOST;
     let stated = origins.iter().filter(|origin| !origin.is_unknown());
     stated.for_each(|origin| label.join(&origin.label()));
-    match label.is_untrusted() || origins.iter().all(|origin| !origin.is_unknown()) {
-        true => Provenance::labelled("host", &label),
-        false => Provenance::UNKNOWN,
+    if label.is_untrusted() || origins.iter().all(|origin| !origin.is_unknown()) {
+        Provenance::labelled("host", &label)
+    } else {
+        Provenance::UNKNOWN
     }
 }
 
@@ -305,9 +307,10 @@ impl fmt::Display for Content {
 impl From<String> for Content {
     #[inline]
     fn from(text: String) -> Self {
-        match text.is_empty() {
-            true => Self::EMPTY,
-            false => Self(Parts::One(ContentPart::Text(TextPart::new(text)))),
+        if text.is_empty() {
+            Self::EMPTY
+        } else {
+            Self(Parts::One(ContentPart::Text(TextPart::new(text))))
         }
     }
 }

@@ -84,9 +84,10 @@ impl Provenance {
 
     /// Takes the place of an unknown provenance, and limits the trust of a known one.
     pub(super) fn attribute(&mut self, place: Self) {
-        match self.is_unknown() {
-            true => *self = place,
-            false => self.trust = self.trust.min(place.trust),
+        if self.is_unknown() {
+            *self = place
+        } else {
+            self.trust = self.trust.min(place.trust)
         }
     }
 }

@@ -68,9 +68,10 @@ impl Embedding {
     /// Returns the cosine similarity, from -1 to 1; 0 for different dimensions, since such vectors
     /// come from different models.
     pub fn similarity(&self, other: &Self) -> f32 {
-        match self.dimension() == other.dimension() {
-            true => dot(&self.0, &other.0),
-            false => 0.0,
+        if self.dimension() == other.dimension() {
+            dot(&self.0, &other.0)
+        } else {
+            0.0
         }
     }
 }

@@ -50,9 +50,10 @@ impl Drop for FailingSyncs {
 
 /// Returns an error if a guard lets the syncs of `path` fail.
 pub(super) fn check(path: &Path) -> io::Result<()> {
-    match lock().iter().any(|failing| failing == path) {
-        true => Err(io::Error::other("this sync fails on purpose")),
-        false => Ok(()),
+    if lock().iter().any(|failing| failing == path) {
+        Err(io::Error::other("this sync fails on purpose"))
+    } else {
+        Ok(())
     }
 }
 

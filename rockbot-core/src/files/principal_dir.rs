@@ -12,9 +12,10 @@ use crate::Principal;
 ///
 /// Returns an error if the principal is longer than [`MAX_ID_BYTES`](super::MAX_ID_BYTES).
 pub fn folder_of(principal: &Principal) -> Result<String, IdTooLong> {
-    Ok(match is_local(principal) {
-        true => String::new(),
-        false => format!("@{}", encode(principal.as_str())?),
+    Ok(if is_local(principal) {
+        String::new()
+    } else {
+        format!("@{}", encode(principal.as_str())?)
     })
 }
 
@@ -34,9 +35,10 @@ pub fn folder_of(principal: &Principal) -> Result<String, IdTooLong> {
 /// Returns an error as [`folder_of`] does.
 pub fn name_of(principal: &Principal, name: &str) -> Result<String, IdTooLong> {
     let folder = folder_of(principal)?;
-    Ok(match folder.is_empty() {
-        true => name.to_owned(),
-        false => format!("{folder}/{name}"),
+    Ok(if folder.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{folder}/{name}")
     })
 }
 

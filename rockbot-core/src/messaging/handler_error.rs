@@ -88,9 +88,10 @@ impl From<BoxError> for HandlerError {
 impl From<HandlerError> for Disposition {
     fn from(error: HandlerError) -> Self {
         let reason = error.reason();
-        match error.is_final {
-            true => Self::DeadLetter { reason },
-            false => Self::Retry { reason },
+        if error.is_final {
+            Self::DeadLetter { reason }
+        } else {
+            Self::Retry { reason }
         }
     }
 }

@@ -318,9 +318,10 @@ impl PendingWord {
 
     /// Emits the word or a part of it.
     fn emit(&self, word: &str, is_name: bool, each: EachTerm<'_>) -> ControlFlow<()> {
-        match self.has_accents {
-            true => each(stem(word), word, false),
-            false => emit(word, is_name, each),
+        if self.has_accents {
+            each(stem(word), word, false)
+        } else {
+            emit(word, is_name, each)
         }
     }
 }

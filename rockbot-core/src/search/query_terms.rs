@@ -32,13 +32,12 @@ const MAX_READ: usize = 32 * 1024;
 
 /// Returns the parts of `query` that are read: all of it, or its beginning and its end.
 pub(super) fn read_parts(query: &str) -> impl Iterator<Item = &str> {
-    let parts = match query.len() <= MAX_READ {
-        true => [query, ""],
-        false => {
-            let head = query.floor_char_boundary(MAX_READ / 2);
-            let tail = query.ceil_char_boundary(query.len() - MAX_READ / 2);
-            [without_torn_end(&query[..head]), without_torn_start(&query[tail..])]
-        }
+    let parts = if query.len() <= MAX_READ {
+        [query, ""]
+    } else {
+        let head = query.floor_char_boundary(MAX_READ / 2);
+        let tail = query.ceil_char_boundary(query.len() - MAX_READ / 2);
+        [without_torn_end(&query[..head]), without_torn_start(&query[tail..])]
     };
     parts.into_iter().filter(|part| !part.is_empty())
 }

@@ -81,10 +81,7 @@ proptest! {
     fn words_read_as_runs_are_those_read_by_characters(text in "([A-Za-z][a-z]{4,70}|the|What|over|[ .!?\"é\u{301}4-]){0,12}") {
         let mut by_characters = String::new();
         for word in text.split_inclusive(|c: char| !c.is_ascii_alphabetic()) {
-            match word.len() > 5 && word.as_bytes()[..5].iter().all(u8::is_ascii_alphabetic) {
-                true => by_characters.extend([&word[..3], "'", &word[3..]]),
-                false => by_characters.push_str(word),
-            }
+            if word.len() > 5 && word.as_bytes()[..5].iter().all(u8::is_ascii_alphabetic) { by_characters.extend([&word[..3], "'", &word[3..]]) } else { by_characters.push_str(word) }
         }
         prop_assert_eq!(words(&UnicodeAnalyzer, &by_characters), words(&UnicodeAnalyzer, &text));
         prop_assert_eq!(query_words(&UnicodeAnalyzer, &by_characters), query_words(&UnicodeAnalyzer, &text));

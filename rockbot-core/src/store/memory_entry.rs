@@ -229,9 +229,10 @@ impl MemoryEntry {
     /// others. For stores that find duplicates by an index.
     pub fn wording(&self) -> String {
         let words: Vec<_> = words(&self.content).collect();
-        match words.is_empty() {
-            true => self.content.clone(),
-            false => words.join(" "),
+        if words.is_empty() {
+            self.content.clone()
+        } else {
+            words.join(" ")
         }
     }
 

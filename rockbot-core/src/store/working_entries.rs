@@ -191,10 +191,7 @@ mod tests {
             let mut entries = WorkingEntries::default();
             for (at, (key, len, ttl, is_removed)) in steps.into_iter().enumerate() {
                 let now = entries.advance(Timestamp::from_millis(at as u64));
-                match is_removed {
-                    true => drop(entries.remove(&StorePath::new(&key).unwrap())),
-                    false => entries.insert(Arc::new(note(&key, len, ttl).stored_at(now))),
-                }
+                if is_removed { drop(entries.remove(&StorePath::new(&key).unwrap())) } else { entries.insert(Arc::new(note(&key, len, ttl).stored_at(now))) }
                 let mut sizes: HashMap<Box<str>, Size> = HashMap::new();
                 for entry in entries.list(None) {
                     prop_assert!(entry.expires_at > now);

@@ -67,9 +67,10 @@ impl Running for RunningTask {
     }
 
     fn check(&self) -> Result<(), String> {
-        match self.ended.is_cancelled() {
-            true => Err("its task has ended; the log says why".to_owned()),
-            false => Ok(()),
+        if self.ended.is_cancelled() {
+            Err("its task has ended; the log says why".to_owned())
+        } else {
+            Ok(())
         }
     }
 }

@@ -29,14 +29,16 @@ impl fmt::Display for Loggable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = &self.0[..self.0.floor_char_boundary(MAX_SHOWN)];
         for character in shown.chars() {
-            match is_control(character) {
-                true => write!(f, "{}", character.escape_default())?,
-                false => write!(f, "{character}")?,
+            if is_control(character) {
+                write!(f, "{}", character.escape_default())?
+            } else {
+                write!(f, "{character}")?
             }
         }
-        match self.0.len() > MAX_SHOWN {
-            true => write!(f, "… ({} bytes)", self.0.len()),
-            false => Ok(()),
+        if self.0.len() > MAX_SHOWN {
+            write!(f, "… ({} bytes)", self.0.len())
+        } else {
+            Ok(())
         }
     }
 }

@@ -83,9 +83,10 @@ fn direction(word: &str) -> usize {
 /// Returns the error of a cancelled or timed-out call.
 fn given_up(cx: &CallContext) -> Option<ChatError> {
     let is_late = cx.time_left().is_some_and(|left| left.is_zero());
-    match cx.cancellation().is_cancelled() {
-        true => Some(ChatError::new(ChatErrorKind::Cancelled, "the call was cancelled")),
-        false => is_late.then(|| ChatError::new(ChatErrorKind::TimedOut, "no vectors before the deadline")),
+    if cx.cancellation().is_cancelled() {
+        Some(ChatError::new(ChatErrorKind::Cancelled, "the call was cancelled"))
+    } else {
+        is_late.then(|| ChatError::new(ChatErrorKind::TimedOut, "no vectors before the deadline"))
     }
 }
 

@@ -54,9 +54,10 @@ fn is_item(line: &str) -> bool {
     let behind_number = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_numbered = behind_number.len() < line.len() && behind_number.starts_with([')', '.']);
     let marker_len = line.len() - behind_number.len() + 1;
-    let behind_marker = match is_numbered || line.starts_with(['-', '*', '+']) {
-        true => &line[marker_len..],
-        false => return false,
+    let behind_marker = if is_numbered || line.starts_with(['-', '*', '+']) {
+        &line[marker_len..]
+    } else {
+        return false;
     };
     behind_marker.starts_with(' ')
 }

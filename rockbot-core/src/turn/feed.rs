@@ -64,9 +64,10 @@ impl TurnFeed {
             }
             sink.send(|| progress);
         };
-        match wants_deltas {
-            true => ProgressSink::new(receive),
-            false => ProgressSink::without_deltas(receive),
+        if wants_deltas {
+            ProgressSink::new(receive)
+        } else {
+            ProgressSink::without_deltas(receive)
         }
     }
 

@@ -62,9 +62,10 @@ impl<T: DeserializeOwned + JsonSchema> Typed<T> {
             is_wrapped,
             value: PhantomData,
         };
-        match is_wrapped {
-            true => (typed, OutputSchema::of::<Wrapped<T>>()),
-            false => (typed, schema),
+        if is_wrapped {
+            (typed, OutputSchema::of::<Wrapped<T>>())
+        } else {
+            (typed, schema)
         }
     }
 }
@@ -82,9 +83,10 @@ impl<T: DeserializeOwned> Typed<T> {
             return Err(TurnError::Unanswered(Box::new(outcome.clone())));
         }
         let json = &outcome.text;
-        let read = match self.is_wrapped {
-            true => serde_json::from_str(json).map(|Wrapped { value }| value),
-            false => serde_json::from_str(json),
+        let read = if self.is_wrapped {
+            serde_json::from_str(json).map(|Wrapped { value }| value)
+        } else {
+            serde_json::from_str(json)
         };
         let expected = || self.expected.clone();
         read.map_err(|cause| TurnError::Output {

@@ -458,12 +458,13 @@ impl SharedAgent {
         let answer = outcome.content();
         let parts = answer.parts().iter().cloned();
         let content = Content::from_iter(parts.map(|part| part.with_provenance(origin.clone())));
-        match is_answer {
-            true => Ok(request.succeed(content)),
-            false => Ok(request
+        if is_answer {
+            Ok(request.succeed(content))
+        } else {
+            Ok(request
                 .succeed(content)
                 .with_error(true)
-                .with_code(ToolErrorCode::ExecutionFailed)),
+                .with_code(ToolErrorCode::ExecutionFailed))
         }
     }
 }

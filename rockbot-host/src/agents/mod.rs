@@ -65,9 +65,10 @@ impl HostAgent {
         let (chat, windows) = match spec.chat {
             None => (own.chat.clone(), own.windows.clone()),
             Some(client) => {
-                let chat = Arc::new(match spec.is_program {
-                    true => GuardedChat::new(client, Default::default()),
-                    false => own.chat.beside(client),
+                let chat = Arc::new(if spec.is_program {
+                    GuardedChat::new(client, Default::default())
+                } else {
+                    own.chat.beside(client)
                 });
                 (chat.clone(), Arc::new(ContextWindows::of(chat)))
             }

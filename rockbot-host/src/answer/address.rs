@@ -65,9 +65,12 @@ pub(super) fn url(text: &str) -> Option<&str> {
 /// Returns `true` if more text could begin an address at the start of `text`, or continue the
 /// address that begins there.
 pub(super) fn may_become_url(text: &str) -> bool {
-    let is_begun = |beginning: &&str| match text.len() < beginning.len() {
-        true => starts_with(beginning, text),
-        false => starts_with(text, beginning) && length(text) == text.len(),
+    let is_begun = |beginning: &&str| {
+        if text.len() < beginning.len() {
+            starts_with(beginning, text)
+        } else {
+            starts_with(text, beginning) && length(text) == text.len()
+        }
     };
     BEGINNINGS.iter().any(is_begun)
 }

@@ -110,12 +110,11 @@ impl FilteredAnswer for SanitizedAnswer {
                 "\n" if after_return => continue,
                 _ => self.line.push_str(part.trim_end_matches(['\n', '\r'])),
             }
-            match part.ends_with(['\n', '\r']) {
-                true => {
-                    self.line.push('\n');
-                    self.end_line(&mut shown);
-                }
-                false => self.take_part(&mut shown),
+            if part.ends_with(['\n', '\r']) {
+                self.line.push('\n');
+                self.end_line(&mut shown);
+            } else {
+                self.take_part(&mut shown)
             }
         }
         shown
@@ -185,9 +184,10 @@ impl SanitizedAnswer {
 
     /// Holds back a line that may be code or text. One without an address is the same as both, and is shown.
     fn hold_indented(&mut self, line: &str, shown: &mut String) {
-        match self.undecided.is_empty() && is_plain(line) {
-            true => shown.push_str(line),
-            false => self.undecided.push_str(line),
+        if self.undecided.is_empty() && is_plain(line) {
+            shown.push_str(line)
+        } else {
+            self.undecided.push_str(line)
         }
     }
 

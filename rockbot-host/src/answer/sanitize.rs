@@ -177,9 +177,10 @@ impl Sanitizer {
 
     /// Writes a plain address, or its host.
     fn address(&mut self, url: &str, is_cut: bool) {
-        match self.permits(url, is_cut) {
-            true => self.write(url),
-            false => self.write(&named_host(url)),
+        if self.permits(url, is_cut) {
+            self.write(url)
+        } else {
+            self.write(&named_host(url))
         }
     }
 
@@ -214,10 +215,7 @@ impl Sanitizer {
             self.write(&ahead.text[..behind]);
             return Ok(behind);
         }
-        let end = match is_cut {
-            true => None,
-            false => ahead.end_of_link(behind)?,
-        };
+        let end = if is_cut { None } else { ahead.end_of_link(behind)? };
         let (Some(open), Some(end)) = (self.open.pop_back(), end) else {
             self.write("] (");
             return Ok(2);
@@ -236,15 +234,12 @@ impl Sanitizer {
         let (address, behind) = ahead.destination()?;
         self.open.pop_back();
         // A bracket after the colon begins text, not an address.
-        match self.permits(address, ahead.is_cut_at(behind) && !address.is_empty()) {
-            true => {
-                self.write(&ahead.text[..behind]);
-                Ok(behind)
-            }
-            false => {
-                self.write("] :");
-                Ok(2)
-            }
+        if self.permits(address, ahead.is_cut_at(behind) && !address.is_empty()) {
+            self.write(&ahead.text[..behind]);
+            Ok(behind)
+        } else {
+            self.write("] :");
+            Ok(2)
         }
     }
 
@@ -270,9 +265,10 @@ impl Sanitizer {
         };
         let inside = &inside[..length];
         if url(inside) == Some(inside) {
-            match self.permits(inside, false) {
-                true => self.write(&ahead.text[..length + 2]),
-                false => self.write(&named_host(inside)),
+            if self.permits(inside, false) {
+                self.write(&ahead.text[..length + 2])
+            } else {
+                self.write(&named_host(inside))
             }
             return Ok(length + 2);
         }

@@ -41,9 +41,10 @@ impl ChatClient for ModelBehaviorClient {
         if let Some(settings) = behavior.model_settings {
             apply(&settings, &mut call);
         }
-        match behavior.text_based_tool_calling {
-            true => self.in_text.chat(call).await,
-            false => self.native.chat(call).await,
+        if behavior.text_based_tool_calling {
+            self.in_text.chat(call).await
+        } else {
+            self.native.chat(call).await
         }
     }
 

@@ -59,9 +59,10 @@ impl ConsumerGroup {
         options: SubscribeOptions,
         dead_letters: Arc<DeadLetterStore>,
     ) -> Self {
-        let meters = match options.ephemeral {
-            true => ProcessMeters::new(TEMPORARY),
-            false => ProcessMeters::new(&pattern.to_string()),
+        let meters = if options.ephemeral {
+            ProcessMeters::new(TEMPORARY)
+        } else {
+            ProcessMeters::new(&pattern.to_string())
         };
         let capacity = options.capacity.clamp(1, Semaphore::MAX_PERMITS);
         Self {

@@ -235,9 +235,10 @@ impl Session {
 
     /// Records whether the entries of these turns are on the disk.
     pub(super) fn mark_synced(&mut self, turns: Vec<TurnId>, is_synced: bool) {
-        match is_synced {
-            true => self.unsynced.retain(|turn| !turns.contains(turn)),
-            false => self.unsynced.extend(turns),
+        if is_synced {
+            self.unsynced.retain(|turn| !turns.contains(turn))
+        } else {
+            self.unsynced.extend(turns)
         }
         let entries = &self.entries;
         self.unsynced
@@ -264,9 +265,10 @@ impl Session {
     /// Adds entries and drops the oldest entries beyond the limits of the window.
     fn admit(&mut self, entries: Vec<StoredEntry>, window: usize) {
         self.text += text(&entries);
-        match self.entries.is_empty() {
-            true => self.entries = entries.into(),
-            false => self.entries.extend(entries),
+        if self.entries.is_empty() {
+            self.entries = entries.into()
+        } else {
+            self.entries.extend(entries)
         }
         while self.entries.len() > window || self.text > MAX_TEXT {
             let Some(oldest) = self.entries.pop_front() else { return };

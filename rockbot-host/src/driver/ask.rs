@@ -142,17 +142,16 @@ impl Drive<'_> {
     /// Returns the deadline of a call to the model, and the event that it causes when it passes.
     fn deadline_of(&self, purpose: &Purpose) -> (Instant, TurnEvent) {
         let out_of_band = Instant::now() + OUT_OF_BAND_TIME;
-        match purpose.is_out_of_band() && out_of_band < self.deadline {
-            true => {
-                let message = "the judge model exceeded its time limit".to_owned();
-                let timed_out = TurnEvent::ModelFailed {
-                    kind: ChatErrorKind::TimedOut,
-                    message,
-                    overflow: None,
-                };
-                (out_of_band, timed_out)
-            }
-            false => (self.deadline, TurnEvent::BudgetSpent(BudgetLimit::WallClock)),
+        if purpose.is_out_of_band() && out_of_band < self.deadline {
+            let message = "the judge model exceeded its time limit".to_owned();
+            let timed_out = TurnEvent::ModelFailed {
+                kind: ChatErrorKind::TimedOut,
+                message,
+                overflow: None,
+            };
+            (out_of_band, timed_out)
+        } else {
+            (self.deadline, TurnEvent::BudgetSpent(BudgetLimit::WallClock))
         }
     }
 
@@ -180,9 +179,10 @@ impl Drive<'_> {
         }
         self.extend_view();
         let request = self.turn.request();
-        let tools = match purpose.has_tools() {
-            true => self.view.clone(),
-            false => ToolView::default(),
+        let tools = if purpose.has_tools() {
+            self.view.clone()
+        } else {
+            ToolView::default()
         };
         // Some servers never call a tool once the answer's schema is fixed, so it is fixed only without tools.
         let is_fixed = tools.is_empty() && self.turn.policy().output_mode.allows_native();

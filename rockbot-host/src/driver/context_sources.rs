@@ -106,17 +106,16 @@ impl Drive<'_> {
     /// Knowledge that the conversation shows already is left out.
     pub(super) async fn recall(&mut self, about: String) {
         let (sources, turn) = (&self.driver.sources, &self.turn);
-        let gathered = match sources.is_empty() {
-            true => GatheredContext::default(),
-            false => {
-                let request = turn.request();
-                let (principal, session) = (request.principal.clone(), request.session.clone());
-                let earlier = vec![turn.last_answer(), request.content.text().into_owned()];
-                let query = ContextQuery::new(principal, session, turn.id().clone(), about)
-                    .with_namespace(turn.request().own_namespace());
-                let query = query.with_earlier(earlier).for_further_task();
-                sources.gather_beyond(&query, turn.messages()).await
-            }
+        let gathered = if sources.is_empty() {
+            GatheredContext::default()
+        } else {
+            let request = turn.request();
+            let (principal, session) = (request.principal.clone(), request.session.clone());
+            let earlier = vec![turn.last_answer(), request.content.text().into_owned()];
+            let query = ContextQuery::new(principal, session, turn.id().clone(), about)
+                .with_namespace(turn.request().own_namespace());
+            let query = query.with_earlier(earlier).for_further_task();
+            sources.gather_beyond(&query, turn.messages()).await
         };
         self.feed(TurnEvent::Gathered {
             message: gathered.data,
@@ -264,9 +263,10 @@ fn data<'a>(items: impl Iterator<Item = &'a ContextItem>, query: &ContextQuery) 
         content.push(ContentPart::text(format!("\n</records {mark}>")));
     }
     guide(&mut content, &guidance, &mark);
-    match content.is_empty() {
-        true => None,
-        false => Some(ChatMessage::new(Role::User, content, Provenance::HOST).because(ContextReason::Recalled)),
+    if content.is_empty() {
+        None
+    } else {
+        Some(ChatMessage::new(Role::User, content, Provenance::HOST).because(ContextReason::Recalled))
     }
 }
 

@@ -116,9 +116,10 @@ impl LargeResults {
 
 /// Returns the origin of a result, which its chunks keep.
 fn origin(response: &ToolInvokeResponse, facts: CallFacts) -> Provenance {
-    let place = match facts.own_output {
-        true => Provenance::OWN_TOOL,
-        false => Provenance::new(format!("tool:{}", response.tool_name), Trust::Untrusted),
+    let place = if facts.own_output {
+        Provenance::OWN_TOOL
+    } else {
+        Provenance::new(format!("tool:{}", response.tool_name), Trust::Untrusted)
     };
     Provenance::labelled("tool", &response.content.clone().attributed(place).label())
 }

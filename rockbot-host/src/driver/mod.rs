@@ -305,9 +305,10 @@ fn context(turn: &Turn, live: &LiveTurn) -> CallContext {
         .with_trust(request.trust)
         .with_informing(request.is_informing)
         .with_cancellation(live.cancellation().clone());
-    let cx = match request.extensions.is_empty() {
-        true => cx,
-        false => cx.with_extensions(&request.extensions),
+    let cx = if request.extensions.is_empty() {
+        cx
+    } else {
+        cx.with_extensions(&request.extensions)
     };
     let cx = match &request.tools {
         Some(tools) => cx.with_extension(tools.clone()),

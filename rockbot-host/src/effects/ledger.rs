@@ -420,9 +420,10 @@ struct KeptCall {
 
 impl KeptCall {
     fn line(&self) -> EffectLine {
-        match self.ended {
-            true => EffectLine::ended(self.key, self.at, self.response.as_deref()),
-            false => EffectLine::began(self.key, self.at),
+        if self.ended {
+            EffectLine::ended(self.key, self.at, self.response.as_deref())
+        } else {
+            EffectLine::began(self.key, self.at)
         }
     }
 }

@@ -267,9 +267,10 @@ fn records_reach_the_file_that_has_the_name_after_a_folder_that_cannot_be_synced
         log.append(&line("later")).unwrap();
         let mut found = Vec::new();
         log.read(|line| found.push(line.key)).unwrap();
-        let expected: &[&str] = match is_synced {
-            true => &["kept", "later"],
-            false => &["kept", "meanwhile", "later"],
+        let expected: &[&str] = if is_synced {
+            &["kept", "later"]
+        } else {
+            &["kept", "meanwhile", "later"]
         };
         assert_eq!(found, expected.iter().map(|id| Digest::of([id])).collect::<Vec<_>>());
     }

@@ -189,9 +189,10 @@ impl TurnEngine {
     /// Registers a new turn and enters its session, unless guardrails must check its message first.
     async fn admit(self: &Arc<Self>, live: &Arc<LiveTurn>) -> Admission {
         self.register(live);
-        match self.has_guardrails(live.request()) && live.request().busy != BusyPolicy::Queue {
-            true => Admission::Unchecked,
-            false => self.enter(live).await,
+        if self.has_guardrails(live.request()) && live.request().busy != BusyPolicy::Queue {
+            Admission::Unchecked
+        } else {
+            self.enter(live).await
         }
     }
 

@@ -37,9 +37,10 @@ impl TurnEngine {
             let (call, arguments) = (&decision.call, &decision.args_hash);
             may_decide && waits_for(turn, |request| (&request.call, &request.args_hash) == (call, arguments))
         };
-        match self.unpark(&id, event, applies).await? {
-            true => Ok(()),
-            false => Err(missing),
+        if self.unpark(&id, event, applies).await? {
+            Ok(())
+        } else {
+            Err(missing)
         }
     }
 

@@ -164,9 +164,10 @@ fn date_time(now: Timestamp, zone: TimeZone) -> String {
 }
 
 fn working_method(steps: u32, task_list: bool) -> String {
-    let plan = match task_list {
-        true => "plan them first with `task_create`",
-        false => "plan them first",
+    let plan = if task_list {
+        "plan them first with `task_create`"
+    } else {
+        "plan them first"
     };
     format!(
         "You can call tools in up to {steps} rounds for the next message. If it needs several steps, {plan}, \

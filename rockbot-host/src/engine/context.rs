@@ -98,15 +98,15 @@ impl TurnEngine {
 
     /// Returns the programs whose text describes tools to the model.
     fn told_by_tools(&self, request: &TurnRequest, has_tools: bool) -> Vec<String> {
-        match has_tools {
-            true => self
-                .tools
+        if has_tools {
+            self.tools
                 .text_label(request.tools.as_ref())
                 .sources()
                 .iter()
                 .map(ToString::to_string)
-                .collect(),
-            false => Vec::new(),
+                .collect()
+        } else {
+            Vec::new()
         }
     }
 

@@ -144,12 +144,11 @@ impl TurnEngine {
     }
 
     async fn finish_if(self: &Arc<Self>, is_settled: bool, claim: HeldClaim, outcome: Arc<TurnOutcome>) {
-        match is_settled {
-            true => self.finish(claim, outcome).await,
-            false => {
-                claim.release().await;
-                self.resume_later();
-            }
+        if is_settled {
+            self.finish(claim, outcome).await
+        } else {
+            claim.release().await;
+            self.resume_later();
         }
     }
 
@@ -180,9 +179,10 @@ impl TurnEngine {
         }
         let conversation = (&request.principal, &request.session);
         let entries = || self.entries_of(turn, outcome);
-        let kept = match request.is_forgotten {
-            true => Ok(Kept::InMemory),
-            false => self.memory.append_turn(conversation, turn.id(), entries).await,
+        let kept = if request.is_forgotten {
+            Ok(Kept::InMemory)
+        } else {
+            self.memory.append_turn(conversation, turn.id(), entries).await
         };
         match &kept {
             Ok(Kept::InMemory) => {}
@@ -215,9 +215,10 @@ impl TurnEngine {
     fn entries_of(&self, turn: &Turn, outcome: &TurnOutcome) -> Vec<ConversationTurn> {
         let request = turn.request();
         // A text of the host, such as an error reply, must not stand in the conversation as the model's own words.
-        let reply_role = match outcome.is_answer() {
-            true => Role::Assistant,
-            false => Role::System,
+        let reply_role = if outcome.is_answer() {
+            Role::Assistant
+        } else {
+            Role::System
         };
         let entry = |role, content| ConversationTurn::new(role, content, self.clock.now(), outcome.turn.clone());
         // Messages that joined state their own origin already.
@@ -226,9 +227,10 @@ impl TurnEngine {
         let messages = std::iter::once(own)
             .chain(joined)
             .map(|content| entry(Role::User, content));
-        let rounds = match self.history.keep_calls {
-            true => rounds_of(turn),
-            false => Vec::new(),
+        let rounds = if self.history.keep_calls {
+            rounds_of(turn)
+        } else {
+            Vec::new()
         };
         let reply = entry(reply_role, outcome.content()).with_rounds(rounds);
         let reply = reply.with_active_tools(turn.active_tools().to_vec());

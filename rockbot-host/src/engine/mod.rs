@@ -348,9 +348,10 @@ impl TurnEngine {
                 stored.is_some_and(|run| self.speaks_for(by, &run.accepted.key.principal))
             }
         };
-        match has_access {
-            true => Ok(()),
-            false => Err(TurnError::NotFound(turn.clone())),
+        if has_access {
+            Ok(())
+        } else {
+            Err(TurnError::NotFound(turn.clone()))
         }
     }
 

@@ -168,11 +168,10 @@ pub(super) fn is_settled(turn: &TurnId, error: &TurnError) -> bool {
         error,
         TurnError::Content(_) | TurnError::IdTooLong { .. } | TurnError::Journal(JournalError::Conflict { .. })
     );
-    match is_passing {
-        true => tracing::warn!(%turn, error = %loggable(&told), "end of a turn not told yet; it is tried again later"),
-        false => {
-            tracing::error!(%turn, error = %loggable(&told), "end of a turn cannot be told; it is kept as its outcome");
-        }
+    if is_passing {
+        tracing::warn!(%turn, error = %loggable(&told), "end of a turn not told yet; it is tried again later")
+    } else {
+        tracing::error!(%turn, error = %loggable(&told), "end of a turn cannot be told; it is kept as its outcome");
     }
     !is_passing
 }

@@ -60,9 +60,10 @@ impl TurnEngine {
         let halt_on_drop = HaltOnDrop::new(self, &live);
         // Boxed below: every turn's future has room for the futures that it awaits, and few hosts
         // have guardrails.
-        let refused = match start.is_none() && self.has_guardrails(live.request()) {
-            true => Box::pin(self.check_input(&live, &mut turn)).await,
-            false => None,
+        let refused = if start.is_none() && self.has_guardrails(live.request()) {
+            Box::pin(self.check_input(&live, &mut turn)).await
+        } else {
+            None
         };
         let wait = match refused {
             Some(refused) => refused,
@@ -188,9 +189,10 @@ impl TurnEngine {
                 &"the agent failed unexpectedly; see its log for the cause".into(),
             ),
         };
-        Some(match outcome.is_final() {
-            true => self.output.apply(turn, outcome),
-            false => outcome,
+        Some(if outcome.is_final() {
+            self.output.apply(turn, outcome)
+        } else {
+            outcome
         })
     }
 
@@ -261,9 +263,10 @@ impl TurnEngine {
         };
         // Without an answer there, there is no answer here: the message shares the other turn's
         // failure.
-        let status = match theirs.is_answer() {
-            true => TurnStatus::Joined(running.id().clone()),
-            false => theirs.status.clone(),
+        let status = if theirs.is_answer() {
+            TurnStatus::Joined(running.id().clone())
+        } else {
+            theirs.status.clone()
         };
         let mut outcome = TurnOutcome::new(live.id().clone(), status, &*theirs.text);
         outcome.media.clone_from(&theirs.media);

@@ -87,14 +87,16 @@ fn asked_in(request: &TurnRequest) -> (Principal, SessionId) {
 /// Returns the words of a request for an approval.
 fn question(request: &TurnRequest, approval: &ApprovalRequest) -> String {
     let (tool, arguments) = (&approval.tool, &approval.arguments);
-    let arguments = match arguments.len() > MAX_ARGUMENTS {
-        true => format!("{}…", &arguments[..arguments.floor_char_boundary(MAX_ARGUMENTS)]),
-        false => arguments.clone(),
+    let arguments = if arguments.len() > MAX_ARGUMENTS {
+        format!("{}…", &arguments[..arguments.floor_char_boundary(MAX_ARGUMENTS)])
+    } else {
+        arguments.clone()
     };
     let agents: Vec<_> = approval.asked_by.iter().map(|agent| format!("`{agent}`")).collect();
-    let agents = match agents.is_empty() {
-        true => String::new(),
-        false => format!(" for {}", agents.join(" for ")),
+    let agents = if agents.is_empty() {
+        String::new()
+    } else {
+        format!(" for {}", agents.join(" for "))
     };
     match &request.recipient {
         Some(recipient) => {

@@ -23,9 +23,10 @@ impl MessageHandler<UserFeedback> for Thumbs {
         if is_for_another(feedback.agent_name.as_deref(), cx) {
             return Ok(());
         }
-        let (signal_type, liked) = match feedback.is_positive {
-            true => (FeedbackSignal::UserThumbsUp, "liked"),
-            false => (FeedbackSignal::UserThumbsDown, "disliked"),
+        let (signal_type, liked) = if feedback.is_positive {
+            (FeedbackSignal::UserThumbsUp, "liked")
+        } else {
+            (FeedbackSignal::UserThumbsDown, "disliked")
         };
         let entry = FeedbackEntry::new(
             self.ids.next_id(),

@@ -59,9 +59,10 @@ fn size(tool: &Arc<ToolEntry>, is_shown: bool) -> (ToolName, Size) {
 /// Adds the tokens of a part's tools to its cost, and takes them from `sizes`.
 fn of_part(mut cost: PartCost, sizes: &mut HashMap<ToolName, Size>) -> PartCost {
     for (len, is_shown) in cost.tools.iter().filter_map(|name| sizes.remove(name)) {
-        match is_shown {
-            true => cost.request_tokens += tokens(len),
-            false => cost.on_demand_tokens += tokens(len),
+        if is_shown {
+            cost.request_tokens += tokens(len)
+        } else {
+            cost.on_demand_tokens += tokens(len)
         }
     }
     cost

@@ -448,9 +448,10 @@ impl Lifecycle {
             .iter()
             .filter(|subscription| !subscription.is_active());
         reasons.extend(ended.map(|ended| format!("the subscription `{}` has ended", ended.name())));
-        match reasons.is_empty() {
-            true => Ok(()),
-            false => Err(NotReady { reasons }),
+        if reasons.is_empty() {
+            Ok(())
+        } else {
+            Err(NotReady { reasons })
         }
     }
 }

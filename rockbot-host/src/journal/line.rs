@@ -57,9 +57,10 @@ impl JournalLineRef<'_> {
             Self::Record { run, record } => {
                 member(buffer, "{\"record\":{\"run\":", run)?;
                 member(buffer, ",\"record\":{\"at\":", &record.at)?;
-                let before = match record.critical {
-                    true => ",\"critical\":true,\"body\":",
-                    false => ",\"body\":",
+                let before = if record.critical {
+                    ",\"critical\":true,\"body\":"
+                } else {
+                    ",\"body\":"
                 };
                 body(buffer, before, &record.body, "}}}\n")
             }

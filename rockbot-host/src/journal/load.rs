@@ -69,9 +69,12 @@ fn heads_of(folder: &DataFolder, numbers: &[u32], last: Option<u32>) -> io::Resu
     thread::scope(|scope| {
         let read = |number: &u32| {
             let number = *number;
-            scope.spawn(move || match Some(number) == last {
-                true => SegmentHeads::read(&segment::open(folder, number)?, number),
-                false => heads_of_closed(folder, number),
+            scope.spawn(move || {
+                if Some(number) == last {
+                    SegmentHeads::read(&segment::open(folder, number)?, number)
+                } else {
+                    heads_of_closed(folder, number)
+                }
             })
         };
         let readers: Vec<_> = numbers.iter().map(read).collect();

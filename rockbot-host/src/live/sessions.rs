@@ -135,9 +135,10 @@ impl Sessions {
         let Some(session) = sessions.get_mut(&key(request)) else {
             return (0, 0);
         };
-        let cancelled = match are_removed {
-            true => session.remove_cancelled(),
-            false => VecDeque::new(),
+        let cancelled = if are_removed {
+            session.remove_cancelled()
+        } else {
+            VecDeque::new()
         };
         let (messages, bytes) = session.running.mailbox().waiting();
         let waiting = (messages + session.queue.len(), bytes + session.queued_bytes);

@@ -124,9 +124,10 @@ impl Pipeline {
 fn after_layer(error: BoxError) -> Disposition {
     let error = HandlerError::from(error);
     let reason = format!("a message layer failed: {error}");
-    match error.retry_helps() {
-        true => Disposition::retry(reason),
-        false => Disposition::dead_letter(reason),
+    if error.retry_helps() {
+        Disposition::retry(reason)
+    } else {
+        Disposition::dead_letter(reason)
     }
 }
 

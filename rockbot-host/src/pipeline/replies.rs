@@ -33,11 +33,12 @@ impl ReplyTopics {
                 "its reply topic `{topic}` is one that this agent takes messages from: reply elsewhere, or have the agent subscribe to narrower topics"
             ));
         }
-        match self.allowed.is_empty() || matches(&self.allowed) {
-            true => Ok(()),
-            false => Err(format!(
+        if self.allowed.is_empty() || matches(&self.allowed) {
+            Ok(())
+        } else {
+            Err(format!(
                 "its reply topic `{topic}` is not in the list of topics that this agent may reply to"
-            )),
+            ))
         }
     }
 }

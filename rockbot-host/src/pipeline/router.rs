@@ -146,9 +146,10 @@ impl Route {
 
     /// Returns the verdict on a message that was being handled when the host stopped.
     pub(super) fn interrupted(&self) -> Disposition {
-        match self.at_most_once {
-            true => Disposition::dead_letter("the host stopped while it was handled: it may have taken effect"),
-            false => Disposition::retry("the host stopped while it was handled"),
+        if self.at_most_once {
+            Disposition::dead_letter("the host stopped while it was handled: it may have taken effect")
+        } else {
+            Disposition::retry("the host stopped while it was handled")
         }
     }
 

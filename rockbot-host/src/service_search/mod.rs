@@ -187,9 +187,10 @@ impl Subsystem for ServiceSearch {
             .with_switch("the section `ServiceSearch`")
             .with_tools([ToolName::from(tool::NAME)])
             .with_model_calls(calls);
-        declarations.cost(match has_hints {
-            true => cost.with_message_tokens(hints::MAX_TOKENS),
-            false => cost,
+        declarations.cost(if has_hints {
+            cost.with_message_tokens(hints::MAX_TOKENS)
+        } else {
+            cost
         });
         Ok(())
     }

@@ -61,13 +61,15 @@ impl ServiceSource for Tools {
 fn of_tool(tool: &ToolRegistration) -> KnownService {
     let hints = &tool.hints;
     let service = KnownService::new(ServiceKind::Tool, tool.name.as_str(), one_line(&tool.description));
-    let service = match hints.outside_text {
-        true => service.with_provenance(Provenance::new(format!("tools:{}", tool.source), Trust::Untrusted)),
-        false => service,
+    let service = if hints.outside_text {
+        service.with_provenance(Provenance::new(format!("tools:{}", tool.source), Trust::Untrusted))
+    } else {
+        service
     };
-    match hints.exposure.is_always() {
-        true => service,
-        false => service.with_activates(tool.name.clone()),
+    if hints.exposure.is_always() {
+        service
+    } else {
+        service.with_activates(tool.name.clone())
     }
 }
 

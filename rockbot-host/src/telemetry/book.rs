@@ -22,9 +22,10 @@ impl<M> MeterBook<M> {
     pub(crate) fn of(&self, name: &str, new: impl FnOnce(&str) -> M) -> Arc<M> {
         // A poisoned lock is usable: `new` may panic before the insert, and leaves the map as it was.
         let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = match book.contains_key(name) || book.len() < MAX_SERIES {
-            true => name,
-            false => "_other",
+        let name = if book.contains_key(name) || book.len() < MAX_SERIES {
+            name
+        } else {
+            "_other"
         };
         if let Some(meters) = book.get(name) {
             return meters.clone();

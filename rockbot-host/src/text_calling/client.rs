@@ -68,9 +68,10 @@ impl<C: ChatClient> TextCallingClient<C> {
             ChatCall::new(request.clone(), call.cx.clone()).with_deltas(filtered.as_ref().map(FilteredDeltas::sink));
         let response = self.client.chat(inner).await?;
         // Where a text was cut between two calls, or within the words before one, it does not show.
-        let answer = match response.finish.allows_calls() {
-            true => parser.parse(&response.text),
-            false => TextAnswer::of_text(response.text.clone()),
+        let answer = if response.finish.allows_calls() {
+            parser.parse(&response.text)
+        } else {
+            TextAnswer::of_text(response.text.clone())
         };
         if let Some(filtered) = filtered {
             filtered.finish(&answer);
@@ -128,9 +129,10 @@ pub(super) fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse
             )
         })
         .collect();
-    let finish = match tool_calls.is_empty() {
-        true => response.finish,
-        false => FinishReason::ToolCalls,
+    let finish = if tool_calls.is_empty() {
+        response.finish
+    } else {
+        FinishReason::ToolCalls
     };
     response
         .with_calls_from_text(!tool_calls.is_empty())

@@ -223,9 +223,10 @@ impl Reader {
     }
 
     fn messages(&self, purpose: &Purpose) -> Vec<Arc<ChatMessage>> {
-        match purpose.is_out_of_band() {
-            true => Vec::new(),
-            false => self.turn.messages_for(purpose),
+        if purpose.is_out_of_band() {
+            Vec::new()
+        } else {
+            self.turn.messages_for(purpose)
         }
     }
 

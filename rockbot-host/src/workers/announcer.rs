@@ -144,10 +144,7 @@ impl Announcements {
                     self.announce().await;
                 }
                 // Guides have no watch: their changes are announced in place of the next heartbeat.
-                _ = heartbeats.tick() => match self.refresh() {
-                    true => self.announce().await,
-                    false => self.beat().await,
-                },
+                _ = heartbeats.tick() => if self.refresh() { self.announce().await } else { self.beat().await },
             }
         }
     }

@@ -102,9 +102,10 @@ impl Directory {
             return Change::None;
         }
         let before = std::mem::replace(&mut worker.offer, offer.clone());
-        match is_known && is_same_offer(&before, &offer) {
-            true => Change::None,
-            false => Change::Offered(offer),
+        if is_known && is_same_offer(&before, &offer) {
+            Change::None
+        } else {
+            Change::Offered(offer)
         }
     }
 

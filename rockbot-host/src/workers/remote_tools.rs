@@ -165,9 +165,10 @@ impl Running for RunningTools {
         self.task.check()?;
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         let missing: Vec<_> = self.expected.difference(&present).map(String::as_str).collect();
-        match missing.is_empty() {
-            true => Ok(()),
-            false => Err(format!("no worker has announced its tools as {}", missing.join(", "))),
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("no worker has announced its tools as {}", missing.join(", ")))
         }
     }
 }

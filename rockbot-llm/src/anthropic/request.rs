@@ -207,9 +207,10 @@ fn push_system_text(body: &mut Vec<u8>, begin: &str, messages: &[&ChatMessage]) 
 
 /// Appends a message, with `marks` around each run of the host's texts.
 fn push_message(body: &mut Vec<u8>, message: &WireMessage<'_>, marks: Option<&NoteMarks>, takes_media: bool) {
-    let head: &[u8] = match message.is_user {
-        true => b"{\"role\":\"user\",\"content\":[",
-        false => b"{\"role\":\"assistant\",\"content\":[",
+    let head: &[u8] = if message.is_user {
+        b"{\"role\":\"user\",\"content\":["
+    } else {
+        b"{\"role\":\"assistant\",\"content\":["
     };
     body.extend_from_slice(head);
     let is_note = |index: usize| message.blocks.get(index).is_some_and(Block::is_host_note);

@@ -354,9 +354,12 @@ mod tests {
         async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
             for _ in 0..self.0 {
                 let mut is_first = true;
-                std::future::poll_fn(|_| match std::mem::take(&mut is_first) {
-                    true => std::task::Poll::Pending,
-                    false => std::task::Poll::Ready(()),
+                std::future::poll_fn(|_| {
+                    if std::mem::take(&mut is_first) {
+                        std::task::Poll::Pending
+                    } else {
+                        std::task::Poll::Ready(())
+                    }
                 })
                 .await;
             }

@@ -181,9 +181,10 @@ struct CallIds<'a> {
 impl CallIds<'_> {
     /// Returns the server's id, or a generated one if that is no id or taken.
     fn choose(&mut self, wanted: &str) -> CallId {
-        let id = match is_id(wanted) && !self.is_taken(wanted) {
-            true => CallId::from(wanted),
-            false => made(&self.source.next_id()),
+        let id = if is_id(wanted) && !self.is_taken(wanted) {
+            CallId::from(wanted)
+        } else {
+            made(&self.source.next_id())
         };
         self.given.push(id.clone());
         id

@@ -169,9 +169,10 @@ impl Connection {
     }
 
     pub(crate) fn check_size(&self, size: usize) -> Result<(), Fault> {
-        match size > self.limits.body {
-            true => Err(Fault::TooLong("the answer", self.limits.body)),
-            false => Ok(()),
+        if size > self.limits.body {
+            Err(Fault::TooLong("the answer", self.limits.body))
+        } else {
+            Ok(())
         }
     }
 

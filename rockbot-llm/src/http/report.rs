@@ -137,13 +137,15 @@ impl Reporter {
 
     /// Returns the error of a connection that could not be made, or that broke.
     pub(super) fn unreachable(&self, error: reqwest::Error) -> ChatError {
-        let kind = match error.is_connect() {
-            true => ChatErrorKind::Unreachable,
-            false => ChatErrorKind::CutStream,
+        let kind = if error.is_connect() {
+            ChatErrorKind::Unreachable
+        } else {
+            ChatErrorKind::CutStream
         };
-        let text = match error.is_timeout() {
-            true => "no connection within the time limit".into(),
-            false => root_cause(&error),
+        let text = if error.is_timeout() {
+            "no connection within the time limit".into()
+        } else {
+            root_cause(&error)
         };
         ChatError::new(kind, self.message(kind, None, None, &text)).with_source(error.without_url())
     }

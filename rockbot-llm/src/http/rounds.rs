@@ -17,9 +17,10 @@ use super::stand_in::{NO_RESULT, ORPHAN};
 /// Returns `messages` with the results of each answer directly behind it, one for each of its
 /// calls. Messages that stood between them follow. Nothing is copied if that is so already.
 pub(crate) fn in_rounds(messages: &[Arc<ChatMessage>]) -> Cow<'_, [Arc<ChatMessage>]> {
-    match is_in_rounds(messages) {
-        true => Cow::Borrowed(messages),
-        false => Cow::Owned(Rounds::default().arrange(messages)),
+    if is_in_rounds(messages) {
+        Cow::Borrowed(messages)
+    } else {
+        Cow::Owned(Rounds::default().arrange(messages))
     }
 }
 

@@ -57,15 +57,17 @@ impl SseDecoder {
             if !line.is_empty() {
                 self.take_line(line);
             } else if let Some(data) = self.data.take() {
-                return match data.len() > self.limit {
-                    true => Err(EventTooLong),
-                    false => Ok(Some(&self.buffer[data])),
+                return if data.len() > self.limit {
+                    Err(EventTooLong)
+                } else {
+                    Ok(Some(&self.buffer[data]))
                 };
             }
         }
-        match self.buffer.len() - self.unread() > self.limit {
-            true => Err(EventTooLong),
-            false => Ok(None),
+        if self.buffer.len() - self.unread() > self.limit {
+            Err(EventTooLong)
+        } else {
+            Ok(None)
         }
     }
 

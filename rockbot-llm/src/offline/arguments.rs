@@ -147,9 +147,10 @@ impl<'a> Source<'a> {
         if hints_at(&["file", "filename", "path"]) {
             return token(self.question, is_file_name);
         }
-        match std::mem::replace(&mut self.is_rest_taken, true) {
-            true => None,
-            false => after_the_verb(self.question, self.tool),
+        if std::mem::replace(&mut self.is_rest_taken, true) {
+            None
+        } else {
+            after_the_verb(self.question, self.tool)
         }
     }
 }

@@ -124,9 +124,10 @@ impl<'a> WireFunction<'a> {
         let Some(raw) = self.arguments else {
             return Ok(Cow::Borrowed(""));
         };
-        match raw.get().starts_with('"') {
-            true => Ok(serde_json::from_str::<WireText<'a>>(raw.get())?.0),
-            false => Ok(Cow::Borrowed(raw.get())),
+        if raw.get().starts_with('"') {
+            Ok(serde_json::from_str::<WireText<'a>>(raw.get())?.0)
+        } else {
+            Ok(Cow::Borrowed(raw.get()))
         }
     }
 }

@@ -207,9 +207,10 @@ impl ItemList<'_> {
     /// Appends the words of an answer. An answer cannot have images, so the images of another model
     /// are described in words.
     fn push_words(&mut self, message: &ChatMessage) {
-        match message.content.has_media() {
-            true => push_text(self.body, [&*message.content.words()]),
-            false => push_text(self.body, texts(message)),
+        if message.content.has_media() {
+            push_text(self.body, [&*message.content.words()])
+        } else {
+            push_text(self.body, texts(message))
         }
     }
 
@@ -236,9 +237,10 @@ impl ItemList<'_> {
     fn push_output(&mut self, message: &ChatMessage) {
         // A result without its call has become a message of the user.
         let Some(call) = &message.tool_call_id else { return };
-        match message.content.has_media() {
-            true => self.push_media_result(call, message),
-            false => self.push_result(call, texts(message)),
+        if message.content.has_media() {
+            self.push_media_result(call, message)
+        } else {
+            self.push_result(call, texts(message))
         }
     }
 
@@ -299,9 +301,10 @@ fn said(messages: &[Arc<ChatMessage>]) -> Cow<'_, [Arc<ChatMessage>]> {
         Role::User => has_text(message) || message.content.has_media(),
         Role::Assistant => has_text(message) || message.content.has_media() || !message.tool_calls.is_empty(),
     };
-    match messages.iter().all(|message| is_said(&message)) {
-        true => Cow::Borrowed(messages),
-        false => Cow::Owned(messages.iter().filter(is_said).cloned().collect()),
+    if messages.iter().all(|message| is_said(&message)) {
+        Cow::Borrowed(messages)
+    } else {
+        Cow::Owned(messages.iter().filter(is_said).cloned().collect())
     }
 }
 

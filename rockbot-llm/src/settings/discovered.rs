@@ -176,9 +176,10 @@ impl DiscoveredSettings {
         provider: Provider,
         is_allowed: impl Fn(Origin) -> bool,
     ) -> Option<(Origin, &Setting)> {
-        let order = match *model_key == ModelKey::BALANCED {
-            true => [Origin::Ours, Origin::Vendor, Origin::File],
-            false => [Origin::Ours, Origin::File, Origin::Vendor],
+        let order = if *model_key == ModelKey::BALANCED {
+            [Origin::Ours, Origin::Vendor, Origin::File]
+        } else {
+            [Origin::Ours, Origin::File, Origin::Vendor]
         };
         order
             .into_iter()
@@ -415,9 +416,10 @@ fn balanced<'a>(own: &Section<'a>, flat: &Section<'a>, field: Field) -> Option<&
 }
 
 fn origin(setting: &config::Setting) -> Origin {
-    match setting.is_variable() {
-        true => Origin::Ours,
-        false => Origin::File,
+    if setting.is_variable() {
+        Origin::Ours
+    } else {
+        Origin::File
     }
 }
 

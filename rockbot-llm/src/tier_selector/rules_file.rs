@@ -81,9 +81,10 @@ impl RulesFile {
         };
         let mut text = String::new();
         file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-        match text.len() as u64 > MAX_BYTES {
-            true => Err(io::Error::other(format!("it is larger than {MAX_BYTES} bytes"))),
-            false => Ok(Some(text)),
+        if text.len() as u64 > MAX_BYTES {
+            Err(io::Error::other(format!("it is larger than {MAX_BYTES} bytes")))
+        } else {
+            Ok(Some(text))
         }
     }
 

@@ -173,9 +173,10 @@ impl Directory {
             return Change::Servers;
         }
         // The remaining processes may have other servers than the process whose announcement counted.
-        match was_known && bridge.offering == leaving.instance {
-            true => Change::Ask,
-            false => Change::None,
+        if was_known && bridge.offering == leaving.instance {
+            Change::Ask
+        } else {
+            Change::None
         }
     }
 

@@ -45,9 +45,10 @@ fn matches(pattern: &str, words: &[&str]) -> bool {
         Some((&REST, pattern)) => (pattern, true),
         _ => (&*pattern, false),
     };
-    let is_long_enough = match has_rest {
-        true => words.len() >= pattern.len(),
-        false => words.len() == pattern.len(),
+    let is_long_enough = if has_rest {
+        words.len() >= pattern.len()
+    } else {
+        words.len() == pattern.len()
     };
     // An argument with spaces is one word: only `*` matches it.
     is_long_enough

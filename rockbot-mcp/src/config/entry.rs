@@ -49,9 +49,10 @@ pub(super) fn parse(name: &str, value: &Value, variables: &Variables<'_>) -> Res
 /// Checks that a name can be shown and named by a model.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_alphanumeric() || "_-. ".contains(c);
-    match !name.trim().is_empty() && name.chars().count() <= 64 && name.chars().all(is_plain) {
-        true => Ok(()),
-        false => Err("its name must be 1 to 64 letters, digits, spaces, `_`, `-` and `.`".to_owned()),
+    if !name.trim().is_empty() && name.chars().count() <= 64 && name.chars().all(is_plain) {
+        Ok(())
+    } else {
+        Err("its name must be 1 to 64 letters, digits, spaces, `_`, `-` and `.`".to_owned())
     }
 }
 

@@ -115,9 +115,10 @@ impl Transport<RoleClient> for EventStream {
             let body = serde_json::to_vec(&item).map_err(EventStreamError::Unwritable)?;
             let posting = http.post(endpoint).header(CONTENT_TYPE, "application/json").body(body);
             let response = posting.send().await.map_err(EventStreamError::Unreachable)?;
-            match response.status().is_success() {
-                true => Ok(()),
-                false => Err(EventStreamError::Refused(response.status())),
+            if response.status().is_success() {
+                Ok(())
+            } else {
+                Err(EventStreamError::Refused(response.status()))
             }
         }
     }

@@ -228,9 +228,10 @@ fn text_of_tool(tool: &Tool) -> &str {
 
 fn description(tool: &Tool) -> String {
     let text = text_of_tool(tool);
-    match text.len() > MAX_DESCRIPTION {
-        true => format!("{}… (cut)", &text[..text.floor_char_boundary(MAX_DESCRIPTION)]),
-        false => text.to_owned(),
+    if text.len() > MAX_DESCRIPTION {
+        format!("{}… (cut)", &text[..text.floor_char_boundary(MAX_DESCRIPTION)])
+    } else {
+        text.to_owned()
     }
 }
 

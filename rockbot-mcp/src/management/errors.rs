@@ -55,9 +55,10 @@ pub(super) fn listed(service: &Service, name: &str) -> Result<ListedTool, ToolEr
 /// Returns the error of a name that there is not, with the nearest ones and the first of all.
 fn unknown(what: &str, name: &str, known: &[&str], advice: &str) -> ToolError {
     let near = nearest_names(name, known.iter().copied(), 3);
-    let meant = match near.is_empty() {
-        true => String::new(),
-        false => format!(" Did you mean {}?", quoted(&near)),
+    let meant = if near.is_empty() {
+        String::new()
+    } else {
+        format!(" Did you mean {}?", quoted(&near))
     };
     let all = match known.len() {
         0 => "There is none.".to_owned(),

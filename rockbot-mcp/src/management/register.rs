@@ -65,11 +65,12 @@ pub(crate) fn register_url(servers: &McpServers, hosts: &[String], name: &str, u
     check_name(name).map_err(ToolError::invalid_arguments)?;
     let server = McpServer::http(name, url).map_err(ToolError::invalid_arguments)?;
     admit(hosts, url)?;
-    match running(servers)?.connect(server, Origin::Model) {
-        true => Ok(format!("`{name}` is being connected: see mcp_list_services.")),
-        false => Err(ToolError::invalid_arguments(format!(
+    if running(servers)?.connect(server, Origin::Model) {
+        Ok(format!("`{name}` is being connected: see mcp_list_services."))
+    } else {
+        Err(ToolError::invalid_arguments(format!(
             "`{name}` is not added: a server has this name, or there are too many; a server cannot be replaced"
-        ))),
+        )))
     }
 }
 

@@ -154,9 +154,10 @@ impl Authorizer {
         challenge: &str,
     ) -> Result<AuthorizationManager, String> {
         let oauth = web.oauth.clone().unwrap_or_default();
-        match oauth.is_own_account {
-            true => within_phase(self.log_in(server, web, &oauth, challenge)).await,
-            false => self.ask(server, web, &oauth, challenge).await,
+        if oauth.is_own_account {
+            within_phase(self.log_in(server, web, &oauth, challenge)).await
+        } else {
+            self.ask(server, web, &oauth, challenge).await
         }
     }
 
@@ -261,9 +262,10 @@ impl Authorizer {
         if let Some(client) = self.prompts.client(key, metadata.issuer.as_deref()) {
             return Ok(client);
         }
-        let scopes = match oauth.scopes.is_empty() {
-            true => manager.select_scopes(None, &[]),
-            false => oauth.scopes.clone(),
+        let scopes = if oauth.scopes.is_empty() {
+            manager.select_scopes(None, &[])
+        } else {
+            oauth.scopes.clone()
         };
         let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
         let client = manager.register_client(CLIENT_NAME, &oauth.redirect_uri, &scopes).await;

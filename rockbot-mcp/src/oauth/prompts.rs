@@ -34,9 +34,10 @@ struct Prompt {
 impl Prompts {
     /// Checks that the user may be asked.
     pub(super) fn check(&self, key: &str) -> Result<(), String> {
-        match self.prompts().get(key).is_some_and(|prompt| prompt.is_declined) {
-            true => Err("its authorization was declined; restart, or change its entry, to be asked again".to_owned()),
-            false => Ok(()),
+        if self.prompts().get(key).is_some_and(|prompt| prompt.is_declined) {
+            Err("its authorization was declined; restart, or change its entry, to be asked again".to_owned())
+        } else {
+            Ok(())
         }
     }
 

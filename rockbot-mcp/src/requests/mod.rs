@@ -73,9 +73,10 @@ impl Answers {
         capabilities.elicitation = self.elicitation.as_ref().map(|handler| {
             let form = FormElicitationCapability::new().with_schema_validation(true);
             let offered = ElicitationCapability::default().with_form(form);
-            match handler.takes_urls() {
-                true => offered.with_url(UrlElicitationCapability::default()),
-                false => offered,
+            if handler.takes_urls() {
+                offered.with_url(UrlElicitationCapability::default())
+            } else {
+                offered
             }
         });
         capabilities

@@ -124,9 +124,10 @@ impl Sampler {
             tracing::warn!(server, %error, "a model did not answer the request of an MCP server");
             refused("the model did not answer")
         })?;
-        let stop = match answer.finish.is_cut() {
-            true => CreateMessageResult::STOP_REASON_END_MAX_TOKEN,
-            false => CreateMessageResult::STOP_REASON_END_TURN,
+        let stop = if answer.finish.is_cut() {
+            CreateMessageResult::STOP_REASON_END_MAX_TOKEN
+        } else {
+            CreateMessageResult::STOP_REASON_END_TURN
         };
         let model = answer.model.as_deref().unwrap_or("unknown").to_owned();
         let message = SamplingMessage::assistant_text(answer.content().into_words());

@@ -39,11 +39,12 @@ pub(super) struct Admission {
 impl Admission {
     /// Checks that an address may be listened at: an address that others reach needs a token.
     pub(super) fn check(&self, address: SocketAddr) -> Result<(), String> {
-        match address.ip().is_loopback() || self.token.is_some() {
-            true => Ok(()),
-            false => Err(format!(
+        if address.ip().is_loopback() || self.token.is_some() {
+            Ok(())
+        } else {
+            Err(format!(
                 "tools would be served to everyone who reaches {address}: set a `Token`, or listen at 127.0.0.1"
-            )),
+            ))
         }
     }
 
@@ -59,9 +60,10 @@ impl Admission {
             .with_cancellation_token(stop)
             .with_allowed_origins(origins)
             .enforce_origin_validation();
-        match self.hosts.iter().any(|host| host == "*") {
-            true => config.disable_allowed_hosts(),
-            false => config.with_allowed_hosts(hosts),
+        if self.hosts.iter().any(|host| host == "*") {
+            config.disable_allowed_hosts()
+        } else {
+            config.with_allowed_hosts(hosts)
         }
     }
 }

@@ -52,8 +52,9 @@ fn annotations(tool: &ToolRegistration) -> ToolAnnotations {
             .destructive(true)
             .idempotent(false),
     };
-    match tool.hints.own_output {
-        true => annotations.open_world(false),
-        false => annotations,
+    if tool.hints.own_output {
+        annotations.open_world(false)
+    } else {
+        annotations
     }
 }

@@ -33,9 +33,10 @@ pub(super) async fn result_of(
             },
         });
     }
-    match response.is_error {
-        true => CallToolResult::error(blocks),
-        false => CallToolResult::success(blocks),
+    if response.is_error {
+        CallToolResult::error(blocks)
+    } else {
+        CallToolResult::success(blocks)
     }
 }
 
@@ -43,9 +44,10 @@ pub(super) async fn result_of(
 fn text(text: &str, left: &mut usize) -> ContentBlock {
     let end = text.floor_char_boundary(*left);
     *left -= end;
-    match end == text.len() {
-        true => ContentBlock::text(text),
-        false => ContentBlock::text(format!("[truncated: {end} of {} bytes]\n{}", text.len(), &text[..end])),
+    if end == text.len() {
+        ContentBlock::text(text)
+    } else {
+        ContentBlock::text(format!("[truncated: {end} of {} bytes]\n{}", text.len(), &text[..end]))
     }
 }
 

@@ -188,9 +188,10 @@ fn facts(answer: &str) -> Vec<Fact> {
     let facts: Vec<Fact> = array
         .and_then(|array| serde_json::from_str(array).ok())
         .unwrap_or_default();
-    match facts.len() > MAX_ENTRIES || facts.iter().any(|fact| fact.content.trim().is_empty()) {
-        true => Vec::new(),
-        false => facts,
+    if facts.len() > MAX_ENTRIES || facts.iter().any(|fact| fact.content.trim().is_empty()) {
+        Vec::new()
+    } else {
+        facts
     }
 }
 

@@ -142,9 +142,10 @@ impl LongTermMemory for FileLongTermMemory {
                 entries.search(&query.text, query.limit, |entry| query.admits(entry))
             }
         };
-        match is_long {
-            true => self.documents.read_aside(principal, search).await,
-            false => self.documents.read(principal, search).await,
+        if is_long {
+            self.documents.read_aside(principal, search).await
+        } else {
+            self.documents.read(principal, search).await
         }
     }
 }

@@ -124,9 +124,10 @@ impl ContextSource for MemoryRecall {
 
     async fn gather(&self, query: &ContextQuery) -> Result<Vec<ContextItem>, BoxError> {
         let fitting = self.fitting(query).await?;
-        match fitting.is_empty() && query.is_first() && self.max_new > 0 {
-            true => self.newest(query).await,
-            false => Ok(fitting),
+        if fitting.is_empty() && query.is_first() && self.max_new > 0 {
+            self.newest(query).await
+        } else {
+            Ok(fitting)
         }
     }
 }

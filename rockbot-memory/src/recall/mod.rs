@@ -29,8 +29,9 @@ pub use skills::SkillRecall;
 /// Truncates a text to at most `len` bytes, with a mark where something is missing.
 fn shortened(text: &str, len: usize) -> Cow<'_, str> {
     let text = text.trim();
-    match text.len() > len {
-        false => Cow::Borrowed(text),
-        true => Cow::Owned([&text[..text.floor_char_boundary(len)], " […]"].concat()),
+    if text.len() > len {
+        Cow::Owned([&text[..text.floor_char_boundary(len)], " […]"].concat())
+    } else {
+        Cow::Borrowed(text)
     }
 }

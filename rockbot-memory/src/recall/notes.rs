@@ -146,9 +146,10 @@ fn item(entry: &WorkingEntry, now: Timestamp) -> ContextItem {
         .as_ref()
         .map(|category| format!(", {}", one_line(category.as_str())))
         .unwrap_or_default();
-    let tags = match entry.tags.is_empty() {
-        true => String::new(),
-        false => format!(", tags: {}", one_line(&entry.tags.join(", "))),
+    let tags = if entry.tags.is_empty() {
+        String::new()
+    } else {
+        format!(", tags: {}", one_line(&entry.tags.join(", ")))
     };
     let from = shown_origin(&entry.provenance);
     let mark = mark(&from).map(|mark| format!(", {mark}")).unwrap_or_default();

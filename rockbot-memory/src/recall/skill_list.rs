@@ -125,8 +125,9 @@ fn item(lines: &[&Line]) -> ContextItem {
 /// Returns the line of a skill in the list.
 pub(super) fn line(name: &str, summary: &str) -> String {
     let (name, summary) = (one_line(name), one_line(summary));
-    match summary.is_empty() {
-        true => format!("- {name}"),
-        false => format!("- {name}: {}", shortened(&summary, SUMMARY)),
+    if summary.is_empty() {
+        format!("- {name}")
+    } else {
+        format!("- {name}: {}", shortened(&summary, SUMMARY))
     }
 }

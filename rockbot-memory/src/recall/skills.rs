@@ -199,9 +199,10 @@ fn marked(skill: &Skill, summary: &str) -> String {
 
 fn heading(skill: &Skill) -> String {
     let others: Vec<_> = skill.see_also.iter().map(StorePath::as_str).collect();
-    match others.is_empty() {
-        true => format!("Skill {}", skill.name),
-        false => format!("Skill {} (see also {})", skill.name, others.join(", ")),
+    if others.is_empty() {
+        format!("Skill {}", skill.name)
+    } else {
+        format!("Skill {} (see also {})", skill.name, others.join(", "))
     }
 }
 

@@ -208,9 +208,10 @@ impl Embedder {
         blocking(move || {
             let lines: Vec<_> = vectors.iter().map(|(key, vector)| (*key, vector.values())).collect();
             files.append(&principal, &lines)?;
-            match index.filed(lines.len()) {
-                true => files.replace(&principal, &index.file_anew()),
-                false => Ok(()),
+            if index.filed(lines.len()) {
+                files.replace(&principal, &index.file_anew())
+            } else {
+                Ok(())
             }
         })
         .await

@@ -66,9 +66,10 @@ impl SemanticState {
     }
 
     async fn rescan(self: &Arc<Self>, principal: &Principal, index: &Arc<Index>) -> Result<(), StoreError> {
-        let filed = match index.is_new() {
-            true => self.load(principal).await,
-            false => StoredVectors::default(),
+        let filed = if index.is_new() {
+            self.load(principal).await
+        } else {
+            StoredVectors::default()
         };
         let then = index.now();
         let entries = self.store.list(principal).await?;
@@ -135,13 +136,14 @@ impl SemanticState {
 
     /// Checks the number of vectors, because a wrong one would assign vectors to the wrong texts.
     fn counted(&self, vectors: Vec<Embedding>, asked: usize) -> Result<Vec<Embedding>, EmbeddingError> {
-        match vectors.len() == asked {
-            true => Ok(vectors),
-            false => Err(EmbeddingError::Count {
+        if vectors.len() == asked {
+            Ok(vectors)
+        } else {
+            Err(EmbeddingError::Count {
                 model: self.client.model().to_owned(),
                 asked,
                 answered: vectors.len(),
-            }),
+            })
         }
     }
 }

@@ -67,9 +67,10 @@ impl ManagedSkill {
     /// Decides the outcome, given the existing skill `known`, or that it `was_deleted`.
     fn outcome(&self, known: Option<&Skill>, was_deleted: bool) -> SkillOutcome {
         let Some(known) = known.filter(|known| known.is_live()) else {
-            return match was_deleted {
-                true => SkillOutcome::Deleted,
-                false => SkillOutcome::Added,
+            return if was_deleted {
+                SkillOutcome::Deleted
+            } else {
+                SkillOutcome::Added
             };
         };
         let as_offered = self.source_of(&digest(&known.summary, &known.content, &known.metadata));

@@ -16,9 +16,10 @@ const MAX_FOLDERS: usize = 8;
 pub(crate) fn encode_path(path: &StorePath) -> Result<String, IdTooLong> {
     let segments: Vec<_> = path.segments().map(encode).collect::<Result<_, _>>()?;
     let name = segments.join("/");
-    match name.matches('/').count() > MAX_FOLDERS {
-        true => encode(path.as_str()),
-        false => Ok(name),
+    if name.matches('/').count() > MAX_FOLDERS {
+        encode(path.as_str())
+    } else {
+        Ok(name)
     }
 }
 

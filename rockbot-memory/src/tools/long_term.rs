@@ -224,12 +224,11 @@ async fn search(this: ToolState<LongTermTools>, args: SearchMemory, cx: CallCont
 }
 
 fn nothing(query: &MemoryQuery) -> &'static str {
-    match query.text.trim().is_empty() {
-        true => "Nothing is remembered there.",
-        false => {
-            "No memory has these words. That is no evidence that it was never said: try other words, or none to see \
+    if query.text.trim().is_empty() {
+        "Nothing is remembered there."
+    } else {
+        "No memory has these words. That is no evidence that it was never said: try other words, or none to see \
              what there is."
-        }
     }
 }
 
@@ -242,9 +241,10 @@ pub(crate) fn line(entry: &MemoryEntry, now: Timestamp) -> String {
         about.push(format!("archived {}: {}", ago(archived, now), one_line(reason)));
     }
     let line = format!("- [{}] ({}): {}", entry.id, about.join(", "), fact(entry));
-    match entry.tags.is_empty() {
-        true => line,
-        false => format!("{line}\n  Tags: {}", one_line(&entry.tags.join(", "))),
+    if entry.tags.is_empty() {
+        line
+    } else {
+        format!("{line}\n  Tags: {}", one_line(&entry.tags.join(", ")))
     }
 }
 
@@ -257,9 +257,10 @@ pub(crate) fn mark(from: &Provenance) -> Option<String> {
 /// Returns the text of an entry as a model reads it. The text of an untrusted source stays on its
 /// line, where it cannot look like another entry.
 pub(crate) fn fact(entry: &MemoryEntry) -> Cow<'_, str> {
-    match is_untrusted_source(&entry.provenance) {
-        true => one_line(&entry.content),
-        false => Cow::Borrowed(&entry.content),
+    if is_untrusted_source(&entry.provenance) {
+        one_line(&entry.content)
+    } else {
+        Cow::Borrowed(&entry.content)
     }
 }
 
@@ -354,12 +355,13 @@ impl LongTermTools {
         let lines = alike
             .iter()
             .map(|known| format!("\n- [{}]: {}", known.id, known.content));
-        Ok(match alike.is_empty() {
-            true => String::new(),
-            false => format!(
+        Ok(if alike.is_empty() {
+            String::new()
+        } else {
+            format!(
                 " It may repeat what is known; archive_memory (group `memory`) forgets the one that is not needed:{}",
                 lines.collect::<String>()
-            ),
+            )
         })
     }
 

@@ -93,9 +93,10 @@ async fn change(this: ToolState<RuleTools>, args: ChangeRules, cx: CallContext) 
     may_change(&cx)?;
     let Some(before) = remove else {
         let added = this.add(add, &cx).await?;
-        return match added {
-            true => this.shown(&cx).await,
-            false => Ok("That rule is there already.".to_owned()),
+        return if added {
+            this.shown(&cx).await
+        } else {
+            Ok("That rule is there already.".to_owned())
         };
     };
     let rules = this.rules.list(cx.principal()).await.map_err(failed)?;
@@ -154,13 +155,14 @@ impl RuleTools {
 
     async fn shown(&self, cx: &CallContext) -> Result<String, ToolError> {
         let rules = self.rules.list(cx.principal()).await.map_err(failed)?;
-        match rules.is_empty() {
-            true => Ok("There are no rules.".to_owned()),
-            false => Ok(rules
+        if rules.is_empty() {
+            Ok("There are no rules.".to_owned())
+        } else {
+            Ok(rules
                 .iter()
                 .map(|rule| format!("- {rule}"))
                 .collect::<Vec<_>>()
-                .join("\n")),
+                .join("\n"))
         }
     }
 }

@@ -125,9 +125,10 @@ async fn get(this: ToolState<SkillTools>, args: GetSkill, cx: CallContext) -> Re
 /// Returns the text of a skill as a model reads it. The text of an untrusted source is indented,
 /// so that nothing in it looks like the words of another.
 fn as_read(text: &str, from: &Provenance) -> String {
-    match is_untrusted_source(from) {
-        true => indented(text),
-        false => text.to_owned(),
+    if is_untrusted_source(from) {
+        indented(text)
+    } else {
+        text.to_owned()
     }
 }
 
@@ -205,9 +206,10 @@ async fn edit(this: ToolState<SkillTools>, args: EditSkill, cx: CallContext) -> 
         // The user who endorses an edit reads its words alone: the rest of an untrusted text stays
         // untrusted.
         let is_seen = !is_untrusted_source(&before.provenance) || content == args.new_string;
-        let provenance = match cx.is_endorsed() && is_seen {
-            true => origin,
-            false => least(before.provenance.clone(), origin),
+        let provenance = if cx.is_endorsed() && is_seen {
+            origin
+        } else {
+            least(before.provenance.clone(), origin)
         };
         Ok(Some(
             ((*before).clone())

@@ -30,9 +30,10 @@ pub(crate) fn is_untrusted_source(from: &Provenance) -> bool {
 /// Returns the origin that a stored text is shown with. Files edited by hand come from the
 /// operator.
 pub(crate) fn shown_origin(from: &Provenance) -> Provenance {
-    match from.source == UNKNOWN {
-        true => Provenance::new(UNKNOWN, Trust::User),
-        false => from.clone(),
+    if from.source == UNKNOWN {
+        Provenance::new(UNKNOWN, Trust::User)
+    } else {
+        from.clone()
     }
 }
 

@@ -206,9 +206,10 @@ async fn delete(
     cx: CallContext,
 ) -> Result<String, ToolError> {
     let key = reach(&args.key, Access::Take, &cx)?;
-    match this.memory.delete(cx.principal(), &key).await.map_err(refused)? {
-        true => Ok(format!("Deleted `{key}`.")),
-        false => Err(missing(&key)),
+    if this.memory.delete(cx.principal(), &key).await.map_err(refused)? {
+        Ok(format!("Deleted `{key}`."))
+    } else {
+        Err(missing(&key))
     }
 }
 

@@ -38,9 +38,10 @@ pub(super) fn in_line(text: &str, tools: &Tools) -> Opens {
 /// Decides at the start of a line that opens no fence. `alone` if nothing but reasoning stands before it.
 pub(super) fn at_line_start(text: &str, alone: bool, tools: &Tools) -> Opens {
     // A whole answer may stand in backticks.
-    let inner = match alone {
-        true => text.trim_start_matches('`').trim_start(),
-        false => text,
+    let inner = if alone {
+        text.trim_start_matches('`').trim_start()
+    } else {
+        text
     };
     token(inner)
         .or_else(|| in_line(inner, tools))
@@ -97,9 +98,10 @@ fn decorated(text: &str) -> Opens {
     if inner.len() == text.len() {
         return Opens::No;
     }
-    match starts_with(inner, SEED) {
-        true => Opens::Yes,
-        false => Opens::unclear_if(is_beginning(inner, SEED)),
+    if starts_with(inner, SEED) {
+        Opens::Yes
+    } else {
+        Opens::unclear_if(is_beginning(inner, SEED))
     }
 }
 
@@ -111,9 +113,10 @@ fn bare_gemma(text: &str) -> Opens {
     }
     let is_part = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '.' | ':' | '/');
     let behind = text[CALL.len()..].trim_start_matches(is_part);
-    match behind.starts_with('{') {
-        true => Opens::Yes,
-        false => Opens::unclear_if(behind.is_empty()),
+    if behind.starts_with('{') {
+        Opens::Yes
+    } else {
+        Opens::unclear_if(behind.is_empty())
     }
 }
 

@@ -137,13 +137,14 @@ impl Directory {
             state.save(self.clock.now());
             return Ok(());
         }
-        match state
+        if state
             .well_known
             .iter()
             .any(|card| card.agent_name.eq_ignore_ascii_case(name))
         {
-            true => Err("the operator of this agent names it: it stays known"),
-            false => Err("no agent of this name is known: list_known_agents shows them"),
+            Err("the operator of this agent names it: it stays known")
+        } else {
+            Err("no agent of this name is known: list_known_agents shows them")
         }
     }
 

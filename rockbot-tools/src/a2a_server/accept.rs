@@ -206,11 +206,12 @@ fn context_of(caller: &A2aCaller, message: &Message) -> Result<String, A2aError>
 }
 
 fn check_id(name: &str, id: &str) -> Result<(), A2aError> {
-    match id.len() > MAX_ID || id.chars().any(char::is_control) {
-        true => Err(A2aError::params(format!(
+    if id.len() > MAX_ID || id.chars().any(char::is_control) {
+        Err(A2aError::params(format!(
             "`{name}` has control characters, or more than {MAX_ID} bytes"
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -226,11 +227,12 @@ fn check_wanted(wanted: &SendConfiguration) -> Result<(), A2aError> {
         || modes
             .iter()
             .any(|mode| matches!(&**mode, "text/plain" | "text/*" | "*/*" | "text"));
-    match takes_text {
-        true => Ok(()),
-        false => Err(A2aError::new(
+    if takes_text {
+        Ok(())
+    } else {
+        Err(A2aError::new(
             ErrorKind::ContentType,
             "the agent answers in `text/plain`: accept it in `configuration.acceptedOutputModes`",
-        )),
+        ))
     }
 }

@@ -44,9 +44,10 @@ pub(super) fn content_of(parts: &[Part]) -> Result<Content, A2aError> {
         .parts()
         .iter()
         .all(|part| part.as_text().is_some_and(|text| text.trim().is_empty()));
-    match is_empty {
-        true => Err(A2aError::params("the message says nothing: its parts are empty")),
-        false => Ok(content),
+    if is_empty {
+        Err(A2aError::params("the message says nothing: its parts are empty"))
+    } else {
+        Ok(content)
     }
 }
 
@@ -113,9 +114,10 @@ pub(super) async fn artifact_of(
 
 async fn file_part(part: &MediaPart, principal: &Principal, media: Option<&dyn MediaStore>, url: String) -> Part {
     let is_small = part.source.size().is_some_and(|size| size <= MAX_INLINE);
-    let bytes = match is_small {
-        true => bytes_of(part, principal, media).await,
-        false => None,
+    let bytes = if is_small {
+        bytes_of(part, principal, media).await
+    } else {
+        None
     };
     let content = match (bytes, &part.source) {
         (Some(bytes), _) => Part::raw(&bytes),

@@ -109,9 +109,10 @@ impl Door {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<BoxError>,
     {
-        let read = match is_json(headers) {
-            true => self.read(body).await,
-            false => Err(wrong_type(StatusCode::UNSUPPORTED_MEDIA_TYPE, "application/json")),
+        let read = if is_json(headers) {
+            self.read(body).await
+        } else {
+            Err(wrong_type(StatusCode::UNSUPPORTED_MEDIA_TYPE, "application/json"))
         };
         let reply = match read {
             Ok((body, _long)) => rpc::answer(&self.operations, caller, version, &body).await,
@@ -144,9 +145,10 @@ impl Door {
             return rest::error_reply(&error).into_answer();
         }
         let takes_body = matches!(route, Route::Send | Route::Stream);
-        let read = match !takes_body || is_json(&head.headers) {
-            true => self.read(body).await,
-            false => Err(wrong_type(StatusCode::BAD_REQUEST, MEDIA_TYPE)),
+        let read = if !takes_body || is_json(&head.headers) {
+            self.read(body).await
+        } else {
+            Err(wrong_type(StatusCode::BAD_REQUEST, MEDIA_TYPE))
         };
         let query = head.uri.query().unwrap_or_default();
         let reply = match read {
@@ -166,9 +168,10 @@ impl Door {
         if hint.is_some_and(|length| length > MAX_BODY as u64) {
             return Err(too_long());
         }
-        let place = match hint.is_some_and(|length| length <= SHORT_BODY) {
-            true => None,
-            false => Some(self.long_bodies.try_acquire().map_err(|_| busy())?),
+        let place = if hint.is_some_and(|length| length <= SHORT_BODY) {
+            None
+        } else {
+            Some(self.long_bodies.try_acquire().map_err(|_| busy())?)
         };
         let reading = timeout(BODY, Limited::new(body, MAX_BODY).collect());
         match reading.await {
@@ -198,9 +201,10 @@ impl Door {
             tags.split(',')
                 .any(|tag| tag.trim().trim_start_matches("W/") == card.etag)
         });
-        let mut answer = match has_it {
-            true => document(StatusCode::NOT_MODIFIED, "application/json", Bytes::new()),
-            false => document(StatusCode::OK, "application/json", card.json.clone()),
+        let mut answer = if has_it {
+            document(StatusCode::NOT_MODIFIED, "application/json", Bytes::new())
+        } else {
+            document(StatusCode::OK, "application/json", card.json.clone())
         };
         let headers = answer.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(CARD_AGE));

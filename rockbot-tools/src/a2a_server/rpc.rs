@@ -85,9 +85,12 @@ pub(super) fn envelope(body: &[u8]) -> Result<Envelope<'_>, A2aError> {
             Err(error) => Err(unreadable(&error)),
         };
     }
-    serde_json::from_slice(body).map_err(|error| match error.is_data() {
-        true => invalid("a member of the request is there twice"),
-        false => unreadable(&error),
+    serde_json::from_slice(body).map_err(|error| {
+        if error.is_data() {
+            invalid("a member of the request is there twice")
+        } else {
+            unreadable(&error)
+        }
     })
 }
 

@@ -373,8 +373,9 @@ fn transport(error: reqwest::Error, host: &str) -> EgressError {
         }
     }
     let (host, cause) = (host.to_owned(), innermost.chars().take(200).collect());
-    match error.is_connect() {
-        true => EgressError::Unreachable { host, cause },
-        false => EgressError::Broken { host, cause },
+    if error.is_connect() {
+        EgressError::Unreachable { host, cause }
+    } else {
+        EgressError::Broken { host, cause }
     }
 }

@@ -63,12 +63,13 @@ impl FilePath {
     /// Parses the path of a file that is to change, which must not be a previous version.
     pub(super) fn of_change(text: &str) -> Result<Self, PathError> {
         let path = Self::parse(text)?;
-        match path.is_backup() {
-            true => Err(PathError {
+        if path.is_backup() {
+            Err(PathError {
                 shown: path.0,
                 reason: "previous versions can be read, and not changed",
-            }),
-            false => Ok(path),
+            })
+        } else {
+            Ok(path)
         }
     }
 

@@ -251,9 +251,10 @@ impl Walk<'_> {
     }
 
     fn after(&self, id: NodeId) -> Option<Step> {
-        match id == self.root {
-            true => None,
-            false => self.enter_or_leave(self.dom[id].next, self.dom[id].parent),
+        if id == self.root {
+            None
+        } else {
+            self.enter_or_leave(self.dom[id].next, self.dom[id].parent)
         }
     }
 }

@@ -316,9 +316,10 @@ pub(super) fn kind_of(dom: &Dom, id: NodeId) -> Kind {
     if words().any(|word| CONTENT.contains(&&*word.to_ascii_lowercase())) {
         return Kind::Content;
     }
-    match words().any(is_suspect) && !is_lead(element) {
-        true => Kind::Suspect,
-        false => Kind::Plain,
+    if words().any(is_suspect) && !is_lead(element) {
+        Kind::Suspect
+    } else {
+        Kind::Plain
     }
 }
 

@@ -94,12 +94,13 @@ impl Steps {
     /// Makes a step and returns the text of its result. `named` is its name in an error.
     async fn text_of(&self, named: &ToolName, tool: ToolName, arguments: String) -> Result<String, StepError> {
         let end = Step::new(self.ledger.clone(), tool, arguments).await;
-        match end.is_error {
-            false => Ok(end.text),
-            true => Err(StepError::Failed {
+        if end.is_error {
+            Err(StepError::Failed {
                 tool: named.clone(),
                 text: end.text,
-            }),
+            })
+        } else {
+            Ok(end.text)
         }
     }
 }

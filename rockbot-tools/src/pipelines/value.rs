@@ -40,9 +40,10 @@ impl Form {
         let schema = OutputSchema::of::<T>();
         let is_text = schema.schema["type"] == "string" && schema.schema.get("enum").is_none();
         let is_wrapped = !is_text && !schema.is_object();
-        let schema = match is_wrapped {
-            true => OutputSchema::of::<Wrapped<T>>(),
-            false => schema,
+        let schema = if is_wrapped {
+            OutputSchema::of::<Wrapped<T>>()
+        } else {
+            schema
         };
         Self {
             schema: (!is_text).then_some(schema),
@@ -52,9 +53,10 @@ impl Form {
 
     /// Reads an answer of this form.
     pub(super) fn read<T: DeserializeOwned>(&self, text: &str) -> serde_json::Result<T> {
-        match self.is_wrapped {
-            true => serde_json::from_str(text).map(|Wrapped { value }| value),
-            false => parse(text),
+        if self.is_wrapped {
+            serde_json::from_str(text).map(|Wrapped { value }| value)
+        } else {
+            parse(text)
         }
     }
 }

@@ -84,12 +84,11 @@ impl ToolExecutor for RestTool {
         let sent = self.request(&request.arguments)?;
         let response = self.client.fetch(sent).await.map_err(|error| self.failed(error))?;
         let text = shown(&response);
-        match response.status.is_success() {
-            true => {
-                let content = from_server(request.tool_name.as_str(), &response.url, text);
-                Ok(request.succeed(content))
-            }
-            false => Err(self.refused(&response, &text)),
+        if response.status.is_success() {
+            let content = from_server(request.tool_name.as_str(), &response.url, text);
+            Ok(request.succeed(content))
+        } else {
+            Err(self.refused(&response, &text))
         }
     }
 }

@@ -208,9 +208,10 @@ impl Scheduler {
         }
         task.failures = if has_answer { 0 } else { task.failures + 1 };
         task.is_paused = !task.run_once && task.failures >= MAX_FAILURES;
-        match task.run_once {
-            true => drop(change.remove(principal, name)),
-            false => change.put(task.clone()),
+        if task.run_once {
+            drop(change.remove(principal, name))
+        } else {
+            change.put(task.clone())
         }
         change.commit()?;
         Ok(Some(task))

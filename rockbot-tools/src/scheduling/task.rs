@@ -205,9 +205,10 @@ impl ScheduledTask {
             None => LATE,
         };
         let earliest = before(now, within);
-        let recent = match self.run_once || first >= earliest {
-            true => Some(first),
-            false => times.next_after(before(earliest, Duration::from_millis(1)), self.created_at, zone),
+        let recent = if self.run_once || first >= earliest {
+            Some(first)
+        } else {
+            times.next_after(before(earliest, Duration::from_millis(1)), self.created_at, zone)
         };
         match recent.filter(|recent| (earliest..=now).contains(recent)) {
             None => Due::Missed(now),

@@ -126,11 +126,12 @@ async fn list(shared: ToolState<Shared>, _: ListScheduledTasks, cx: CallContext)
         let cells = cells.map(|cell| rockbot_core::support::one_line(&cell).replace('|', "\\|"));
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
-    Ok(match label.is_untrusted() {
-        true => ContentPart::text(text)
+    Ok(if label.is_untrusted() {
+        ContentPart::text(text)
             .with_provenance(Provenance::labelled("scheduling", &label))
-            .into(),
-        false => text.into(),
+            .into()
+    } else {
+        text.into()
     })
 }
 
@@ -176,9 +177,10 @@ struct CancelScheduledTask {
 
 async fn cancel(shared: ToolState<Shared>, args: CancelScheduledTask, cx: CallContext) -> Result<String, ToolError> {
     let (scheduler, name) = (started(&shared)?, args.name.trim());
-    match scheduler.cancel(cx.principal(), name).await.map_err(refused)? {
-        true => Ok(format!("`{name}` is cancelled.")),
-        false => Ok(unknown(scheduler, cx.principal(), name).await),
+    if scheduler.cancel(cx.principal(), name).await.map_err(refused)? {
+        Ok(format!("`{name}` is cancelled."))
+    } else {
+        Ok(unknown(scheduler, cx.principal(), name).await)
     }
 }
 

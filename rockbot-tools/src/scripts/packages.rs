@@ -107,9 +107,10 @@ impl PackageCache {
             return Ok(fs::rename(&partial, folder)?);
         }
         let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(match words.contains("No module named pip") {
-            true => "neither `uv` nor `pip` is installed: install `uv`".into(),
-            false => words.into(),
+        Err(if words.contains("No module named pip") {
+            "neither `uv` nor `pip` is installed: install `uv`".into()
+        } else {
+            words.into()
         })
     }
 
@@ -145,11 +146,12 @@ impl PackageCache {
         let Some(index) = &self.index else {
             return command;
         };
-        match Path::new(index.expose_secret()).is_dir() {
-            true => command.args(["--no-index", "--find-links", index.expose_secret()]),
-            false => command
+        if Path::new(index.expose_secret()).is_dir() {
+            command.args(["--no-index", "--find-links", index.expose_secret()])
+        } else {
+            command
                 .env("PIP_INDEX_URL", index.clone())
-                .env("UV_DEFAULT_INDEX", index.clone()),
+                .env("UV_DEFAULT_INDEX", index.clone())
         }
     }
 }
@@ -189,9 +191,10 @@ fn sweep(cache: &Path) -> io::Result<()> {
         if !entry.file_type()?.is_dir() {
             continue;
         }
-        match entry.path().extension().is_some_and(|end| end == PARTIAL) {
-            true => fs::remove_dir_all(entry.path())?,
-            false => sets.push((entry.metadata()?.modified()?, entry.path())),
+        if entry.path().extension().is_some_and(|end| end == PARTIAL) {
+            fs::remove_dir_all(entry.path())?
+        } else {
+            sets.push((entry.metadata()?.modified()?, entry.path()))
         }
     }
     sets.sort();

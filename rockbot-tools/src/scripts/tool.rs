@@ -64,9 +64,10 @@ impl ScriptState {
             .time_limit(Duration::from_secs(MAX_SECONDS + 10) + INSTALL_LIMIT)
             .max_concurrency(MAX_CONCURRENT)
             .on_demand(&group);
-        match guarantees.no_network && guarantees.no_files && guarantees.no_credentials {
-            true => tool.pure(),
-            false => tool.needs_endorsement(),
+        if guarantees.no_network && guarantees.no_files && guarantees.no_credentials {
+            tool.pure()
+        } else {
+            tool.needs_endorsement()
         }
     }
 
@@ -120,9 +121,10 @@ fn script(args: ExecutePythonScript, timeout: Duration) -> Result<Script, ToolEr
 
 /// Returns the answer of a script that succeeded: its output, and the note in a part of its own.
 fn printed(output: ScriptOutput, note: &str) -> Content {
-    let stdout = match output.stdout.is_empty() {
-        true => "(no output)".to_owned(),
-        false => output.stdout,
+    let stdout = if output.stdout.is_empty() {
+        "(no output)".to_owned()
+    } else {
+        output.stdout
     };
     let end = if stdout.ends_with('\n') { "" } else { "\n" };
     let mut content = Content::from(stdout);

@@ -40,9 +40,10 @@ pub(super) async fn find(
         let path = Namespace::of(cx).resolve(key);
         let path = path.map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
         let is_readable = Namespace::access(cx, &path) > Access::None;
-        let entry = match is_readable {
-            true => memory.get(cx.principal(), &path).await.map_err(failed)?,
-            false => None,
+        let entry = if is_readable {
+            memory.get(cx.principal(), &path).await.map_err(failed)?
+        } else {
+            None
         };
         match entry {
             Some(entry) => found.push(entry),

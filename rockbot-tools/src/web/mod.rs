@@ -170,9 +170,10 @@ impl Subsystem for WebTools {
                 .with_tools(names),
         );
         for tool in tools {
-            declarations.tool(match self.is_always_shown {
-                true => tool,
-                false => tool.on_demand(&group),
+            declarations.tool(if self.is_always_shown {
+                tool
+            } else {
+                tool.on_demand(&group)
             });
         }
         Ok(())

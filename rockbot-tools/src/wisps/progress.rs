@@ -223,9 +223,10 @@ impl<'a> Progress<'a> {
             };
             return;
         }
-        let failure = match result.is_error {
-            true => Some(Failure::of_tool(&text)),
-            false => Failure::stated_in(&text),
+        let failure = if result.is_error {
+            Some(Failure::of_tool(&text))
+        } else {
+            Failure::stated_in(&text)
         };
         match failure {
             Some(failure) => self.fail(failure),

@@ -88,15 +88,14 @@ impl RawStep {
         let skip_to = self.skip_to()?;
         let id = std::mem::take(&mut self.id);
         let output_to = self.output_to.clone();
-        let work = match self.is_llm()? {
-            true => Work::Llm {
+        let work = if self.is_llm()? {
+            Work::Llm {
                 prompt: self.prompt.take().ok_or(StepProblem::Missing("prompt"))?,
                 input_from: self.input_from.take(),
-            },
-            false => {
-                let params = self.params()?;
-                gateway::route(&self, params, known)?
             }
+        } else {
+            let params = self.params()?;
+            gateway::route(&self, params, known)?
         };
         Ok(Step {
             id,

@@ -137,12 +137,13 @@ pub(crate) fn tools_below(cx: &CallContext) -> ToolFilter {
 ///
 /// Returns an error if there are too many turns above it.
 pub(crate) fn check_depth(cx: &CallContext) -> Result<(), ToolError> {
-    match cx.depth() < MAX_DEPTH {
-        true => Ok(()),
-        false => Err(ToolError::new(
+    if cx.depth() < MAX_DEPTH {
+        Ok(())
+    } else {
+        Err(ToolError::new(
             ToolErrorCode::Denied,
             "not run: this work was begun by other work several times over. Do it yourself, with other tools.",
-        )),
+        ))
     }
 }
 

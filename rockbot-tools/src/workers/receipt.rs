@@ -74,9 +74,10 @@ fn findings(worker: &Worker, text: &str, is_saved: bool) -> String {
     let Some((end, _)) = text.char_indices().nth(MAX_INLINE) else {
         return text.to_owned();
     };
-    let rest = match is_saved {
-        true => format!("the whole is in working memory, `{}`", worker.key),
-        false => format!("the rest of {} bytes is lost", text.len()),
+    let rest = if is_saved {
+        format!("the whole is in working memory, `{}`", worker.key)
+    } else {
+        format!("the rest of {} bytes is lost", text.len())
     };
     format!("{}…\n[{rest}]", &text[..end])
 }

@@ -68,9 +68,10 @@ async fn of_ten_thousand_streams_as_many_are_open_as_there_are_places() {
     let (mut streams, mut refused) = (Vec::new(), 0);
     for _ in 0..10_000 {
         let answer = call(&router, Full::from(subscribe.clone())).await;
-        match answer.headers()["content-type"] == "text/event-stream" {
-            true => streams.push(answer),
-            false => refused += 1,
+        if answer.headers()["content-type"] == "text/event-stream" {
+            streams.push(answer)
+        } else {
+            refused += 1
         }
     }
     assert_eq!((streams.len(), refused), (256, 10_000 - 256));

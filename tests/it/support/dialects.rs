@@ -34,23 +34,26 @@ fn answer(raw: &str, item: &Value, message: &Value, choice: &Value) -> (u16, Str
     let (refusal, answer) = match raw.split(' ').nth(1) {
         Some("/v1/responses") => (
             responses_rules::refusal(raw),
-            match is_streamed {
-                true => responses_events(item),
-                false => json!({"status": "completed", "output": [item]}).to_string(),
+            if is_streamed {
+                responses_events(item)
+            } else {
+                json!({"status": "completed", "output": [item]}).to_string()
             },
         ),
         Some("/v1/messages") => (
             anthropic_rules::refusal(raw),
-            match is_streamed {
-                true => anthropic_events(message),
-                false => message.to_string(),
+            if is_streamed {
+                anthropic_events(message)
+            } else {
+                message.to_string()
             },
         ),
         _ => (
             None,
-            match is_streamed {
-                true => openai_events(choice),
-                false => json!({"choices": [choice]}).to_string(),
+            if is_streamed {
+                openai_events(choice)
+            } else {
+                json!({"choices": [choice]}).to_string()
             },
         ),
     };
@@ -89,18 +92,15 @@ fn anthropic_events(message: &Value) -> String {
     let mut events = vec![json!({"type": "message_start", "message": start})];
     for (index, block) in message["content"].as_array().into_iter().flatten().enumerate() {
         let mut head = block.clone();
-        let deltas: Vec<_> = match block["type"] == "tool_use" {
-            true => {
-                let input = head["input"].take().to_string();
-                head["input"] = json!({});
-                vec![json!({"type": "input_json_delta", "partial_json": input})]
-            }
-            false => {
-                let text = head["text"].take();
-                head["text"] = "".into();
-                let delta = |piece| json!({"type": "text_delta", "text": piece});
-                pieces(&text).into_iter().map(delta).collect()
-            }
+        let deltas: Vec<_> = if block["type"] == "tool_use" {
+            let input = head["input"].take().to_string();
+            head["input"] = json!({});
+            vec![json!({"type": "input_json_delta", "partial_json": input})]
+        } else {
+            let text = head["text"].take();
+            head["text"] = "".into();
+            let delta = |piece| json!({"type": "text_delta", "text": piece});
+            pieces(&text).into_iter().map(delta).collect()
         };
         events.push(json!({"type": "content_block_start", "index": index, "content_block": head}));
         let delta = |delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
@@ -119,9 +119,10 @@ fn responses_events(item: &Value) -> String {
             head[member] = empty;
         }
     }
-    let (kind, text) = match item["type"] == "message" {
-        true => ("response.output_text.delta", &item["content"][0]["text"]),
-        false => ("response.function_call_arguments.delta", &item["arguments"]),
+    let (kind, text) = if item["type"] == "message" {
+        ("response.output_text.delta", &item["content"][0]["text"])
+    } else {
+        ("response.function_call_arguments.delta", &item["arguments"])
     };
     let mut events = vec![json!({"type": "response.output_item.added", "output_index": 0, "item": head})];
     let delta = |piece| json!({"type": kind, "output_index": 0, "delta": piece});

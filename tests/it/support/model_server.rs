@@ -66,9 +66,10 @@ fn read(reader: &mut BufReader<TcpStream>) -> (String, String) {
 }
 
 fn write(socket: &mut TcpStream, status: u16, retry_after: u64, text: &str) -> std::io::Result<()> {
-    let kind = match text.starts_with("event: ") || text.starts_with("data: ") {
-        true => "text/event-stream",
-        false => "application/json",
+    let kind = if text.starts_with("event: ") || text.starts_with("data: ") {
+        "text/event-stream"
+    } else {
+        "application/json"
     };
     let head = format!(
         "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\nretry-after-ms: {retry_after}\r\nconnection: close\r\n\r\n"

@@ -71,9 +71,10 @@ async fn a_busy_service_gets_the_request_again_after_a_delay() {
     let counted = Arc::clone(&attempts);
     let service = Served(move |_: &str, _: &Value, arguments: &Value| {
         let attempt = counted.fetch_add(1, Ordering::SeqCst) + 1;
-        match attempt < 3 || arguments["topic"] == "never" {
-            true => Err(TooManyRequests::new("100 jokes wait").into()),
-            false => Ok(format!("attempt {attempt}").into()),
+        if attempt < 3 || arguments["topic"] == "never" {
+            Err(TooManyRequests::new("100 jokes wait").into())
+        } else {
+            Ok(format!("attempt {attempt}").into())
         }
     });
     let retry = RetryPolicy::default().with_first_delay(SECOND).with_max_attempts(3);

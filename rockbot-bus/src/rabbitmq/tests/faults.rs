@@ -155,12 +155,11 @@ async fn poison_beside_healthy_messages_stops_none() {
             let (seen, all) = (seen.clone(), all.clone());
             async move {
                 use rockbot_core::messaging::DeliveryHandler as _;
-                match read(&delivery).starts_with("poison") {
-                    true => {
-                        all.handle(delivery).await;
-                        Disposition::retry("it is poison")
-                    }
-                    false => seen.handle(delivery).await,
+                if read(&delivery).starts_with("poison") {
+                    all.handle(delivery).await;
+                    Disposition::retry("it is poison")
+                } else {
+                    seen.handle(delivery).await
                 }
             }
         };

@@ -76,9 +76,10 @@ impl<'a> Serializer for JsonWriter<'a> {
     }
 
     fn serialize_str(self, text: &str) -> Result<(), Error> {
-        match self.is_raw {
-            true => self.json.extend_from_slice(text.as_bytes()),
-            false => push_text(self.json, [text]),
+        if self.is_raw {
+            self.json.extend_from_slice(text.as_bytes())
+        } else {
+            push_text(self.json, [text])
         }
         Ok(())
     }
@@ -207,9 +208,10 @@ impl Members<'_> {
         if is_raw {
             return value.serialize(JsonWriter { json, is_raw });
         }
-        match std::mem::take(&mut self.is_first) {
-            true => push_name(json, b"\"", name),
-            false => push_name(json, b",\"", name),
+        if std::mem::take(&mut self.is_first) {
+            push_name(json, b"\"", name)
+        } else {
+            push_name(json, b",\"", name)
         }
         value.serialize(JsonWriter::new(json))
     }

@@ -14,9 +14,12 @@ pub(in crate::tool) fn parse(arguments: &str) -> Result<Value, String> {
     let mut deserializer = serde_json::Deserializer::from_str(arguments);
     let parsed = Strict.deserialize(&mut deserializer);
     let parsed = parsed.and_then(|value| deserializer.end().map(|()| value));
-    parsed.map_err(|error| match error.is_data() {
-        true => error.to_string(),
-        false => format!("the arguments are not valid JSON: {error}"),
+    parsed.map_err(|error| {
+        if error.is_data() {
+            error.to_string()
+        } else {
+            format!("the arguments are not valid JSON: {error}")
+        }
     })
 }
 

@@ -118,9 +118,10 @@ fn without(value: &Value, is_null: impl Fn(&Value) -> bool) -> Value {
         return value.clone();
     };
     let others: Vec<_> = items.iter().filter(|item| !is_null(item)).cloned().collect();
-    match others.is_empty() {
-        true => value.clone(),
-        false => others.into(),
+    if others.is_empty() {
+        value.clone()
+    } else {
+        others.into()
     }
 }
 

@@ -146,9 +146,10 @@ impl ToolEntry {
     pub fn strict_schema(&self) -> Result<&StrictSchema, &NotStrict> {
         let convert = || {
             let schema = StrictSchema::of(&self.registration.parameters_schema)?;
-            Ok(match self.registration.hints.outside_text {
-                true => schema.map_text(|text| defused_parameters(&text)),
-                false => schema,
+            Ok(if self.registration.hints.outside_text {
+                schema.map_text(|text| defused_parameters(&text))
+            } else {
+                schema
             })
         };
         self.strict_schema.get_or_init(convert).as_ref()

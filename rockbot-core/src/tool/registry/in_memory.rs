@@ -74,9 +74,12 @@ fn replace(tools: &mut Vec<Arc<ToolEntry>>, owner: &Owner, entries: Vec<Arc<Tool
     let mut namesake = |entry: &ToolEntry| entries[*places.get(&entry.registration().name)?].take();
     let kept = std::mem::take(tools).into_iter();
     *tools = kept
-        .filter_map(|entry| match entry.owner() == owner {
-            true => namesake(&entry),
-            false => Some(entry),
+        .filter_map(|entry| {
+            if entry.owner() == owner {
+                namesake(&entry)
+            } else {
+                Some(entry)
+            }
         })
         .collect();
     tools.extend(entries.into_iter().flatten());

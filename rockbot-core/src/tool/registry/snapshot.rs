@@ -117,9 +117,10 @@ impl ToolView {
     /// the same, this is a cheap clone.
     #[must_use]
     pub fn extended(&self, snapshot: &ToolSnapshot) -> Self {
-        match snapshot.generation() == self.generation() {
-            true => self.clone(),
-            false => self.extended_by(snapshot.generation(), snapshot.entries()),
+        if snapshot.generation() == self.generation() {
+            self.clone()
+        } else {
+            self.extended_by(snapshot.generation(), snapshot.entries())
         }
     }
 

@@ -42,9 +42,10 @@ impl Drive<'_> {
                 return Ok(());
             }
         }
-        let verdict = match has_validators {
-            true => Validation::Accepted,
-            false => Validation::Unasked,
+        let verdict = if has_validators {
+            Validation::Accepted
+        } else {
+            Validation::Unasked
         };
         self.feed(TurnEvent::Validated { verdict, by: None });
         Ok(())

@@ -113,9 +113,10 @@ fn kept_result(tool: &ToolName, result: &Content) -> Content {
             .map_or_else(|| Cow::Owned(part.to_string()), Cow::Borrowed);
         let text = ContentPart::text(shortened(&words, longest));
         let from = part.provenance();
-        match from.is_unknown() || is_outside(from, tool) {
-            true => text,
-            false => text.with_provenance(part.provenance().clone()),
+        if from.is_unknown() || is_outside(from, tool) {
+            text
+        } else {
+            text.with_provenance(part.provenance().clone())
         }
     };
     parts.iter().map(part).collect::<Vec<_>>().into()

@@ -291,9 +291,10 @@ impl AgentHostBuilder {
         }
         let mut tools = self.tools.iter().chain(&declared.tools);
         let are_read = tools.any(|tool| tool.registration.hints.reads_guides);
-        match are_read || guides.snapshot().is_empty() {
-            true => Vec::new(),
-            false => guides.tools().into(),
+        if are_read || guides.snapshot().is_empty() {
+            Vec::new()
+        } else {
+            guides.tools().into()
         }
     }
 
@@ -303,13 +304,15 @@ impl AgentHostBuilder {
         chat: Arc<dyn ChatClient>,
         registry: &Arc<dyn ToolRegistry>,
     ) -> (GuardedChat, ToolDispatcher) {
-        let native: Arc<dyn ChatClient> = match self.text_call_fallback {
-            true => Arc::new(TextCallFallback::new(chat.clone())),
-            false => chat.clone(),
+        let native: Arc<dyn ChatClient> = if self.text_call_fallback {
+            Arc::new(TextCallFallback::new(chat.clone()))
+        } else {
+            chat.clone()
         };
-        let chat = match self.behaviors.is_empty() {
-            true => native,
-            false => Arc::new(ModelBehaviorClient::new(chat, self.behaviors.clone()).with_native(native)),
+        let chat = if self.behaviors.is_empty() {
+            native
+        } else {
+            Arc::new(ModelBehaviorClient::new(chat, self.behaviors.clone()).with_native(native))
         };
         let (chat_layers, tool_layers) = (take(&mut self.chat_layers), take(&mut self.tool_layers));
         let chat = GuardedChat::new(chat, chat_layers).capture_content(self.captures_content);

@@ -136,13 +136,12 @@ impl MessageSettings {
     /// Returns the topic of the tool calls that the host takes. An announced host is called by its
     /// name, so that no other host on the bus answers its calls, too.
     pub(super) fn tool_topic(&self, identity: &AgentIdentity) -> String {
-        match self.announces_tools && self.options.tool_topic == TOOL_TOPIC {
-            true => {
-                let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-                let name = identity.name().replace(|letter| !is_plain(letter), "-");
-                format!("{TOOL_TOPIC}.{name}")
-            }
-            false => self.options.tool_topic.clone(),
+        if self.announces_tools && self.options.tool_topic == TOOL_TOPIC {
+            let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+            let name = identity.name().replace(|letter| !is_plain(letter), "-");
+            format!("{TOOL_TOPIC}.{name}")
+        } else {
+            self.options.tool_topic.clone()
         }
     }
 

@@ -151,9 +151,10 @@ impl Matches {
         let mut least = 0;
         while self.all.len() > limit {
             let has_more = |it: &Match| it.own.terms.count_ones() > least;
-            match self.all.iter().any(has_more) {
-                true => self.all.retain(has_more),
-                false => self.all.truncate(limit),
+            if self.all.iter().any(has_more) {
+                self.all.retain(has_more)
+            } else {
+                self.all.truncate(limit)
             }
             least += 1;
         }

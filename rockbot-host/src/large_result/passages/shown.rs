@@ -43,9 +43,10 @@ impl<'a> Passage<'a> {
         let ends = shown.iter().filter(|it| it.chunk == place.chunk).map(|it| it.range.end);
         let shown_before = ends.filter(|end| *end <= start).max().unwrap_or(0);
         // A heading is about the text below it.
-        let before = match heading == Some(place) {
-            true => 0,
-            false => (more / 2).min(start - shown_before.saturating_sub(REPEATED).min(start)),
+        let before = if heading == Some(place) {
+            0
+        } else {
+            (more / 2).min(start - shown_before.saturating_sub(REPEATED).min(start))
         };
         let start = text.floor_char_boundary(start.saturating_sub(before));
         let most = end + more - before;

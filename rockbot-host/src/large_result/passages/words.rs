@@ -6,20 +6,22 @@ pub(super) const MAX_WORD: usize = 100;
 /// Returns the start of the word that `at` is inside of, or `at` if it is between words.
 pub(super) fn word_start(text: &str, at: usize) -> usize {
     let least = text.floor_char_boundary(at.saturating_sub(MAX_WORD));
-    match text[at..].starts_with(is_in_word) {
-        true => text[least..at]
+    if text[at..].starts_with(is_in_word) {
+        text[least..at]
             .rfind(|c| !is_in_word(c))
-            .map_or(at, |before| text.ceil_char_boundary(least + before + 1)),
-        false => at,
+            .map_or(at, |before| text.ceil_char_boundary(least + before + 1))
+    } else {
+        at
     }
 }
 
 /// Returns the end of the word that `at` is inside of, or `at` if it is between words.
 pub(super) fn word_end(text: &str, at: usize) -> usize {
     let most = text.ceil_char_boundary((at + MAX_WORD).min(text.len()));
-    match text[..at].ends_with(is_in_word) {
-        true => text[at..most].find(|c| !is_in_word(c)).map_or(at, |after| at + after),
-        false => at,
+    if text[..at].ends_with(is_in_word) {
+        text[at..most].find(|c| !is_in_word(c)).map_or(at, |after| at + after)
+    } else {
+        at
     }
 }
 

@@ -234,10 +234,7 @@ impl<'a> Admission<'a> {
             return Err(cancelled_first());
         }
         // The time limit starts when the call does; without a wait, reading the clock once is enough.
-        let started = match permits.has_waited {
-            true => Instant::now(),
-            false => called,
-        };
+        let started = if permits.has_waited { Instant::now() } else { called };
         let left = cx
             .deadline()
             .map(|deadline| deadline.saturating_duration_since(started));

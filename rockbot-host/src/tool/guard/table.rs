@@ -69,27 +69,30 @@ impl ToolTable {
     /// the tools that are always shown.
     pub(in crate::tool) fn view(&self, task_tools: Option<&Arc<ToolSnapshot>>, active: &[ToolName]) -> ToolView {
         let view = self.views[usize::from(task_tools.is_some())].get_or_init(|| {
-            let tools = match self.hides {
-                true => ToolView::default().extended_by(self.snapshot.generation(), self.exposed(&[])),
-                false => self.snapshot.view().clone(),
+            let tools = if self.hides {
+                ToolView::default().extended_by(self.snapshot.generation(), self.exposed(&[]))
+            } else {
+                self.snapshot.view().clone()
             };
             match task_tools.filter(|_| !tools.is_empty()) {
                 Some(task_tools) => tools.followed_by(task_tools),
                 None => tools,
             }
         });
-        match self.hides && !active.is_empty() {
-            true => view.extended_by(self.snapshot.generation(), self.snapshot.of_groups(active)),
-            false => view.clone(),
+        if self.hides && !active.is_empty() {
+            view.extended_by(self.snapshot.generation(), self.snapshot.of_groups(active))
+        } else {
+            view.clone()
         }
     }
 
     /// Returns `view` followed by the tools of this table that it lacks, while the groups `active`
     /// are active.
     pub(in crate::tool) fn extended(&self, view: &ToolView, active: &[ToolName]) -> ToolView {
-        match self.hides {
-            true => view.extended_by(self.snapshot.generation(), self.exposed(active)),
-            false => view.extended(&self.snapshot),
+        if self.hides {
+            view.extended_by(self.snapshot.generation(), self.exposed(active))
+        } else {
+            view.extended(&self.snapshot)
         }
     }
 

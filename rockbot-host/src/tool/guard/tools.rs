@@ -91,9 +91,10 @@ impl GuardedTools {
     /// Returns the table of the registry's newest snapshot.
     fn newest_table(&self) -> Arc<ToolTable> {
         let table = self.table.load_full();
-        match Arc::ptr_eq(&table.snapshot, &self.registry.snapshot()) {
-            true => table,
-            false => self.rebuild(),
+        if Arc::ptr_eq(&table.snapshot, &self.registry.snapshot()) {
+            table
+        } else {
+            self.rebuild()
         }
     }
 

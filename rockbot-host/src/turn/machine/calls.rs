@@ -183,9 +183,10 @@ impl Turn {
     /// `not_run` as its result and never runs.
     pub(super) fn close_calls(&mut self, not_run: &str) {
         if !self.calls.is_empty() {
-            self.timed_out_rounds = match self.round_timed_out() {
-                true => self.timed_out_rounds + 1,
-                false => 0,
+            self.timed_out_rounds = if self.round_timed_out() {
+                self.timed_out_rounds + 1
+            } else {
+                0
             };
             self.round_len = self.calls.iter().filter(|state| state.is_finished()).count();
         }
@@ -221,9 +222,10 @@ impl Turn {
             response.content.push_str(note);
         }
         // Older journals do not state the output of the host's own tools.
-        let place = match state.facts.own_output || self.is_own_call(&state.call) {
-            true => Provenance::OWN_TOOL,
-            false => Provenance::new(["tool:", state.call.name.as_str()].concat(), Trust::Untrusted),
+        let place = if state.facts.own_output || self.is_own_call(&state.call) {
+            Provenance::OWN_TOOL
+        } else {
+            Provenance::new(["tool:", state.call.name.as_str()].concat(), Trust::Untrusted)
         };
         self.label.join(&place.label());
         let states_origins = response

@@ -75,9 +75,10 @@ impl Turn {
 
     /// Continues after all calls of an answer have ended.
     pub(super) fn after_round(&self) -> Vec<TurnStep> {
-        match self.policy.hooks.has_policies && !self.calls.is_empty() {
-            true => vec![TurnStep::Consult(Consultation::AfterResults)],
-            false => vec![self.ask()],
+        if self.policy.hooks.has_policies && !self.calls.is_empty() {
+            vec![TurnStep::Consult(Consultation::AfterResults)]
+        } else {
+            vec![self.ask()]
         }
     }
 

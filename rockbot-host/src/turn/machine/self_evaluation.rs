@@ -90,9 +90,10 @@ impl Turn {
                 TurnStep::AskModel(Purpose::FollowUp { prompt }),
             ];
         }
-        let end = match self.evaluation.has_first_answer() {
-            true => self.evaluation.finish_with_first(),
-            false => finish(),
+        let end = if self.evaluation.has_first_answer() {
+            self.evaluation.finish_with_first()
+        } else {
+            finish()
         };
         vec![TurnStep::Count(TurnCounter::FollowUpNone), end]
     }

@@ -33,9 +33,10 @@ impl Turn {
             }],
             Validation::Complained(complaint) => {
                 let complaint = complaint.clone();
-                let next = match self.may_correct(status) {
-                    true => TurnStep::AskModel(Purpose::Correct { complaint }),
-                    false => self.rejected(complaint),
+                let next = if self.may_correct(status) {
+                    TurnStep::AskModel(Purpose::Correct { complaint })
+                } else {
+                    self.rejected(complaint)
                 };
                 vec![TurnStep::Count(TurnCounter::OutputRejected), next]
             }

@@ -50,9 +50,10 @@ impl Turn {
 
     /// Returns the tier of a question: the lowest one for out-of-band questions.
     pub(crate) fn tier_of(&self, is_out_of_band: bool) -> ModelTier {
-        match is_out_of_band {
-            true => ModelTier::Low,
-            false => self.tier().unwrap_or_default(),
+        if is_out_of_band {
+            ModelTier::Low
+        } else {
+            self.tier().unwrap_or_default()
         }
     }
 
@@ -128,9 +129,10 @@ impl Turn {
     /// Text that changes from request to request stands at the end, so the provider's prompt cache
     /// of the rest stays valid.
     pub(crate) fn messages_for(&self, purpose: &Purpose) -> Vec<Arc<ChatMessage>> {
-        let closing = match purpose.has_tools() && self.has_tools {
-            true => tasks::closing(self.reminder.as_deref(), &self.tasks),
-            false => None,
+        let closing = if purpose.has_tools() && self.has_tools {
+            tasks::closing(self.reminder.as_deref(), &self.tasks)
+        } else {
+            None
         };
         let last = self.registry().into_iter().chain(closing).map(Arc::new);
         self.messages.iter().cloned().chain(last).collect()

@@ -38,9 +38,10 @@ pub(in crate::turn) fn failed(failure: TurnFailure, text: &str, finished: &[Fini
 /// Returns the sentence to append to `text` about the calls that ended; none if there were none.
 pub(in crate::turn) fn done_before(text: &str, finished: &[FinishedCall]) -> String {
     let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };
-    match finished.is_empty() {
-        true => String::new(),
-        false => format!("{end} {}", finished_text(finished)),
+    if finished.is_empty() {
+        String::new()
+    } else {
+        format!("{end} {}", finished_text(finished))
     }
 }
 
@@ -51,9 +52,10 @@ pub(in crate::turn) fn model_failed(
     is_program: bool,
     finished: &[FinishedCall],
 ) -> TurnStep {
-    let text = match is_program {
-        true => format!("The program failed: {message}"),
-        false => format!("The model could not be asked: {message}"),
+    let text = if is_program {
+        format!("The program failed: {message}")
+    } else {
+        format!("The model could not be asked: {message}")
     };
     failed(TurnFailure::Model(kind), &text, finished)
 }
@@ -70,12 +72,13 @@ pub(in crate::turn) fn cancelled(reason: CancelReason, finished: &[FinishedCall]
 
 /// Ends the turn because a guardrail refused its message, or failed.
 pub(in crate::turn) fn refused(text: &str, has_failed: bool) -> TurnStep {
-    let (status, default) = match has_failed {
-        true => (
+    let (status, default) = if has_failed {
+        (
             TurnStatus::Failed(TurnFailure::Unchecked),
             "This message was not answered because it could not be checked. Please try again later.",
-        ),
-        false => (TurnStatus::Refused, "This message cannot be answered here."),
+        )
+    } else {
+        (TurnStatus::Refused, "This message cannot be answered here.")
     };
     let text = if text.trim().is_empty() { default } else { text };
     TurnStep::finish_with(status, text)

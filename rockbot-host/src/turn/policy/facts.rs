@@ -148,9 +148,10 @@ impl EvaluationProgress {
 /// Returns the answer after a follow-up: the first answer, and the follow-up's text if it called tools and was not a refusal.
 pub(super) fn followed_up(original: &str, follow_up: &str, has_calls: bool) -> String {
     let follow_up = follow_up.trim();
-    match has_calls && !follow_up.is_empty() && !refuses(follow_up) {
-        true => format!("{original}\n\n{follow_up}"),
-        false => original.to_owned(),
+    if has_calls && !follow_up.is_empty() && !refuses(follow_up) {
+        format!("{original}\n\n{follow_up}")
+    } else {
+        original.to_owned()
     }
 }
 

@@ -34,9 +34,10 @@ fn free_id(id: &CallId, taken: &HashSet<CallId>) -> CallId {
     let is_short = id.as_str().len() == SHORT && id.as_str().bytes().all(|byte| byte.is_ascii_alphanumeric());
     let suffixed = (2..).map(|count: u32| {
         let count = count.to_string();
-        CallId::from(match is_short {
-            true => format!("{}{count}", &id.as_str()[..SHORT.saturating_sub(count.len())]),
-            false => format!("{id}-{count}"),
+        CallId::from(if is_short {
+            format!("{}{count}", &id.as_str()[..SHORT.saturating_sub(count.len())])
+        } else {
+            format!("{id}-{count}")
         })
     });
     suffixed

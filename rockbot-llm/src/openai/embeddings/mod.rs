@@ -107,9 +107,10 @@ impl OpenAiEmbeddings {
 
     async fn attempt(&self, body: Bytes) -> Result<Vec<WireEmbedding>, ChatError> {
         let mut response = self.connection.post(&self.url, body).await?;
-        let read = match has_type(&response, b"text/html") {
-            true => Err(Fault::WebPage),
-            false => self.connection.collect(Bytes::new(), &mut response).await,
+        let read = if has_type(&response, b"text/html") {
+            Err(Fault::WebPage)
+        } else {
+            self.connection.collect(Bytes::new(), &mut response).await
         };
         let read = read.and_then(|body| parse(&body));
         read.map_err(|fault| self.connection.unusable(&fault))
@@ -141,13 +142,14 @@ impl OpenAiEmbeddings {
             embedding.dimension(),
             *self.dimension.get_or_init(|| embedding.dimension()),
         );
-        match answered == expected {
-            true => Ok(embedding),
-            false => Err(EmbeddingError::Dimension {
+        if answered == expected {
+            Ok(embedding)
+        } else {
+            Err(EmbeddingError::Dimension {
                 model: model(),
                 expected,
                 answered,
-            }),
+            })
         }
     }
 }

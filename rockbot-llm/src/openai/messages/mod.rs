@@ -90,10 +90,7 @@ pub(super) fn push_messages(
     };
     list.push_groups(&arranged[done - leading..], done);
     list.end();
-    match is_moved {
-        true => Vec::new(),
-        false => list.seams,
-    }
+    if is_moved { Vec::new() } else { list.seams }
 }
 
 fn is_system(message: &ChatMessage) -> bool {
@@ -102,16 +99,16 @@ fn is_system(message: &ChatMessage) -> bool {
 
 /// Returns `messages` without those of the system, in rounds. Nothing is copied in the usual order.
 fn arranged<'m>(messages: &'m [Arc<ChatMessage>], form: MessageForm<'_>) -> Cow<'m, [Arc<ChatMessage>]> {
-    let rounds = match messages.iter().any(|message| is_system(message)) {
-        true => {
-            let others: Vec<_> = messages.iter().filter(|message| !is_system(message)).cloned().collect();
-            Cow::Owned(in_rounds(&others).into_owned())
-        }
-        false => in_rounds(messages),
+    let rounds = if messages.iter().any(|message| is_system(message)) {
+        let others: Vec<_> = messages.iter().filter(|message| !is_system(message)).cloned().collect();
+        Cow::Owned(in_rounds(&others).into_owned())
+    } else {
+        in_rounds(messages)
     };
-    match form.takes_parallel_calls {
-        true => rounds,
-        false => with_single_calls(rounds),
+    if form.takes_parallel_calls {
+        rounds
+    } else {
+        with_single_calls(rounds)
     }
 }
 

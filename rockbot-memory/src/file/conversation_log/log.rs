@@ -73,9 +73,10 @@ impl PrincipalLog {
     fn forget_lost_readers(&mut self, folder: &DataFolder) -> Result<(), StoreError> {
         let (end, before) = (self.index.end(), self.readers.len());
         self.readers.retain(|_, position| *position <= end);
-        match self.readers.len() == before {
-            true => Ok(()),
-            false => self.write_readers(folder),
+        if self.readers.len() == before {
+            Ok(())
+        } else {
+            self.write_readers(folder)
         }
     }
 

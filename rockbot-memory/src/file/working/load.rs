@@ -111,9 +111,10 @@ impl Loader<'_> {
         if is_live {
             self.state.insert(Arc::new(entry), other);
         }
-        match is_changed {
-            true => self.state.changed.insert(group),
-            false => self.state.changed.remove(&group),
+        if is_changed {
+            self.state.changed.insert(group)
+        } else {
+            self.state.changed.remove(&group)
         };
         true
     }

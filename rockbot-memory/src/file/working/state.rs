@@ -77,9 +77,10 @@ impl WorkingState {
     /// Inserts an entry with its unknown members, and marks its group as changed.
     pub(super) fn insert(&mut self, entry: Arc<WorkingEntry>, other: Map<String, Value>) {
         self.changed.insert(group(&entry.key).to_owned());
-        match other.is_empty() {
-            true => drop(self.others.remove(&entry.key)),
-            false => drop(self.others.insert(entry.key.clone(), other)),
+        if other.is_empty() {
+            drop(self.others.remove(&entry.key))
+        } else {
+            drop(self.others.insert(entry.key.clone(), other))
         }
         self.entries.insert(entry);
     }

@@ -45,9 +45,10 @@ impl<D: Document> DocumentStore<D> {
         let mut found = found.map_err(|error| self.failed("listed", error))?;
         found.retain(|found| found.name.ends_with(".json"));
         self.forget_missing(owned, &found);
-        match owned.freshness.is_unscanned() {
-            true => self.first_scan(principal, owned, found)?,
-            false => self.scan_changed(principal, owned, &found)?,
+        if owned.freshness.is_unscanned() {
+            self.first_scan(principal, owned, found)?
+        } else {
+            self.scan_changed(principal, owned, &found)?
         }
         owned.freshness.mark_scanned(now, began.elapsed());
         Ok(())
@@ -108,9 +109,10 @@ impl<D: Document> DocumentStore<D> {
                 // A file that just became unreadable may be half-written by an editor; a file that stays
                 // unreadable is damaged. The lock ends with this statement: the quarantine takes it again.
                 let is_known = owned.write().suspects.insert(file.clone(), version) == Some(version);
-                match is_known {
-                    true => self.quarantine(owned, file, &error).map(drop),
-                    false => Ok(()),
+                if is_known {
+                    self.quarantine(owned, file, &error).map(drop)
+                } else {
+                    Ok(())
                 }
             }
             parsed => self.apply(owned, file, parsed),

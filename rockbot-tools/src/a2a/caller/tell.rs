@@ -62,9 +62,10 @@ impl Caller {
 
     /// Returns the end of a task with the agent's words; long ones are kept in working memory.
     pub(super) async fn end_with(&self, task: &PendingTask, heading: String, text: String, closing: String) -> TaskEnd {
-        let (text, note) = match text.len() > MAX_INLINE {
-            true => self.shortened(task, text).await,
-            false => (text, String::new()),
+        let (text, note) = if text.len() > MAX_INLINE {
+            self.shortened(task, text).await
+        } else {
+            (text, String::new())
         };
         TaskEnd {
             heading,

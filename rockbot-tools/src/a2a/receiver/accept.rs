@@ -146,9 +146,10 @@ impl Receiver {
         }
         let me = self.identity.name();
         chains::check(&task.chain, me).map_err(|problem| Refusal::new(codes::INVALID_REQUEST, problem))?;
-        match text_of(&request.message).trim().is_empty() {
-            true => Err(Refusal::new(codes::INVALID_REQUEST, "the task has no text and no data")),
-            false => Ok(()),
+        if text_of(&request.message).trim().is_empty() {
+            Err(Refusal::new(codes::INVALID_REQUEST, "the task has no text and no data"))
+        } else {
+            Ok(())
         }
     }
 

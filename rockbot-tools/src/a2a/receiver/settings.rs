@@ -134,13 +134,14 @@ impl ReceiverOptions {
         if limits.max_time.is_zero() || limits.max_tasks == 0 || limits.max_of_caller == 0 {
             return Err("`A2AReceiver.MaxTaskMinutes`, `MaxTasks` and `MaxTasksOfCaller` are at least 1".into());
         }
-        match self.callers.is_empty() {
-            true => Err(
+        if self.callers.is_empty() {
+            Err(
                 "no agent may call this one: name callers with `.allow(…)` or `A2AReceiver.AllowedCallers`, \
                          or all with `*`"
                     .into(),
-            ),
-            false => Ok(limits),
+            )
+        } else {
+            Ok(limits)
         }
     }
 }

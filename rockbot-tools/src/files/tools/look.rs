@@ -67,9 +67,10 @@ pub(super) async fn read(
         this.ledger.record(&cx, &path, &version, from..to);
     }
     let total = lines.len();
-    match to < total {
-        true => write!(shown, "[lines {}–{to} of {total}; next offset: {}]", from + 1, to + 1).expect(TAKES_ALL),
-        false => write!(shown, "[lines {}–{to} of {total}; the end]", from + 1).expect(TAKES_ALL),
+    if to < total {
+        write!(shown, "[lines {}–{to} of {total}; next offset: {}]", from + 1, to + 1).expect(TAKES_ALL)
+    } else {
+        write!(shown, "[lines {}–{to} of {total}; the end]", from + 1).expect(TAKES_ALL)
     }
     Ok(shown)
 }

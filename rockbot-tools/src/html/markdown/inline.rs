@@ -39,9 +39,10 @@ impl Inline {
             let end = length_until(rest, starts_with_space);
             if end > 0 {
                 self.space();
-                match is_code {
-                    true => self.text.push_str(&rest[..end]),
-                    false => push_escaped(&mut self.text, &rest[..end]),
+                if is_code {
+                    self.text.push_str(&rest[..end])
+                } else {
+                    push_escaped(&mut self.text, &rest[..end])
                 }
             }
             rest = &rest[end..];
@@ -198,8 +199,9 @@ pub(super) fn escaped_start(text: &str) -> Cow<'_, str> {
     }
     let is_marker =
         matches!(marker, "-" | "+" | "#" | "##" | "###" | "####" | "#####" | "######") || marker.starts_with('>');
-    match is_marker || text.starts_with("---") || text.starts_with("~~~") {
-        true => format!("\\{text}").into(),
-        false => text.into(),
+    if is_marker || text.starts_with("---") || text.starts_with("~~~") {
+        format!("\\{text}").into()
+    } else {
+        text.into()
     }
 }

@@ -242,9 +242,10 @@ impl OpenApi {
     pub(super) fn client(&self, document: &Document, policy: &EgressPolicy) -> Result<EgressClient, BoxError> {
         let base = self.base(document)?;
         let policy = policy.clone();
-        EgressClient::new(match self.names_origin_of(&base) {
-            true => policy.allow_origin(&base)?,
-            false => policy,
+        EgressClient::new(if self.names_origin_of(&base) {
+            policy.allow_origin(&base)?
+        } else {
+            policy
         })
     }
 

@@ -192,9 +192,10 @@ impl<'d> Schemas<'d> {
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
             .collect();
-        let name = match self.names.values().any(|name| *name == plain) {
-            true => format!("{plain}_{}", self.names.len()),
-            false => plain,
+        let name = if self.names.values().any(|name| *name == plain) {
+            format!("{plain}_{}", self.names.len())
+        } else {
+            plain
         };
         self.names.insert(reference.to_owned(), name.clone());
         self.waiting.push_back((name.clone(), target));

@@ -222,9 +222,10 @@ fn packages_stand_in_the_data_folder_unless_root_runs_the_host() {
     assert_eq!(folder(Some("mine"), Some("/data")), Some("/data/mine".into()));
     assert_eq!(folder(Some("/mine"), Some("/data")), Some("/mine".into()));
     assert_eq!(folder(Some("mine"), None), Some("mine".into()));
-    let (with, without) = match is_root() {
-        true => (Some(PACKAGES_OF_ROOT.into()), Some(PACKAGES_OF_ROOT.into())),
-        false => (Some("/data/script-packages".into()), None),
+    let (with, without) = if is_root() {
+        (Some(PACKAGES_OF_ROOT.into()), Some(PACKAGES_OF_ROOT.into()))
+    } else {
+        (Some("/data/script-packages".into()), None)
     };
     assert_eq!((folder(None, Some("/data")), folder(None, None)), (with, without));
 }

@@ -181,9 +181,10 @@ impl Registered {
     fn report(&mut self, problems: Vec<DescriptorProblem>) {
         let problems: BTreeSet<_> = problems.into_iter().collect();
         for problem in problems.difference(&self.reported) {
-            match problem.is_fatal {
-                true => tracing::warn!("a tool descriptor is not used: {problem}"),
-                false => tracing::warn!("a tool descriptor has a mistake: {problem}"),
+            if problem.is_fatal {
+                tracing::warn!("a tool descriptor is not used: {problem}")
+            } else {
+                tracing::warn!("a tool descriptor has a mistake: {problem}")
             }
         }
         self.reported = problems;

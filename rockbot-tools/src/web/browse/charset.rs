@@ -63,9 +63,10 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
     // A stray byte in UTF-8 is more likely than a text that looks like it in another charset.
     let valid = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
     let is_mostly_utf8 = bytes[..valid].iter().filter(|byte| !byte.is_ascii()).count() > 8;
-    match is_mostly_utf8 {
-        true => UTF_8,
-        false => detector.guess(None, Utf8Detection::Allow),
+    if is_mostly_utf8 {
+        UTF_8
+    } else {
+        detector.guess(None, Utf8Detection::Allow)
     }
 }
 

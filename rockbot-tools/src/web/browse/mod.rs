@@ -117,9 +117,10 @@ impl WebBrowse {
         let work = move || {
             let _permit = permit;
             let page = Page::read(&response);
-            match response.status.is_success() {
-                true => page.map(|page| (response.url, page)),
-                false => Err(refused(&response, page.ok())),
+            if response.status.is_success() {
+                page.map(|page| (response.url, page))
+            } else {
+                Err(refused(&response, page.ok()))
             }
         };
         let converted = tokio::task::spawn_blocking(work).await;
@@ -139,9 +140,10 @@ fn refused(response: &EgressResponse, page: Option<Page>) -> ToolError {
 
 /// Returns the page as the model reads it, with its source.
 fn written(url: &Url, page: &Page) -> String {
-    let title = match page.text.starts_with("# ") || page.title.is_empty() {
-        true => String::new(),
-        false => format!("# {}\n\n", page.title),
+    let title = if page.text.starts_with("# ") || page.title.is_empty() {
+        String::new()
+    } else {
+        format!("# {}\n\n", page.title)
     };
     let end = if page.is_cut {
         "\n[The page is longer; the rest was not read.]\n"

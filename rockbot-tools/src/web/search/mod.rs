@@ -90,9 +90,10 @@ fn shown(result: &SearchResult) -> String {
     let title = cleaned(&result.title, MAX_TITLE).replace(['[', ']'], "");
     let snippet = cleaned(&result.snippet, MAX_SNIPPET);
     let dash = if snippet.is_empty() { "" } else { " — " };
-    match result.url.len() <= MAX_URL {
-        true => format!("[{title}]({}){dash}{snippet}", result.url.replace([' ', '\n', ')'], "")),
-        false => format!("{title}{dash}{snippet}"),
+    if result.url.len() <= MAX_URL {
+        format!("[{title}]({}){dash}{snippet}", result.url.replace([' ', '\n', ')'], ""))
+    } else {
+        format!("{title}{dash}{snippet}")
     }
 }
 

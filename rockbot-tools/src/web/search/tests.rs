@@ -205,13 +205,16 @@ async fn a_limit_per_second_is_waited_for_once() {
 
 #[tokio::test]
 async fn searxng_is_another_engine_behind_the_same_tool() {
-    let server = TestServer::start(|request| match request.contains("q=forbidden") {
-        true => response("403 Forbidden", &[], b""),
-        false => ok(
-            "application/json",
-            br#"{"results": [{"title": "A", "url": "https://a.example/", "content": "b"},
+    let server = TestServer::start(|request| {
+        if request.contains("q=forbidden") {
+            response("403 Forbidden", &[], b"")
+        } else {
+            ok(
+                "application/json",
+                br#"{"results": [{"title": "A", "url": "https://a.example/", "content": "b"},
             {"title": "C", "url": "https://c.example/", "content": null}]}"#,
-        ),
+            )
+        }
     })
     .await;
     let engine = || SearXng::new(client(), &server.url("/sub/").parse().unwrap());

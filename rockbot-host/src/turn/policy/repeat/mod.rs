@@ -190,9 +190,10 @@ mod tests {
                 None => (*result).to_owned(),
             };
             let note = repeats.observe(&call, &content, failed);
-            marks.push(match content.ends_with(REFUSED) {
-                true => 'r',
-                false => note.map_or('.', |_| 'n'),
+            marks.push(if content.ends_with(REFUSED) {
+                'r'
+            } else {
+                note.map_or('.', |_| 'n')
             });
         }
         marks

@@ -89,9 +89,10 @@ impl Conversation {
 
     /// Returns the result of the first open call, or of one that is not in the conversation.
     fn result(&mut self, content: Content) -> ChatMessage {
-        let id = match self.open.is_empty() {
-            true => "gone".to_owned(),
-            false => self.open.remove(0),
+        let id = if self.open.is_empty() {
+            "gone".to_owned()
+        } else {
+            self.open.remove(0)
         };
         ChatMessage::tool(id.as_str().into(), content)
     }

@@ -190,8 +190,11 @@ pub(crate) async fn run(out: &mut impl Write) -> Result<(), BoxError> {
 
     writeln!(out, "dead letters:")?;
     for letter in bus.dead_letters(100).await? {
-        let (envelope, reason, why) = (&letter.envelope, letter.reason, &letter.last_error);
-        let (kind, source) = (&envelope.message_type, &envelope.source);
+        let envelope = &letter.envelope;
+        let reason = letter.reason;
+        let why = &letter.last_error;
+        let kind = &envelope.message_type;
+        let source = &envelope.source;
         writeln!(out, "- {kind} from {source}: {reason:?}, {why}")?;
     }
     host.shutdown(Duration::from_secs(5)).await;

@@ -66,7 +66,8 @@ pub(crate) async fn run(out: &mut impl Write) -> Result<(), BoxError> {
     let bus: Arc<dyn Bus> = Arc::new(InProcessBus::new());
 
     let asked = Asked::default();
-    let (warehouse, shop) = (warehouse(bus.clone(), &asked)?, shop(bus.clone())?);
+    let warehouse = warehouse(bus.clone(), &asked)?;
+    let shop = shop(bus.clone())?;
     warehouse.start().await?;
     shop.start().await?;
 

@@ -191,12 +191,19 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
     rockbot_tools::egress::EgressPolicy::from_config(config)?;
     // The switches are known without the features, too.
     let wanted = |name: &str| is_enabled(config, name);
-    let (web, rest, files) = (wanted("WebTools")?, wanted("RestTools")?, wanted("FileTools")?);
+    let web = wanted("WebTools")?;
+    let rest = wanted("RestTools")?;
+    let files = wanted("FileTools")?;
     // Both are looked at: a patrol that is off leaves its other settings unread.
-    let (scheduling, patrol) = (wanted("Scheduling")?, wanted("HeartbeatPatrol")?);
-    let (subagents, scheduling) = (wanted("Subagents")?, scheduling || patrol);
-    let (calls_agents, is_called) = (wanted("A2A")?, wanted("A2AReceiver")?);
-    let (scripts, wisps, workers) = (wanted("Scripts")?, wanted("Wisps")?, wanted("Workers")?);
+    let scheduling = wanted("Scheduling")?;
+    let patrol = wanted("HeartbeatPatrol")?;
+    let subagents = wanted("Subagents")?;
+    let scheduling = scheduling || patrol;
+    let calls_agents = wanted("A2A")?;
+    let is_called = wanted("A2AReceiver")?;
+    let scripts = wanted("Scripts")?;
+    let wisps = wanted("Wisps")?;
+    let workers = wanted("Workers")?;
     #[cfg(feature = "web")]
     let builder = add_if(web, builder, rockbot_tools::web::WebTools::new);
     #[cfg(feature = "rest")]

@@ -70,11 +70,9 @@ async fn measure(workload: &Workload) -> (f64, f64) {
     let base = format!("http://{}/v1", mock::start(workload.turns));
     let data = tempfile::tempdir().expect("a temporary folder");
     let host = ours::host(&base, workload.tools, data.path(), Extras::default());
-    let (agent, floor, stream) = (
-        host.agent().clone(),
-        Floor::new(&base, workload.tools, workload.stream),
-        workload.stream,
-    );
+    let agent = host.agent().clone();
+    let floor = Floor::new(&base, workload.tools, workload.stream);
+    let stream = workload.stream;
     let floor = move |_| {
         let floor = floor.clone();
         async move { floor.conversation().await }
@@ -86,7 +84,8 @@ async fn measure(workload: &Workload) -> (f64, f64) {
         let session = format!("session-{}", session.get());
         async move { ours::answer(&agent, session, USER, stream).await }
     };
-    let (mut floors, mut all_ours) = (Vec::new(), Vec::new());
+    let mut floors = Vec::new();
+    let mut all_ours = Vec::new();
     for _ in 0..=ROUNDS {
         floors.push(cpu(workload, floor.clone()).await);
         all_ours.push(cpu(workload, ours.clone()).await);

@@ -40,9 +40,11 @@ impl AmqpFloor {
     ///
     /// Returns an error if the broker refuses.
     pub async fn open(url: &str, name: &str, prefetch: u16) -> lapin::Result<Self> {
-        let (questions, answers) = (format!("{name}.questions"), format!("{name}.answers"));
+        let questions = format!("{name}.questions");
+        let answers = format!("{name}.answers");
         let [server, asker] = [connect(url).await?, connect(url).await?];
-        let (from, to) = (channel(&server, prefetch).await?, channel(&asker, prefetch).await?);
+        let from = channel(&server, prefetch).await?;
+        let to = channel(&asker, prefetch).await?;
         let durable = QueueDeclareOptions {
             durable: true,
             ..QueueDeclareOptions::default()
@@ -109,7 +111,8 @@ async fn declare(channel: &Channel, queue: &str, options: QueueDeclareOptions) -
     channel
         .queue_declare(queue.into(), options, FieldTable::default())
         .await?;
-    let (options, arguments) = (QueueBindOptions::default(), FieldTable::default());
+    let options = QueueBindOptions::default();
+    let arguments = FieldTable::default();
     channel
         .queue_bind(queue.into(), EXCHANGE.into(), queue.into(), options, arguments)
         .await
@@ -142,7 +145,8 @@ async fn serve(channel: Channel, queue: String) -> lapin::Result<()> {
         .basic_consume(queue.into(), "".into(), options, FieldTable::default())
         .await?;
     while let Some(question) = questions.next().await {
-        let (question, channel) = (question?, channel.clone());
+        let question = question?;
+        let channel = channel.clone();
         tokio::spawn(async move {
             let asked = &question.properties;
             let (Some(topic), Some(id)) = (asked.reply_to().clone(), asked.correlation_id().clone()) else {

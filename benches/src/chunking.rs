@@ -69,7 +69,10 @@ pub fn measure<'t, const N: usize>(rounds: usize, ways: [&dyn Fn() -> Vec<&'t st
 /// Cuts `text` in one pass over the lines: at headings outside fences, then at blank lines, then between characters.
 pub fn by_hand(text: &str, max_len: usize) -> Vec<&str> {
     let bytes = text.as_bytes();
-    let (mut chunks, mut section, mut position, mut in_fence) = (Vec::new(), 0, 0, false);
+    let mut chunks = Vec::new();
+    let mut section = 0;
+    let mut position = 0;
+    let mut in_fence = false;
     let mut blanks = Vec::new();
     while position < bytes.len() {
         let end = memchr(b'\n', &bytes[position..]).map_or(bytes.len(), |at| position + at + 1);

@@ -34,7 +34,8 @@ pub fn parse(json: &str) -> Result<Vec<Dialogue>, BoxError> {
 }
 
 fn dialogue(sample: &Value) -> Result<Dialogue, BoxError> {
-    let (mut read, mut ids) = (Dialogue::default(), Vec::new());
+    let mut read = Dialogue::default();
+    let mut ids = Vec::new();
     let sessions = (1..).map_while(
         |number| match &sample["conversation"][format!("session_{number}_date_time")] {
             Value::Null => None,

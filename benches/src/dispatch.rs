@@ -41,7 +41,8 @@ pub struct Bench {
 impl Bench {
     /// Creates the bench of `iterations` calls in each of seven loops, with `tools` tools registered.
     pub fn new(tools: usize, iterations: usize) -> Self {
-        let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("bench"));
+        let registry = InMemoryToolRegistry::new();
+        let owner = Owner::new("bench");
         let tool = |index| {
             tool(&format!("tool_{index}"), |args: Args| async move { work(&args) })
                 .pure()
@@ -62,7 +63,9 @@ impl Bench {
     pub async fn floor(&self) -> f64 {
         let cx = CallContext::new("s1");
         let call = || {
-            let (executor, request, cx) = (self.bare.clone(), self.request.clone(), cx.clone());
+            let executor = self.bare.clone();
+            let request = self.request.clone();
+            let cx = cx.clone();
             async move {
                 let response = executor.execute(request, &cx).await;
                 response.map_or(0, |response| response.content.text_len())
@@ -75,7 +78,9 @@ impl Bench {
     pub async fn ours(&self) -> f64 {
         let cx = CallContext::new("s1");
         let call = || {
-            let (dispatcher, request, cx) = (&self.dispatcher, self.request.clone(), cx.clone());
+            let dispatcher = &self.dispatcher;
+            let request = self.request.clone();
+            let cx = cx.clone();
             async move { dispatcher.call(request, &cx).await.content.text_len() }
         };
         measure(self.iterations, call).await
@@ -85,7 +90,8 @@ impl Bench {
 async fn measure<F: Future<Output = usize>>(iterations: usize, mut call: impl FnMut() -> F) -> f64 {
     let mut figures = Vec::new();
     for _ in 0..LOOPS {
-        let (started, mut bytes) = (Instant::now(), 0);
+        let started = Instant::now();
+        let mut bytes = 0;
         for _ in 0..iterations {
             bytes += call().await;
         }

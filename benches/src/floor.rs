@@ -186,7 +186,9 @@ impl Floor {
 /// Reads a streamed answer, and reports each text of it.
 async fn read_stream(response: reqwest::Response, mut heard: impl FnMut(&str)) -> Answer {
     let mut bytes = response.bytes_stream();
-    let (mut buffer, mut text, mut calls) = (Vec::new(), String::new(), Vec::<Call>::new());
+    let mut buffer = Vec::new();
+    let mut text = String::new();
+    let mut calls = Vec::<Call>::new();
     while let Some(piece) = bytes.next().await {
         buffer.extend_from_slice(&piece.expect("bytes"));
         let mut start = 0;

@@ -16,7 +16,9 @@ where
     let left = Rc::new(Cell::new(total));
     let latencies = Rc::new(RefCell::new(Vec::with_capacity(total)));
     let workers = (0..concurrency).map(|_| {
-        let (left, latencies, conversation) = (left.clone(), latencies.clone(), conversation.clone());
+        let left = left.clone();
+        let latencies = latencies.clone();
+        let conversation = conversation.clone();
         tokio::task::spawn_local(async move {
             while left.get() > 0 {
                 left.set(left.get() - 1);

@@ -70,7 +70,8 @@ const THINGS: [&str; 10] = [
 
 /// Returns the definition of a tool of the server that [`serve`] runs.
 pub fn definition(index: usize) -> Value {
-    let (verb, thing) = (VERBS[index % VERBS.len()], THINGS[index / VERBS.len() % THINGS.len()]);
+    let verb = VERBS[index % VERBS.len()];
+    let thing = THINGS[index / VERBS.len() % THINGS.len()];
     json!({
         "name": format!("{verb}_{}_{index}", thing.replace(' ', "_")),
         "description": format!("Can {verb} one {thing} of department {}, with all that belongs to it.", index / 100),
@@ -87,7 +88,8 @@ pub fn definition(index: usize) -> Value {
 ///
 /// Returns an error if a line is no message, or the output is closed.
 pub async fn serve(tools: usize) -> Result<(), BoxError> {
-    let (mut lines, mut out) = (BufReader::new(tokio::io::stdin()).lines(), tokio::io::stdout());
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut out = tokio::io::stdout();
     while let Some(line) = lines.next_line().await? {
         if let Some(answer) = answer(&serde_json::from_str(&line)?, tools) {
             out.write_all(format!("{answer}\n").as_bytes()).await?;
@@ -125,7 +127,8 @@ async fn serve_connection(stream: TcpStream) -> Result<(), BoxError> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
     loop {
-        let (mut length, mut line) = (0, String::new());
+        let mut length = 0;
+        let mut line = String::new();
         while stream.read_line(&mut line).await? > 2 {
             if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
                 length = value.trim().parse()?;

@@ -18,8 +18,10 @@ pub struct Searched {
 impl Searched {
     /// Stores `content` in chunks.
     pub async fn keep(content: &str) -> Self {
-        let (memory, cx) = (Arc::new(InMemoryWorkingMemory::new()), CallContext::new("session"));
-        let (name, policy) = ("dump".into(), LargeResultPolicy::default());
+        let memory = Arc::new(InMemoryWorkingMemory::new());
+        let cx = CallContext::new("session");
+        let name = "dump".into();
+        let policy = LargeResultPolicy::default();
         let large = LargeResult::of(&name, content, &policy).expect("a long result");
         let keys = large.keys(Namespace::of(&cx).path(), "run").expect("a short namespace");
         large.keep_in(&*memory, cx.principal(), &keys).await;

@@ -30,7 +30,9 @@ impl Talk<'static> {
 impl<'a> Talk<'a> {
     fn parse(file: &'a str) -> Self {
         let mut data = Self::default();
-        let (mut section, mut names, mut topics) = ("", Vec::new(), Vec::new());
+        let mut section = "";
+        let mut names = Vec::new();
+        let mut topics = Vec::new();
         for line in file.lines() {
             let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
             match kind {

@@ -108,7 +108,8 @@ pub async fn begin(
     texts: &[String],
     sessions: impl Iterator<Item = String>,
 ) -> Result<(), BoxError> {
-    let (messages, now) = (messages(), SystemClock.now());
+    let messages = messages();
+    let now = SystemClock.now();
     for (index, session) in sessions.enumerate() {
         for at in 0..ANSWERS {
             let text = |number: usize| &texts[(7 * index + number) % texts.len()];
@@ -121,7 +122,8 @@ pub async fn begin(
             ];
             let entry =
                 |(role, content): (Role, String)| ConversationTurn::new(role, content, now, format!("{session}-{at}"));
-            let (session, entries) = (SessionId::from(&*session), said.map(entry));
+            let session = SessionId::from(&*session);
+            let entries = said.map(entry);
             memory.append(&Principal::default(), &session, entries.into()).await?;
         }
     }

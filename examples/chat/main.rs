@@ -89,7 +89,8 @@ fn failed(problem: &str) -> ExitCode {
 
 async fn run(arguments: Arguments) -> Result<bool, BoxError> {
     if arguments.doctor {
-        let (file, data) = (arguments.config.as_deref(), arguments.data.as_deref());
+        let file = arguments.config.as_deref();
+        let data = arguments.data.as_deref();
         let mut report = doctor::examine(file, data, Path::new(DATA_FOLDER), std::env::vars_os()).await;
         report.list_parts(examined(&arguments));
         terminal::print(&report.to_string());
@@ -275,7 +276,8 @@ impl Chat {
     /// question and where there is no terminal to ask at.
     async fn resume(&mut self) -> Result<Vec<JoinHandle<()>>, BoxError> {
         let resumed = self.host.start().await?;
-        let (asks, mut turns) = (self.host.agent().approvals(), resumed.running);
+        let asks = self.host.agent().approvals();
+        let mut turns = resumed.running;
         let can_ask = self.arguments.yes || self.terminal.is_interactive();
         if (self.arguments.question.is_some() || !can_ask) && !asks.is_empty() {
             eprintln!(

@@ -105,7 +105,8 @@ pub(crate) async fn connected(
                 let bridge = server
                     .bridge
                     .map(|bridge| format!(" of the bridge `{}`", terminal::cut(&bridge)));
-                let (name, tools) = (&server.name, server.tools.len());
+                let name = &server.name;
+                let tools = server.tools.len();
                 eprintln!("MCP server `{name}`{}: {tools} tools", bridge.unwrap_or_default());
             }
         }
@@ -136,7 +137,8 @@ pub(crate) async fn accept(host: &AgentHost, terminal: &mut Terminal, server: &s
         Err(error) => return eprintln!("{error}"),
     };
     for tool in &held {
-        let (name, text) = (terminal::cut(&tool.name), terminal::clean(&tool.description));
+        let name = terminal::cut(&tool.name);
+        let text = terminal::clean(&tool.description);
         eprintln!("  {name}: {text}\n  {}", terminal::clean(&tool.schema.to_string()));
     }
     if terminal.confirm("Accept them?").await {

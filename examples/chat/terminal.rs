@@ -163,7 +163,8 @@ impl Terminal {
 
 /// Shows what the agent says unasked. At a terminal it stands over the prompt, which is printed again below.
 pub(crate) fn announce(said: &Announcement, interactive: bool) {
-    let (session, words) = (clean(said.session.as_str()), clean(&said.content.words()));
+    let session = clean(said.session.as_str());
+    let words = clean(&said.content.words());
     let over = if interactive { "\r\x1b[K" } else { "" };
     print(&format!("{over}[{session}] {words}\n"));
     flush();
@@ -171,7 +172,9 @@ pub(crate) fn announce(said: &Announcement, interactive: bool) {
 
 /// Summarizes the cost of an answer in one line.
 fn summary(outcome: &TurnOutcome) -> String {
-    let (models, tools, turn) = (outcome.model_calls, outcome.calls.len(), &outcome.turn);
+    let models = outcome.model_calls;
+    let tools = outcome.calls.len();
+    let turn = &outcome.turn;
     let tiers = outcome
         .tiers
         .iter()
@@ -202,7 +205,8 @@ pub(crate) fn costs(spent: &Spent) -> String {
     let tokens = if spent.usage.total() == 0 {
         "tokens: unknown".to_owned()
     } else {
-        let (cached, reasoning) = (part(cached, "cached"), part(reasoning, "reasoning"));
+        let cached = part(cached, "cached");
+        let reasoning = part(reasoning, "reasoning");
         format!("tokens: {input} in{cached}, {output} out{reasoning}")
     };
     match spent.price() {

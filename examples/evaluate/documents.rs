@@ -125,7 +125,8 @@ const SAYINGS: [&str; 7] = [
 fn write(document: &Document) -> String {
     let mut text = format!("# The {}\n\n", document.name);
     let at = document.chars * document.percent / 100;
-    let (mut section, mut is_told) = (0, false);
+    let mut section = 0;
+    let mut is_told = false;
     while text.len() < document.chars {
         if text.len() >= at && !is_told {
             section_of(&mut text, document.heading, document.fact);

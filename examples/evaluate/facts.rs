@@ -25,7 +25,8 @@ fn in_words(number: f64) -> &'static str {
 }
 
 fn has_words(text: &str, words: &str) -> bool {
-    let (text, words) = (text.to_lowercase(), words.to_lowercase());
+    let text = text.to_lowercase();
+    let words = words.to_lowercase();
     text.match_indices(&words).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let after = text[at + words.len()..].chars().next();

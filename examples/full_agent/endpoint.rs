@@ -53,7 +53,8 @@ impl Endpoint {
                 sleep(Duration::from_secs(1)).await;
                 continue;
             };
-            let (host, metrics) = (host.clone(), metrics.clone());
+            let host = host.clone();
+            let metrics = metrics.clone();
             tokio::spawn(async move {
                 if let Ok(Err(error)) = timeout(TIME_LIMIT, exchange(stream, &host, &metrics)).await {
                     tracing::debug!(%error, "a request was not answered");

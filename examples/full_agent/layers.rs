@@ -39,7 +39,8 @@ pub(crate) async fn audit(
     call: ToolInvocation,
     next: Next<ToolInvocation, ToolInvokeResponse>,
 ) -> Result<ToolInvokeResponse, BoxError> {
-    let (tool, principal) = (call.request.tool_name.clone(), call.cx.principal().clone());
+    let tool = call.request.tool_name.clone();
+    let principal = call.cx.principal().clone();
     let response = next.call(call).await?;
     tracing::info!(target: "audit", %tool, %principal, failed = response.is_error, "tool called");
     Ok(response)

@@ -86,7 +86,8 @@ impl TraceBridge for OtelBridge {
         }
         let context = span.context();
         let placed = context.span().span_context().clone();
-        let (trace, id) = (placed.trace_id().to_bytes(), placed.span_id().to_bytes());
+        let trace = placed.trace_id().to_bytes();
+        let id = placed.span_id().to_bytes();
         let place = TraceContext::new(u128::from_be_bytes(trace), u64::from_be_bytes(id), placed.is_sampled())?;
         Some(place.with_tracestate(&placed.trace_state().header()))
     }

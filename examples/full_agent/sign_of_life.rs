@@ -59,7 +59,8 @@ impl Subsystem for SignOfLife {
     /// Starts the background task when the host starts.
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
         let file = parts.data_dir().ok_or("the data folder is gone")?.join("sign_of_life");
-        let (signs, stop) = (self.signs, Arc::new(Notify::new()));
+        let signs = self.signs;
+        let stop = Arc::new(Notify::new());
         let mut task = JoinSet::new();
         task.spawn(leave_signs(self.every, file, signs.clone(), stop.clone()));
         let task = tokio::sync::Mutex::new(task);

@@ -34,7 +34,9 @@ impl World {
     /// Adds the families. One that the settings name is left to them.
     pub(crate) fn add_to(self, builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
         let is_set = |name: &str| config.section(name).map(|section| section.is_set());
-        let (web, rest, files) = (is_set("WebTools")?, is_set("RestTools")?, is_set("FileTools")?);
+        let web = is_set("WebTools")?;
+        let rest = is_set("RestTools")?;
+        let files = is_set("FileTools")?;
         let builder = if self.web && !web { with_web(builder)? } else { builder };
         let builder = match self.openapi.filter(|_| !rest) {
             Some(document) => with_openapi(builder, document)?,

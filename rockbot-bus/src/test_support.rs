@@ -89,7 +89,8 @@ pub(crate) async fn serve_tls(authority: &rcgen::CertifiedKey<rcgen::KeyPair>, b
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
-            let (acceptor, broker) = (acceptor.clone(), broker.clone());
+            let acceptor = acceptor.clone();
+            let broker = broker.clone();
             tokio::spawn(async move {
                 // A client that does not trust the certificate ends the handshake.
                 let Ok(mut client) = acceptor.accept(client).await else {

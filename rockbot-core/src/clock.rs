@@ -149,7 +149,8 @@ mod tests {
 
     impl SteppedClock {
         fn new() -> Arc<Self> {
-            let (begun, steps) = (Instant::now(), AtomicI64::new(0));
+            let begun = Instant::now();
+            let steps = AtomicI64::new(0);
             Arc::new(Self { begun, steps })
         }
 
@@ -171,7 +172,8 @@ mod tests {
     /// so many.
     async fn slept(steps: &[(u64, i64)]) -> u64 {
         let clock = SteppedClock::new();
-        let (sleeper, begun) = (clock.clone(), Instant::now());
+        let sleeper = clock.clone();
+        let begun = Instant::now();
         let sleep_of_100 = tokio::spawn(async move {
             let until = START.after(100 * SECOND);
             sleeper.sleep_until(until).await;

@@ -284,16 +284,15 @@ mod tests {
 
     #[test]
     fn short_messages_are_searched_by_if_they_say_something() {
-        let (long, longer) = (
-            "What did we say about the garden?",
-            "And the fence, who was to paint it?",
-        );
+        let long = "What did we say about the garden?";
+        let longer = "And the fence, who was to paint it?";
         check(long, &[longer], &[long, longer]);
         check("Yes, please, do it right away!", &[longer], &[longer]);
         check("Yes", &[], &[]);
         check("Hi, what's up with you?", &["OK, thanks!", "don’t do that"], &[]);
         check("What is 17 * 23?", &[], &[]);
-        let (cat, name) = ("What is my cat called?", "Who is Miso?");
+        let cat = "What is my cat called?";
+        let name = "Who is Miso?";
         check(cat, &["Good morning", name], &[cat, name]);
         assert!(SMALL_TALK.is_sorted());
     }

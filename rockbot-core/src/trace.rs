@@ -73,11 +73,15 @@ impl TraceContext {
     pub fn parse(traceparent: &str) -> Option<Self> {
         let mut parts = traceparent.split('-');
         let mut next = |digits| parts.next().filter(|part| is_hex(part, digits));
-        let (version, trace, span, flags) = (next(2)?, next(32)?, next(16)?, next(2)?);
+        let version = next(2)?;
+        let trace = next(32)?;
+        let span = next(16)?;
+        let flags = next(2)?;
         if version != "00" || parts.next().is_some() {
             return None;
         }
-        let (trace_id, span_id) = (u128::from_str_radix(trace, 16), u64::from_str_radix(span, 16));
+        let trace_id = u128::from_str_radix(trace, 16);
+        let span_id = u64::from_str_radix(span, 16);
         let flags = u8::from_str_radix(flags, 16).ok()?;
         Self::new(trace_id.ok()?, span_id.ok()?, false).map(|parsed| Self { flags, ..parsed })
     }
@@ -183,7 +187,8 @@ mod tests {
     #[test]
     fn a_child_is_another_span_of_its_trace() {
         let parent = TraceContext::begin().with_tracestate("v=1");
-        let (one, other) = (parent.child(), parent.child());
+        let one = parent.child();
+        let other = parent.child();
         for child in [&one, &other] {
             assert_eq!(child.trace_id(), parent.trace_id());
             assert_eq!((child.is_sampled(), child.tracestate()), (true, Some("v=1")));

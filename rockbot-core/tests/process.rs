@@ -206,7 +206,8 @@ async fn input_is_written_while_output_is_read() {
 #[tokio::test]
 async fn a_process_is_spoken_to_through_its_pipes() {
     let mut child = Command::new("cat").spawn().unwrap();
-    let (mut stdin, mut lines) = (child.take_stdin().unwrap(), lines(&mut child));
+    let mut stdin = child.take_stdin().unwrap();
+    let mut lines = lines(&mut child);
     for word in ["one", "two"] {
         stdin.write_all(format!("{word}\n").as_bytes()).await.unwrap();
         assert_eq!(next(&mut lines).await, word);

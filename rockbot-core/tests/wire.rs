@@ -112,7 +112,8 @@ fn tool_message_types() {
     fn of<M: Message>() -> (&'static str, Option<&'static str>) {
         (M::TYPE, M::TOPIC)
     }
-    let (calls, results) = (Some("tool.invoke"), Some("tool.result"));
+    let calls = Some("tool.invoke");
+    let results = Some("tool.result");
     assert_eq!(of::<ToolInvokeRequest>(), ("RockBot.Tools.ToolInvokeRequest", calls));
     assert_eq!(
         of::<ToolInvokeResponse>(),

@@ -176,7 +176,8 @@ fn note(tier: ModelTier, answer: &Result<&ChatResponse, &ChatError>, is_attempt:
             tracing::debug!(tier = tier.name(), kind = ?error.kind(), "attempt of a model call failed");
         }
         Err(error) => {
-            let (kind, error) = (error.kind(), error.to_string());
+            let kind = error.kind();
+            let error = error.to_string();
             tracing::warn!(tier = tier.name(), ?kind, error = %loggable(&error), "model call failed");
         }
     }
@@ -270,11 +271,10 @@ mod tests {
     async fn a_failing_model_of_low_or_high_has_balanced_asked_once() {
         let tiers = ChatTiers::new(Named("b")).low(Named("")).high(Named(""));
         assert_eq!(answers(tiers).await, ["b", "b", "b", "b"]);
-        let (balanced, low) = (ScriptedModel::new(), ScriptedModel::new());
-        let (balanced, low) = (
-            balanced.fails(ChatErrorKind::Auth),
-            low.fails(ChatErrorKind::Overloaded),
-        );
+        let balanced = ScriptedModel::new();
+        let low = ScriptedModel::new();
+        let balanced = balanced.fails(ChatErrorKind::Auth);
+        let low = low.fails(ChatErrorKind::Overloaded);
         let tiers = ChatTiers::new(balanced.clone()).low(low);
         let error = tiers.chat(call(Some(ModelTier::Low))).await.unwrap_err();
         assert_eq!(

@@ -267,7 +267,8 @@ impl Bridge {
             let entry = snapshot.find(tool.registration.name.as_str());
             let is_free = entry.is_none_or(|entry| entry.owner() == &service.owner);
             if !is_free {
-                let (server, tool) = (service.server.name(), &tool.registration.name);
+                let server = service.server.name();
+                let tool = &tool.registration.name;
                 tracing::warn!(server, %tool, "a tool of an MCP server is left out: its name is taken");
             }
             is_free

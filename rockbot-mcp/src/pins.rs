@@ -164,7 +164,8 @@ impl Pins {
 
     fn admit(&self, server: &McpServer, tools: Vec<ListedTool>) -> Compared {
         let mut pinned = self.lock();
-        let (endpoint, key) = (server.endpoint_digest(), server.pin_key());
+        let endpoint = server.endpoint_digest();
+        let key = server.pin_key();
         if !pinned.contains_key(&key) && !has_room(&pinned, server) {
             return Compared {
                 held: tools,
@@ -175,7 +176,8 @@ impl Pins {
         let mut compared = Compared::default();
         for tool in tools {
             if let Some(why) = pins.objection(endpoint, &tool) {
-                let (server, name) = (server.name(), tool.name.as_str());
+                let server = server.name();
+                let name = tool.name.as_str();
                 tracing::warn!(
                     server,
                     tool = name,

@@ -51,7 +51,8 @@ impl Runtime {
         let added = self.bridge.add(service);
         let is_added = added.is_some();
         if let Some(service) = added {
-            let (abort, bridge) = (self.abort.clone(), self.bridge.clone());
+            let abort = self.abort.clone();
+            let bridge = self.bridge.clone();
             self.tasks
                 .spawn(async move { abort.run_until_cancelled_owned(supervise(bridge, service)).await });
         }

@@ -303,7 +303,8 @@ async fn call_once(
 ) -> Result<CallToolResult, CallFailure> {
     let running = RunningCall::new(cx);
     let _ended = running.end_on_drop();
-    let (limit, left) = (server.time_limit, cx.time_left().unwrap_or(Duration::MAX));
+    let limit = server.time_limit;
+    let left = cx.time_left().unwrap_or(Duration::MAX);
     if left.is_zero() {
         return Err(CallFailure::NotSent(ServiceError::Timeout { timeout: left }));
     }

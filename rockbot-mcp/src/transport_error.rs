@@ -5,7 +5,8 @@ use rockbot_core::support::loggable;
 /// Returns the text of a transport's error, safe to show: of URLs the scheme and the host alone, since the rest may hold a
 /// key.
 pub(crate) fn without_paths(text: &str) -> String {
-    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
     while let Some((before, after)) = rest.split_once("://") {
         shown.push_str(before);
         shown.push_str("://");

@@ -134,7 +134,8 @@ impl SkillService {
 
     /// Records a use of the skill. A failure is logged only, because it must not prevent reading the skill.
     pub(crate) async fn used(&self, skill: &Skill, id: String, cx: &CallContext) {
-        let (now, name) = (self.clock.now(), &skill.name);
+        let now = self.clock.now();
+        let name = &skill.name;
         let noted = self
             .update(cx.principal(), name, |skill| skill.last_used_at = Some(now))
             .await;

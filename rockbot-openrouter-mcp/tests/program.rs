@@ -154,7 +154,8 @@ async fn six_tools_read_what_they_are_named_for() {
     let (failed, text) = client.call("get_api_key", json!({})).await;
     assert!(failed && text.contains("keyHash"), "{text}");
 
-    let (plain, managing) = ("Bearer plain".to_owned(), "Bearer managing".to_owned());
+    let plain = "Bearer plain".to_owned();
+    let managing = "Bearer managing".to_owned();
     let line = |path: &str| format!("GET /api/v1/{path} HTTP/1.1");
     assert_eq!(
         *interface.seen.lock().unwrap(),

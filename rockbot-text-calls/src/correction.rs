@@ -62,7 +62,8 @@ fn suggestion(name: &str, tools: &Tools) -> String {
 
 /// Returns the Levenshtein distance, ignoring case. Of long names the first 64 characters count.
 fn distance(left: &str, right: &str) -> usize {
-    let (left, right) = (left.to_ascii_lowercase(), right.to_ascii_lowercase());
+    let left = left.to_ascii_lowercase();
+    let right = right.to_ascii_lowercase();
     let right: Vec<char> = right.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (i, left) in left.chars().take(64).enumerate() {

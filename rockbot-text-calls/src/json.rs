@@ -85,7 +85,8 @@ impl Cursor<'_> {
                 return Err(Unreadable);
             }
             out.push(':');
-            let (from, source) = (out.len(), this.at);
+            let from = out.len();
+            let source = this.at;
             this.any(style, out, depth + 1)?;
             if let (Some(found), Some(key)) = (found.as_deref_mut(), key) {
                 let value = from..out.len();

@@ -14,7 +14,8 @@ pub fn instructions<'a>(tools: impl IntoIterator<Item = OfferedTool<'a>>) -> Str
         if text.is_empty() {
             text.push_str(HOW_TO_CALL);
         }
-        let (name, description) = (tool.name, tool.description.trim());
+        let name = tool.name;
+        let description = tool.description.trim();
         let _ = write!(text, "\n\n### {name}\n\n{description}\n\nArguments, as a JSON Schema: ");
         match tool.shown_parameters {
             Some(json) => text.push_str(json),

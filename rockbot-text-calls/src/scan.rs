@@ -134,7 +134,8 @@ impl Scanner<'_, '_> {
 
     /// Moves past the reasoning block at the cursor. Only the section of calls that ends the answer counts in it.
     fn thought(&mut self, close: &'static str) {
-        let (text, start) = (self.cursor.text, self.cursor.at);
+        let text = self.cursor.text;
+        let start = self.cursor.at;
         let end = self.cursor.find(close).unwrap_or(text.len());
         let thoughts = &text[start..end];
         let sections = dialect::SECTIONS_IN_THOUGHTS
@@ -240,7 +241,8 @@ impl Scanner<'_, '_> {
 
     /// Parses a call without a marker at the cursor. In the middle of a line that is JSON only.
     fn unmarked(&mut self, at_line_start: bool, prose: &mut Vec<Range<usize>>) -> Option<Vec<CallSite>> {
-        let (cursor, tools) = (&mut self.cursor, self.tools);
+        let cursor = &mut self.cursor;
+        let tools = self.tools;
         match cursor.peek()? {
             b'{' => unmarked::json(cursor, tools),
             b'[' => {
@@ -257,7 +259,8 @@ impl Scanner<'_, '_> {
 
     /// Parses the calls in the fence at the cursor, which must end the answer. Prose may stand before them.
     fn fenced(&mut self, prose: &mut Vec<Range<usize>>) -> Option<Vec<CallSite>> {
-        let (text, start) = (self.cursor.text, self.cursor.at);
+        let text = self.cursor.text;
+        let start = self.cursor.at;
         let line = line_at(text, start);
         let (fence, _) = Fence::opened_by(line).filter(|(_, info)| !self.in_fence && may_hold_calls(info))?;
         let content = (start + line.len() + 1).min(text.len());

@@ -290,10 +290,8 @@ async fn answers_of_servers() {
 /// Returns documents with `text` in each place of their parts.
 fn documents(text: &str) -> Vec<Value> {
     let document = |server: Value, paths: Value| json!({"openapi": "3.1.0", "info": {"title": text}, "servers": [server], "paths": paths});
-    let (server, own) = (
-        json!({"url": "https://e.org"}),
-        |operation: Value| json!({"/a": {"get": operation}}),
-    );
+    let server = json!({"url": "https://e.org"});
+    let own = |operation: Value| json!({"/a": {"get": operation}});
     let schema = |schema: Value| own(json!({"parameters": [{"name": "p", "in": "query", "schema": schema}]}));
     let variables = json!({"url": "https://{a}{a}{a}{a}.e.org/{a}", "variables": {
         "a": {"default": "{b}".repeat(10_000)}, "b": {"default": "{c}".repeat(10_000)}, "c": {"default": text}}});

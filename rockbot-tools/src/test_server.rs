@@ -25,7 +25,8 @@ impl TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (answer, seen) = (Arc::new(answer), requests.clone());
+        let answer = Arc::new(answer);
+        let seen = requests.clone();
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(stream, answer.clone(), seen.clone()));

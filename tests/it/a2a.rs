@@ -201,10 +201,8 @@ async fn played(bus: &Arc<dyn Bus>) -> Program {
 async fn a_task_is_done_by_another_agent_and_its_answer_is_told_once() {
     let bus = bus();
     let working = ScriptedModel::new().says("Cats purr with their larynx.");
-    let (asking, telling) = (
-        asking([find("How do cats purr?")]),
-        ScriptedModel::new().says("By the larynx."),
-    );
+    let asking = asking([find("How do cats purr?")]);
+    let telling = ScriptedModel::new().says("By the larynx.");
     // The caller runs before the agent that it calls, which announces itself.
     let main = started(main_host(&bus, &asking, &telling).add(A2aCaller::new())).await;
     let research = started(research(&bus, &working).add(receiver())).await;
@@ -252,7 +250,8 @@ async fn a_task_is_done_by_another_agent_and_its_answer_is_told_once() {
 async fn an_agent_of_the_original_is_asked_and_answers_with_text_and_data() {
     let bus = bus();
     let arguments = json!({"agent_name": "research", "skill": "FIND", "message": " Why? ", "data": {"n": 1}});
-    let (asking, telling) = (asking([("invoke_agent", arguments)]), ScriptedModel::new().says("So."));
+    let asking = asking([("invoke_agent", arguments)]);
+    let telling = ScriptedModel::new().says("So.");
     let main = started(main_host(&bus, &asking, &telling).add(A2aCaller::new())).await;
     let other = played(&bus).await;
     let agent = main.agent();
@@ -368,7 +367,8 @@ async fn an_error_is_told_by_its_code_and_a_question_with_the_way_to_answer() {
     ];
     for (message_type, mut body, expected) in cases {
         let bus = bus();
-        let (asking, telling) = (asking([find("Why?")]), ScriptedModel::new().says("told"));
+        let asking = asking([find("Why?")]);
+        let telling = ScriptedModel::new().says("told");
         let main = started(main_host(&bus, &asking, &telling).add(A2aCaller::new())).await;
         let other = played(&bus).await;
         main.agent().ask("s", "Begin.").await.unwrap();
@@ -384,8 +384,10 @@ async fn an_error_is_told_by_its_code_and_a_question_with_the_way_to_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_agent_s_time_out_reaches_the_user_and_its_late_answer_is_dropped() {
-    let (bus, clock) = (bus(), ManualClock::default());
-    let (asking, telling) = (asking([find("Why?")]), ScriptedModel::new().says("No answer."));
+    let bus = bus();
+    let clock = ManualClock::default();
+    let asking = asking([find("Why?")]);
+    let telling = ScriptedModel::new().says("No answer.");
     let host = main_host(&bus, &asking, &telling).clock(clock.clone());
     let main = started(host.add(A2aCaller::new())).await;
     let other = played(&bus).await;
@@ -409,8 +411,10 @@ async fn a_silent_agent_s_time_out_reaches_the_user_and_its_late_answer_is_dropp
 
 #[tokio::test(start_paused = true)]
 async fn a_task_outlives_the_caller_and_is_told_by_the_next_process_once() {
-    let (bus, folder) = (bus(), tempfile::tempdir().unwrap());
-    let (asking, telling) = (asking([find("Why?")]), ScriptedModel::new().says("So."));
+    let bus = bus();
+    let folder = tempfile::tempdir().unwrap();
+    let asking = asking([find("Why?")]);
+    let telling = ScriptedModel::new().says("So.");
     let other = played(&bus).await;
     let host = || {
         main_host(&bus, &asking, &telling)
@@ -634,7 +638,8 @@ async fn a_search_finds_an_agent_and_the_model_can_call_it_then() {
 
 #[tokio::test(start_paused = true)]
 async fn agents_that_a_user_names_are_registered_and_removed() {
-    let (bus, folder) = (bus(), tempfile::tempdir().unwrap());
+    let bus = bus();
+    let folder = tempfile::tempdir().unwrap();
     let known = r#"[{"agentName": "Named", "description": "Stays.", "skills": null}]"#;
     std::fs::write(folder.path().join("well-known-agents.json"), known).unwrap();
     let model = asking([
@@ -669,7 +674,8 @@ async fn agents_that_a_user_names_are_registered_and_removed() {
 #[tokio::test(start_paused = true)]
 async fn a_long_answer_is_in_working_memory_and_the_message_names_it() {
     let bus = bus();
-    let (asking, telling) = (asking([find("Why?")]), ScriptedModel::new().says("Long."));
+    let asking = asking([find("Why?")]);
+    let telling = ScriptedModel::new().says("Long.");
     let host = main_host(&bus, &asking, &telling)
         .add(A2aCaller::new())
         .add(Memory::none().with_working());
@@ -859,7 +865,8 @@ async fn the_operator_is_asked_for_approvals_with_the_chain_and_the_caller_learn
 
 #[tokio::test(start_paused = true)]
 async fn a_task_outlives_the_agent_and_the_next_process_answers_it() {
-    let (bus, folder) = (bus(), tempfile::tempdir().unwrap());
+    let bus = bus();
+    let folder = tempfile::tempdir().unwrap();
     let asker = asker(&bus).await;
     let first = ScriptedModel::new().hangs();
     let host = |model: &ScriptedModel| research(&bus, model).data_dir(folder.path()).add(receiver());

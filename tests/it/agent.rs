@@ -537,7 +537,8 @@ async fn a_host_that_stops_tells_every_waiting_caller() {
     let model = ScriptedModel::new().hangs();
     let host = host_of(&model).build().unwrap();
     let agent = host.agent().clone();
-    let (running, queued) = (agent.stream("s", "one"), agent.stream("s", "two"));
+    let running = agent.stream("s", "one");
+    let queued = agent.stream("s", "two");
     let asking = tokio::spawn({
         let agent = agent.clone();
         async move { agent.ask("s", "three").await }
@@ -564,7 +565,8 @@ async fn a_shutdown_leaves_turns_where_they_are_and_tells_it() {
     let parked = agent.run(TurnRequest::new("a", "m1", "pay")).await.unwrap();
     let mut parked_stream = agent.stream_turn(TurnRequest::new("a", "m1", "pay"));
     let waiting = tokio::spawn({
-        let (agent, turn) = (agent.clone(), parked.turn.clone());
+        let agent = agent.clone();
+        let turn = parked.turn.clone();
         async move { agent.outcome(&turn).await }
     });
     let asking = tokio::spawn({

@@ -34,7 +34,8 @@ fn context_tool() -> (Tool, Notes) {
     let notes = Notes::default();
     let taken = notes.clone();
     let noting = tool("note", move |_: Anything, cx: CallContext| {
-        let (depth, trust) = (cx.depth(), cx.content_trust());
+        let depth = cx.depth();
+        let trust = cx.content_trust();
         let parent = cx.parent().map_or("none", |parent| parent.as_str()).to_owned();
         taken.add(format!("{} {trust:?} depth {depth} parent {parent}", cx.principal()));
         async move { "noted" }

@@ -28,16 +28,14 @@ fn tool_names(request: &ChatRequest) -> Vec<String> {
 
 #[tokio::test]
 async fn agents_of_a_host_have_their_own_instructions_models_tools_and_conversations() {
-    let (lead, reviewer) = (
-        ScriptedModel::new()
-            .says("A text.")
-            .with_cost(MicroUsd(2))
-            .says("Another."),
-        ScriptedModel::new()
-            .calls("grade", json!({}))
-            .says("Good.")
-            .with_cost(MicroUsd(3)),
-    );
+    let lead = ScriptedModel::new()
+        .says("A text.")
+        .with_cost(MicroUsd(2))
+        .says("Another.");
+    let reviewer = ScriptedModel::new()
+        .calls("grade", json!({}))
+        .says("Good.")
+        .with_cost(MicroUsd(3));
     let host = host_of(&lead)
         .tool(noting_tool("write").0)
         .tool(noting_tool("read").0)
@@ -84,7 +82,8 @@ async fn agents_of_a_host_have_their_own_instructions_models_tools_and_conversat
 
 #[tokio::test]
 async fn the_same_message_is_another_turn_of_each_agent() {
-    let (own, other) = (ScriptedModel::new().says("mine"), ScriptedModel::new().says("yours"));
+    let own = ScriptedModel::new().says("mine");
+    let other = ScriptedModel::new().says("yours");
     let host = host_of(&own).agent("other", |agent| agent.chat(other)).build().unwrap();
     let message = TurnRequest::new("s", "m", "Whose?");
     assert_eq!(host.agent().run(message.clone()).await.unwrap().text, "mine");

@@ -293,7 +293,8 @@ async fn park_and_stop(folder: &Path, clock: &ManualClock) -> (TurnOutcome, Appr
 
 #[tokio::test]
 async fn a_parked_turn_waits_over_restarts_and_goes_on_when_decided() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let (parked, ask) = park_and_stop(folder.path(), &clock).await;
     for _ in 0..5 {
         // However often the host starts: waiting is no interruption.
@@ -313,7 +314,8 @@ async fn a_parked_turn_waits_over_restarts_and_goes_on_when_decided() {
 
 #[tokio::test]
 async fn a_decision_reaches_a_parked_turn_before_anything_was_resumed() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let (parked, ask) = park_and_stop(folder.path(), &clock).await;
     let (host, paid) = kept_host(folder.path(), &clock, &ScriptedModel::new().says("paid"));
     host.agent().decide(ask.approve()).await.unwrap();
@@ -323,7 +325,8 @@ async fn a_decision_reaches_a_parked_turn_before_anything_was_resumed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_expires_over_a_restart_too() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let (parked, _) = park_and_stop(folder.path(), &clock).await;
     clock.advance(2 * DAY);
     let (host, paid) = kept_host(folder.path(), &clock, &ScriptedModel::new().says("too late"));
@@ -335,7 +338,8 @@ async fn a_question_expires_over_a_restart_too() {
 #[tokio::test(start_paused = true)]
 async fn neither_a_jump_of_the_clock_nor_a_queue_uses_up_the_time_of_an_approved_call() {
     let model = paying().calls("look", json!({})).says("Looked.").says("paid");
-    let (clock, (look, mut handle)) = (ManualClock::default(), mock_tool("look"));
+    let clock = ManualClock::default();
+    let (look, mut handle) = mock_tool("look");
     let (host, paid) = paying_host(&model);
     let budget = Budget::default().with_max_wall_clock(Duration::from_secs(60));
     let host = host.tool(look).budget(budget).clock(clock.clone()).build().unwrap();

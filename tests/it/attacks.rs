@@ -182,10 +182,8 @@ fn remote(text: &str) -> Tool {
 
 /// Puts the text into a store, as a page would have put it there earlier.
 async fn plant(host: &AgentHost, place: Place, text: &str) {
-    let (me, page) = (
-        Principal::default(),
-        Provenance::new("tool:web_browse", Trust::Untrusted),
-    );
+    let me = Principal::default();
+    let page = Provenance::new("tool:web_browse", Trust::Untrusted);
     let now = Timestamp::from_millis(1 << 40);
     match place {
         Place::Memory => {
@@ -232,7 +230,8 @@ fn the_texts_are_many_and_of_many_kinds() {
 
 #[tokio::test]
 async fn an_obedient_model_writes_nothing_that_the_user_trusts_and_does_its_task() {
-    let (mut attempts, mut done) = (0, 0);
+    let mut attempts = 0;
+    let mut done = 0;
     for attack in attacks() {
         for place in PLACES {
             let text = format!("{} {CANARY}", attack.text);

@@ -64,7 +64,8 @@ async fn giving_up_thousands_of_queued_messages_leaves_the_session_usable() {
     let first = send(host.agent(), "s", "one", BusyPolicy::Queue).await;
     let queued: Vec<_> = (0..many)
         .map(|number| {
-            let (agent, request) = (host.agent().clone(), TurnRequest::new("s", number.to_string(), "more"));
+            let agent = host.agent().clone();
+            let request = TurnRequest::new("s", number.to_string(), "more");
             tokio::spawn(async move { agent.run(request).await })
         })
         .collect();
@@ -170,7 +171,8 @@ async fn one_principal_leaves_room_for_others() {
         let model = working().hangs().hangs().says("1").says("2");
         let (host, mut handle) = limited(&model, limits);
         let host = host.build().unwrap();
-        let (ann, bob) = (host.agent().for_principal("ann"), host.agent().for_principal("bob"));
+        let ann = host.agent().for_principal("ann");
+        let bob = host.agent().for_principal("bob");
         let first = send(&ann, "a", "one", BusyPolicy::Queue).await;
         let _second = send(&ann, "b", "two", BusyPolicy::Queue).await;
         let refused = refusal(send(&ann, "c", "three", BusyPolicy::Queue).await).await;
@@ -193,7 +195,8 @@ async fn serving(
     model: &ScriptedModel,
     limits: BacklogLimits,
 ) -> (AgentHost, MockToolHandle, InProcessBus, mpsc::UnboundedReceiver<String>) {
-    let (bus, (sender, replies)) = (InProcessBus::new(), mpsc::unbounded_channel());
+    let bus = InProcessBus::new();
+    let (sender, replies) = mpsc::unbounded_channel();
     let listener = move |delivery: Delivery| {
         let reply: AgentReply = delivery.envelope.payload().unwrap();
         if reply.is_final {

@@ -33,10 +33,12 @@ const WAYS: [Way; 3] = [Way::Cancelled, Way::AskDropped, Way::StreamDropped];
 
 /// Starts a turn, and lets `way` happen once `ready` is done.
 async fn call_off(host: &AgentHost, request: TurnRequest, way: Way, ready: impl Future<Output = ()>) {
-    let (agent, turn) = (host.agent(), request.turn_id());
+    let agent = host.agent();
+    let turn = request.turn_id();
     match way {
         Way::Cancelled => {
-            let (agent, request) = (agent.clone(), request.clone());
+            let agent = agent.clone();
+            let request = request.clone();
             tokio::spawn(async move { agent.run(request).await });
             ready.await;
             let agent = host.agent().clone();
@@ -95,7 +97,8 @@ async fn a_cancellation_that_was_confirmed_is_not_lost_to_a_stop_at_the_same_tim
         while round % 2 == 0 && model.requests().is_empty() {
             tokio::task::yield_now().await;
         }
-        let (agent, turn) = (host.agent().clone(), request.turn_id());
+        let agent = host.agent().clone();
+        let turn = request.turn_id();
         let cancelling = tokio::spawn(async move { agent.cancel(&turn).await });
         host.shutdown(Duration::from_secs(5)).await;
         let cancelled = cancelling.await.unwrap();
@@ -335,7 +338,8 @@ async fn host_that_recovers(folder: &std::path::Path, request: &TurnRequest) -> 
 
 #[tokio::test(start_paused = true)]
 async fn asking_what_became_of_a_call_ends_with_the_turn() {
-    let (folder, request) = (tempfile::tempdir().unwrap(), TurnRequest::new("s", "m", "send"));
+    let folder = tempfile::tempdir().unwrap();
+    let request = TurnRequest::new("s", "m", "send");
     let host = host_that_recovers(folder.path(), &request).await;
     let before = tokio::time::Instant::now();
     host.agent().cancel(&request.turn_id()).await.unwrap();
@@ -347,7 +351,8 @@ async fn asking_what_became_of_a_call_ends_with_the_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn asking_what_became_of_a_call_goes_on_at_the_next_start() {
-    let (folder, request) = (tempfile::tempdir().unwrap(), TurnRequest::new("s", "m", "send"));
+    let folder = tempfile::tempdir().unwrap();
+    let request = TurnRequest::new("s", "m", "send");
     let host = host_that_recovers(folder.path(), &request).await;
     let before = tokio::time::Instant::now();
     host.shutdown(Duration::from_secs(5)).await;

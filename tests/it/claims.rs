@@ -125,7 +125,8 @@ async fn a_shutdown_that_is_cut_leaves_its_turns_to_another_host() {
     };
     let (first, mut paying) = host(&ScriptedModel::new().calls("pay", json!({})));
     let request = TurnRequest::new("s", "m1", "pay");
-    let (agent, asked) = (first.agent().clone(), request.clone());
+    let agent = first.agent().clone();
+    let asked = request.clone();
     tokio::spawn(async move { agent.run(asked).await });
     let _running = paying.next_call().await;
     first.shutdown(Duration::from_secs(1)).await;
@@ -167,10 +168,12 @@ async fn a_decision_whose_caller_goes_away_is_carried_out() {
 
 #[tokio::test]
 async fn an_acceptance_that_is_given_up_leaves_no_claim() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let options = JournalOptions::default().with_durability(Durability::Synced);
     let journal = FileTurnJournal::open_with(folder.path(), options).unwrap();
-    let (accepted, lease) = (run("1", &clock), Duration::from_secs(60));
+    let accepted = run("1", &clock);
+    let lease = Duration::from_secs(60);
     // It waits for the disk when it is dropped.
     assert!(journal.accept(&accepted, "me", lease).now_or_never().is_none());
     assert!(journal.claim(&accepted.run, "me", lease).await.unwrap().is_some());

@@ -148,7 +148,8 @@ async fn a_full_log_forgets_its_older_half() {
         }
     }
     let batch = log.read(&me(), "dream", usize::MAX).await.unwrap();
-    let (read, next) = (batch.entries, batch.next);
+    let read = batch.entries;
+    let next = batch.next;
     assert!(read.len() > 50 && next == LogOffset(1000), "{} entries", read.len());
     let expected: Vec<_> = (1000 - read.len()..1000).map(content).collect();
     assert_eq!(
@@ -213,7 +214,8 @@ async fn nothing_that_is_said_during_a_read_is_lost() {
 async fn planted_links_are_not_followed() {
     use std::os::unix::fs::symlink;
 
-    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
     write(elsewhere.path(), "turns.jsonl", LINE);
     write(elsewhere.path(), "readers.json", r#"{"dream": 1}"#);
     for name in ["turns.jsonl", "readers.json"] {
@@ -256,7 +258,8 @@ async fn a_kill_at_any_time_loses_nothing_that_was_acknowledged() {
     let mut total = 0;
     for first in (0..200).step_by(20) {
         let folder = tempfile::tempdir().unwrap();
-        let (mut written, mut read) = (Vec::new(), Vec::new());
+        let mut written = Vec::new();
+        let mut read = Vec::new();
         for round in first..first + 20 {
             for line in kill::kill("conversation_log::child", folder.path(), round) {
                 match line.strip_prefix("read ") {

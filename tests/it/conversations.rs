@@ -153,7 +153,8 @@ async fn the_window_moves_in_the_same_way_on_disk() {
             let options = options().with_window(window);
             FileConversationMemory::open_with(folder.path(), options).unwrap()
         };
-        let (mut memory, mut expected) = (open(), Vec::new());
+        let mut memory = open();
+        let mut expected = Vec::new();
         // A turn that has left the window may come again.
         for (at, turn) in ["a", "b", "c", "a", "d", "b", "b", "a"].into_iter().enumerate() {
             append(&memory, "s", &[turn]).await;
@@ -410,7 +411,8 @@ async fn lines_that_cannot_be_read_are_skipped_and_kept() {
 async fn planted_links_are_not_followed() {
     use std::os::unix::fs::symlink;
 
-    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
     let secret = elsewhere.path().join("secret.json");
     std::fs::write(&secret, theirs(&["secret"])).unwrap();
     for name in ["a.json", "b.jsonl", "Theirs.json"] {
@@ -527,7 +529,8 @@ async fn child() {
     let memory = FileConversationMemory::open_with(folder, options).unwrap();
     kill::ready();
     for at in 0.. {
-        let (session, turn) = (format!("s{}", at % SESSIONS), format!("{round}-{at}"));
+        let session = format!("s{}", at % SESSIONS);
+        let turn = format!("{round}-{at}");
         let pair = vec![said(&turn), said(&turn)];
         memory.append(&me(), &session.as_str().into(), pair).await.unwrap();
         kill::acknowledge(&format!("{session} {turn}"));

@@ -242,7 +242,9 @@ fn run_child(world: &World, case: Case) -> bool {
 
 /// The calls of a journal that have ended, and those that began, as `session id`.
 fn calls_in(journal: &str) -> (Vec<String>, Vec<String>) {
-    let (mut ended, mut begun, mut sessions) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let mut ended = Vec::new();
+    let mut begun = Vec::new();
+    let mut sessions = BTreeMap::new();
     for line in journal.lines() {
         let Ok(line) = serde_json::from_str::<Value>(line) else {
             continue;
@@ -296,7 +298,9 @@ fn check(case: Case) -> bool {
                     .copied()
                     .unwrap_or_default()
             };
-            let (then, runs, ends) = (count(&before, "begins"), count(&after, "begins"), count(&after, "ends"));
+            let then = count(&before, "begins");
+            let runs = count(&after, "begins");
+            let ends = count(&after, "ends");
             if ended.contains(&call) {
                 assert_eq!((runs, then), (1, 1), "{case:?}: {call} had finished");
             }
@@ -369,7 +373,8 @@ pub(crate) fn read_journal(folder: &Path) -> String {
 pub(crate) fn prefixes(journal: &str) -> impl Iterator<Item = (String, tempfile::TempDir)> {
     let lines: Vec<_> = journal.split_inclusive('\n').collect();
     (0..=lines.len()).map(move |count| {
-        let (folder, prefix) = (tempfile::tempdir().unwrap(), lines[..count].concat());
+        let folder = tempfile::tempdir().unwrap();
+        let prefix = lines[..count].concat();
         std::fs::create_dir(folder.path().join("turns")).unwrap();
         std::fs::write(folder.path().join("turns/turns-00000001.jsonl"), &prefix).unwrap();
         (prefix, folder)
@@ -393,7 +398,8 @@ async fn a_journal_cut_after_any_record_leads_to_one_reply_and_repeats_nothing_t
         assert_eq!(host.agent().run(request.clone()).await.unwrap(), outcome);
         let (ended, begun) = calls_in(&prefix);
         for (line, runs) in world.counts("effects") {
-            let (call, tool) = (line[..3].to_owned(), &line[4..8]);
+            let call = line[..3].to_owned();
+            let tool = &line[4..8];
             assert!(!ended.contains(&call), "{call} had finished after\n{prefix}");
             assert!(
                 tool != "send" || !begun.contains(&call),
@@ -418,7 +424,8 @@ async fn a_turn_with_an_approval_survives_a_cut_after_any_record() {
     let journal = journal_of(host_with(&mut None), &request).await;
     for (prefix, folder) in prefixes(&journal) {
         for resumes in [false, true] {
-            let (mut paid, copy) = (None, tempfile::tempdir().unwrap());
+            let mut paid = None;
+            let copy = tempfile::tempdir().unwrap();
             std::fs::create_dir(copy.path().join("turns")).unwrap();
             std::fs::copy(
                 folder.path().join("turns/turns-00000001.jsonl"),

@@ -18,7 +18,8 @@ async fn an_agent_its_tool_and_its_user_are_three_processes() {
     let arguments = ["--bus", exchange.url.as_str(), "--ask", "What is 6 * 7?"];
     let output = run("distributed", &arguments, folder.path()).await;
     exchange.delete(&[]).await;
-    let (answer, told) = (text(&output.stdout), text(&output.stderr));
+    let answer = text(&output.stdout);
+    let told = text(&output.stderr);
     assert!(output.status.success(), "{told}");
     assert!(answer.ends_with("`calculate` says:\n42\n"), "{answer}");
     for part in ["worker", "agent"] {
@@ -34,7 +35,8 @@ async fn an_agent_and_the_one_that_it_asks_are_two_processes() {
     let arguments = ["--bus", exchange.url.as_str()];
     let output = run("a2a", &arguments, folder.path()).await;
     exchange.delete(&[]).await;
-    let (said, told) = (text(&output.stdout), text(&output.stderr));
+    let said = text(&output.stdout);
+    let told = text(&output.stderr);
     assert!(output.status.success(), "{told}");
     let answers: Vec<_> = said
         .lines()
@@ -47,7 +49,8 @@ async fn an_agent_and_the_one_that_it_asks_are_two_processes() {
 #[tokio::test]
 async fn the_chat_talks_to_the_full_agent_over_the_broker() {
     let Some(exchange) = Exchange::open().await else { return };
-    let (url, settings) = (exchange.url.clone(), exchange.settings.clone());
+    let url = exchange.url.clone();
+    let settings = exchange.settings.clone();
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("agent.toml");
     let network = &settings.exchange_name;
@@ -65,7 +68,8 @@ async fn the_chat_talks_to_the_full_agent_over_the_broker() {
     ready(&mut agent).await;
     let note = r#"Take a note: "buy milk""#;
     let output = run("chat", &["--config", config, "--bus", &url, note], folder.path()).await;
-    let (answer, told) = (text(&output.stdout), text(&output.stderr));
+    let answer = text(&output.stdout);
+    let told = text(&output.stderr);
     agent.kill().await.unwrap();
     clean_up(settings).await;
     exchange.delete(&[]).await;
@@ -78,9 +82,11 @@ async fn the_chat_talks_to_the_full_agent_over_the_broker() {
 #[tokio::test]
 async fn the_chat_and_the_full_agent_have_the_servers_of_a_bridge() {
     let Some(exchange) = Exchange::open().await else { return };
-    let (url, settings) = (exchange.url.clone(), exchange.settings.clone());
+    let url = exchange.url.clone();
+    let settings = exchange.settings.clone();
     let folder = tempfile::tempdir().unwrap();
-    let (config, network) = (folder.path().join("agent.toml"), &settings.exchange_name);
+    let config = folder.path().join("agent.toml");
+    let network = &settings.exchange_name;
     let section = format!(
         "[RabbitMq]\nExchangeName = \"{network}\"\nDeadLetterExchangeName = \"{network}.dlx\"\nQueuePrefix = \"{network}\"\n\
          [Mcp]\nExposure = \"eager\"\n[McpProxy]\nExpected = [\"mcp-bridge/notes\"]\n"
@@ -103,7 +109,8 @@ async fn the_chat_and_the_full_agent_have_the_servers_of_a_bridge() {
     let note = r#"Add the note "buy milk"."#;
     let arguments = ["--config", config, "--yes", "--mcp-bus", &url, note];
     let output = run("chat", &arguments, folder.path()).await;
-    let (answer, told) = (text(&output.stdout), text(&output.stderr));
+    let answer = text(&output.stdout);
+    let told = text(&output.stderr);
     assert!(answer.ends_with("`notes__add_note` says:\nnoted\n"), "{answer}{told}");
     assert!(
         told.contains("MCP server `notes` of the bridge `mcp-bridge`: 3 tools"),
@@ -113,7 +120,8 @@ async fn the_chat_and_the_full_agent_have_the_servers_of_a_bridge() {
     let find = r#"Search the notes for "milk"."#;
     let arguments = ["--config", config, "--bus", &url, "--mcp-bridges", "--ask", find];
     let output = run("full_agent", &arguments, folder.path()).await;
-    let (answer, told) = (text(&output.stdout), text(&output.stderr));
+    let answer = text(&output.stdout);
+    let told = text(&output.stderr);
     assert!(
         answer.ends_with("`notes__search_notes` says:\nbuy milk\n"),
         "{answer}{told}"

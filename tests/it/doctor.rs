@@ -179,7 +179,8 @@ async fn without_a_model_it_says_who_answers() {
 
 #[tokio::test]
 async fn a_model_server_that_cannot_be_asked_is_a_problem() {
-    let (refuses, lacks) = (server(401, r#"{"error":{"message":"no"}}"#), server(200, MODELS));
+    let refuses = server(401, r#"{"error":{"message":"no"}}"#);
+    let lacks = server(200, MODELS);
     let closed = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}/v1", listener.local_addr().unwrap())

@@ -125,7 +125,8 @@ async fn an_agent_that_gives_itself_a_task_does_it_while_the_host_stops() {
 async fn an_answer_that_takes_longer_is_left_to_the_next_process() {
     let folder = tempfile::tempdir().unwrap();
     let host = writing(1_000).0.data_dir(folder.path()).build().unwrap();
-    let (agent, request) = (host.agent().clone(), TurnRequest::new("s", "m1", "Write!"));
+    let agent = host.agent().clone();
+    let request = TurnRequest::new("s", "m1", "Write!");
     let asked = request.clone();
     let asking = tokio::spawn(async move { agent.run(asked).await });
     sleep(3 * PAUSE).await;
@@ -158,7 +159,8 @@ async fn no_turn_begins_while_another_one_ends() {
     settle().await;
     let queued = TurnRequest::new("s", "m2", "second");
     let waiting = tokio::spawn({
-        let (agent, queued) = (agent.clone(), queued.clone());
+        let agent = agent.clone();
+        let queued = queued.clone();
         async move { agent.run(queued).await }
     });
     settle().await;
@@ -179,7 +181,8 @@ async fn no_turn_begins_while_another_one_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn a_user_on_the_bus_gets_the_answer_of_a_host_that_stops() {
-    let (bus, replies) = (InProcessBus::new(), Notes::default());
+    let bus = InProcessBus::new();
+    let replies = Notes::default();
     let notes = replies.clone();
     let listener = move |delivery: Delivery| {
         let reply: AgentReply = delivery.envelope.payload().unwrap();
@@ -230,8 +233,10 @@ impl Running for Line {
 /// host waits for the turns.
 #[tokio::test]
 async fn a_call_that_fails_because_the_host_stops_has_no_result() {
-    let (folder, called) = (tempfile::tempdir().unwrap(), Notes::default());
-    let (line, noted) = (Line::default(), called.clone());
+    let folder = tempfile::tempdir().unwrap();
+    let called = Notes::default();
+    let line = Line::default();
+    let noted = called.clone();
     let cut = line.0.clone();
     let call = tool("pay", move |amount: Value| {
         noted.add(amount.to_string());

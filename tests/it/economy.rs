@@ -61,10 +61,8 @@ async fn the_middle_of_an_old_result_is_kept_in_working_memory() {
 
     let requests = model.requests();
     assert_eq!(first_result(&requests[1]), report(), "one result is not too much");
-    let (read, marker) = (
-        first_result(&requests[2]),
-        "[content elided to fit context window — id=call_1]",
-    );
+    let read = first_result(&requests[2]);
+    let marker = "[content elided to fit context window — id=call_1]";
     assert!(
         read.starts_with("BEGIN") && read.contains(marker) && read.ends_with("END"),
         "{read}"
@@ -109,7 +107,8 @@ async fn a_refused_request_is_shortened_and_sent_once_more() {
     let host = host(&model).build().unwrap();
     assert_eq!(host.agent().ask("s", "Look!").await.unwrap().text, "Nothing.");
     let requests = model.requests();
-    let (refused, shorter) = (first_result(&requests[1]), first_result(&requests[2]));
+    let refused = first_result(&requests[1]);
+    let shorter = first_result(&requests[2]);
     assert_eq!(refused, report());
     assert!(shorter.len() < 4_500, "{} bytes", shorter.len());
 

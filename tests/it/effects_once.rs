@@ -109,7 +109,8 @@ impl Bus for Mute {
 #[ignore = "a process that the tests below start"]
 async fn worker_process() {
     let variable = |name: &str| std::env::var(name).unwrap();
-    let (folder, mode) = (variable("FOLDER"), variable("MODE"));
+    let folder = variable("FOLDER");
+    let mode = variable("MODE");
     let bus = RabbitMqBus::connect(settings(&variable("URL"), &variable("EXCHANGE")))
         .await
         .unwrap();

@@ -34,7 +34,8 @@ async fn a_tool_layer_that_never_answers_does_not_keep_its_session() {
     let (pay, paid) = noting_tool("pay");
     let host = host_of(&model).tool(pay).tool_layer(silent).build().unwrap();
     let request = TurnRequest::new("s", "1", "Pay!");
-    let (agent, asked) = (host.agent().clone(), request.clone());
+    let agent = host.agent().clone();
+    let asked = request.clone();
     let running = tokio::spawn(async move { agent.run(asked).await });
     settle().await;
     host.agent().cancel(&request.turn_id()).await.unwrap();
@@ -124,7 +125,8 @@ async fn a_bus_does_not_wait_for_a_subscription_that_ended_meanwhile() {
         bus.publish("t", Arc::new(MessageEnvelope::new("t", ""))).await.unwrap();
     }
     settle().await;
-    let (began, closing) = (Instant::now(), bus.clone());
+    let began = Instant::now();
+    let closing = bus.clone();
     let closed = tokio::spawn(async move { closing.close(LONG).await });
     settle().await;
     drop(subscription);

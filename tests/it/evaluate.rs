@@ -170,7 +170,8 @@ async fn no_policy_stands_in_the_way_of_a_right_run() {
 
 /// Runs of which none solves `task`.
 fn wrong_runs(task: &Task) -> Vec<(&'static str, ScriptedModel)> {
-    let (calls, words) = (right_calls(task), right_words(task));
+    let calls = right_calls(task);
+    let words = right_words(task);
     let and = |tool: &'static str, arguments: Value| script(&[calls.clone(), vec![(tool, arguments)]].concat(), &words);
     let party = json!({ "title": "Party", "date": "2026-03-10", "time": "20:00" });
     let mut wrong = vec![
@@ -404,7 +405,8 @@ async fn the_turns_of_a_conversation_follow_each_other() {
     let trials = trials.unwrap();
     let seen = |trial: &Trial| (trial.verdict.is_ok(), trial.is_hollow, trial.bill.turn.calls);
     let seen: Vec<_> = trials.iter().map(seen).collect();
-    let (right, hollow) = ((true, false, 1), (false, true, 1));
+    let right = (true, false, 1);
+    let hollow = (false, true, 1);
     assert_eq!(seen, [right, right, hollow, right]);
     let told = transcript(&model.requests()[3]).join("\n");
     assert!(told.contains("user: What is 248 divided by 4?"), "{told}");
@@ -422,7 +424,8 @@ fn an_answer_about_a_change_that_was_not_made_is_hollow() {
         arguments: json!({ "content": "The cat is called Miso." }),
         is_error: false,
     };
-    let (remember, product) = (task("miso-5"), task("miso-2"));
+    let remember = task("miso-5");
+    let product = task("miso-2");
     assert!(remember.is_hollow(&seen("Saved.", &[])));
     assert!(!remember.is_hollow(&seen("I could not save it.", &[])));
     assert!(!remember.is_hollow(&seen("Saved.", &[saved])));

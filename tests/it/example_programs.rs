@@ -484,7 +484,8 @@ async fn the_full_agent_serves_nobody_by_a_model_that_was_not_asked_for() {
 #[tokio::test]
 async fn the_full_agent_keeps_everything_in_the_folder_of_its_settings() {
     let folder = tempfile::tempdir().unwrap();
-    let (base, config) = (folder.path().join("base"), folder.path().join("agent.toml"));
+    let base = folder.path().join("base");
+    let config = folder.path().join("agent.toml");
     let settings = format!(
         "[AgentProfile]\nBasePath = \"{}\"\nSoulPath = \"who.md\"\n[ToolServices]\nFolder = \"tools\"\n",
         base.display()
@@ -685,7 +686,8 @@ async fn the_chat_shows_files_to_the_model() {
         folder.path(),
     )
     .await;
-    let (answer, told) = (text(&output.stdout), text(&output.stderr));
+    let answer = text(&output.stdout);
+    let told = text(&output.stderr);
     assert!(answer.contains("I cannot see images and files."), "{answer}");
     assert!(
         told.contains(r#"Who is this? [image "cat.png", image/png, 9 bytes]"#),

@@ -10,7 +10,8 @@ use rockbot_host::tool::{ToolDispatcher, ToolLimits};
 use crate::{chat_tools, quickstart};
 
 fn registry(tools: impl IntoIterator<Item = Tool>) -> Arc<InMemoryToolRegistry> {
-    let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("example"));
+    let registry = InMemoryToolRegistry::new();
+    let owner = Owner::new("example");
     tools
         .into_iter()
         .for_each(|tool| registry.register(&owner, tool).unwrap());

@@ -321,10 +321,8 @@ impl ChatClient for ReadsAndSends {
 
 #[tokio::test]
 async fn r_19_in_a_turn_that_goes_on_after_a_crash() {
-    let (folder, request) = (
-        tempfile::tempdir().unwrap(),
-        TurnRequest::new("s", "m", "Read and send."),
-    );
+    let folder = tempfile::tempdir().unwrap();
+    let request = TurnRequest::new("s", "m", "Read and send.");
     let (host, _) = guarded(AgentHost::in_memory().chat(ReadsAndSends).data_dir(folder.path()));
     host.build().unwrap().agent().run(request.clone()).await.unwrap();
     let journal = read_journal(folder.path());

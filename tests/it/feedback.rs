@@ -130,7 +130,8 @@ async fn a_replaced_file_is_written_to() {
 async fn planted_links_are_not_followed() {
     use std::os::unix::fs::symlink;
 
-    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
     write(
         elsewhere.path(),
         "s.jsonl",

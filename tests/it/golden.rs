@@ -102,7 +102,9 @@ async fn a_recorded_run_played_again_asks_and_calls_the_same() {
         ]
     );
 
-    let (mut model, mut answers, mut wanted) = (ScriptedModel::new(), Vec::new(), Vec::new());
+    let mut model = ScriptedModel::new();
+    let mut answers = Vec::new();
+    let mut wanted = Vec::new();
     for entry in recorded.entries() {
         match entry.event.clone() {
             TraceEvent::ModelAnswered { response, .. } => {
@@ -227,7 +229,8 @@ async fn a_run_with_nudges_retries_and_second_looks_is_decided_the_same_again() 
     assert_eq!(real, wanted);
 
     // So does another host, from the recorded answers alone.
-    let (mut model, mut answers) = (ScriptedModel::new(), Vec::new());
+    let mut model = ScriptedModel::new();
+    let mut answers = Vec::new();
     for entry in recorded.entries() {
         match entry.event.clone() {
             TraceEvent::ModelAnswered { response, .. } => model = model.answers(response),

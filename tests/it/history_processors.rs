@@ -205,7 +205,8 @@ fn summing_up(notes: &Notes) -> AgentHostBuilder {
 
 #[tokio::test]
 async fn after_a_crash_at_any_record_no_question_is_edited_twice_and_the_requests_are_the_same() {
-    let (request, all) = (TurnRequest::new("s", "m", "go"), Notes::default());
+    let request = TurnRequest::new("s", "m", "go");
+    let all = Notes::default();
     let whole = summing_up(&all)
         .build()
         .unwrap()

@@ -346,7 +346,8 @@ async fn a_handler_takes_the_topic_of_its_messages_once() {
         |host| host.subscribe_to("work.#"),
     ];
     for builder in builders {
-        let (bus, notes) = (InProcessBus::new(), Notes::default());
+        let bus = InProcessBus::new();
+        let notes = Notes::default();
         let handled = notes.clone();
         let handler = move |job: Job, _: MessageContext| {
             handled.add(job.n.to_string());
@@ -363,7 +364,8 @@ async fn a_handler_takes_the_topic_of_its_messages_once() {
 #[tokio::test(start_paused = true)]
 async fn a_subsystem_that_does_not_start_undoes_what_had_started() {
     for (fault, why) in [("no fuel", "no fuel"), ("panic", "it panicked: assertion")] {
-        let (bus, notes) = (InProcessBus::new(), Notes::default());
+        let bus = InProcessBus::new();
+        let notes = Notes::default();
         let mut failing = Noting::new("engine", Stage::Services, &notes);
         failing.starts = Err(fault);
         let host = worker(&bus)
@@ -386,7 +388,8 @@ async fn a_subsystem_that_does_not_start_undoes_what_had_started() {
 
 #[tokio::test(start_paused = true)]
 async fn readiness_tells_where_the_host_is_and_what_is_wrong() {
-    let (bus, notes) = (InProcessBus::new(), Notes::default());
+    let bus = InProcessBus::new();
+    let notes = Notes::default();
     let ill = Noting::new("nurse", Stage::Services, &notes);
     let healthy = ill.healthy.clone();
     let host = worker(&bus)
@@ -437,7 +440,8 @@ async fn a_host_that_never_started_stops_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_is_stopped_while_it_starts_takes_no_messages() {
-    let (bus, gate) = (InProcessBus::new(), Arc::new(Notify::new()));
+    let bus = InProcessBus::new();
+    let gate = Arc::new(Notify::new());
     #[derive(Debug)]
     struct Slow(Arc<Notify>);
     #[async_trait]
@@ -488,7 +492,8 @@ async fn a_host_runs_until_it_is_told_to_stop() {
             .unwrap(),
     );
     let running = tokio::spawn({
-        let (host, stop) = (host.clone(), stop.clone());
+        let host = host.clone();
+        let stop = stop.clone();
         async move { host.run_until(stop.notified()).await }
     });
     settle().await;
@@ -533,7 +538,8 @@ impl Jobs {
 /// nothing.
 async fn check_drain(shared: bool) {
     let bus = InProcessBus::new();
-    let (jobs, notes) = (Jobs::default(), Notes::default());
+    let jobs = Jobs::default();
+    let notes = Notes::default();
     let model = ScriptedModel::new().hangs().calls("work", json!({}));
     let (work, mut handle) = mock_tool("work");
     let host = host()
@@ -604,7 +610,8 @@ async fn a_busy_host_on_a_shared_bus_takes_its_handlers_with_it() {
 
 #[tokio::test(start_paused = true)]
 async fn no_subscription_takes_new_work_while_another_one_is_stuck() {
-    let (bus, notes) = (InProcessBus::new(), Notes::default());
+    let bus = InProcessBus::new();
+    let notes = Notes::default();
     let noted = notes.clone();
     let handler = move |job: Job, _: MessageContext| {
         noted.add(job.n.to_string());
@@ -634,7 +641,8 @@ async fn no_subscription_takes_new_work_while_another_one_is_stuck() {
 
 #[tokio::test(start_paused = true)]
 async fn stuck_work_and_stuck_subsystems_leave_the_others_time_to_stop() {
-    let (bus, notes) = (InProcessBus::new(), Notes::default());
+    let bus = InProcessBus::new();
+    let notes = Notes::default();
     let noting = |name, stops| Noting {
         stops,
         ..Noting::new(name, Stage::Services, &notes)
@@ -711,7 +719,8 @@ async fn a_host_that_is_dropped_ends_its_tasks() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shared_bus_stays_open_and_one_of_ones_own_does_not() {
-    let (shared, own) = (InProcessBus::new(), InProcessBus::new());
+    let shared = InProcessBus::new();
+    let own = InProcessBus::new();
     for (bus, is_shared) in [(&shared, true), (&own, false)] {
         let host = host()
             .subscribe_to("work.#")
@@ -729,7 +738,8 @@ async fn a_shared_bus_stays_open_and_one_of_ones_own_does_not() {
 
 #[tokio::test(start_paused = true)]
 async fn instances_of_one_agent_share_messages_and_agents_of_other_names_get_copies() {
-    let (bus, notes) = (InProcessBus::new(), Notes::default());
+    let bus = InProcessBus::new();
+    let notes = Notes::default();
     let hired = |name: &'static str, place: &'static str| {
         let notes = notes.clone();
         AgentHost::builder(name)
@@ -763,14 +773,18 @@ async fn instances_of_one_agent_share_messages_and_agents_of_other_names_get_cop
 
 #[tokio::test(start_paused = true)]
 async fn what_an_instance_leaves_behind_another_one_does() {
-    let (bus, notes, open) = (InProcessBus::new(), Notes::default(), Arc::new(Semaphore::new(0)));
+    let bus = InProcessBus::new();
+    let notes = Notes::default();
+    let open = Arc::new(Semaphore::new(0));
     let hired = |place: &'static str, stuck: bool| {
-        let (notes, open) = (notes.clone(), open.clone());
+        let notes = notes.clone();
+        let open = open.clone();
         host()
             .shared_bus(Arc::new(bus.clone()))
             .subscribe_to("work.#")
             .handle(move |job: Job, _: MessageContext| {
-                let (notes, open) = (notes.clone(), open.clone());
+                let notes = notes.clone();
+                let open = open.clone();
                 async move {
                     if stuck {
                         open.acquire().await.unwrap().forget();

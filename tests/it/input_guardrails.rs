@@ -75,7 +75,8 @@ async fn a_replaced_message_is_what_models_read_now_and_later() {
 async fn a_message_that_cannot_be_checked_is_not_answered() {
     let limits = HookLimits::default().with_time_limit(Duration::from_secs(5));
     let check = async |guardrail: Box<dyn Fn(AgentHostBuilder) -> AgentHostBuilder>, error: &str| {
-        let (folder, model) = (tempfile::tempdir().unwrap(), ScriptedModel::new());
+        let folder = tempfile::tempdir().unwrap();
+        let model = ScriptedModel::new();
         let host = host_of(&model)
             .data_dir(folder.path())
             .policies(TurnPolicies::new().with_hook_limits(limits));
@@ -115,7 +116,9 @@ async fn messages_are_checked_before_they_join_a_running_turn() {
     settle().await;
     handle.next_call().await.respond("ok");
     let [one, two, three] = running;
-    let (one, two, three) = (one.await.unwrap(), two.await.unwrap(), three.await.unwrap());
+    let one = one.await.unwrap();
+    let two = two.await.unwrap();
+    let three = three.await.unwrap();
     assert_eq!(ending(&one), (&TurnStatus::Answered, "Both done."));
     assert_eq!(ending(&two), (&TurnStatus::Joined(one.turn), "Both done."));
     assert_eq!(ending(&three), (&TurnStatus::Refused, "No."));
@@ -149,7 +152,8 @@ async fn a_refused_message_replaces_no_running_turn() {
 async fn a_turn_is_cancelled_while_a_guardrail_decides() {
     let host = host_of(&ScriptedModel::new()).input_guardrail(guardrail_fn(|_| std::future::pending()));
     let host = host.build().unwrap();
-    let (agent, request) = (host.agent().clone(), request("m", "hi"));
+    let agent = host.agent().clone();
+    let request = request("m", "hi");
     let id = request.turn_id();
     let running = tokio::spawn(async move { agent.run(request).await.unwrap() });
     settle().await;
@@ -186,11 +190,9 @@ fn appending(host: AgentHostBuilder, seen: &Notes, suffix: &'static str) -> Agen
 
 #[tokio::test]
 async fn a_turn_layer_gets_what_guardrails_made_of_the_message_and_is_not_checked_itself() {
-    let (model, guardrail, seen) = (
-        ScriptedModel::new().says("one").says("two"),
-        Strict::default(),
-        Notes::default(),
-    );
+    let model = ScriptedModel::new().says("one").says("two");
+    let guardrail = Strict::default();
+    let seen = Notes::default();
     let host = appending(host_of(&model), &seen, ", bad or not").input_guardrail(guardrail.clone());
     let host = host.build().unwrap();
     let outcome = host.agent().ask("s", "my 1234").await.unwrap();
@@ -204,7 +206,8 @@ async fn a_turn_layer_gets_what_guardrails_made_of_the_message_and_is_not_checke
 
 #[tokio::test]
 async fn a_refused_message_passes_no_turn_layer() {
-    let (model, seen) = (ScriptedModel::new(), Notes::default());
+    let model = ScriptedModel::new();
+    let seen = Notes::default();
     let host = appending(host_of(&model), &seen, "").input_guardrail(Strict::default());
     assert_eq!(run(host, "bad").await.status, TurnStatus::Refused);
     assert_eq!(seen.all(), Vec::<String>::new());
@@ -220,7 +223,8 @@ async fn after_a_crash_a_message_is_neither_checked_nor_changed_twice() {
     let says = || ScriptedModel::new().says("one");
     let journal = journal_of(host(&says(), &Strict::default()), &request("m", "my 1234")).await;
     for (prefix, folder) in prefixes(&journal) {
-        let (model, guardrail) = (says(), Strict::default());
+        let model = says();
+        let guardrail = Strict::default();
         let outcome = run(host(&model, &guardrail).data_dir(folder.path()), "my 1234").await;
         assert_eq!(ending(&outcome), (&TurnStatus::Answered, "one"), "after\n{prefix}");
         for request in model.requests() {

@@ -95,7 +95,8 @@ mod over_a_broker {
     async fn agents_in_other_processes_have_the_tool() {
         let Some(exchange) = Exchange::open().await else { return };
         let settings = &exchange.settings;
-        let (folder, topic) = (tempfile::tempdir().unwrap(), settings.exchange_name.as_str());
+        let folder = tempfile::tempdir().unwrap();
+        let topic = settings.exchange_name.as_str();
         let arguments = ["--bus", exchange.url.as_str(), "--topic", topic];
         let mut service = example("joke_service", &arguments, folder.path())
             .stdin(Stdio::piped())
@@ -117,14 +118,16 @@ mod over_a_broker {
              DeadLetterExchangeName = \"{topic}.dlx\"\nQueuePrefix = \"{topic}\"\n"
         );
         std::fs::write(&config, section).unwrap();
-        let (config, descriptors) = (config.to_str().unwrap(), descriptors.to_str().unwrap());
+        let config = config.to_str().unwrap();
+        let descriptors = descriptors.to_str().unwrap();
         let question = "Tell a joke, topic \"animals\"";
         let joke = "Why do cats make bad storytellers? They only have one tail.\n";
         let chat = ["--config", config, "--tool-services", descriptors, question];
         let full_agent = ["--config", config, "--ask", question];
         for (name, arguments) in [("chat", &chat[..]), ("full_agent", &full_agent[..])] {
             let output = run(name, arguments, folder.path()).await;
-            let (answer, told) = (text(&output.stdout), text(&output.stderr));
+            let answer = text(&output.stdout);
+            let told = text(&output.stderr);
             assert!(
                 output.status.success() && answer.ends_with(joke),
                 "{name}: {answer}\n{told}"

@@ -220,7 +220,8 @@ async fn finish_some(journal: &FileTurnJournal, day: &str, clock: &ManualClock) 
 
 #[tokio::test]
 async fn a_journal_forgets_what_ended_a_day_ago_and_nothing_else() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let journal = small(&folder, &clock);
     let old = accept(&journal, "old", &clock).await;
     journal.append(&old, &[record(&clock, "1")]).await.unwrap();
@@ -272,7 +273,8 @@ async fn a_journal_forgets_what_ended_a_day_ago_and_nothing_else() {
 
 #[tokio::test]
 async fn a_start_by_the_indexes_of_segments_knows_what_their_lines_say() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let options = JournalOptions::default()
         .with_segment_bytes(1 << 20)
         .with_clock(Arc::new(clock.clone()));
@@ -314,7 +316,8 @@ async fn a_start_by_the_indexes_of_segments_knows_what_their_lines_say() {
 
 #[tokio::test]
 async fn a_long_run_that_ends_is_kept_whole_for_a_day() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let journal = small(&folder, &clock);
     let old = accept(&journal, "old", &clock).await;
     finish_some(&journal, "first", &clock).await;
@@ -377,7 +380,8 @@ async fn a_disk_that_fills_up_at_any_write_ends_no_turn_that_could_end_otherwise
             handle
         });
         let ended = host.agent().run(TurnRequest::new("s", "m1", "go")).await;
-        let (acted, asked) = (answering.is_finished(), model.requests().len());
+        let acted = answering.is_finished();
+        let asked = model.requests().len();
         match full_from {
             // A failure that cannot be recorded is told to the program alone: it would not stay told.
             _ if full_from <= 5 => assert!(matches!(ended, Err(TurnError::Journal(_))), "got {ended:?}"),
@@ -426,7 +430,8 @@ async fn the_same_message_while_its_acceptance_is_written_is_the_same_turn() {
     let (host, written) = slow_host(&model);
     let request = TurnRequest::new("s", "m1", "hi");
     let running = [(); 3].map(|()| {
-        let (agent, request) = (host.agent().clone(), request.clone());
+        let agent = host.agent().clone();
+        let request = request.clone();
         tokio::spawn(async move { agent.run(request).await })
     });
     settle().await;
@@ -443,7 +448,8 @@ async fn a_caller_who_leaves_while_the_message_is_accepted_leaves_nothing_half_d
     let (host, written) = slow_host(&model);
     let request = TurnRequest::new("s", "m1", "hi");
     let running = tokio::spawn({
-        let (agent, request) = (host.agent().clone(), request.clone());
+        let agent = host.agent().clone();
+        let request = request.clone();
         async move { agent.run(request).await }
     });
     settle().await;

@@ -47,7 +47,8 @@ fn bodies(stored: &StoredRun) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_run_is_read_whole_while_its_lines_move_to_other_places() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let journal = Arc::new(small(&folder, &clock));
     let long = accept(&journal, "long", &clock).await;
     let reads = (0..3).map(|_| {
@@ -81,13 +82,17 @@ async fn a_run_is_read_whole_while_its_lines_move_to_other_places() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_message_delivered_again_is_known_or_new_while_old_outcomes_are_forgotten() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let journal = Arc::new(small(&folder, &clock));
     let stop = Arc::new(AtomicBool::new(false));
     let again = {
-        let (journal, clock, stop) = (journal.clone(), clock.clone(), stop.clone());
+        let journal = journal.clone();
+        let clock = clock.clone();
+        let stop = stop.clone();
         tokio::spawn(async move {
-            let (mut new, mut known) = (0, 0);
+            let mut new = 0;
+            let mut known = 0;
             while !stop.load(Ordering::SeqCst) || known == 0 {
                 match journal.accept(&run("again", &clock), "me", LEASE).await.unwrap() {
                     Acceptance::New(claim) => {
@@ -120,7 +125,8 @@ async fn a_message_delivered_again_is_known_or_new_while_old_outcomes_are_forgot
 
 #[tokio::test]
 async fn a_run_whose_acceptance_stands_twice_does_not_forget_what_it_did() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let journal = small(&folder, &clock);
     let paying = accept(&journal, "paying", &clock).await;
     append(&journal, &paying, "1", &clock).await;
@@ -144,7 +150,8 @@ async fn a_run_whose_acceptance_stands_twice_does_not_forget_what_it_did() {
 async fn other_users_cannot_read_the_files_of_a_journal() {
     use std::os::unix::fs::PermissionsExt;
 
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let journal = small(&folder, &clock);
     let _long = accept(&journal, "long", &clock).await;
     finish_some(&journal, 0, &clock).await;

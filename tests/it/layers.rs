@@ -91,7 +91,8 @@ impl ChatClient for WordByWord {
 
 #[tokio::test(start_paused = true)]
 async fn a_stock_limit_holds_until_the_last_delta() {
-    let (words, notes) = (Arc::new(Semaphore::new(0)), Notes::default());
+    let words = Arc::new(Semaphore::new(0));
+    let notes = Notes::default();
     let host = AgentHost::in_memory()
         .chat(WordByWord(words.clone(), notes.clone()))
         .chat_layer(ConcurrencyLimitLayer::new(1))
@@ -230,15 +231,13 @@ async fn a_chat_layer_passes_a_typed_error_on() {
 #[tokio::test(start_paused = true)]
 async fn the_parts_of_the_gateway_are_chat_layers() {
     let ledger = Ledger::new(PriceTable::default());
-    let (first, second) = (
-        ScriptedModel::new()
-            .fails(ChatErrorKind::Overloaded)
-            .fails(ChatErrorKind::Auth),
-        ScriptedModel::new()
-            .says("second")
-            .calls("look", json!({}))
-            .says("done"),
-    );
+    let first = ScriptedModel::new()
+        .fails(ChatErrorKind::Overloaded)
+        .fails(ChatErrorKind::Auth);
+    let second = ScriptedModel::new()
+        .says("second")
+        .calls("look", json!({}))
+        .says("done");
     let (look, _) = noting_tool("look");
     let host = host_of(&first)
         .tool(look)
@@ -259,10 +258,8 @@ async fn the_parts_of_the_gateway_are_chat_layers() {
 
 #[tokio::test]
 async fn a_gateway_is_a_chat_client_of_a_host() {
-    let (model, ledger) = (
-        ScriptedModel::new().calls("look", json!({})).says("done"),
-        Ledger::new(PriceTable::default()),
-    );
+    let model = ScriptedModel::new().calls("look", json!({})).says("done");
+    let ledger = Ledger::new(PriceTable::default());
     let gateway = ModelGateway::builder(model.clone())
         .default_layers(PermitLimits::default(), Meter::new().ledger(ledger.clone()))
         .build();
@@ -349,7 +346,10 @@ async fn functions_are_layers_in_the_order_in_which_they_were_added() {
     let notes = Notes::default();
     let model = ScriptedModel::new().calls("look", json!({})).says("done");
     let (look, _) = noting_tool("look");
-    let (on_chat, on_tool, on_turn, last) = (notes.clone(), notes.clone(), notes.clone(), notes.clone());
+    let on_chat = notes.clone();
+    let on_tool = notes.clone();
+    let on_turn = notes.clone();
+    let last = notes.clone();
     let host = host_of(&model)
         .tool(look)
         .turn_layer(turn_fn(move |call, next| {

@@ -220,7 +220,8 @@ async fn memory_and_evaluation_without_limits_find_and_purge_nothing() {
         .build()
         .unwrap();
     host.start().await.unwrap();
-    let (memory, me) = (host.parts().get::<dyn LongTermMemory>().unwrap(), Principal::default());
+    let memory = host.parts().get::<dyn LongTermMemory>().unwrap();
+    let me = Principal::default();
     let mut entry = MemoryEntry::new("zebra", "The zebra is called Anton.", clock.now(), Provenance::USER);
     memory.save(&me, entry.clone()).await.unwrap();
     (entry.id, entry.archived_at) = ("old".into(), Some(clock.now()));

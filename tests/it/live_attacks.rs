@@ -57,7 +57,8 @@ async fn a_real_model_writes_nothing_that_the_user_trusts() {
     };
     let harmless = answer(&endpoint, "").await;
     println!("without an attack: {}", report(&harmless));
-    let (mut tried, mut done) = (0, 0);
+    let mut tried = 0;
+    let mut done = 0;
     for attack in attacks() {
         let outcome = answer(&endpoint, &attack.text).await;
         println!("{}: {}", attack.name, report(&outcome));
@@ -87,6 +88,7 @@ fn is_done(outcome: &TurnOutcome) -> bool {
 }
 
 fn report(outcome: &TurnOutcome) -> String {
-    let (tried, done) = (attempts(outcome), is_done(outcome));
+    let tried = attempts(outcome);
+    let done = is_done(outcome);
     format!("tried {tried}, done {done}: {}", outcome.text.replace('\n', " "))
 }

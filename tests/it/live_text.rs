@@ -32,7 +32,8 @@ struct Add {
 }
 
 fn tools(notes: &Notes) -> [Tool; 2] {
-    let (cities, sums) = (notes.clone(), notes.clone());
+    let cities = notes.clone();
+    let sums = notes.clone();
     let weather = tool("get_weather", move |GetWeather { city }: GetWeather| {
         cities.add(format!("weather {city}"));
         async { "18 degrees and sunny" }

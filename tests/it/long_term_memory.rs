@@ -73,7 +73,8 @@ async fn keeps_the_promises_of_a_long_term_memory() {
 async fn what_was_archived_long_ago_goes_unless_a_person_changed_it_since() {
     let folder = tempfile::tempdir().unwrap();
     let (memory, clock) = open(folder.path());
-    let (now, day) = (SystemClock.now(), 24 * 60 * 60 * 1000);
+    let now = SystemClock.now();
+    let day = 24 * 60 * 60 * 1000;
     let ago = |days: u64| Timestamp::from_millis(now.as_millis() - days * day);
     let archived = |id: &str, days| fact(id, id).with_archived_at(Some(ago(days)));
     for (id, days) in [
@@ -428,7 +429,8 @@ async fn a_file_that_is_being_written_is_left_alone() {
 async fn planted_links_are_not_followed() {
     use std::os::unix::fs::symlink;
 
-    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
     write(
         elsewhere.path(),
         "secret.json",
@@ -563,7 +565,8 @@ async fn child() {
     memory.list(&me()).await.unwrap();
     kill::ready();
     for at in 0.. {
-        let (id, category) = (format!("{round}-{at}"), format!("c{}", at % 3));
+        let id = format!("{round}-{at}");
+        let category = format!("c{}", at % 3);
         memory.save(&me(), filed(&id, &category)).await.unwrap();
         kill::acknowledge(&format!("{id} {category}"));
         // It moves to another file.

@@ -200,7 +200,8 @@ fn summary(session: &str) -> (FeedbackSignal, String, String) {
 #[tokio::test(start_paused = true)]
 async fn a_session_is_looked_back_at_once_across_restarts() {
     let folder = tempfile::tempdir().unwrap();
-    let (clock, store) = (ManualClock::default(), Arc::new(InMemoryFeedbackStore::new()));
+    let clock = ManualClock::default();
+    let store = Arc::new(InMemoryFeedbackStore::new());
     let model = ScriptedModel::new().says("It rains.").says("It snows.");
     let host = looking_back(&model, &clock, &store, folder.path()).await;
     host.agent().ask("early", "How is the weather?").await.unwrap();
@@ -230,8 +231,10 @@ async fn a_session_is_looked_back_at_once_across_restarts() {
 #[tokio::test(start_paused = true)]
 async fn looking_back_is_paid_and_layered_as_any_call_and_waits_for_turns() {
     let clock = ManualClock::default();
-    let (notes, asked) = (Notes::default(), ScriptedModel::new());
-    let (seen, inner) = (notes.clone(), asked.clone());
+    let notes = Notes::default();
+    let asked = ScriptedModel::new();
+    let seen = notes.clone();
+    let inner = asked.clone();
     let noting = tower::layer::layer_fn(move |service| {
         let seen = seen.clone();
         tower::ServiceBuilder::new()
@@ -268,7 +271,8 @@ async fn looking_back_is_paid_and_layered_as_any_call_and_waits_for_turns() {
 #[tokio::test(start_paused = true)]
 async fn a_model_that_judges_sees_the_signs() {
     let folder = tempfile::tempdir().unwrap();
-    let (clock, store) = (ManualClock::default(), Arc::new(InMemoryFeedbackStore::new()));
+    let clock = ManualClock::default();
+    let store = Arc::new(InMemoryFeedbackStore::new());
     let model = ScriptedModel::new().says("It rains.").says("It snows.").says(SUMMARY);
     let host = looking_back(&model, &clock, &store, folder.path()).await;
     host.agent().ask("s", "How is the weather?").await.unwrap();

@@ -226,7 +226,8 @@ async fn a_turn_is_cancelled_while_a_policy_decides() {
         .build()
         .unwrap();
     let request = TurnRequest::new("s", "m", "hi");
-    let (agent, id) = (host.agent().clone(), request.turn_id());
+    let agent = host.agent().clone();
+    let id = request.turn_id();
     let running = tokio::spawn(async move { agent.run(request).await.unwrap() });
     settle().await;
     host.agent().cancel(&id).await.unwrap();
@@ -291,7 +292,8 @@ fn strict(notes: &Notes) -> AgentHostBuilder {
 
 #[tokio::test]
 async fn after_a_crash_at_any_record_no_policy_decides_twice_and_the_requests_are_the_same() {
-    let (request, all) = (TurnRequest::new("s", "m", "go"), Notes::default());
+    let request = TurnRequest::new("s", "m", "go");
+    let all = Notes::default();
     let whole = strict(&all)
         .build()
         .unwrap()

@@ -59,10 +59,13 @@ impl Drop for OnDrop {
 impl Till {
     async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (file, paid) = (folder.path().join("effects.txt"), Arc::new(Notify::new()));
+        let file = folder.path().join("effects.txt");
+        let paid = Arc::new(Notify::new());
         let (released, looking, cancelled) = <(Arc<Notify>, Arc<Notify>, Arc<Notify>)>::default();
-        let (noted, release) = (paid.clone(), released.clone());
-        let (begin, end) = (looking.clone(), cancelled.clone());
+        let noted = paid.clone();
+        let release = released.clone();
+        let begin = looking.clone();
+        let end = cancelled.clone();
         let pay = tool("pay", move |Anything { n }: Anything| {
             note(&file, n);
             noted.notify_one();
@@ -75,7 +78,8 @@ impl Till {
             }
         });
         let look = tool("look", move |Anything { n }: Anything| {
-            let (look, end) = (begin.clone(), end.clone());
+            let look = begin.clone();
+            let end = end.clone();
             async move {
                 if n == 0 {
                     let _end = OnDrop(end);
@@ -234,7 +238,8 @@ async fn a_cancelled_turn_cancels_its_call_at_the_server() {
         let agent = agent(network.bus().await, &model, proxy).await;
         until_servers(&agent, &["till"]).await;
         let request = TurnRequest::new("s", "m", "Pay.");
-        let (asked, turn) = (agent.agent().clone(), request.turn_id());
+        let asked = agent.agent().clone();
+        let turn = request.turn_id();
         let asking = tokio::spawn(async move { asked.run(request).await });
         timeout(PATIENCE, till.looking.notified()).await.unwrap();
         agent.agent().cancel(&turn).await.unwrap();
@@ -694,7 +699,8 @@ mod kills {
 #[tokio::test(start_paused = true)]
 async fn a_bridge_with_a_long_lease_renews_it_before_agents_end_it() {
     for lease in [Duration::from_secs(3600), Duration::MAX] {
-        let (bus, (seen, mut signs)) = (InProcessBus::new(), mpsc::unbounded_channel());
+        let bus = InProcessBus::new();
+        let (seen, mut signs) = mpsc::unbounded_channel();
         let watch = move |delivery: Delivery| {
             let _ = seen.send(delivery.envelope.message_type.clone());
             std::future::ready(Disposition::Ack)
@@ -721,7 +727,8 @@ async fn other_bridge<F: Future<Output = Value> + Send>(
 ) -> Subscription {
     let publisher = bus.clone();
     let answer = move |delivery: Delivery| {
-        let (bus, page) = (publisher.clone(), page.clone());
+        let bus = publisher.clone();
+        let page = page.clone();
         async move {
             let asked: Value = serde_json::from_slice(&delivery.envelope.body).unwrap();
             let page = page(asked["offset"].as_u64().unwrap_or_default()).await;
@@ -821,7 +828,8 @@ async fn a_call_ends_with_the_lease_of_its_bridge() {
 /// A bridge that answers each question just in time, with one tool and the word that there are more.
 #[tokio::test(start_paused = true)]
 async fn a_bridge_with_endless_pages_is_given_up_and_asked_again() {
-    let (bus, (seen, mut offsets)) = (InProcessBus::new(), mpsc::unbounded_channel());
+    let bus = InProcessBus::new();
+    let (seen, mut offsets) = mpsc::unbounded_channel();
     let page = move |offset: u64| {
         let _ = seen.send(offset);
         async move {
@@ -846,7 +854,8 @@ async fn a_bridge_with_endless_pages_is_given_up_and_asked_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_tool_of_a_bridge_is_held_until_it_is_accepted() {
-    let (bus, version) = (InProcessBus::new(), Arc::new(AtomicU64::new(1)));
+    let bus = InProcessBus::new();
+    let version = Arc::new(AtomicU64::new(1));
     let told = version.clone();
     let page = move |_| {
         let version = told.load(Ordering::Relaxed);
@@ -959,7 +968,8 @@ async fn a_forged_answer_is_not_taken_for_the_bridge_s() {
 
 #[tokio::test]
 async fn a_change_of_a_bridge_is_published_once() {
-    let (till, bus) = (Till::open().await, InProcessBus::new());
+    let till = Till::open().await;
+    let bus = InProcessBus::new();
     let (seen, mut events) = mpsc::unbounded_channel();
     let note = move |delivery: Delivery| {
         if &*delivery.envelope.message_type == "RockBot.Tools.Mcp.McpServersIndexed" {
@@ -982,7 +992,8 @@ async fn a_change_of_a_bridge_is_published_once() {
     bridge.parts().get::<McpServers>().unwrap().settled().await;
     let look = tool("look_twice", |_: Anything| async { "saw" }).description("Looks twice.");
     till.host.add_tool(look).unwrap();
-    let (mut with_three, mut counts) = (0, Vec::new());
+    let mut with_three = 0;
+    let mut counts = Vec::new();
     let patience = |found| {
         if found == 0 {
             PATIENCE

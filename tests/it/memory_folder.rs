@@ -12,7 +12,8 @@ use crate::support::files::names;
 
 #[tokio::test]
 async fn every_store_has_its_place_in_the_data_folder() {
-    let (folder, me) = (tempfile::tempdir().unwrap(), Principal::default());
+    let folder = tempfile::tempdir().unwrap();
+    let me = Principal::default();
     let memory = FileMemory::open(folder.path()).unwrap();
     let entry = MemoryEntry::new("m1", "likes tea", Timestamp::default(), Provenance::USER);
     memory.long_term.save(&me, entry.clone()).await.unwrap();

@@ -196,10 +196,8 @@ async fn a_model_files_what_was_saved_in_the_background_and_the_text_is_kept() {
         {"content": "Ann has two cats.", "category": "people/ann", "tags": ["cats"], "importance": 0.4},
         {"content": "Ann moved to Oslo.", "category": "not // a path", "metadata": {"subjectTime": "2026-05", "x": null}},
     ]);
-    let (model, background) = (
-        ScriptedModel::new(),
-        ScriptedModel::new().says(format!("Here:\n```json\n{filed}\n```")),
-    );
+    let model = ScriptedModel::new();
+    let background = ScriptedModel::new().says(format!("Here:\n```json\n{filed}\n```"));
     let host = working(&model, &background, Memory::default()).await;
     let text = "Ann, who has two cats, moved to Oslo in May 2026";
     let saved = save(&host, &model, text).await;
@@ -267,7 +265,8 @@ async fn whatever_the_model_in_the_background_does_the_text_is_remembered() {
 #[tokio::test(start_paused = true)]
 async fn what_was_changed_while_the_model_filed_it_stays_as_it_was_changed() {
     let answer = ScriptedModel::new();
-    let (model, background) = (ScriptedModel::new(), answer.clone());
+    let model = ScriptedModel::new();
+    let background = answer.clone();
     let host = working(&model, &background, Memory::default()).await;
     let memory = host.parts().get::<dyn LongTermMemory>().unwrap();
     let corrected = memory.clone();
@@ -288,7 +287,8 @@ async fn what_was_changed_while_the_model_filed_it_stays_as_it_was_changed() {
 
 #[tokio::test(start_paused = true)]
 async fn more_than_the_queue_holds_is_remembered_as_it_was_said() {
-    let (model, background) = (ScriptedModel::new(), ScriptedModel::new().hangs());
+    let model = ScriptedModel::new();
+    let background = ScriptedModel::new().hangs();
     let host = working(&model, &background, Memory::default()).await;
     let save = |n: usize| ("save_memory", json!({"content": format!("Fact number {n} of many")}));
     let (first, rest): (Vec<_>, Vec<_>) = ((0..40).map(save).collect(), (40..80).map(save).collect());
@@ -321,7 +321,8 @@ async fn the_background_asks_through_the_hosts_own_client_after_all_others() {
     host.start().await.unwrap();
     sleep(SILENCE).await;
     model.assert_complete();
-    let (user, dream) = ((Priority::User, false), (Priority::Dream, true));
+    let user = (Priority::User, false);
+    let dream = (Priority::Dream, true);
     assert_eq!(*seen.lock().unwrap(), [user, user, dream]);
     assert_eq!(host.spending().total().calls, 3);
     let told = call(&host, &model, "search_memory", json!({"query": ""})).await;
@@ -332,7 +333,8 @@ async fn the_background_asks_through_the_hosts_own_client_after_all_others() {
 async fn what_is_worth_remembering_says_a_file() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("memory-rules.md"), "Cats matter most.\n").unwrap();
-    let (model, background) = (ScriptedModel::new(), ScriptedModel::new().says("[]"));
+    let model = ScriptedModel::new();
+    let background = ScriptedModel::new().says("[]");
     let memory = Memory::default().memory_rules(folder.path().join("memory-rules.md"));
     let host = working(&model, &background, memory).await;
     save(&host, &model, "Ann likes tea").await;
@@ -531,10 +533,8 @@ async fn working_memory_is_parted_by_conversations_and_shared_where_it_is_meant(
 
 #[tokio::test(start_paused = true)]
 async fn a_skill_is_written_described_read_changed_and_deleted() {
-    let (model, background) = (
-        ScriptedModel::new(),
-        ScriptedModel::new().says("Reads the mail.").says("Sorts the mail."),
-    );
+    let model = ScriptedModel::new();
+    let background = ScriptedModel::new().says("Reads the mail.").says("Sorts the mail.");
     let host = working(&model, &background, Memory::default().without_starter_skills()).await;
     let content = "Open the mail.\nRead it.";
     let save = ("save_skill", json!({"name": "mail/read", "content": content}));

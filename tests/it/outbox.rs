@@ -89,7 +89,8 @@ impl Kept {
 
     /// Returns the texts that the memory itself has.
     async fn texts(&self, session: &str) -> Vec<String> {
-        let (me, session) = (Principal::default(), session.into());
+        let me = Principal::default();
+        let session = session.into();
         texts(&self.memory.inner.recent(&me, &session, 99).await.unwrap())
     }
 }
@@ -114,7 +115,8 @@ async fn ask(host: &AgentHost, model: &ScriptedModel, n: usize) {
 async fn each_turn_is_in_its_conversation_once_however_often_the_memory_failed() {
     for failures in [1, 2, 3, 5, 8, FOREVER] {
         for panics in [false, true] {
-            let (kept, model) = (Kept::failing(failures, panics), ScriptedModel::new());
+            let kept = Kept::failing(failures, panics);
+            let model = ScriptedModel::new();
             let host = kept.host(&model);
             let mut expected = Vec::new();
             for n in 1..=4 {
@@ -149,7 +151,8 @@ async fn each_turn_is_in_its_conversation_once_however_often_the_memory_failed()
 
 #[tokio::test(start_paused = true)]
 async fn entries_are_written_a_little_later_without_another_turn() {
-    let (kept, model) = (Kept::failing(FOREVER, false), ScriptedModel::new());
+    let kept = Kept::failing(FOREVER, false);
+    let model = ScriptedModel::new();
     let host = kept.host(&model);
     ask(&host, &model, 1).await;
     let problem = host.readiness().unwrap_err().to_string();
@@ -164,7 +167,8 @@ async fn entries_are_written_a_little_later_without_another_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_conversation_that_is_cleared_stays_clear() {
-    let (kept, model) = (Kept::failing(FOREVER, false), ScriptedModel::new());
+    let kept = Kept::failing(FOREVER, false);
+    let model = ScriptedModel::new();
     let host = kept.host(&model);
     ask(&host, &model, 1).await;
     host.agent().reset("s").await.unwrap();

@@ -92,7 +92,8 @@ async fn a_turn_fails_with_the_complaint_when_the_model_does_not_obey() {
 
 #[tokio::test]
 async fn the_first_validator_that_complains_is_heard_and_a_failed_turn_is_not_remembered() {
-    let (second, model) = (Notes::default(), ScriptedModel::new().says("no").says("please, now"));
+    let second = Notes::default();
+    let model = ScriptedModel::new().says("no").says("please, now");
     let host = host_of(&model)
         .output_validator(wants("please"))
         .output_validator(Wants("now", second.clone()));
@@ -226,7 +227,8 @@ fn obedient(notes: &Notes) -> AgentHostBuilder {
 
 #[tokio::test]
 async fn after_a_crash_at_any_record_no_answer_is_checked_twice_and_the_requests_are_the_same() {
-    let (request, all) = (TurnRequest::new("s", "m", "go"), Notes::default());
+    let request = TurnRequest::new("s", "m", "go");
+    let all = Notes::default();
     let whole = run_request(obedient(&all), request.clone()).await;
     assert_eq!((&whole.status, all.all().len()), (&TurnStatus::Answered, 2));
     let journal = journal_of(obedient(&Notes::default()), &request).await;

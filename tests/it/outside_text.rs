@@ -58,7 +58,8 @@ fn schemas_of_tools() {
         if let Some(entry) = registry.snapshot().find("t") {
             let shown: Value = serde_json::from_str(entry.definition()).unwrap();
             assert!(shown["function"]["parameters"].is_object());
-            let (made, given) = (entry.definition().len(), document.len());
+            let made = entry.definition().len();
+            let given = document.len();
             assert!(made <= 40 * given + 1_000, "{made} bytes of {given}");
             assert!(entry.arguments().signature().len() <= 1_000);
             for arguments in ["{}", r#"{"a":"abc","b":[[[]]],"c":"x"}"#, r#"{"kind":"a","n":1e400}"#] {
@@ -414,7 +415,8 @@ async fn served(provider: &str, corpus: &[&str]) {
         let status = if text.starts_with(b"{\"error") { 400 } else { 200 };
         (status, String::from_utf8_lossy(&text).into_owned())
     });
-    let (endpoint, mut config) = (format!("{}/v1", server.endpoint), Config::new());
+    let endpoint = format!("{}/v1", server.endpoint);
+    let mut config = Config::new();
     for name in ["PROVIDER", "ENDPOINT", "APIKEY", "MODELID"] {
         let value = match name {
             "PROVIDER" => provider,

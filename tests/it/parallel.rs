@@ -94,7 +94,8 @@ async fn an_effect_that_depends_on_the_arguments_decides_what_runs_together() {
     let agent = host.agent().clone();
     let asking = tokio::spawn(async move { agent.ask("s", "go").await });
 
-    let (first, second) = (handle.next_call().await, handle.next_call().await);
+    let first = handle.next_call().await;
+    let second = handle.next_call().await;
     settle().await;
     assert_eq!(handle.running(), 2, "the mutating call waits for both");
     first.respond("1");

@@ -138,7 +138,9 @@ async fn a_wait_for_tools_is_reported_unless_it_is_short() {
 async fn a_cancelled_turn_waits_for_no_tool() {
     let (host, model) = started(Duration::from_secs(3600)).await;
     let request = TurnRequest::new("s", "m", "Measure.");
-    let (agent, turn, began) = (host.agent().clone(), request.turn_id(), Instant::now());
+    let agent = host.agent().clone();
+    let turn = request.turn_id();
+    let began = Instant::now();
     let running = tokio::spawn(async move { agent.run(request).await });
     settle().await;
     host.agent().cancel(&turn).await.unwrap();
@@ -150,7 +152,8 @@ async fn a_cancelled_turn_waits_for_no_tool() {
 #[tokio::test(start_paused = true)]
 async fn a_host_that_stops_waits_for_no_tool() {
     let (host, model) = started(Duration::from_secs(3600)).await;
-    let (agent, began) = (host.agent().clone(), Instant::now());
+    let agent = host.agent().clone();
+    let began = Instant::now();
     let running = tokio::spawn(async move { agent.ask("s", "Measure.").await });
     settle().await;
     host.shutdown(Duration::from_secs(10)).await;

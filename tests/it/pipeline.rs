@@ -140,7 +140,8 @@ impl MessageHandler<Order> for Bookkeeper {
 
 #[tokio::test(start_paused = true)]
 async fn handlers_of_every_shape_get_their_messages() {
-    let (bus, notes) = (InProcessBus::new(), Notes::default());
+    let bus = InProcessBus::new();
+    let notes = Notes::default();
     let (closure, closed) = noting();
     let tried = notes.clone();
     let trying = move |order: Order, _: MessageContext| {
@@ -460,9 +461,11 @@ impl tower::Service<MessageContext> for NeverReady {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_layer_added_sees_the_message_first_and_the_verdict_last() {
-    let (bus, notes) = (InProcessBus::new(), Notes::default());
+    let bus = InProcessBus::new();
+    let notes = Notes::default();
     let noting = |name: &'static str| {
-        let (before, after) = (notes.clone(), notes.clone());
+        let before = notes.clone();
+        let after = notes.clone();
         let before = MapRequestLayer::new(move |cx: MessageContext| {
             before.add(format!("{name} sees {}", cx.envelope().message_id));
             cx
@@ -474,7 +477,8 @@ async fn the_first_layer_added_sees_the_message_first_and_the_verdict_last() {
         (before, after)
     };
     let (handler, _) = self::noting();
-    let ((one, one_after), (two, two_after)) = (noting("first"), noting("second"));
+    let (one, one_after) = noting("first");
+    let (two, two_after) = noting("second");
     let host = clerk(&bus)
         .layer(one)
         .layer(one_after)
@@ -509,9 +513,11 @@ async fn a_thousand_layers_fit_on_the_stack() {
 async fn check_deliveries(deliveries: Vec<(u8, bool)>) {
     let bus = InProcessBus::new();
     let done = Arc::new(Mutex::new(BTreeMap::<u32, usize>::new()));
-    let (counted, failed) = (done.clone(), Arc::new(Mutex::new(BTreeSet::new())));
+    let counted = done.clone();
+    let failed = Arc::new(Mutex::new(BTreeSet::new()));
     let handler = move |order: Order, cx: MessageContext| {
-        let (counted, failed) = (counted.clone(), failed.clone());
+        let counted = counted.clone();
+        let failed = failed.clone();
         async move {
             // While this one runs, its duplicates come.
             sleep(Duration::from_millis(u64::from(order.n) * 7 % 20)).await;
@@ -630,7 +636,9 @@ async fn told(trust: Trust, written: &[(&str, &str)]) -> Told {
     let handler = move |_: Order, cx: MessageContext| {
         let call = cx.call_context("s");
         let principal = call.principal().to_string();
-        let (trust, left, origin) = (call.trust(), call.time_left(), call.origin());
+        let trust = call.trust();
+        let left = call.time_left();
+        let origin = call.origin();
         tell.send(Told {
             trust,
             principal,
@@ -752,7 +760,8 @@ async fn a_message_larger_than_the_bus_carries_is_refused_and_many_headers_are_n
 
 #[tokio::test(start_paused = true)]
 async fn a_correlation_id_that_is_used_twice_never_mixes_up_answers() {
-    let (bus, notes) = (InProcessBus::new(), Notes::default());
+    let bus = InProcessBus::new();
+    let notes = Notes::default();
     let answering = |order: Order, cx: MessageContext| async move { cx.reply(&order).await.map(drop) };
     let _host = started(clerk(&bus).handle(answering)).await;
     let noted = notes.clone();

@@ -95,7 +95,8 @@ async fn steps_that_are_awaited_together_run_side_by_side() {
     let host = host_of(&ScriptedModel::new()).tool(noting_tool("look").0);
     let host = started(host.tool(doubling(&done)).add(steps)).await;
     let mut turn = host.agent_called("steps").unwrap().stream("main", "Begin.");
-    let (mut running, mut most) = (0_u32, 0);
+    let mut running = 0_u32;
+    let mut most = 0;
     while let Some(progress) = turn.next().await {
         match progress.unwrap() {
             TurnProgress::ToolStarted { .. } => {

@@ -15,7 +15,9 @@ mod web {
 #[test]
 fn the_prelude_takes_no_name_of_a_web_framework() {
     let State(state) = State("state");
-    let (Json(body), Path(path), Query(query)) = (Json(1), Path("id"), Query("q"));
+    let Json(body) = Json(1);
+    let Path(path) = Path("id");
+    let Query(query) = Query("q");
     let Extension(user) = Extension("ann");
     assert_eq!((state, body, path, query, user), ("state", 1, "id", "q", "ann"));
 

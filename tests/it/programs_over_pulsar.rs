@@ -21,7 +21,8 @@ async fn start(name: &str, arguments: &[&str], folder: &Path, words: &str) -> Ch
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
-    let (out, log) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let out = child.stdout.take().unwrap();
+    let log = child.stderr.take().unwrap();
     let ready = async {
         tokio::select! { () = printed(out, words) => {}, () = printed(log, words) => {} }
     };
@@ -45,16 +46,15 @@ async fn printed(output: impl AsyncRead + Unpin + Send + 'static, words: &str) {
 #[tokio::test]
 async fn the_chat_talks_to_the_full_agent() {
     let Some(lite) = PulsarLite::start().await else { return };
-    let (folder, url) = (
-        tempfile::tempdir().unwrap(),
-        format!("pulsar://127.0.0.1:{}", lite.port),
-    );
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("pulsar://127.0.0.1:{}", lite.port);
     let arguments = ["--port", "0", "--bus", &url];
     let mut agent = start("full_agent", &arguments, folder.path(), "\"ready\"").await;
     let note = r#"Take a note: "buy milk""#;
     let output = run("chat", &["--bus", &url, note], folder.path()).await;
     agent.kill().await.unwrap();
-    let (answer, told) = (text(&output.stdout), text(&output.stderr));
+    let answer = text(&output.stdout);
+    let told = text(&output.stderr);
     assert!(output.status.success(), "{told}");
     assert!(answer.ends_with("`take_note` says:\nNoted.\n"), "{answer}");
 }
@@ -70,7 +70,8 @@ async fn an_agent_its_tool_and_its_user_are_three_processes() {
         folder.path(),
     )
     .await;
-    let (answer, told) = (text(&output.stdout), text(&output.stderr));
+    let answer = text(&output.stdout);
+    let told = text(&output.stderr);
     assert!(output.status.success(), "{told}");
     assert!(answer.ends_with("`calculate` says:\n42\n"), "{answer}");
     for part in ["worker", "agent"] {
@@ -81,10 +82,8 @@ async fn an_agent_its_tool_and_its_user_are_three_processes() {
 #[tokio::test]
 async fn agents_in_other_processes_have_the_tool_of_a_service() {
     let Some(lite) = PulsarLite::start().await else { return };
-    let (folder, url) = (
-        tempfile::tempdir().unwrap(),
-        format!("pulsar://127.0.0.1:{}", lite.port),
-    );
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("pulsar://127.0.0.1:{}", lite.port);
     let mut service = start("joke_service", &["--bus", &url], folder.path(), "ready").await;
     let descriptors = folder.path().join("descriptors");
     let put = DescriptorFolder::new(&descriptors);
@@ -97,7 +96,8 @@ async fn agents_in_other_processes_have_the_tool_of_a_service() {
         format!("[Pulsar]\nHostName = \"127.0.0.1\"\nPort = {}\n", lite.port),
     )
     .unwrap();
-    let (config, descriptors) = (config.to_str().unwrap(), descriptors.to_str().unwrap());
+    let config = config.to_str().unwrap();
+    let descriptors = descriptors.to_str().unwrap();
     let question = "Tell a joke, topic \"animals\"";
     let output = run(
         "chat",
@@ -105,7 +105,8 @@ async fn agents_in_other_processes_have_the_tool_of_a_service() {
         folder.path(),
     )
     .await;
-    let (answer, told) = (text(&output.stdout), text(&output.stderr));
+    let answer = text(&output.stdout);
+    let told = text(&output.stderr);
     let joke = "Why do cats make bad storytellers? They only have one tail.\n";
     assert!(output.status.success() && answer.ends_with(joke), "{answer}\n{told}");
 

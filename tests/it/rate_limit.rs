@@ -94,7 +94,8 @@ impl Message for Invoice {
 
 #[tokio::test(start_paused = true)]
 async fn messages_wait_in_order_and_are_delivered_again_when_refused() {
-    let (bus, paid) = (InProcessBus::new(), Notes::default());
+    let bus = InProcessBus::new();
+    let paid = Notes::default();
     let notes = paid.clone();
     let host = AgentHost::builder("clerk")
         .bus(bus.clone())

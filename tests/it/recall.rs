@@ -238,7 +238,8 @@ async fn a_follow_up_knows_what_fits_it_the_message_and_the_answer() {
         .says(worth)
         .calls("look", json!({}))
         .says("There is a spade.");
-    let (folder, notes) = (tempfile::tempdir().unwrap(), Notes::default());
+    let folder = tempfile::tempdir().unwrap();
+    let notes = Notes::default();
     let evaluation = Evaluation::OFF.with_max_follow_up_passes(1);
     let host = AgentHost::builder("digger")
         .data_dir(folder.path())

@@ -328,7 +328,8 @@ async fn without_a_service_the_call_says_what_to_start() {
 async fn a_bus_that_closes_leaves_a_mutating_call_unknown() {
     let line = Line::new();
     let _service = line.answer(|_| Vec::new()).await;
-    let (executor, cx) = (line.executor(Effect::Mutating), cx());
+    let executor = line.executor(Effect::Mutating);
+    let cx = cx();
     let (ended, ()) = tokio::join!(executor.execute(request("1", "book", "{}"), &cx), async {
         settle().await;
         let _ = line.bus.close(Duration::ZERO).await;
@@ -373,7 +374,8 @@ async fn cancelling_ends_the_wait_of_a_call_that_changes_nothing_and_leaks_none(
         (Effect::Pure, Some(ToolErrorCode::Cancelled), 0),
         (Effect::Mutating, None, 1),
     ] {
-        let (executor, cx) = (line.executor(effect), cx());
+        let executor = line.executor(effect);
+        let cx = cx();
         let cancellation = cx.cancellation().clone();
         let running = tokio::spawn(async move { executor.execute(request("1", "book", "{}"), &cx).await });
         settle().await;
@@ -423,7 +425,8 @@ async fn many_calls_get_their_own_answers_in_whatever_order_and_number_they_come
             }
         })
         .await;
-    let (executor, cx) = (line.executor(Effect::Idempotent), cx());
+    let executor = line.executor(Effect::Idempotent);
+    let cx = cx();
     let calls = (0..CALLS).map(|n| executor.execute(request(&n.to_string(), "book", "{}"), &cx));
     for (n, ended) in join_all(calls).await.into_iter().enumerate() {
         assert_eq!(ending(ended), (None, format!("answer to {n}"), false));

@@ -117,7 +117,8 @@ fn check_loop(requests: &[Value]) {
         (&first["store"], &first["tools"][0]["name"]),
         (&json!(false), &json!("add"))
     );
-    let (before, after) = (first["input"].as_array().unwrap(), second["input"].as_array().unwrap());
+    let before = first["input"].as_array().unwrap();
+    let after = second["input"].as_array().unwrap();
     assert_eq!(&after[..before.len()], before);
     let (_, items) = thought_and_calls();
     let mut expected = items.as_array().unwrap().clone();
@@ -155,7 +156,8 @@ async fn an_agent_with_a_tool_asks_it_over_this_dialect() {
 async fn a_streamed_turn_gets_the_pieces() {
     let server = server([thought_and_calls(), text("2 and 3.")]);
     let reports = collect(host(&server).agent().stream("s", "1 + 1, and 2 + 1?")).await;
-    let (mut words, mut thoughts) = (String::new(), String::new());
+    let mut words = String::new();
+    let mut thoughts = String::new();
     for report in &reports {
         match report {
             TurnProgress::Delta(text) => words.push_str(text),

@@ -301,7 +301,8 @@ async fn announcements_wait_for_a_reader_over_a_restart_and_are_said_once() {
 async fn each_of_several_readers_gets_other_announcements_and_none_is_lost() {
     let host = host_of(&ScriptedModel::new()).build().unwrap();
     let agent = host.agent();
-    let (mut first, mut second) = (agent.announcements(), agent.announcements());
+    let mut first = agent.announcements();
+    let mut second = agent.announcements();
     for number in ["1", "2", "3"] {
         agent.announce("main", number).await.unwrap();
     }

@@ -34,7 +34,8 @@ impl Stores {
         let me = Principal::from("ann");
         for days in days {
             let millis = self.clock.now().as_millis() - days * DAY.as_secs() * 1000;
-            let (id, timestamp) = (days.to_string(), Timestamp::from_millis(millis));
+            let id = days.to_string();
+            let timestamp = Timestamp::from_millis(millis);
             let mut entry = MemoryEntry::new(&*id, &*id, timestamp, Provenance::USER);
             entry.archived_at = Some(timestamp);
             self.memory.save(&me, entry).await.unwrap();
@@ -56,7 +57,8 @@ impl Stores {
 
     /// Returns what is left of memories, feedback and uses.
     async fn check(&self, expected: [&[&str]; 3]) {
-        let (me, all) = (Principal::from("ann"), Timestamp::default());
+        let me = Principal::from("ann");
+        let all = Timestamp::default();
         let memories = self.memory.list(&me).await.unwrap();
         let feedback = self.feedback.query_recent(&me, all, usize::MAX).await.unwrap();
         let uses = self.uses.query_recent(&me, all, usize::MAX).await.unwrap();

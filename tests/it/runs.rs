@@ -72,7 +72,8 @@ async fn a_turn_is_found_by_its_principal_alone() {
     let host = host_of(&ScriptedModel::new().hangs()).build().unwrap();
     let ann = host.agent().for_principal("ann");
     let turn = ann.ask("s", "hi").start().await.unwrap();
-    let (bob, unknown) = (host.agent().for_principal("bob"), TurnId::from("unknown"));
+    let bob = host.agent().for_principal("bob");
+    let unknown = TurnId::from("unknown");
     let theirs = bob.attach(turn.id()).await.map(drop).unwrap_err();
     assert!(matches!(theirs, TurnError::NotFound(id) if id == *turn.id()));
     let missing = ann.attach(&unknown).await.map(drop).unwrap_err();
@@ -339,7 +340,9 @@ async fn one_piece_of_work_at_a_time_runs_in_the_background_while_users_are_sile
         .says("Quiet.");
     let slow = slow.pure().time_limit(Duration::from_secs(600));
     let host = host_of(&model).tool(slow).build().unwrap();
-    let (notes, agent, second) = (Notes::default(), host.agent().clone(), Duration::from_secs(1));
+    let notes = Notes::default();
+    let agent = host.agent().clone();
+    let second = Duration::from_secs(1);
     agent.ask("s", "Hello").await.unwrap();
     let working = ["one", "two"].map(|name| tokio::spawn(work(runner(&host), name, notes.clone())));
     sleep(29 * second).await;

@@ -63,7 +63,8 @@ fn file(folder: &Path) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_runs_at_its_times_and_the_answers_are_announced() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     let model = activated(ScriptedModel::new())
         .calls("schedule_task", task("plants", "0 8 * * MON-FRI"))
         .says("scheduled");
@@ -106,7 +107,8 @@ async fn a_task_runs_at_its_times_and_the_answers_are_announced() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reminder_runs_once_and_is_gone() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     let mut reminder = task("tea", "in 20 minutes");
     reminder["runOnce"] = json!(true);
     let model = activated(ScriptedModel::new())
@@ -256,7 +258,8 @@ async fn a_task_that_fails_again_and_again_is_paused_and_the_user_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn wrong_arguments_are_refused_in_words() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     let once = |cron: &str| json!({"name": "a", "cron": cron, "description": "x", "run_once": true});
     let calls = [
         task("", "* * * * *"),
@@ -345,7 +348,8 @@ async fn the_misfire_policy_says_which_of_the_times_that_passed_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_time_waits_for_the_run_before_and_runs_after_it() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     write(
         folder.path(),
         &json!({"cronExpression": "*/10 * * * *", "overlap": "queueOne"}),
@@ -380,7 +384,8 @@ async fn cancel_runs(host: &AgentHost) {
 
 #[tokio::test(start_paused = true)]
 async fn a_time_that_waits_survives_a_restart() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     write(
         folder.path(),
         &json!({"cronExpression": "*/10 * * * *", "overlap": "queueOne"}),
@@ -401,7 +406,8 @@ async fn a_time_that_waits_survives_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_is_cancelled_for_the_next_one_and_that_is_no_failure() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     write(
         folder.path(),
         &json!({"cronExpression": "*/10 * * * *", "overlap": "cancelRunning"}),
@@ -422,7 +428,8 @@ async fn a_run_is_cancelled_for_the_next_one_and_that_is_no_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn jitter_delays_a_task_always_by_the_same_time() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     write(folder.path(), &json!({"jitterSeconds": 600}));
     let model = ScriptedModel::new().says("8").says("9");
     let _host = started(&model, &clock, folder.path()).await;
@@ -450,9 +457,11 @@ fn schedules(host: &AgentHost) -> Arc<Schedules> {
 
 #[tokio::test(start_paused = true)]
 async fn a_program_schedules_tasks_of_its_own_which_go_on_after_a_restart() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     let plan = async |host: &AgentHost| {
-        let (schedules, every) = (schedules(host), 90 * MINUTE);
+        let schedules = schedules(host);
+        let every = 90 * MINUTE;
         let first = schedules
             .every("stretch", every, "Stretch.")
             .misfire(Misfire::All { max: 2 })
@@ -503,7 +512,8 @@ async fn a_program_schedules_tasks_of_its_own_which_go_on_after_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn runs_have_the_budget_and_the_result_mode_of_their_task() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     write(
         folder.path(),
         &json!({"budget": {"maxModelCalls": 1}, "resultMode": "verbatimOutput"}),
@@ -535,7 +545,8 @@ async fn runs_have_the_budget_and_the_result_mode_of_their_task() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_can_be_run_at_once_by_the_program_and_by_a_model() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     hourly(folder.path(), false, "0 * * * *");
     let model = ScriptedModel::new().says("now").hangs();
     let host = started(&model, &clock, folder.path()).await;
@@ -571,7 +582,8 @@ async fn a_task_can_be_run_at_once_by_the_program_and_by_a_model() {
 
 #[tokio::test(start_paused = true)]
 async fn an_edit_of_the_file_counts_while_the_host_runs() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     let look = Duration::from_secs(6);
     let model = ScriptedModel::new().says("as edited").says("brewed");
     let host = started(&model, &clock, folder.path()).await;
@@ -594,7 +606,8 @@ async fn an_edit_of_the_file_counts_while_the_host_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_file_that_is_damaged_meanwhile_leaves_the_tasks_as_they_were() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     hourly(folder.path(), false, "0 * * * *");
     let model = ScriptedModel::new().says("checked");
     let host = started(&model, &clock, folder.path()).await;
@@ -616,7 +629,8 @@ async fn a_file_that_is_damaged_meanwhile_leaves_the_tasks_as_they_were() {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_of_the_clock_neither_repeats_a_time_nor_loses_those_after_it() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     hourly(folder.path(), false, "0 * * * *");
     let model = ["8", "far ahead", "9"]
         .into_iter()
@@ -642,7 +656,8 @@ async fn a_step_of_the_clock_neither_repeats_a_time_nor_loses_those_after_it() {
 
 #[tokio::test(start_paused = true)]
 async fn members_that_others_wrote_stay_in_the_file() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     write(folder.path(), &json!({"isSystemTask": true, "note": {"by": "ann"}}));
     let model = ScriptedModel::new().says("checked");
     let _host = started(&model, &clock, folder.path()).await;
@@ -670,7 +685,8 @@ async fn sharing(model: &ScriptedModel, clock: &ManualClock, folder: &Path) -> A
 
 #[tokio::test(start_paused = true)]
 async fn of_two_hosts_that_share_the_tasks_one_runs_a_time() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     write(folder.path(), &json!({"cronExpression": "*/10 * * * *"}));
     let models = [0, 1].map(|_| (0..10).fold(ScriptedModel::new(), |model, _| model.says("checked")));
     let mut hosts = Vec::new();
@@ -721,7 +737,8 @@ async fn child() {
 
 #[tokio::test]
 async fn a_process_that_is_killed_while_it_has_the_lock_loses_no_task_of_its_own_or_of_others() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     let host = sharing(&ScriptedModel::new(), &clock, folder.path()).await;
     let mut expected = Vec::new();
     for round in 0..8 {
@@ -743,7 +760,8 @@ async fn a_process_that_is_killed_while_it_has_the_lock_loses_no_task_of_its_own
 
 #[tokio::test(start_paused = true)]
 async fn a_time_waits_for_the_lock_of_another_process() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     hourly(folder.path(), false, "0 * * * *");
     let model = ScriptedModel::new().says("checked");
     let _host = started(&model, &clock, folder.path()).await;
@@ -761,7 +779,8 @@ async fn a_time_waits_for_the_lock_of_another_process() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_run_is_written_when_the_lock_is_free_again() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     write(folder.path(), &json!({"overlap": "queueOne"}));
     let model = ScriptedModel::new().hangs().says("second");
     let host = started(&model, &clock, folder.path()).await;
@@ -784,7 +803,8 @@ fn instructions(model: &ScriptedModel) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_keeps_instructions_for_the_next_ones() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     hourly(folder.path(), false, "0 * * * *");
     std::fs::write(folder.path().join("check.md"), "Check with care.\n").unwrap();
     let edit = |old: &str, new: &str| json!({"old_string": old, "new_string": new});
@@ -825,7 +845,8 @@ async fn a_run_keeps_instructions_for_the_next_ones() {
 
 #[tokio::test(start_paused = true)]
 async fn the_heartbeat_patrol_is_a_task_by_a_setting() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     let host = async |model: &ScriptedModel, text: &str| {
         let config = Config::new().with_text("agent.toml", text).unwrap();
         let settings = HostSettings::read(&config, folder.path()).unwrap();
@@ -876,7 +897,8 @@ async fn the_heartbeat_patrol_is_a_task_by_a_setting() {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_changes_a_task_leaves_its_policies_and_its_directive() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     let kept = json!({"misfire": "skip", "overlap": "queueOne", "jitterSeconds": 9, "directive": "the door"});
     write(folder.path(), &kept);
     let model = activated(ScriptedModel::new())
@@ -896,7 +918,8 @@ async fn a_model_that_changes_a_task_leaves_its_policies_and_its_directive() {
 
 #[tokio::test(start_paused = true)]
 async fn what_an_untrusted_turn_schedules_needs_an_endorsement_and_what_a_task_tells_does_not() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(MORNING));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
     let label = json!({"trust": "untrusted", "sources": ["web"]});
     write(folder.path(), &json!({"label": label}));
     let model = activated(ScriptedModel::new())
@@ -930,7 +953,8 @@ async fn the_cost_of_ten_thousand_tasks() {
     };
     #[derive(serde::Serialize)]
     struct Created(#[serde(with = "rockbot_core::rfc3339")] Timestamp);
-    let (folder, created) = (tempfile::tempdir().unwrap(), Created(SystemClock.now()));
+    let folder = tempfile::tempdir().unwrap();
+    let created = Created(SystemClock.now());
     let tasks = (0..10_000).map(|index| {
         let cron = format!("{} {} 1 * *", index % 60, index / 60 % 24);
         json!({"name": format!("task-{index}"), "cronExpression": cron, "description": "Check.", "createdAt": created,
@@ -952,7 +976,8 @@ async fn the_cost_of_ten_thousand_tasks() {
     let before = on_cpu();
     tokio::time::sleep(60 * Duration::from_secs(1)).await;
     println!("on the processor in 60 idle seconds: {:?}", on_cpu() - before);
-    let (begun, before) = (std::time::Instant::now(), on_cpu());
+    let begun = std::time::Instant::now();
+    let before = on_cpu();
     let next = schedules(&host).every("more", HOUR, "Check.").await.unwrap();
     println!(
         "one more task in {:?}, {:?} of it on the processor",

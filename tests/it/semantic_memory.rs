@@ -25,7 +25,8 @@ use crate::support::{host_of, transcript};
 /// Serves OpenAI's embeddings as `client` makes them; returns its endpoint.
 fn serve(client: &HashedEmbeddings) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (endpoint, client) = (format!("http://{}/v1", listener.local_addr().unwrap()), client.clone());
+    let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());
+    let client = client.clone();
     std::thread::spawn(move || {
         for socket in listener.incoming().map_while(Result::ok) {
             answer(socket, &client);
@@ -36,7 +37,8 @@ fn serve(client: &HashedEmbeddings) -> String {
 
 fn answer(socket: TcpStream, client: &HashedEmbeddings) {
     let mut request = BufReader::new(socket);
-    let (mut line, mut length) = (String::new(), 0);
+    let mut line = String::new();
+    let mut length = 0;
     while request.read_line(&mut line).unwrap() > 2 {
         length = line
             .strip_prefix("content-length: ")
@@ -117,7 +119,8 @@ async fn a_paraphrase_is_found_with_embeddings_only_and_after_a_restart_without_
     close(host).await;
     assert!(!folder.path().join("embeddings").exists());
 
-    let (model, meant) = (ScriptedModel::new(), meanings());
+    let model = ScriptedModel::new();
+    let meant = meanings();
     let host = open(
         folder.path(),
         &model,
@@ -138,7 +141,8 @@ async fn a_paraphrase_is_found_with_embeddings_only_and_after_a_restart_without_
     close(host).await;
     drop(model);
 
-    let (model, meant) = (ScriptedModel::new(), meanings());
+    let model = ScriptedModel::new();
+    let meant = meanings();
     let host = open(
         folder.path(),
         &model,
@@ -152,7 +156,8 @@ async fn a_paraphrase_is_found_with_embeddings_only_and_after_a_restart_without_
 
 #[tokio::test]
 async fn a_model_that_saves_what_is_known_in_other_words_is_told_so() {
-    let (folder, model) = (tempfile::tempdir().unwrap(), ScriptedModel::new());
+    let folder = tempfile::tempdir().unwrap();
+    let model = ScriptedModel::new();
     let host = open(folder.path(), &model, Memory::default().embeddings(meanings()));
     host.start().await.unwrap();
     call(&host, &model, "save_memory", json!({"content": FACT})).await;
@@ -181,7 +186,9 @@ async fn without_a_server_words_are_enough_and_it_is_said_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
-    let (folder, log, recorder) = (tempfile::tempdir().unwrap(), Log::default(), DebuggingRecorder::new());
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::default();
+    let recorder = DebuggingRecorder::new();
     let _logged = tracing::subscriber::set_default(log.clone());
     let _measured = metrics::set_default_local_recorder(&recorder);
     let model = ScriptedModel::new();
@@ -210,7 +217,8 @@ async fn without_a_server_words_are_enough_and_it_is_said_once() {
 
 #[test]
 fn two_hosts_do_not_share_a_folder_of_vectors() {
-    let (folder, model) = (tempfile::tempdir().unwrap(), ScriptedModel::new());
+    let folder = tempfile::tempdir().unwrap();
+    let model = ScriptedModel::new();
     let host = |data: &str| {
         let options = SemanticMemoryOptions::default().with_folder(folder.path().join("vectors"));
         let memory = Memory::default().embeddings_with(meanings(), options);

@@ -47,12 +47,19 @@ type Sent = Arc<Mutex<Option<JoinHandle<Result<TurnOutcome, TurnError>>>>>;
 
 /// A host that is steered by message `two` while its model writes its first answer.
 fn host_that_sends_two(model: &ScriptedModel) -> (AgentHost, Sent) {
-    let (agent, sent) = (Arc::new(Mutex::new(None::<Agent>)), Sent::default());
-    let (inner, to, kept) = (model.clone(), agent.clone(), sent.clone());
+    let agent = Arc::new(Mutex::new(None::<Agent>));
+    let sent = Sent::default();
+    let inner = model.clone();
+    let to = agent.clone();
+    let kept = sent.clone();
     let sending = tower::layer::layer_fn(move |_| {
-        let (inner, to, kept) = (inner.clone(), to.clone(), kept.clone());
+        let inner = inner.clone();
+        let to = to.clone();
+        let kept = kept.clone();
         tower::service_fn(move |call: ChatCall| {
-            let (inner, to, kept) = (inner.clone(), to.clone(), kept.clone());
+            let inner = inner.clone();
+            let to = to.clone();
+            let kept = kept.clone();
             async move {
                 let agent = to.lock().unwrap().take();
                 if let Some(agent) = agent {
@@ -118,7 +125,8 @@ async fn a_steering_message_joins_at_the_next_model_call() {
     let first = send(agent, "one", BusyPolicy::Queue).await;
     let second = send(agent, "two", BusyPolicy::Steer).await;
     handle.next_call().await.respond("ok");
-    let (first, second) = (outcome(first).await, outcome(second).await);
+    let first = outcome(first).await;
+    let second = outcome(second).await;
     assert_eq!(ending(&first), (&TurnStatus::Answered, "both"));
     assert_eq!(ending(&second), (&TurnStatus::Joined(first.turn), "both"));
     assert_eq!(
@@ -186,7 +194,8 @@ async fn a_message_that_joined_a_turn_without_an_answer_has_none_either() {
         .cancel(&TurnRequest::new("s", "one", "one").turn_id())
         .await
         .unwrap();
-    let (first, second) = (outcome(first).await, outcome(second).await);
+    let first = outcome(first).await;
+    let second = outcome(second).await;
     assert_eq!(first.status, TurnStatus::Cancelled);
     assert_eq!(ending(&second), (&TurnStatus::Cancelled, first.text.as_str()));
     let next = transcript(&model.requests()[1]);
@@ -210,7 +219,8 @@ async fn a_steering_message_with_settings_of_its_own_waits_and_keeps_them() {
         let model = working().says("1").says("{}");
         let (host, mut handle) = busy_host(&model, false);
         let first = send(host.agent(), "one", BusyPolicy::Queue).await;
-        let (agent, tier) = (host.agent().clone(), request.tier);
+        let agent = host.agent().clone();
+        let tier = request.tier;
         let second = tokio::spawn(async move { agent.run(request).await });
         settle().await;
         handle.next_call().await.respond("ok");

@@ -172,7 +172,8 @@ fn host(folder: &Path, file: &str) -> (Config, AgentHostBuilder) {
 
 #[tokio::test]
 async fn what_remembers_obeys_the_file_and_code_wins_over_it() {
-    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
     let file = r#"{
         "Memory": { "BasePath": "facts" },
         "Skills": { "BasePath": "abilities", "UsageBasePath": "uses" },
@@ -195,7 +196,8 @@ async fn what_remembers_obeys_the_file_and_code_wins_over_it() {
 
 #[tokio::test]
 async fn folders_that_code_names_win_over_the_file() {
-    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
     let file = r#"{
         "Skills": { "BasePath": "abilities", "UsageBasePath": "uses" },
         "Feedback": { "BasePath": "signals" }
@@ -332,12 +334,11 @@ async fn a_tool_that_blocks_its_thread_is_reported() {
             }
             "seen"
         });
-        let (log, recorder) = (Log::default(), DebuggingRecorder::new());
+        let log = Log::default();
+        let recorder = DebuggingRecorder::new();
         let snapshotter = recorder.snapshotter();
-        let (_log, _recorder) = (
-            tracing::subscriber::set_default(log.clone()),
-            metrics::set_default_local_recorder(&recorder),
-        );
+        let _log = tracing::subscriber::set_default(log.clone());
+        let _recorder = metrics::set_default_local_recorder(&recorder);
         assert_eq!(read_with(settings, blocking.pure(), |builder| builder).await[1], "seen");
         let warned = log
             .lines()

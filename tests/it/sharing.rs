@@ -108,11 +108,10 @@ async fn two_hosts_share_stores_journal_clock_and_ids() {
         let host = AgentHost::builder("sharing").chat(model.clone()).stores(stores);
         host.clock(clock.clone()).ids(ids.clone()).build().unwrap()
     };
-    let (one, two) = (
-        ScriptedModel::new().says("Ada."),
-        ScriptedModel::new().says("Still Ada."),
-    );
-    let (first, second) = (host(&one), host(&two));
+    let one = ScriptedModel::new().says("Ada.");
+    let two = ScriptedModel::new().says("Still Ada.");
+    let first = host(&one);
+    let second = host(&two);
     let shown = Content::from("Who wrote it?").with_image(MediaPart::bytes("image/png", vec![1, 2, 3]));
     let outcome = first.agent().ask("s", shown).await.unwrap();
     let later = second.agent().ask("s", "And now?").await.unwrap();

@@ -138,7 +138,8 @@ impl ChatClient for Model {
 impl Model {
     fn calls(&self) -> ChatResponse {
         let call = |_| {
-            let (number, world) = (self.0.calls.fetch_add(1, Ordering::Relaxed), &self.0);
+            let number = self.0.calls.fetch_add(1, Ordering::Relaxed);
+            let world = &self.0;
             let name = ["look", "put", "send", "save_memory", "nothing"][world.below(5) as usize];
             let arguments = ["{}", r#"{"content":"The door is green."}"#, "{", r#"{"x":[["#][world.below(4) as usize];
             ToolCall::new(format!("call-{number}"), name, arguments)
@@ -263,7 +264,9 @@ struct Day {
 
 impl Day {
     async fn begin() -> Self {
-        let (world, bus, replies) = (World::new(), InProcessBus::new(), Replies::default());
+        let world = World::new();
+        let bus = InProcessBus::new();
+        let replies = Replies::default();
         let got = replies.clone();
         let listener = move |delivery: Delivery| {
             let reply: AgentReply = delivery.envelope.payload().unwrap();
@@ -289,7 +292,8 @@ impl Day {
     /// not answered.
     async fn restart(&mut self) {
         self.stop().await;
-        let (world, data) = (&self.world, self.folder.path());
+        let world = &self.world;
+        let data = self.folder.path();
         let clock: Arc<dyn Clock> = Arc::new(VirtualClock(world.clone()));
         let options = JournalOptions::default().with_clock(clock.clone());
         let journal = FileTurnJournal::open_with(data.join("turns"), options).unwrap();
@@ -389,7 +393,8 @@ impl Day {
     }
 
     fn check_replies(&self) {
-        let (seed, replies) = (self.world.seed, self.replies.lock().unwrap());
+        let seed = self.world.seed;
+        let replies = self.replies.lock().unwrap();
         for message in &self.sent {
             let count = replies.get(message.message_id.as_str()).map_or(0, BTreeSet::len);
             assert_eq!(
@@ -414,7 +419,8 @@ impl Day {
 
     /// All places of the backlog are free again: that many messages are accepted, and the next one is refused.
     async fn check_permits(&self) {
-        let (seed, agent) = (self.world.seed, self.host.as_ref().unwrap().agent().clone());
+        let seed = self.world.seed;
+        let agent = self.host.as_ref().unwrap().agent().clone();
         let ask = |number| {
             let agent = agent.clone();
             tokio::spawn(async move {

@@ -244,7 +244,8 @@ async fn a_call_that_is_cut_off_costs_what_had_been_sent_and_received() {
     let model = ScriptedModel::new().with_id("known").hangs();
     let host = host_of(&model).prices(prices()).build().unwrap();
     let request = TurnRequest::new("s", "m", "x".repeat(4_000));
-    let (agent, turn) = (host.agent().clone(), request.turn_id());
+    let agent = host.agent().clone();
+    let turn = request.turn_id();
     let asking = tokio::spawn(async move { agent.run(request).await });
     settle().await;
     host.agent().cancel(&turn).await.unwrap();

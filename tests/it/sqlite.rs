@@ -250,10 +250,8 @@ async fn finds_the_same_in_the_same_order_as_files_do() {
         fact(&format!("m{at:03}"), &words.join(" "))
     };
     let folder = tempfile::tempdir().unwrap();
-    let (files, rows) = (
-        FileLongTermMemory::open(folder.path().join("memory")).unwrap(),
-        open(folder.path()).long_term,
-    );
+    let files = FileLongTermMemory::open(folder.path().join("memory")).unwrap();
+    let rows = open(folder.path()).long_term;
     // Half of them are there when the first search builds the index.
     for from in [0, 100] {
         for at in from..from + 100 {
@@ -273,11 +271,13 @@ async fn finds_the_same_in_the_same_order_as_files_do() {
 
 #[tokio::test]
 async fn files_go_into_the_database_and_come_out_the_same() {
-    let (before, after) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let before = tempfile::tempdir().unwrap();
+    let after = tempfile::tempdir().unwrap();
     let between = tempfile::tempdir().unwrap();
     let database = open(between.path());
     let conversations = |folder: &TempDir| FileConversationMemory::open(folder.path().join("conversations")).unwrap();
-    let (old, old_conversations) = (FileMemory::open(before.path()).unwrap(), conversations(&before));
+    let old = FileMemory::open(before.path()).unwrap();
+    let old_conversations = conversations(&before);
     for at in 0..100 {
         let mut fact = fact(&format!("M{at}"), "likes tea");
         fact.category = Some(path(["user", "work/rust"][at % 2]));
@@ -308,7 +308,8 @@ async fn files_go_into_the_database_and_come_out_the_same() {
             .unwrap();
         assert_eq!((rules, sessions), (new_rules, new_sessions));
     }
-    let (new, new_conversations) = (FileMemory::open(after.path()).unwrap(), conversations(&after));
+    let new = FileMemory::open(after.path()).unwrap();
+    let new_conversations = conversations(&after);
     copy::copy_long_term(&me(), &database.long_term, &*new.long_term)
         .await
         .unwrap();
@@ -524,10 +525,12 @@ async fn a_full_log_forgets_its_older_half() {
 
 #[tokio::test]
 async fn a_clock_that_is_set_back_brings_no_note_back() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let options = SqliteMemoryOptions::default().with_clock(Arc::new(clock.clone()));
     let working = SqliteMemory::open_with(file(folder.path()), options).unwrap().working;
-    let (began, key) = (clock.now(), path("session/a/x"));
+    let began = clock.now();
+    let key = path("session/a/x");
     working
         .put(&me(), vec![WorkingNote::new(key.clone(), "x", Provenance::TOOL)])
         .await

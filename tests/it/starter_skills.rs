@@ -169,7 +169,8 @@ async fn one_that_was_edited_while_its_guide_changed_stays_deleted_too() {
 
 #[tokio::test]
 async fn a_host_can_do_without_starter_skills_and_without_a_folder() {
-    let (folder, model) = (tempfile::tempdir().unwrap(), ScriptedModel::new());
+    let folder = tempfile::tempdir().unwrap();
+    let model = ScriptedModel::new();
     let without = host(folder.path(), &model, "Text.").add(memory().without_starter_skills());
     let without = without.build().unwrap();
     without.start().await.unwrap();

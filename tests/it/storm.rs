@@ -89,10 +89,8 @@ fn check_effects(message: &str, reply: &str, effects: &BTreeMap<String, usize>) 
     );
     if !reply.contains(" Answered ") {
         // Given up: what is reported is what was done, and what may have been done.
-        let (told, unknown) = (
-            reply.matches("send").count(),
-            reply.matches("send (it is not known").count(),
-        );
+        let told = reply.matches("send").count();
+        let unknown = reply.matches("send (it is not known").count();
         let ended: usize = sends().map(|send| count(send, "ends")).sum();
         assert!(reply.starts_with(&format!("{message} Failed(")), "{reply}");
         assert!(
@@ -103,7 +101,8 @@ fn check_effects(message: &str, reply: &str, effects: &BTreeMap<String, usize>) 
     }
     let mut unknown = 0;
     for (id, tool) in PLAN {
-        let (begins, ends) = (count((id, tool), "begins"), count((id, tool), "ends"));
+        let begins = count((id, tool), "begins");
+        let ends = count((id, tool), "ends");
         match tool {
             "send" if reply.contains(&format!("{id}: outcome unknown")) => unknown += 1,
             "send" => assert_eq!((begins, ends), (1, 1), "{message} {id}: {reply}"),

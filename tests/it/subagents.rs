@@ -168,10 +168,8 @@ async fn at_most_so_many_run_at_once_and_a_slot_is_free_when_one_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_model_lists_and_cancels_its_subagents() {
     let above = spawner([spawn("Count | the stars.")]);
-    let (below, result) = (
-        ScriptedModel::new().hangs(),
-        ScriptedModel::new().says("It was cancelled."),
-    );
+    let below = ScriptedModel::new().hangs();
+    let result = ScriptedModel::new().says("It was cancelled.");
     let host = started(host(&above, &below, &result).add(Subagents::new())).await;
     let agent = host.agent();
     agent.ask("main", "Begin.").await.unwrap();
@@ -286,10 +284,8 @@ async fn a_subagent_ends_in_its_time() {
         "spawn_subagent",
         json!({"description": "Count the stars.", "timeout_minutes": 1}),
     )]);
-    let (below, result) = (
-        ScriptedModel::new().hangs(),
-        ScriptedModel::new().says("The time was over."),
-    );
+    let below = ScriptedModel::new().hangs();
+    let result = ScriptedModel::new().says("The time was over.");
     let host = started(host(&above, &below, &result).add(Subagents::new())).await;
     host.agent().ask("main", "Begin.").await.unwrap();
     let said = host.agent().announcements().next().await.unwrap();

@@ -27,8 +27,10 @@ fn synced(folder: &Path) -> FileTurnJournal {
 
 #[tokio::test]
 async fn an_acceptance_that_cannot_be_synced_is_refused_until_it_is_durable() {
-    let (scratch, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
-    let (journal, accepted) = (synced(scratch.path()), run("1", &clock));
+    let scratch = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
+    let journal = synced(scratch.path());
+    let accepted = run("1", &clock);
     let segment = scratch.path().join("turns-00000001.jsonl");
     let failing = FailingSyncs::of(&segment);
     assert!(journal.accept(&accepted, "me", LEASE).await.is_err());
@@ -55,7 +57,8 @@ async fn an_acceptance_that_cannot_be_synced_is_refused_until_it_is_durable() {
 
 #[tokio::test]
 async fn a_segment_before_that_cannot_be_synced_fails_the_acceptance() {
-    let (scratch, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let scratch = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let journal = synced(scratch.path());
     journal.accept(&run("1", &clock), "me", LEASE).await.unwrap();
     let before = FailingSyncs::of(scratch.path().join("turns-00000001.jsonl"));
@@ -80,7 +83,8 @@ async fn an_append_that_could_not_be_synced_is_written_again() {
     let scratch = tempfile::tempdir().unwrap();
     let options = ConversationOptions::default().with_durability(Durability::Synced);
     let memory = FileConversationMemory::open_with(scratch.path(), options.clone()).unwrap();
-    let (me, session) = (Principal::default(), "s".into());
+    let me = Principal::default();
+    let session = "s".into();
     let entry = || vec![ConversationTurn::new(Role::User, "hello", SystemClock.now(), "1")];
     let log = scratch.path().join("s.jsonl");
     let failing = FailingSyncs::of(&log);
@@ -102,7 +106,8 @@ async fn an_append_that_could_not_be_synced_is_written_again() {
 #[tokio::test]
 async fn what_is_visible_and_not_durable_is_an_error_and_in_memory() {
     let scratch = tempfile::tempdir().unwrap();
-    let (memory, me) = (FileMemory::open(scratch.path()).unwrap(), Principal::default());
+    let memory = FileMemory::open(scratch.path()).unwrap();
+    let me = Principal::default();
     let fact = MemoryEntry::new("tea", "likes tea", SystemClock.now(), Provenance::USER);
     let failing = ["memory", "conversation-log"].map(|name| FailingSyncs::of(scratch.path().join(name)));
     let error = memory.long_term.save(&me, fact).await.unwrap_err();

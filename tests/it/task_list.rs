@@ -237,7 +237,8 @@ async fn two_turns_at_once_do_not_see_each_others() {
 
 #[tokio::test]
 async fn the_list_survives_a_journal_that_is_cut_after_any_record() {
-    let (folder, request) = (tempfile::tempdir().unwrap(), TurnRequest::new("s", "m", "keys"));
+    let folder = tempfile::tempdir().unwrap();
+    let request = TurnRequest::new("s", "m", "keys");
     let host = planning(&Planner::default()).data_dir(folder.path()).build().unwrap();
     host.agent().run(request.clone()).await.unwrap();
     let journal = read_journal(folder.path());
@@ -249,7 +250,8 @@ async fn the_list_survives_a_journal_that_is_cut_after_any_record() {
         let outcome = host.agent().run(request.clone()).await.unwrap();
         assert_eq!(outcome.text, "Nothing there.");
         // However far it was, the rest goes on with the list as it was.
-        let (notes, expected) = (planner.0.all(), seen("keys"));
+        let notes = planner.0.all();
+        let expected = seen("keys");
         for note in &notes {
             let round: usize = note["keys ".len()..][..1].parse().unwrap();
             assert_eq!(note["keys 0 ".len()..], expected[round], "after\n{prefix}");

@@ -456,7 +456,8 @@ async fn searches_by_meaning() {
     let client = HashedEmbeddings::new();
     let store = Arc::new(InMemoryLongTermMemory::new());
     let (memory, embedder) = SemanticMemory::open(store, Failing(client), SemanticMemoryOptions::default()).unwrap();
-    let (me, stop) = (Principal::default(), CallContext::new("s").cancellation().clone());
+    let me = Principal::default();
+    let stop = CallContext::new("s").cancellation().clone();
     let embedding = tokio::spawn(embedder.run(stop.clone()));
     let entry = MemoryEntry::new("m", "A book", Timestamp::default(), Provenance::USER);
     memory.save(&me, entry).await.unwrap();

@@ -78,7 +78,8 @@ async fn a_model_whose_answer_the_server_cannot_read_is_asked_for_calls_in_text(
         .collect();
     assert!(words.contains("note"), "{words}");
 
-    let (refused, notes) = (model(), Notes::default());
+    let refused = model();
+    let notes = Notes::default();
     let policies = TurnPolicies::new().with_text_call_fallback(false);
     let host = host_of(&refused)
         .tool(noting_tool("note").0)

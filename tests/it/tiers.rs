@@ -165,7 +165,8 @@ async fn a_selector_only_raises() {
 
 #[tokio::test]
 async fn an_escalation_is_counted_and_logged() {
-    let (recorder, log) = (DebuggingRecorder::new(), Log::default());
+    let recorder = DebuggingRecorder::new();
+    let log = Log::default();
     let snapshotter = recorder.snapshotter();
     let _metrics = metrics::set_default_local_recorder(&recorder);
     let _log = tracing::subscriber::set_default(log.clone());

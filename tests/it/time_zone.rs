@@ -104,7 +104,8 @@ async fn people_write_the_zone_too_and_no_answer_waits_for_a_good_one() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_planted_link_is_not_followed() {
-    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
     write(elsewhere.path(), "secret", "Asia/Kolkata");
     std::os::unix::fs::symlink(elsewhere.path().join("secret"), folder.path().join("timezone")).unwrap();
     let model = ScriptedModel::new();

@@ -171,7 +171,8 @@ async fn the_failure_of_a_layer_stays_told() {
         .build()
         .unwrap();
     assert!(first.agent().run(message()).await.is_err());
-    let (replies, _) = (kept.replies().await, first.shutdown(Duration::from_secs(5)).await);
+    let replies = kept.replies().await;
+    let _ = first.shutdown(Duration::from_secs(5)).await;
     assert!(replies[0].ends_with("Done before that: send."), "{replies:?}");
 
     let (second, _) = kept.host(&ScriptedModel::new(), NEVER);

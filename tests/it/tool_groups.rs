@@ -57,7 +57,8 @@ async fn a_group_is_one_line_until_the_model_activates_it() {
             "call_2: there is no group `mial`. The groups are: files, mail",
         ]
     );
-    let (before, after) = (requests[0].tools.json(), requests[1].tools.json());
+    let before = requests[0].tools.json();
+    let after = requests[1].tools.json();
     let end = before.len() - 1;
     assert_eq!(before[..end], after[..end], "the cached beginning stays valid");
     insta::assert_snapshot!(std::str::from_utf8(before).unwrap());

@@ -27,9 +27,11 @@ fn dispatcher(tool: Tool) -> ToolDispatcher {
 
 /// A tool that notes how many of its calls run at once.
 fn crowded_tool(running: &Arc<AtomicUsize>, most: &Arc<AtomicUsize>) -> Tool {
-    let (running, most) = (running.clone(), most.clone());
+    let running = running.clone();
+    let most = most.clone();
     let run = move |_: Anything| {
-        let (running, most) = (running.clone(), most.clone());
+        let running = running.clone();
+        let most = most.clone();
         async move {
             most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             for _ in 0..20 {
@@ -43,12 +45,14 @@ fn crowded_tool(running: &Arc<AtomicUsize>, most: &Arc<AtomicUsize>) -> Tool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_limit_of_calls_at_once_holds_from_the_first_call_on() {
-    let (running, most) = (Arc::default(), Arc::default());
+    let running = Arc::default();
+    let most = Arc::default();
     for _ in 0..300 {
         let dispatcher = Arc::new(dispatcher(crowded_tool(&running, &most)));
         let together = Arc::new(tokio::sync::Barrier::new(4));
         let call = |_| {
-            let (dispatcher, together) = (dispatcher.clone(), together.clone());
+            let dispatcher = dispatcher.clone();
+            let together = together.clone();
             tokio::spawn(async move {
                 together.wait().await;
                 dispatcher
@@ -176,7 +180,8 @@ async fn a_tool_decides_by_its_arguments_what_needs_approval() {
 #[tokio::test]
 async fn the_tools_own_word_on_approvals_is_kept_for_every_caller() {
     let call = async |tool: Tool, arguments: &str| {
-        let (dispatcher, cx) = (dispatcher(tool), CallContext::new("s"));
+        let dispatcher = dispatcher(tool);
+        let cx = CallContext::new("s");
         dispatcher.call(request("1", "pay", arguments), &cx).await.code
     };
     let required = Some(ToolErrorCode::ApprovalRequired);
@@ -260,7 +265,8 @@ async fn a_result_of_any_size_arrives_whole_or_says_that_it_was_cut() {
     }
     // The limit falls into a character: it goes to neither side.
     let text = format!("x{}", "é".repeat(6 << 20));
-    let (length, kept) = (text.len(), limits.max_result_bytes - 1);
+    let length = text.len();
+    let kept = limits.max_result_bytes - 1;
     let expected = format!("[result cut: the first {kept} of {length} bytes]\n{}", &text[..kept]);
     let tool = tool("big", move |_: Anything| std::future::ready(text.clone())).description("Returns a text.");
     let response = dispatcher(tool)

@@ -156,7 +156,8 @@ async fn a_cancellation_reaches_the_worker() {
         let agent = started(agent(network.bus().await, &model, RemoteTools::new())).await;
         has_tools(&agent, &["saw"]).await;
         let request = TurnRequest::new("s", "1", "Saw!");
-        let (asking, turn) = (agent.agent().clone(), request.turn_id());
+        let asking = agent.agent().clone();
+        let turn = request.turn_id();
         let running = tokio::spawn(async move { asking.run(request).await });
         let _call = handle.next_call().await;
         agent.agent().cancel(&turn).await.unwrap();

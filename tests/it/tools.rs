@@ -400,7 +400,8 @@ async fn a_call_dropped_at_any_point_leaks_nothing() {
     let done = Arc::new(AtomicUsize::new(0));
     let limits = ToolLimits::default().with_max_concurrency(1);
     let dispatcher = dispatcher([winding_tool(done.clone())], limits);
-    let (mut polls, mut finished) = (0, false);
+    let mut polls = 0;
+    let mut finished = false;
     while !finished {
         polls += 1;
         assert!(polls < 50, "the call ends");
@@ -445,7 +446,8 @@ async fn a_call_dropped_while_it_waits_for_a_place_gives_its_place_in_the_line_b
 async fn a_call_whose_time_passes_while_it_waits_for_a_place_is_not_run() {
     let (pay, mut handle) = mock_tool("pay");
     let dispatcher = dispatcher([pay], ToolLimits::default().with_max_concurrency(1));
-    let (holder, second) = (cx(), Duration::from_secs(1));
+    let holder = cx();
+    let second = Duration::from_secs(1);
     let hurried = cx().with_deadline(tokio::time::Instant::now() + second);
     let late = cx().with_deadline(tokio::time::Instant::now());
     let (first, not_run) = tokio::join!(

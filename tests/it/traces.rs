@@ -125,8 +125,9 @@ impl Program {
         host: impl FnOnce(AgentHostBuilder) -> AgentHostBuilder + Send + 'static,
     ) -> Self {
         keep_undecided();
-        let (url, (stop, stopped), (started, is_started)) =
-            (collector.url.clone(), oneshot::channel(), mpsc::channel());
+        let url = collector.url.clone();
+        let (stop, stopped) = oneshot::channel();
+        let (started, is_started) = mpsc::channel();
         let ended = thread::spawn(move || {
             let otlp = Otlp::open(&url, name).unwrap();
             let _listening = tracing::subscriber::set_default(tracing_subscriber::registry().with(otlp.layer()));
@@ -157,7 +158,8 @@ impl Program {
 
 /// Sends a user's message with `traceparent` to an agent, whose tool is in another host, and returns the spans of both.
 async fn ordered(traceparent: &str) -> HashMap<String, Exported> {
-    let (collector, bus) = (Collector::start(), Arc::new(InProcessBus::new()));
+    let collector = Collector::start();
+    let bus = Arc::new(InProcessBus::new());
     let served = bus.clone();
     let warehouse = Program::start(&collector, "warehouse", move |host| {
         let order = tool("order", |_: Anything| async { "ordered" });
@@ -231,7 +233,8 @@ async fn a_hostile_parent_begins_a_trace() {
 
 #[tokio::test]
 async fn the_full_agent_sends_its_spans_to_a_collector() {
-    let (collector, folder) = (Collector::start(), tempfile::tempdir().unwrap());
+    let collector = Collector::start();
+    let folder = tempfile::tempdir().unwrap();
     let arguments = ["--otlp", &collector.url, "--ask", r#"Take a note: "buy milk""#];
     let output = run("full_agent", &arguments, folder.path()).await;
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -242,7 +245,8 @@ async fn the_full_agent_sends_its_spans_to_a_collector() {
             .find(|span| span.name == name)
             .unwrap_or_else(|| panic!("{spans:#?}"))
     };
-    let (turn, call) = (found("invoke_agent full-agent"), found("execute_tool take_note"));
+    let turn = found("invoke_agent full-agent");
+    let call = found("execute_tool take_note");
     assert_eq!((&*turn.service, &*turn.parent), ("full_agent", ""));
     assert_eq!((&call.trace, &call.parent), (&turn.trace, &turn.id));
 }

@@ -348,14 +348,14 @@ async fn a_turn_that_is_resumed_knows_what_it_had_read() {
 #[tokio::test]
 async fn an_untrusted_message_leaves_its_mark_on_the_turn_that_it_joins_and_on_the_next() {
     let (note, labels) = noting();
-    let (started, release) = (
-        Arc::new(tokio::sync::Notify::new()),
-        Arc::new(tokio::sync::Notify::new()),
-    );
+    let started = Arc::new(tokio::sync::Notify::new());
+    let release = Arc::new(tokio::sync::Notify::new());
     let wait = {
-        let (started, release) = (started.clone(), release.clone());
+        let started = started.clone();
+        let release = release.clone();
         tool("wait", move |_: Anything| {
-            let (started, release) = (started.clone(), release.clone());
+            let started = started.clone();
+            let release = release.clone();
             async move {
                 started.notify_one();
                 release.notified().await;
@@ -598,7 +598,8 @@ async fn an_endorsed_edit_of_a_skill_has_the_label_of_the_endorsement() {
     ] {
         let host = host(&ScriptedModel::new()).build().unwrap();
         let skills = host.parts().get::<dyn SkillStore>().unwrap();
-        let (me, name) = (Principal::default(), StorePath::new("mail").unwrap());
+        let me = Principal::default();
+        let name = StorePath::new("mail").unwrap();
         let now = Timestamp::from_millis(1 << 40);
         let skill = Skill::new(name.clone(), "Write kindly.", now, before.clone());
         skills.save(&me, skill).await.unwrap();

@@ -90,7 +90,8 @@ async fn a_resumed_turn_passes_the_layers_and_keeps_the_request_that_it_began_wi
     assert!(matches!(asking.await.unwrap(), Err(TurnError::Halted)));
     drop(host);
 
-    let (model, seen) = (ScriptedModel::new().says("Done").says("Yes"), Notes::default());
+    let model = ScriptedModel::new().says("Done").says("Yes");
+    let seen = Notes::default();
     let notes = seen.clone();
     let noting = turn_fn(move |call: TurnCall, next: Turns| {
         notes.add(call.request.content.to_string());
@@ -153,7 +154,8 @@ async fn a_turn_that_waits_for_a_person_passes_the_layers_before_and_after() {
 
 /// A bus with a listener to the topic `desk`.
 async fn desk() -> (InProcessBus, Notes, impl Sized) {
-    let (bus, replies) = (InProcessBus::new(), Notes::default());
+    let bus = InProcessBus::new();
+    let replies = Notes::default();
     let notes = replies.clone();
     let listener = move |delivery: Delivery| {
         let reply: AgentReply = delivery.envelope.payload().unwrap();
@@ -340,7 +342,8 @@ async fn a_layer_may_listen_to_the_reports_of_a_turn() {
     let seen = Notes::default();
     let notes = seen.clone();
     let listening = turn_fn(move |mut call: TurnCall, next: Turns| {
-        let (notes, outer) = (notes.clone(), call.progress.clone());
+        let notes = notes.clone();
+        let outer = call.progress.clone();
         call.progress = ProgressSink::new(move |progress| {
             if let TurnProgress::ToolStarted { tool, .. } = &progress {
                 notes.add(format!("started {tool}"));

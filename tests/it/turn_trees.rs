@@ -78,7 +78,8 @@ impl ChatClient for TreeModel {
         self.sessions.lock().unwrap().insert(call.cx.session().to_string());
         let mut texts = call.request.messages.iter().map(|message| message.text().into_owned());
         let node: Node = texts.find_map(|text| serde_json::from_str(&text).ok()).expect("a task");
-        let (done, has_tools) = (results(&call.request), !call.request.tools.is_empty());
+        let done = results(&call.request);
+        let has_tools = !call.request.tools.is_empty();
         let has_paid = done.iter().any(|result| result.starts_with("pay: "));
         let told: Vec<_> = done.iter().filter_map(|result| result.strip_prefix("below_")).collect();
         match node.does {
@@ -130,7 +131,8 @@ struct World {
 
 impl World {
     fn new(folder: Option<&Path>) -> Self {
-        let (model, (pay, paid)) = (Arc::new(TreeModel::default()), noting_tool("pay"));
+        let model = Arc::new(TreeModel::default());
+        let (pay, paid) = noting_tool("pay");
         let host = AgentHost::in_memory()
             .chat(model.clone())
             .tool(pay.effect(Effect::Mutating).needs_approval());
@@ -253,10 +255,8 @@ fn a_tree_never_spends_more_than_the_budget_of_its_root() {
 fn a_tree_goes_on_after_a_kill_at_any_record() {
     for_trees(2, Just(()), |tree, ()| {
         in_paused_time(async {
-            let (folder, budget) = (
-                tempfile::tempdir().unwrap(),
-                Budget::default().with_max_model_calls(400),
-            );
+            let folder = tempfile::tempdir().unwrap();
+            let budget = Budget::default().with_max_model_calls(400);
             let world = World::new(Some(folder.path()));
             world.run(&tree, budget).await;
             let journal = read_journal(folder.path());

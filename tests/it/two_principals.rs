@@ -93,7 +93,8 @@ impl World {
 
     /// Everything that is stored for `principal`, in one text.
     async fn state(&self, principal: &str) -> String {
-        let (me, parts) = (Principal::from(principal), self.host.parts());
+        let me = Principal::from(principal);
+        let parts = self.host.parts();
         let facts = parts.get::<dyn LongTermMemory>().unwrap().list(&me).await.unwrap();
         let mut facts: Vec<_> = facts
             .iter()
@@ -106,7 +107,8 @@ impl World {
             .map(|skill| (skill.content.clone(), skill.is_live()))
             .collect();
         let rules = parts.get::<dyn RulesStore>().unwrap();
-        let (zone, rules) = (rules.time_zone(&me).await.unwrap(), rules.list(&me).await.unwrap());
+        let zone = rules.time_zone(&me).await.unwrap();
+        let rules = rules.list(&me).await.unwrap();
         let notes = parts.get::<dyn WorkingMemory>().unwrap().list(&me, None).await.unwrap();
         let mut notes: Vec<_> = notes
             .iter()
@@ -407,14 +409,13 @@ async fn in_two_hundred_interleavings_each_has_what_it_would_have_alone() {
         let mut numbers = Numbers(seed);
         let steps: Vec<_> = (0..10)
             .map(|n| {
-                let (who, session) = (
-                    [ANN, BOB][numbers.below(2) as usize],
-                    ["s", "@bob/s"][numbers.below(2) as usize],
-                );
+                let who = [ANN, BOB][numbers.below(2) as usize];
+                let session = ["s", "@bob/s"][numbers.below(2) as usize];
                 (who, session, step(numbers.below(6), n))
             })
             .collect();
-        let (both, alone) = (World::open(None), [World::open(None), World::open(None)]);
+        let both = World::open(None);
+        let alone = [World::open(None), World::open(None)];
         for (who, session, (tool, arguments)) in &steps {
             both.call(who, session, tool, arguments.clone()).await;
             let own = &alone[usize::from(*who == BOB)];

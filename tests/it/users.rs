@@ -281,7 +281,8 @@ async fn an_outcome_that_a_layer_gives_by_itself_is_the_reply_and_no_turn_runs()
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_cannot_be_a_turn_is_refused_in_words() {
-    let (model, bus) = (ScriptedModel::new().says("Hello."), InProcessBus::new());
+    let model = ScriptedModel::new().says("Hello.");
+    let bus = InProcessBus::new();
     let inbox = Inbox::of(&bus, "desk").await;
     let _host = started(serving(&model, &bus)).await;
     inbox.send(message("blank", " \n")).await;
@@ -323,7 +324,8 @@ async fn a_message_that_cannot_be_a_turn_is_refused_in_words() {
 
 #[tokio::test(start_paused = true)]
 async fn the_agent_that_is_meant_is_found_without_case() {
-    let (model, bus) = (ScriptedModel::new().says("Hello."), InProcessBus::new());
+    let model = ScriptedModel::new().says("Hello.");
+    let bus = InProcessBus::new();
     let _host = started(serving(&model, &bus)).await;
     let meant = UserMessage::new("s", "Hi!").with_target_agent("CLERK");
     assert_eq!(
@@ -343,7 +345,8 @@ fn working() -> ScriptedModel {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_comes_again_is_answered_again_but_not_run_again() {
-    let (model, bus) = (working(), InProcessBus::new());
+    let model = working();
+    let bus = InProcessBus::new();
     let inbox = Inbox::of(&bus, "desk").await;
     let (work, mut handle) = mock_tool("work");
     let _host = started(serving(&model, &bus).tool(work)).await;
@@ -367,7 +370,8 @@ async fn a_message_that_comes_again_is_answered_again_but_not_run_again() {
 
 /// The final replies to two messages, sent while the first one works.
 async fn check_busy(busy: BusyPolicy, expected: &[&str]) {
-    let (model, bus) = (working(), InProcessBus::new());
+    let model = working();
+    let bus = InProcessBus::new();
     let inbox = Inbox::of(&bus, "desk").await;
     let (work, mut handle) = mock_tool("work");
     let options = UserOptions::default().with_busy(busy);
@@ -412,7 +416,8 @@ async fn a_reply_goes_to_its_requester_alone_and_to_all_when_none_is_named() {
     let bus = InProcessBus::new();
     let all = Inbox::of(&bus, "user.response.#").await;
     let _host = started(serving(&model, &bus)).await;
-    let (one, two) = (proxy(&bus, "one"), proxy(&bus, "two"));
+    let one = proxy(&bus, "one");
+    let two = proxy(&bus, "two");
     assert_eq!(one.send("s", "Hi!").await.unwrap().content, "a");
     assert_eq!(two.send("s", "Hi!").await.unwrap().content, "b");
     let mut topicless = message("3", "Hi!");
@@ -571,7 +576,8 @@ async fn feedback_is_written_down() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_is_acknowledged_when_it_is_accepted_and_order_is_kept() {
-    let (model, bus) = (working(), InProcessBus::new());
+    let model = working();
+    let bus = InProcessBus::new();
     let (work, mut handle) = mock_tool("work");
     let notes = Notes::default();
     let noted = notes.clone();
@@ -658,7 +664,8 @@ impl Bus for Unreachable {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_cannot_be_sent_is_tried_again_under_the_same_id() {
-    let (model, bus) = (ScriptedModel::new().says("Hello."), InProcessBus::new());
+    let model = ScriptedModel::new().says("Hello.");
+    let bus = InProcessBus::new();
     let inbox = Inbox::of(&bus, "desk").await;
     let broken = Unreachable::new(&bus, 3);
     let _host = started(serving(&model, &bus).bus(broken.clone())).await;
@@ -671,10 +678,8 @@ async fn a_reply_that_cannot_be_sent_is_tried_again_under_the_same_id() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_whose_reply_cannot_be_sent_is_not_finished_and_ends_when_it_can_be() {
-    let (model, bus) = (
-        ScriptedModel::new().says("Hello.").says("And again?"),
-        InProcessBus::new(),
-    );
+    let model = ScriptedModel::new().says("Hello.").says("And again?");
+    let bus = InProcessBus::new();
     let inbox = Inbox::of(&bus, "desk").await;
     let broken = Unreachable::new(&bus, 4);
     let host = started(serving(&model, &bus).bus(broken.clone())).await;
@@ -703,7 +708,8 @@ async fn a_message_that_the_journal_does_not_take_is_tried_again_and_then_refuse
         (3, "about 1: Hello."),
         (100, "about 1: This message could not be accepted: "),
     ] {
-        let (model, bus) = (ScriptedModel::new().says("Hello."), InProcessBus::new());
+        let model = ScriptedModel::new().says("Hello.");
+        let bus = InProcessBus::new();
         let inbox = Inbox::of(&bus, "desk").await;
         let folder = tempfile::tempdir().unwrap();
         let journal = FileTurnJournal::open_with(folder.path(), JournalOptions::default()).unwrap();
@@ -780,7 +786,8 @@ async fn a_crash_between_the_reply_and_the_end_of_its_turn_sends_the_same_messag
 
 #[tokio::test(start_paused = true)]
 async fn a_proxy_gives_up_in_time_and_counts_the_late_reply() {
-    let (model, bus) = (working(), InProcessBus::new());
+    let model = working();
+    let bus = InProcessBus::new();
     let (work, mut handle) = mock_tool("work");
     let _host = started(serving(&model, &bus).tool(work.time_limit(LONG))).await;
     let proxy = proxy(&bus, "test").with_time_limit(SECOND);
@@ -818,7 +825,8 @@ async fn an_untrusted_sender_that_claims_a_principal_reads_nothing_of_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_layer_may_change_what_a_message_says() {
-    let (model, bus) = (ScriptedModel::new().says("Hello."), InProcessBus::new());
+    let model = ScriptedModel::new().says("Hello.");
+    let bus = InProcessBus::new();
     let louder = MapRequestLayer::new(|mut turn: TurnCall| {
         turn.request.content = turn.request.content.text().to_uppercase().into();
         turn
@@ -831,7 +839,8 @@ async fn a_layer_may_change_what_a_message_says() {
 
 #[tokio::test]
 async fn an_envelope_of_ones_own_keeps_its_id_and_its_headers() {
-    let (model, bus) = (ScriptedModel::new().says("Hello."), InProcessBus::new());
+    let model = ScriptedModel::new().says("Hello.");
+    let bus = InProcessBus::new();
     let host = serving(&model, &bus).build().unwrap();
     host.start().await.unwrap();
     let (sender, mut seen) = tokio::sync::mpsc::channel(1);

@@ -149,7 +149,8 @@ impl Around for HeldEnd {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_comes_again_before_its_end_is_recorded_gets_the_same_reply() {
     on_each_bus(async |network: &Network| {
-        let (model, end) = (ScriptedModel::new().says("Hello."), HeldEnd::default());
+        let model = ScriptedModel::new().says("Hello.");
+        let end = HeldEnd::default();
         let journal = InMemoryTurnJournal::new(Arc::new(SystemClock));
         let stores = Stores::new().with_journal(Counting::new(journal, end.clone()));
         let host = started(serving(&model, network).await.stores(stores)).await;

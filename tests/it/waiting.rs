@@ -134,7 +134,8 @@ async fn a_wait_of_an_agent_below_is_a_report_of_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_user_on_the_bus_is_told_of_a_wait() {
-    let (bus, told) = (InProcessBus::new(), Notes::default());
+    let bus = InProcessBus::new();
+    let told = Notes::default();
     let notes = told.clone();
     let listener = move |delivery: Delivery| {
         let reply: AgentReply = delivery.envelope.payload().unwrap();

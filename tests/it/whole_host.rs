@@ -231,7 +231,8 @@ async fn a_typed_answer_arrives_in_parts() {
         let server = server([Says(r#"{"value": ["tea", "coffee", "milk"]}"#)]);
         let host = host(&server, provider).build().unwrap();
         let mut stream = host.agent().ask("s", "What is left?").output::<Vec<String>>().stream();
-        let (mut parts, mut whole) = (Vec::new(), None);
+        let mut parts = Vec::new();
+        let mut whole = None;
         while let Some(report) = stream.next().await {
             match report.unwrap() {
                 OutputProgress::Partial(part) => parts.push(part),

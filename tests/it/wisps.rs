@@ -39,7 +39,8 @@ impl ChatClient for Models {
 }
 
 fn host(above: &ScriptedModel, steps: &ScriptedModel) -> AgentHostBuilder {
-    let (above, steps) = (above.clone(), steps.clone());
+    let above = above.clone();
+    let steps = steps.clone();
     AgentHost::in_memory().chat(Models { above, steps }).add(Wisps::new())
 }
 
@@ -306,7 +307,8 @@ async fn a_batch_goes_on_after_a_restart_and_no_step_that_ended_runs_again() {
     let _ = asking.await.unwrap().unwrap_err();
     assert_eq!(paid.all(), ["paid 1"]);
 
-    let (above, steps) = (ScriptedModel::new().says("done"), ScriptedModel::new().says("waited"));
+    let above = ScriptedModel::new().says("done");
+    let steps = ScriptedModel::new().says("waited");
     let host = open(&above, &steps).await;
     while !host.parts().get::<dyn TurnRunner>().unwrap().is_idle() {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -472,7 +474,8 @@ async fn what_ran_is_listed_and_a_corrected_definition_is_feedback() {
     drop(host);
 
     let id = |row: &str| row.split(' ').nth(1).unwrap().to_owned();
-    let (failed, succeeded) = (id(rows[1]), id(rows[0]));
+    let failed = id(rows[1]);
+    let succeeded = id(rows[0]);
     let above = ScriptedModel::new()
         .calls("activate_tools", json!({"group": "wisps"}))
         .calls("list_wisp_runs", json!({"wisp_id": succeeded}))

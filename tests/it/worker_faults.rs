@@ -59,7 +59,8 @@ async fn an_agent_that_restarts_gets_the_result_of_the_call_that_it_left() {
             let journal = Arc::new(InMemoryTurnJournal::default());
             let model = ScriptedModel::new().calls("pay", json!({}));
             let first = agent(network, &model, &journal).await;
-            let (asking, message) = (first.agent().clone(), TurnRequest::new("s", "m", "Pay!"));
+            let asking = first.agent().clone();
+            let message = TurnRequest::new("s", "m", "Pay!");
             let turn = message.turn_id();
             let asked = tokio::spawn(async move { asking.run(message).await });
             let call = handle.next_call().await;
@@ -93,7 +94,8 @@ async fn a_call_that_no_worker_knows_has_an_unknown_outcome() {
     let journal = Arc::new(InMemoryTurnJournal::default());
     let model = ScriptedModel::new().calls("pay", json!({}));
     let first = agent(&network, &model, &journal).await;
-    let (asking, message) = (first.agent().clone(), TurnRequest::new("s", "m", "Pay!"));
+    let asking = first.agent().clone();
+    let message = TurnRequest::new("s", "m", "Pay!");
     let turn = message.turn_id();
     let asked = tokio::spawn(async move { asking.run(message).await });
     let call = handle.next_call().await;
@@ -168,7 +170,8 @@ async fn calls_that_come_several_times_in_any_order_run_once_beside_poison() {
         let copies = (0..NUMBER).flat_map(|n| std::iter::repeat_n(n, 1 + n % 3));
         let mut order: Vec<_> = copies.collect();
         // A step that has no divisor in common with the length visits each place once.
-        let (length, step) = (order.len(), 211);
+        let length = order.len();
+        let step = 211;
         order = (0..length).map(|place| order[place * step % length]).collect();
         assert_eq!((length, length % step != 0), (600, true));
         for (place, n) in order.into_iter().enumerate() {

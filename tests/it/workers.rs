@@ -81,10 +81,8 @@ async fn workers_find_out_side_by_side_and_failures_are_told_first() {
         text.starts_with("PARTIAL FAILURE: 1 of 2 workers failed.\n\n## "),
         "{text}"
     );
-    let (failed, found) = (
-        text.find("[failed] Count the dogs.").unwrap(),
-        text.find("[ok] Count the cats.").unwrap(),
-    );
+    let failed = text.find("[failed] Count the dogs.").unwrap();
+    let found = text.find("[ok] Count the cats.").unwrap();
     assert!(failed < found, "{text}");
     let key = text
         .split("the whole is in working memory, `")
@@ -144,7 +142,8 @@ async fn so_many_run_at_once_and_all_end_with_their_caller() {
         .add(Workers::new().with_max_concurrent(2));
     let host = started(host).await;
     let turns = host.parts().get::<dyn TurnRunner>().unwrap();
-    let (agent, query) = (host.agent().clone(), TurnQuery::default());
+    let agent = host.agent().clone();
+    let query = TurnQuery::default();
     let asking = tokio::spawn(async move { agent.ask("main", "Begin.").await });
     settle().await;
     let live = turns.live(&query);
@@ -182,10 +181,8 @@ async fn workers_and_the_call_that_waits_for_them_go_on_after_a_restart() {
     drop(host);
     let _ = asking.await.unwrap().unwrap_err();
 
-    let (above, below) = (
-        ScriptedModel::new().says("done"),
-        ScriptedModel::new().says("seven cats"),
-    );
+    let above = ScriptedModel::new().says("done");
+    let below = ScriptedModel::new().says("seven cats");
     let host = open(&above, &below).await;
     while !host.parts().get::<dyn TurnRunner>().unwrap().is_idle() {
         tokio::time::sleep(Duration::from_millis(5)).await;

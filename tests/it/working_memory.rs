@@ -73,7 +73,8 @@ async fn keeps_the_promises_of_a_working_memory() {
 
 #[tokio::test]
 async fn a_put_is_a_line_until_it_is_flushed_into_its_group() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let memory = open(folder.path(), &clock);
     check(&memory, &[]).await;
     assert_eq!(names(folder.path()), [""; 0], "reading makes no file");
@@ -102,7 +103,8 @@ async fn a_put_is_a_line_until_it_is_flushed_into_its_group() {
 
 #[tokio::test]
 async fn time_passes_while_no_process_runs() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     for is_flushed in [false, true] {
         let memory = open(folder.path(), &clock);
         put(&memory, &[("session/a/x", "1")]).await;
@@ -122,7 +124,8 @@ async fn time_passes_while_no_process_runs() {
 
 #[tokio::test]
 async fn documents_of_the_original_open_as_they_are() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let entry = |key: &str, value: Value| {
         json!({"key": key, "value": value, "storedAt": "2026-01-01T00:00:00.1234567+00:00", "category": null, "tags": null,
             "expiresAt": "2026-01-01T01:00:00.1234567+00:00", "$type": "System.Diagnostics.Process"})
@@ -168,7 +171,8 @@ async fn documents_of_the_original_open_as_they_are() {
 
 #[tokio::test]
 async fn a_crash_between_documents_and_log_changes_nothing() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let memory = open(folder.path(), &clock);
     put(&memory, &[("session/a/x", "1"), ("session/a/y", "1")]).await;
     put(&memory, &[("session/a/x", "2")]).await;
@@ -193,7 +197,8 @@ async fn a_crash_between_documents_and_log_changes_nothing() {
 
 #[tokio::test]
 async fn a_long_log_is_folded_while_it_grows() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let memory = open(folder.path(), &clock);
     let text = "x".repeat(100_000);
     for at in 0..200 {
@@ -217,7 +222,8 @@ async fn a_long_log_is_folded_while_it_grows() {
 
 #[tokio::test]
 async fn what_a_namespace_cannot_hold_is_refused_whole() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let memory = open(folder.path(), &clock);
     put(&memory, &[("session/a/x", "1")]).await;
     let large = "x".repeat(100 << 20);
@@ -238,7 +244,8 @@ async fn what_a_namespace_cannot_hold_is_refused_whole() {
 async fn planted_links_are_not_followed() {
     use std::os::unix::fs::symlink;
 
-    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
     let clock = ManualClock::default();
     let secret = open(elsewhere.path(), &clock);
     put(&secret, &[("session/a/secret", "1")]).await;
@@ -276,7 +283,8 @@ async fn planted_links_are_not_followed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn puts_of_many_tasks_are_all_there() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
     let memory = Arc::new(open(folder.path(), &clock));
     let tasks = (0..8).map(|task| {
         let memory = memory.clone();
@@ -303,11 +311,9 @@ async fn child() {
     let memory = open(&folder, &ManualClock::default());
     kill::ready();
     for at in 0.. {
-        let (a, b, text) = (
-            format!("session/{}/a", at % 5),
-            format!("patrol/{}/b", at % 5),
-            format!("{round}-{at}"),
-        );
+        let a = format!("session/{}/a", at % 5);
+        let b = format!("patrol/{}/b", at % 5);
+        let text = format!("{round}-{at}");
         put(&memory, &[(&a, &text), (&b, &text)]).await;
         kill::acknowledge(&format!("{} {text}", at % 5));
         if at % 64 == 63 {

@@ -90,7 +90,8 @@ async fn run(mode: &str, bus: Arc<dyn Bus>, in_flight: usize, time: Duration) {
     let client = Arc::new(RequestClient::new(bus, "bench"));
     let question = Arc::new(question());
     let ask = move || {
-        let (client, question) = (Arc::clone(&client), Arc::clone(&question));
+        let client = Arc::clone(&client);
+        let question = Arc::clone(&question);
         async move { ask_one(&client, &question).await }
     };
     measure(&format!("rockbot {mode}"), in_flight, time, ask).await;
@@ -102,9 +103,11 @@ async fn run_floor(in_flight: usize, time: Duration) {
     let name = format!("bench-{}", RandomIds.next_id());
     let floor = AmqpFloor::open("amqp://127.0.0.1:5672", &name, prefetch).await;
     let floor = Arc::new(floor.expect("a broker on this machine"));
-    let (asked, body) = (Arc::clone(&floor), Arc::new(vec![b'x'; BODY]));
+    let asked = Arc::clone(&floor);
+    let body = Arc::new(vec![b'x'; BODY]);
     let ask = move || {
-        let (floor, body) = (Arc::clone(&asked), Arc::clone(&body));
+        let floor = Arc::clone(&asked);
+        let body = Arc::clone(&body);
         async move { assert_eq!(floor.ask(&body).await.expect("an answer"), BODY) }
     };
     measure("lapin amqp", in_flight, time, ask).await;
@@ -163,7 +166,8 @@ where
     let started = Instant::now();
     let callers: Vec<_> = (0..in_flight)
         .map(|_| {
-            let (ask, stop) = (ask.clone(), Arc::clone(&stop));
+            let ask = ask.clone();
+            let stop = Arc::clone(&stop);
             tokio::spawn(async move {
                 let mut latencies = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
@@ -181,7 +185,8 @@ where
     for caller in callers {
         latencies.extend(caller.await.expect("a caller does not fail"));
     }
-    let (wall, cpu) = (started.elapsed().as_secs_f64(), process_usage().0 - cpu);
+    let wall = started.elapsed().as_secs_f64();
+    let cpu = process_usage().0 - cpu;
     latencies.sort_by(f64::total_cmp);
     let count = latencies.len() as f64;
     let at = |part: f64| round(latencies[((count - 1.0) * part) as usize], 10.0);

@@ -195,7 +195,9 @@ async fn main() -> Result<(), BoxError> {
     println!("| way | solved | model calls | tokens | of the low tier | tokens of the task with 12 parts |");
     println!("|---|---|---|---|---|---|");
     for (way, name) in Way::ALL {
-        let (mut all, mut solved, mut last) = (Bill::default(), 0, 0);
+        let mut all = Bill::default();
+        let mut solved = 0;
+        let mut last = 0;
         for parts in TASKS {
             let (bill, is_solved) = run(way, parts).await?;
             solved += usize::from(is_solved);

@@ -13,10 +13,8 @@ async fn main() {
             .and_then(|text| text.parse().ok())
             .unwrap_or(default)
     };
-    let (bench, only) = (
-        Bench::new(argument(1, 64), argument(2, 300_000)),
-        std::env::args().nth(3),
-    );
+    let bench = Bench::new(argument(1, 64), argument(2, 300_000));
+    let only = std::env::args().nth(3);
     let runs = |name: &str| only.as_ref().is_none_or(|only| only == name);
     if runs("floor") {
         print("rockbot: bare dyn call with context", bench.floor().await);

@@ -36,7 +36,8 @@ async fn change(host: &AgentHost, sessions: u64) -> Result<(), BoxError> {
 }
 
 fn main() -> Result<(), BoxError> {
-    let (sessions, deadline) = (argument(1, 10_000), argument(2, 5));
+    let sessions = argument(1, 10_000);
+    let deadline = argument(2, 5);
     let folder = tempfile::tempdir()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let host = runtime.block_on(async {

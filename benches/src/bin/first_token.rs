@@ -25,12 +25,11 @@ async fn main() {
         .unwrap_or(500);
     let base = format!("http://{}/v1", mock::start(0));
     let data = tempfile::tempdir().expect("a temporary folder");
-    let (floor, host) = (
-        Floor::new(&base, TOOLS, true),
-        host(&base, TOOLS, data.path(), Extras::default()),
-    );
+    let floor = Floor::new(&base, TOOLS, true);
+    let host = host(&base, TOOLS, data.path(), Extras::default());
     host.start().await.expect("the host starts");
-    let (mut by_hand, mut by_framework) = (Vec::new(), Vec::new());
+    let mut by_hand = Vec::new();
+    let mut by_framework = Vec::new();
     for round in 0..WARM + rounds {
         let times = [floor.first_token().await, first_token(host.agent(), round).await];
         if round >= WARM {
@@ -38,7 +37,8 @@ async fn main() {
             by_framework.push(milliseconds(times[1]));
         }
     }
-    let (floor, ours) = (median(by_hand), median(by_framework));
+    let floor = median(by_hand);
+    let ours = median(by_framework);
     let line = serde_json::json!({"rounds": rounds, "floor": floor, "ours": ours, "added": ours - floor});
     println!("{line}");
 }

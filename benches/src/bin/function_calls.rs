@@ -34,7 +34,8 @@ async fn run() -> Result<(), String> {
     };
     let count = plain.get(2).and_then(|text| text.parse().ok()).unwrap_or(15);
     let asked = Asked::new(flags.iter().any(|flag| flag == "--bare"))?;
-    let (mut right, mut all) = (0, 0);
+    let mut right = 0;
+    let mut all = 0;
     for category in CATEGORIES {
         let samples = load(Path::new(folder), category, count)?;
         let mut solved = 0;

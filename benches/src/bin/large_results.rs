@@ -58,7 +58,8 @@ struct Nothing {}
 
 /// Generates a text of about `bytes` bytes with the fact in its middle.
 fn text(bytes: usize, form: &str) -> String {
-    let (mut text, mut line) = (String::with_capacity(bytes + 200), 0);
+    let mut text = String::with_capacity(bytes + 200);
+    let mut line = 0;
     let mut told = false;
     while text.len() < bytes {
         if form == "sections" && line % 100 == 0 || form == "headings" {
@@ -83,7 +84,8 @@ fn text(bytes: usize, form: &str) -> String {
 async fn main() {
     let megabytes: usize = argument(1).map_or(10, |text| text.parse().expect("a number"));
     let form = argument(2).unwrap_or_else(|| "sections".to_owned());
-    let (bytes, tool_form) = (megabytes * 1_000_000, form.clone());
+    let bytes = megabytes * 1_000_000;
+    let tool_form = form.clone();
     let model = ScriptedModel::new()
         .calls("dump", json!({}))
         .says("It is long.")
@@ -97,7 +99,8 @@ async fn main() {
         .data_dir(data.path())
         .build()
         .expect("the host is complete");
-    let (before, (_, rss)) = (NOW.load(Ordering::Relaxed), process_usage());
+    let before = NOW.load(Ordering::Relaxed);
+    let (_, rss) = process_usage();
     let mut peaks = Vec::new();
     for question in ["Dump everything.", "Where is the gold?"] {
         PEAK.store(NOW.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -86,11 +86,14 @@ async fn calls(transport: &str, server: McpServer, in_flight: usize, seconds: us
     for _ in 0..20 {
         assert!(!dispatcher.call(request.clone(), &cx).await.is_error);
     }
-    let (cpu, began) = (process_usage().0, Instant::now());
+    let cpu = process_usage().0;
+    let began = Instant::now();
     let end = began + Duration::from_secs(seconds as u64);
     let workers: Vec<_> = (0..in_flight)
         .map(|_| {
-            let (dispatcher, request, cx) = (dispatcher.clone(), request.clone(), cx.clone());
+            let dispatcher = dispatcher.clone();
+            let request = request.clone();
+            let cx = cx.clone();
             tokio::spawn(async move {
                 let mut times = Vec::new();
                 while Instant::now() < end {
@@ -106,7 +109,8 @@ async fn calls(transport: &str, server: McpServer, in_flight: usize, seconds: us
     for worker in workers {
         times.extend(worker.await?);
     }
-    let (wall, cpu) = (began.elapsed().as_secs_f64(), process_usage().0 - cpu);
+    let wall = began.elapsed().as_secs_f64();
+    let cpu = process_usage().0 - cpu;
     times.sort_by(f64::total_cmp);
     let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize].round();
     let count = times.len() as f64;
@@ -163,7 +167,8 @@ async fn counted_calls(is_http: bool, length: usize) -> Result<(), BoxError> {
     let arguments = json!({"id": "x".repeat(128)}).to_string();
     let request = ToolInvokeRequest::new("call_1", "one__create_invoice_0", arguments).with_session_id("s1");
     repeat(length, || {
-        let (dispatcher, request) = (dispatcher.clone(), request.clone());
+        let dispatcher = dispatcher.clone();
+        let request = request.clone();
         async move { assert!(!dispatcher.call(request, &CallContext::new("s1")).await.is_error) }
     })
     .await?;

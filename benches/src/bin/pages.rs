@@ -17,8 +17,11 @@ fn main() -> Result<(), BoxError> {
     let data = std::env::var("PB_DATA")?;
     let list = std::fs::read_to_string(Path::new(&data).join("pages.txt"))?;
     let dump = std::env::args().nth(1);
-    let (mut bytes, mut seconds, mut written) = ([0.0; 3], [0.0; 3], 0);
-    let (mut slowest, mut counts) = ((0.0, String::new()), [0; 4]);
+    let mut bytes = [0.0; 3];
+    let mut seconds = [0.0; 3];
+    let mut written = 0;
+    let mut slowest = (0.0, String::new());
+    let mut counts = [0; 4];
     for path in list.lines() {
         let page = String::from_utf8_lossy(&std::fs::read(path)?).into_owned();
         let (time, markdown) = timed(&page);

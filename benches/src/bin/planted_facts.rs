@@ -26,7 +26,9 @@ async fn main() {
     for form in Form::ALL {
         let planted = plant(form, number(0) as usize * 1_000_000, number(1), questions);
         let searched = Searched::keep(&planted.text).await;
-        let (mut missed, mut times, mut length) = (Vec::new(), Vec::new(), 0);
+        let mut missed = Vec::new();
+        let mut times = Vec::new();
+        let mut length = 0;
         for fact in &planted.facts {
             let started = Instant::now();
             let shown = searched.search(&fact.question, 1).await;

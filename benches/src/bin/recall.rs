@@ -45,7 +45,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let index_ms = (thread_seconds() - start) * 1e3;
     let memory = resident_mib() - memory;
     write_tops(&index, &queries, count)?;
-    let (short, long) = (latencies(&index, &queries, "S"), latencies(&index, &queries, "L"));
+    let short = latencies(&index, &queries, "S");
+    let long = latencies(&index, &queries, "L");
     let (add, delete) = changes(&mut index, &texts);
     println!(
         "{}",
@@ -121,7 +122,8 @@ fn changes_by_size(name: &str, analyzer: Arc<dyn Analyzer>, all: &str) {
     for (size, _, adds, deletes) in &mut sizes {
         adds.sort_by(f64::total_cmp);
         deletes.sort_by(f64::total_cmp);
-        let (add, delete) = (adds[adds.len() / 2], deletes[deletes.len() / 2]);
+        let add = adds[adds.len() / 2];
+        let delete = deletes[deletes.len() / 2];
         println!("{name} {size}: add {add:.2} us, delete {delete:.2} us");
     }
 }

@@ -63,7 +63,8 @@ async fn measure_dialogues(dialogues: &[Dialogue]) -> Result<(), BoxError> {
             ("injected", Share::default()),
         ];
         for dialogue in some {
-            let (original, default) = (original(&dialogue.turns), default(&dialogue.turns));
+            let original = original(&dialogue.turns);
+            let default = default(&dialogue.turns);
             let memory = Injection::new(&dialogue.turns).await?;
             for question in &dialogue.questions {
                 let found =
@@ -75,7 +76,9 @@ async fn measure_dialogues(dialogues: &[Dialogue]) -> Result<(), BoxError> {
         }
         for (ranking, share) in rows {
             let of = share.questions.max(1) as f64;
-            let (recall, any, rank) = (share.recall / of, share.any as f64 / of, share.reciprocal_rank / of);
+            let recall = share.recall / of;
+            let any = share.any as f64 / of;
+            let rank = share.reciprocal_rank / of;
             println!(
                 "{name:10} {ranking:9} {:5} questions  recall@{AMONG} {recall:.3}  any {any:.3}  mrr {rank:.3}",
                 share.questions

@@ -121,7 +121,8 @@ async fn conversation(size: usize) -> Result<(), BoxError> {
 
 /// A host with `size` sessions on disk.
 async fn sessions(size: usize) -> Result<(), BoxError> {
-    let (data, talk) = (tempfile::tempdir()?, Talk::load());
+    let data = tempfile::tempdir()?;
+    let talk = Talk::load();
     let names = (0..size).map(|session| format!("s{session}"));
     let memory = FileConversationMemory::open(data.path().join("conversations"))?;
     whole::begin(&memory, &talk.texts, names).await?;

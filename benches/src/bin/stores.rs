@@ -124,7 +124,9 @@ async fn measure(
     time: Duration,
     mut each: impl AsyncFnMut(usize) -> Result<(), BoxError>,
 ) -> Result<(), BoxError> {
-    let (start, mut took, (cpu, _)) = (Instant::now(), Vec::new(), process_usage());
+    let start = Instant::now();
+    let mut took = Vec::new();
+    let (cpu, _) = process_usage();
     while start.elapsed() < time {
         let began = Instant::now();
         each(took.len()).await?;
@@ -171,7 +173,8 @@ async fn reload(sessions: usize, turns: usize, folder: &Path) -> Result<(), BoxE
 }
 
 fn copies(folder: &Path) -> Result<PathBuf, BoxError> {
-    let (copies, done) = (folder.with_file_name("rockbot"), folder.with_file_name("rockbot-done"));
+    let copies = folder.with_file_name("rockbot");
+    let done = folder.with_file_name("rockbot-done");
     if done.exists() {
         return Ok(copies);
     }

@@ -64,7 +64,8 @@ struct Work {
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let base: String = argument(1, "http://127.0.0.1:8399/v1".to_owned());
-    let (concurrency, conversations) = (argument(2, 1), argument(3, 500));
+    let concurrency = argument(2, 1);
+    let conversations = argument(3, 500);
     let turns = std::env::var("TURNS").ok().and_then(|turns| turns.parse().ok());
     let work = Work {
         concurrency,
@@ -120,9 +121,11 @@ async fn by_framework(base: &str, work: Work) {
     };
     let host = host(base, work.tools, data.path(), extras);
     host.start().await.expect("the host starts");
-    let (agent, messages) = (host.agent().clone(), Arc::new(messages));
+    let agent = host.agent().clone();
+    let messages = Arc::new(messages);
     let conversation = move |round: &'static str, index: usize| {
-        let (agent, messages) = (agent.clone(), messages.clone());
+        let agent = agent.clone();
+        let messages = messages.clone();
         async move {
             answer(
                 &agent,
@@ -150,9 +153,11 @@ where
     };
     run(work.warm, "warm").await;
     let (cpu_before, _) = process_usage();
-    let (started, runs) = (Instant::now(), TOOL_RUNS.load(Ordering::Relaxed));
+    let started = Instant::now();
+    let runs = TOOL_RUNS.load(Ordering::Relaxed);
     let mut latencies = run(work.conversations, "run").await;
-    let (wall, (cpu, rss)) = (started.elapsed().as_secs_f64(), process_usage());
+    let wall = started.elapsed().as_secs_f64();
+    let (cpu, rss) = process_usage();
     latencies.sort_by(f64::total_cmp);
     let at = |part: f64| latencies[((latencies.len() - 1) as f64 * part) as usize];
     let round = |value: f64| (value * 10.0).round() / 10.0;

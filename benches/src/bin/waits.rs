@@ -72,7 +72,8 @@ async fn quiet(data: &Path, memories: usize, rounds: usize) -> Result<Value, Box
     host.start().await?;
     let messages = whole::messages();
     host.agent().ask("s", &*messages[0]).await?;
-    let (mut times, mut recalled) = (Vec::with_capacity(rounds), 0);
+    let mut times = Vec::with_capacity(rounds);
+    let mut recalled = 0;
     for round in 1..=rounds {
         tokio::time::sleep(QUIET).await;
         let began = Instant::now();

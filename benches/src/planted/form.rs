@@ -168,7 +168,8 @@ impl Writer {
     /// Returns the time of the next log line.
     fn time(&self) -> String {
         let seconds = self.written * 7 % 86_400;
-        let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+        let hours = seconds / 3_600;
+        let minutes = seconds / 60 % 60;
         format!(
             "2026-03-{:02}T{hours:02}:{minutes:02}:{:02}Z",
             1 + self.written / 12_343 % 28,

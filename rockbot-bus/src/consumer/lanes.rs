@@ -57,7 +57,8 @@ mod tests {
     async fn turns_are_taken_in_order_even_when_one_is_given_up() {
         let lanes = Lanes::default();
         let first = lanes.enter("a").await;
-        let (second, mut third) = (lanes.enter("a"), lanes.enter("a"));
+        let second = lanes.enter("a");
+        let mut third = lanes.enter("a");
         assert!(lanes.enter("b").now_or_never().is_some());
         drop(second);
         assert!(third.as_mut().now_or_never().is_none());

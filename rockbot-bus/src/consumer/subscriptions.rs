@@ -68,7 +68,8 @@ impl<P> Subscriptions<P> {
     /// Waits until no subscription has a message.
     pub(crate) async fn until_idle(&self) {
         loop {
-            let (workers, before) = (self.workers(), self.taken());
+            let workers = self.workers();
+            let before = self.taken();
             let mut is_idle = true;
             for worker in workers {
                 is_idle &= worker.is_idle().await;

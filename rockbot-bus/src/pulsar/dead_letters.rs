@@ -99,13 +99,15 @@ pub(super) async fn take(
     wanted: &MessageId,
 ) -> Result<Option<DeadLetter>, BusError> {
     let mut consumer = open(link, topic).await?;
-    let (mut found, mut seen) = (None, 0);
+    let mut found = None;
+    let mut seen = 0;
     while found.is_none()
         && seen < MAX_READ
         && let Ok(Some(Ok(message))) = time::timeout(QUIET, consumer.next()).await
     {
         seen += 1;
-        let (topic, id) = (message.topic.clone(), message.message_id().clone());
+        let topic = message.topic.clone();
+        let id = message.message_id().clone();
         let letter = read(message);
         if *letter.subscription == *subscription && letter.envelope.message_id == *wanted {
             // The consumer that is closed below sends it first.
@@ -119,7 +121,8 @@ pub(super) async fn take(
 }
 
 async fn open(link: &Arc<Link>, topic: &str) -> Result<OpenConsumer, BusError> {
-    let (settings, doing) = (&link.settings, "cannot read dead letters on");
+    let settings = &link.settings;
+    let doing = "cannot read dead letters on";
     let session = link.session(Instant::now() + OPERATION_TIME).await?;
     let options = ConsumerOptions::default().with_initial_position(InitialPosition::Earliest);
     let building = session
@@ -148,7 +151,9 @@ fn read(message: Message<Vec<u8>>) -> DeadLetter {
         .and_then(|attempts| u32::try_from(attempts).ok());
     let at = Timestamp::from_millis(arrived.number(AT).unwrap_or_default());
     let reason = reason_named(arrived.note(REASON));
-    let (subscription, topic, error) = (text(SUBSCRIPTION), text(TOPIC), text(ERROR));
+    let subscription = text(SUBSCRIPTION);
+    let topic = text(TOPIC);
+    let error = text(ERROR);
     let delivery = Delivery::new(topic, arrived.envelope).with_attempt(attempts.unwrap_or(1));
     DeadLetter::new(subscription, delivery, reason, at).with_last_error(error)
 }

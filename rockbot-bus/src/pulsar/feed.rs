@@ -166,7 +166,8 @@ impl Feed {
 
     /// Takes messages from an open topic. Returns `true` if the feed was stopped, `false` if the consumer is lost.
     async fn pump(&mut self, mut open: OpenFeed) -> bool {
-        let (permits, stop) = (Arc::clone(&self.worker.permits), self.stop.clone());
+        let permits = Arc::clone(&self.worker.permits);
+        let stop = self.stop.clone();
         let limit = self.worker.spec.options.capacity.max(1);
         let mut waiting: VecDeque<Job> = VecDeque::new();
         loop {
@@ -230,7 +231,8 @@ impl Feed {
         if turn.is_none() && job.is_due() {
             return waiting.push_back(job);
         }
-        let (permits, stop) = (Arc::clone(&worker.permits), self.stop.clone());
+        let permits = Arc::clone(&worker.permits);
+        let stop = self.stop.clone();
         worker.spawn(&self.jobs, async move {
             let ready = async {
                 job.until_due().await;

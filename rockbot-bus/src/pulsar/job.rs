@@ -191,7 +191,8 @@ impl Job {
 
     /// Sends the message to its dead-letter topic and settles it.
     async fn bury(&mut self, reason: DeadLetterReason, why: &str, stop: &CancellationToken) {
-        let (spec, attempts) = (&self.worker.spec, self.attempt());
+        let spec = &self.worker.spec;
+        let attempts = self.attempt();
         let topic = spec.pattern.as_str();
         log_dead_letter(&spec.name, topic, &self.envelope.message_id, attempts, reason, why);
         let message = mapping::moved(&self.envelope, &dead_letters::notes(spec, attempts, reason, why));

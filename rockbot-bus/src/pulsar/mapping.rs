@@ -88,7 +88,8 @@ fn written(envelope: &MessageEnvelope) -> Message {
 /// Reads a message. A message without an id of ours, from another program, gets the broker's id,
 /// if the broker gives it one.
 pub(super) fn read(metadata: &MessageMetadata, body: Vec<u8>, id: Option<&str>) -> Arrived {
-    let (mut own, mut headers) = (HashMap::new(), Headers::new());
+    let mut own = HashMap::new();
+    let mut headers = Headers::new();
     for property in &metadata.properties {
         if property.key.starts_with(OWN) || ORIGIN.contains(&property.key.as_str()) {
             drop(own.insert(property.key.clone(), property.value.clone()))
@@ -134,7 +135,9 @@ pub(super) fn broker_id(topic: &str, id: &MessageIdData) -> Option<String> {
     if topic.starts_with("non-persistent://") {
         return None;
     }
-    let (ledger, entry, partition) = (id.ledger_id, id.entry_id, id.partition.unwrap_or(-1));
+    let ledger = id.ledger_id;
+    let entry = id.entry_id;
+    let partition = id.partition.unwrap_or(-1);
     let index = id.batch_index.map_or_else(String::new, |index| format!(":{index}"));
     Some(format!("{topic} {ledger}:{entry}:{partition}{index}"))
 }

@@ -171,7 +171,8 @@ impl MessageSubscriber for PulsarBus {
             options,
         };
         self.shared.subscriptions.check(&spec)?;
-        let (publisher, closed) = (self.shared.publisher.clone(), &self.link().closed);
+        let publisher = self.shared.publisher.clone();
+        let closed = &self.link().closed;
         let worker = Arc::new(Worker::new(publisher, closed, spec, handler));
         // Dropping the control ends what was begun if this fails or is cancelled.
         let subscription = Subscription::new(pattern, name, ConsumerControl(Arc::clone(&worker)));

@@ -31,7 +31,8 @@ impl Publisher {
             return Err(BusError::Closed);
         }
         let pulsar_topic = settings.pulsar_topic(topic)?;
-        let (size, limit) = (envelope.size(), settings.max_message_bytes);
+        let size = envelope.size();
+        let limit = settings.max_message_bytes;
         if size > limit {
             return Err(BusError::TooLarge { size, limit });
         }

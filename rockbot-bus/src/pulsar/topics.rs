@@ -60,7 +60,8 @@ impl PulsarSettings {
 
     /// Returns Pulsar's name of a topic in the namespace of the settings.
     pub(super) fn own_topic(&self, name: &str) -> String {
-        let (tenant, namespace) = (encoded(&self.tenant), encoded(&self.namespace));
+        let tenant = encoded(&self.tenant);
+        let namespace = encoded(&self.namespace);
         format!("persistent://{tenant}/{namespace}/{}", encoded(name))
     }
 
@@ -80,7 +81,9 @@ impl PulsarSettings {
 /// Returns the name of a topic whose domain is stated.
 fn stated(domain: &str, path: &str) -> Option<String> {
     let mut parts = path.splitn(3, '/');
-    let (space, class, name) = (parts.next()?, parts.next()?, parts.next()?);
+    let space = parts.next()?;
+    let class = parts.next()?;
+    let name = parts.next()?;
     let is_whole = [space, class, name].iter().all(|part| !part.is_empty());
     is_whole.then(|| format!("{domain}://{}/{}/{}", encoded(space), encoded(class), encoded(name)))
 }

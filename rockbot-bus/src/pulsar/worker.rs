@@ -12,7 +12,8 @@ pub(super) type Worker = consumer::Worker<Publisher>;
 impl Worker {
     /// Returns the number of messages that the broker hands over in advance.
     pub(super) fn prefetch(&self) -> usize {
-        let (settings, options) = (&self.publisher.link.settings, &self.spec.options);
+        let settings = &self.publisher.link.settings;
+        let options = &self.spec.options;
         let capacity = options.capacity.max(1);
         let wanted = match self.spec.is_partitioned() {
             // The messages of a partition wait for a message that is retried; the messages of other

@@ -53,7 +53,8 @@ impl ConfirmChannels {
             mandatory: true,
             ..BasicPublishOptions::default()
         };
-        let (exchange, key) = (message.route.exchange.into(), message.route.key.into());
+        let exchange = message.route.exchange.into();
+        let key = message.route.key.into();
         let sending = channel.basic_publish(exchange, key, options, message.body, message.next_properties());
         let published = match sending.await?.await? {
             Confirmation::Ack(None) | Confirmation::NotRequested => Published::Routed,

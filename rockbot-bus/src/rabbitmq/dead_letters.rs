@@ -54,7 +54,8 @@ pub(super) async fn peek(
     limit: usize,
     settings: &RabbitMqSettings,
 ) -> lapin::Result<Vec<DeadLetter>> {
-    let (mut letters, mut last) = (Vec::new(), None);
+    let mut letters = Vec::new();
+    let mut last = None;
     while letters.len() < limit
         && let Some(message) = next(channel, queue).await?
     {

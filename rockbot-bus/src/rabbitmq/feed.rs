@@ -76,12 +76,14 @@ impl Feed {
 
     /// Declares the topology and consumes the queue.
     pub(super) async fn open(&self, session: &Session) -> Result<OpenFeed, BusError> {
-        let (spec, settings) = (&self.worker.spec, &self.worker.link().settings);
+        let spec = &self.worker.spec;
+        let settings = &self.worker.link().settings;
         let opened = async {
             let channel = topology::declare(session.connection(), spec, settings).await?;
             let prefetch = self.worker.prefetch();
             channel.basic_qos(prefetch, BasicQosOptions::default()).await?;
-            let (queue, options) = (self.queue.as_str().into(), BasicConsumeOptions::default());
+            let queue = self.queue.as_str().into();
+            let options = BasicConsumeOptions::default();
             let consumer = channel.basic_consume(queue, "".into(), options, FieldTable::default());
             let consumer = consumer.await?;
             let source = Source {
@@ -204,7 +206,8 @@ impl Feed {
         let rule = worker.spec.options.partition_by.as_ref();
         let key = rule.and_then(|rule| rule.key(&job.envelope));
         let turn = key.map(|key| worker.partitions.enter(&key));
-        let (permits, stop) = (Arc::clone(&worker.permits), self.stop.clone());
+        let permits = Arc::clone(&worker.permits);
+        let stop = self.stop.clone();
         worker.spawn(&self.jobs, async move {
             let ready = async {
                 let turn = match turn {

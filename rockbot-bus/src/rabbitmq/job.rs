@@ -163,7 +163,8 @@ impl Job {
             return self.bury(DeadLetterReason::Rejected, &why).await;
         }
         let mut properties = self.readdressed(self.earlier, Vec::new(), KeptHeaders::ALL);
-        let (mut refusals, mut may_be_there) = (0, self.unfinished > 0);
+        let mut refusals = 0;
+        let mut may_be_there = self.unfinished > 0;
         while refusals < MAX_REFUSALS {
             if may_be_there {
                 properties = mapping::resent(&properties);
@@ -242,11 +243,13 @@ impl Job {
     /// notes of a dead letter its headers may be larger than a frame; headers that have no room are
     /// left out.
     async fn bury(&mut self, reason: DeadLetterReason, why: &str) {
-        let (subscription, attempt) = (self.worker.spec.name.clone(), self.attempt());
+        let subscription = self.worker.spec.name.clone();
+        let attempt = self.attempt();
         let queue = self.worker.spec.dead_letters(&self.worker.link().settings);
         let id = &self.envelope.message_id;
         log_dead_letter(&subscription, &self.topic, id, attempt, reason, why);
-        let (mut kept, mut refusals) = (KeptHeaders::ALL, 0);
+        let mut kept = KeptHeaders::ALL;
+        let mut refusals = 0;
         loop {
             let headers = dead_letters::headers(&subscription, reason, why, kept.max_frame);
             let properties = self.readdressed(attempt, headers, kept);

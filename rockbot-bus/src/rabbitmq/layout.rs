@@ -41,7 +41,8 @@ pub(super) async fn declare_exchange(channel: &Channel, topic: &str) -> lapin::R
         durable: true,
         ..ExchangeDeclareOptions::default()
     };
-    let (kind, none) = (ExchangeKind::Fanout, FieldTable::default());
+    let kind = ExchangeKind::Fanout;
+    let none = FieldTable::default();
     channel.exchange_declare(topic.into(), kind, options, none).await
 }
 
@@ -62,7 +63,8 @@ pub(super) async fn delete_exchanges(connection: &Connection, topics: &[String])
 
 /// Declares the queue of a subscription that outlives its consumers.
 pub(super) async fn declare_queue(channel: &Channel, name: &str) -> lapin::Result<()> {
-    let (options, none) = (QueueDeclareOptions::default(), FieldTable::default());
+    let options = QueueDeclareOptions::default();
+    let none = FieldTable::default();
     channel.queue_declare(name.into(), options, none).await?;
     Ok(())
 }

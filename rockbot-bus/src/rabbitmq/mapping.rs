@@ -197,7 +197,8 @@ fn keep_headers(headers: &mut FieldTable, properties: &BasicProperties, kept: Ke
     let former = || movable_headers(properties).filter(|(name, _)| !added.contains_key(name));
     let own = former().filter(|(name, _)| is_own(name));
     let foreign = former().filter(|(name, _)| !is_own(name));
-    let (note, mut omitted) = (number(0), 0);
+    let note = number(0);
+    let mut omitted = 0;
     let room = kept.max_frame.saturating_sub(size + header_size(OMITTED, &note));
     let mut room = room.min(MAX_HEADERS);
     for (name, value) in own.chain(foreign) {

@@ -188,7 +188,8 @@ impl RabbitMqBus {
             }
             Ok(())
         };
-        let (link, doing) = (self.link(), "cannot delete a queue on");
+        let link = self.link();
+        let doing = "cannot delete a queue on";
         link.operate(doing, link.deadline(), deleting).await
     }
 
@@ -198,7 +199,8 @@ impl RabbitMqBus {
 
     async fn listen(&self, worker: &Arc<Worker>) -> Result<(), BusError> {
         let session = self.link().session(self.link().deadline()).await?;
-        let (spec, stop) = (&worker.spec, worker.stop.clone());
+        let spec = &worker.spec;
+        let stop = worker.stop.clone();
         let purpose = if spec.is_partitioned() {
             Purpose::Spread
         } else {
@@ -244,10 +246,8 @@ impl MessageSubscriber for RabbitMqBus {
         if self.link().closed.is_cancelled() {
             return Err(BusError::Closed);
         }
-        let (pattern, name) = (
-            TopicPattern::new(&without_domain(pattern.as_str()))?,
-            &*without_domain(name),
-        );
+        let pattern = TopicPattern::new(&without_domain(pattern.as_str()))?;
+        let name = &*without_domain(name);
         let longest = topology::queue(name, &self.link().settings).len() + ".p65535".len();
         if longest > MAX_NAME {
             return Err(BusError::PropertyTooLong {
@@ -263,7 +263,8 @@ impl MessageSubscriber for RabbitMqBus {
         };
         spec.check(&self.link().settings)?;
         self.shared.subscriptions.check(&spec)?;
-        let (publisher, closed) = (self.shared.publisher.clone(), &self.link().closed);
+        let publisher = self.shared.publisher.clone();
+        let closed = &self.link().closed;
         let worker = Arc::new(Worker::new(publisher, closed, spec, handler));
         // Dropping the control ends what was begun if this fails or is cancelled.
         let subscription = Subscription::new(pattern, name, ConsumerControl(Arc::clone(&worker)));

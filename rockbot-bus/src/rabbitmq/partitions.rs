@@ -101,7 +101,8 @@ impl Share {
 
     /// Returns the number of processes of the subscription, and of the consumers of each partition queue.
     async fn consumers(&self, count: u16) -> Result<(usize, Vec<u32>), BusError> {
-        let (spec, link) = (&self.worker.spec, self.worker.link());
+        let spec = &self.worker.spec;
+        let link = self.worker.link();
         let settings = &link.settings;
         let partitions = (0..count).map(|index| spec.partition(index, settings));
         let queues = &Vec::from_iter(std::iter::once(spec.queue(settings)).chain(partitions));

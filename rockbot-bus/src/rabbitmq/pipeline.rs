@@ -69,7 +69,8 @@ impl Pipeline {
         // A message that gets no place was not sent, so its next copy is the first copy.
         let place = requests.reserve().await.map_err(|_| ended())?;
         let (reply, published) = oneshot::channel();
-        let (route, properties) = (message.route, message.next_properties());
+        let route = message.route;
+        let properties = message.next_properties();
         place.send(Request {
             message: Address {
                 exchange: route.exchange.into(),
@@ -154,8 +155,10 @@ impl InFlight {
     }
 
     fn begin(&mut self, request: Request) {
-        let (channel, message) = (Arc::clone(&self.channel), request.message.clone());
-        let (body, properties) = (request.body, request.properties);
+        let channel = Arc::clone(&self.channel);
+        let message = request.message.clone();
+        let body = request.body;
+        let properties = request.properties;
         let options = BasicPublishOptions {
             mandatory: true,
             ..BasicPublishOptions::default()
@@ -218,7 +221,8 @@ impl InFlight {
         if self.messages.iter().any(is_unconfirmed) {
             return false;
         }
-        let (before, returned) = (self.messages.len(), std::mem::take(&mut self.returned));
+        let before = self.messages.len();
+        let returned = std::mem::take(&mut self.returned);
         for sent in self.messages.extract_if(.., |sent| sent.published.is_some()) {
             let published = if returned.contains(&sent.message) {
                 Some(Published::Unroutable)

@@ -40,14 +40,16 @@ impl Publisher {
             return Err(BusError::Closed);
         }
         check_topic(topic)?;
-        let (size, limit) = (envelope.size(), settings.max_message_bytes);
+        let size = envelope.size();
+        let limit = settings.max_message_bytes;
         if size > limit {
             return Err(BusError::TooLarge { size, limit });
         }
         let topic = &*without_domain(topic);
         let (properties, route) = match settings.exchange_layout {
             ExchangeLayout::Topic => {
-                let (exchange, key) = (settings.exchange_name.as_str(), topic);
+                let exchange = settings.exchange_name.as_str();
+                let key = topic;
                 (
                     mapping::properties(envelope, settings.durable)?,
                     Route { exchange, key },
@@ -55,7 +57,8 @@ impl Publisher {
             }
             ExchangeLayout::Fanout => {
                 Box::pin(self.declare_exchange(topic)).await?;
-                let (exchange, key) = (topic, "");
+                let exchange = topic;
+                let key = "";
                 (layout::properties(envelope)?, Route { exchange, key })
             }
         };
@@ -122,7 +125,8 @@ impl Publisher {
             session.know_exchange(topic);
             channel.close(200, "done".into()).await
         };
-        let (doing, deadline) = ("cannot declare an exchange on", self.link.deadline());
+        let doing = "cannot declare an exchange on";
+        let deadline = self.link.deadline();
         self.link.repeat(doing, deadline, declaring).await
     }
 
@@ -138,7 +142,8 @@ impl Publisher {
             session.know_delay(level);
             channel.close(200, "done".into()).await
         };
-        let (doing, deadline) = ("cannot declare a retry queue on", self.link.deadline());
+        let doing = "cannot declare a retry queue on";
+        let deadline = self.link.deadline();
         self.link.repeat(doing, deadline, declaring).await
     }
 

@@ -181,7 +181,8 @@ pub(super) async fn declare_retry(channel: &Channel, settings: &RabbitMqSettings
     let mut matching = FieldTable::default();
     matching.insert("x-match".into(), text("all"));
     matching.insert(RETRY_DELAY.into(), number(level));
-    let (exchange, options) = (retry_exchange(settings), QueueBindOptions::default());
+    let exchange = retry_exchange(settings);
+    let options = QueueBindOptions::default();
     channel
         .queue_bind(name.into(), exchange.into(), "".into(), options, matching)
         .await
@@ -202,7 +203,8 @@ pub(super) async fn delete_unused(connection: &Connection, settings: &RabbitMqSe
         let _ = channel.queue_delete(queue.into(), options).await;
         let _ = channel.close(200, "done".into()).await;
     }
-    let (messages, letters) = (&settings.exchange_name, &settings.dead_letter_exchange_name);
+    let messages = &settings.exchange_name;
+    let letters = &settings.dead_letter_exchange_name;
     for exchange in [messages, letters, &retry] {
         let options = ExchangeDeleteOptions {
             if_unused: true,
@@ -321,8 +323,10 @@ async fn declare_ephemeral(channel: &Channel, name: &str, settings: &RabbitMqSet
 }
 
 async fn bind(channel: &Channel, queue: &str, exchange: &str, key: &str) -> lapin::Result<()> {
-    let (options, arguments) = (QueueBindOptions::default(), FieldTable::default());
-    let (queue, exchange) = (queue.into(), exchange.into());
+    let options = QueueBindOptions::default();
+    let arguments = FieldTable::default();
+    let queue = queue.into();
+    let exchange = exchange.into();
     channel
         .queue_bind(queue, exchange, key.into(), options, arguments)
         .await

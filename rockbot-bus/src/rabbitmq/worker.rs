@@ -17,7 +17,8 @@ impl Worker {
 
     /// Declares the queues of the subscription again, since a queue is gone.
     pub(super) async fn redeclare(&self) {
-        let (link, spec) = (self.link(), &self.spec);
+        let link = self.link();
+        let spec = &self.spec;
         let declaring = |session: Arc<Session>| async move {
             session.forget_delays();
             let channel = topology::declare(session.connection(), spec, &link.settings).await?;
@@ -32,7 +33,8 @@ impl Worker {
 
     /// Returns the number of messages that the broker hands over in advance, per queue.
     pub(super) fn prefetch(&self) -> u16 {
-        let (settings, options) = (&self.link().settings, &self.spec.options);
+        let settings = &self.link().settings;
+        let options = &self.spec.options;
         let capacity = options.capacity.max(1);
         let wanted = match self.spec.is_partitioned() {
             // The messages of a partition wait for a message that is retried; the messages of other

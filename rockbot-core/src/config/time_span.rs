@@ -33,7 +33,8 @@ pub fn parse_time_span(text: &str) -> Option<Duration> {
 
 /// Formats a time span as [`parse_time_span`] parses it, with days and a fraction only if they are not zero.
 pub fn format_time_span(span: Duration) -> String {
-    let (seconds, nanoseconds) = (span.as_secs(), span.subsec_nanos());
+    let seconds = span.as_secs();
+    let nanoseconds = span.subsec_nanos();
     let days = match seconds / SECONDS_A_DAY {
         0 => String::new(),
         days => format!("{days}."),
@@ -42,7 +43,8 @@ pub fn format_time_span(span: Duration) -> String {
         0 => String::new(),
         _ => format!(".{nanoseconds:09}").trim_end_matches('0').to_owned(),
     };
-    let (hours, minutes) = (seconds / 3600 % 24, seconds / 60 % 60);
+    let hours = seconds / 3600 % 24;
+    let minutes = seconds / 60 % 60;
     format!("{days}{hours:02}:{minutes:02}:{:02}{fraction}", seconds % 60)
 }
 

@@ -78,7 +78,9 @@ impl<'a> WirePart<'a> {
         };
         let media = part.as_media();
         let source = media.map(|media| &media.source);
-        let (mut url, mut data, mut stored) = (None, None, None);
+        let mut url = None;
+        let mut data = None;
+        let mut stored = None;
         match source {
             None => {}
             Some(MediaSource::Url(text)) => url = Some(Cow::Borrowed(&**text)),

@@ -90,7 +90,8 @@ const LANES: usize = 16;
 
 /// Returns the dot product of two slices of the same length.
 pub(crate) fn dot(one: &[f32], other: &[f32]) -> f32 {
-    let (ones, others) = (one.chunks_exact(LANES), other.chunks_exact(LANES));
+    let ones = one.chunks_exact(LANES);
+    let others = other.chunks_exact(LANES);
     let rest: f32 = ones
         .remainder()
         .iter()

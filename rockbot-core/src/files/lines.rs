@@ -171,7 +171,9 @@ fn ends_torn(file: &mut File, len: u64) -> io::Result<bool> {
 /// `limit` bytes: they are skipped and never held in memory whole.
 pub(super) fn read(file: File, path: &Path, limit: u64, mut each: impl FnMut(&[u8])) -> Result<u64, FileError> {
     let mut reader = BufReader::with_capacity(1 << 16, file);
-    let (mut line, mut overlong, mut first) = (Vec::new(), 0, true);
+    let mut line = Vec::new();
+    let mut overlong = 0;
+    let mut first = true;
     loop {
         line.clear();
         let read = (&mut reader).take(limit).read_until(b'\n', &mut line);

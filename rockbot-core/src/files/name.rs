@@ -43,7 +43,8 @@ pub fn encode(id: &str) -> Result<String, IdTooLong> {
         return Err(IdTooLong { len: id.len() });
     }
     let mut name = String::with_capacity(id.len() + 8);
-    let (last, reserved) = (id.len().saturating_sub(1), is_reserved(id));
+    let last = id.len().saturating_sub(1);
+    let reserved = is_reserved(id);
     for (at, byte) in id.bytes().enumerate() {
         let plain = match byte {
             b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' => at > 0 || !reserved,

@@ -93,7 +93,8 @@ fn links_are_never_followed() {
     use std::os::unix::fs::symlink;
 
     let (scratch, folder) = folder();
-    let (file, elsewhere) = (scratch.path().join("file"), scratch.path().join("elsewhere"));
+    let file = scratch.path().join("file");
+    let elsewhere = scratch.path().join("elsewhere");
     std::fs::write(&file, "secret").unwrap();
     std::fs::create_dir(&elsewhere).unwrap();
     std::fs::write(elsewhere.join("x.json"), "secret").unwrap();

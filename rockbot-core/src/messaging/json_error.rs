@@ -7,7 +7,8 @@ use serde_json::error::Category;
 /// The message of `serde_json` quotes the values that it read. This description goes into dead letters and logs, where
 /// the content of a message must not appear.
 pub(super) fn describe_json_error(error: &serde_json::Error) -> String {
-    let (line, column) = (error.line(), error.column());
+    let line = error.line();
+    let column = error.column();
     let what = match error.classify() {
         Category::Io => "it cannot be read".to_owned(),
         Category::Syntax => "it is not JSON".to_owned(),

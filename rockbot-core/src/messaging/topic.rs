@@ -55,7 +55,8 @@ impl TopicPattern {
 
     /// Returns `true` if the pattern matches `topic`.
     pub fn matches(&self, topic: &str) -> bool {
-        let (mut at, mut rest) = (0, topic.split('.'));
+        let mut at = 0;
+        let mut rest = topic.split('.');
         // The position to backtrack to when the segments after the last `#` do not match: the `#` then takes one more
         // segment. Only the last `#` needs to be remembered, so the time is at most pattern length times topic
         // length.

@@ -246,7 +246,8 @@ impl Command {
         let mut child = self.spawn()?;
         let exit = child.exit().clone();
         let mut kept = Kept::new(self.max_stdout);
-        let (stdin, stdout) = (child.take_stdin(), child.take_stdout());
+        let stdin = child.take_stdin();
+        let stdout = child.take_stdout();
         let writing = async {
             if let Some(mut stdin) = stdin {
                 // Fails when the process does not read its input.

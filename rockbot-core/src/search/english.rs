@@ -70,7 +70,8 @@ static WORDS: LazyLock<Words> = LazyLock::new(|| {
     let before = |letter: usize| words.partition_point(|(word, _)| word.as_bytes()[0] < b'a' + letter as u8);
     let mut last = [[0; MAX_LEN + 1]; 26];
     for (word, _) in &words {
-        let (from, to) = (word.as_bytes()[0] - b'a', word.as_bytes()[word.len() - 1] - b'a');
+        let from = word.as_bytes()[0] - b'a';
+        let to = word.as_bytes()[word.len() - 1] - b'a';
         last[usize::from(from)][word.len()] |= 1 << to;
     }
     Words {
@@ -86,7 +87,8 @@ pub(super) fn role(word: &str) -> Role {
     let (Some(first), Some(last)) = (word.bytes().next(), word.bytes().last()) else {
         return Role::Content;
     };
-    let (letter, last) = (usize::from(first.wrapping_sub(b'a')), last.wrapping_sub(b'a'));
+    let letter = usize::from(first.wrapping_sub(b'a'));
+    let last = last.wrapping_sub(b'a');
     let ends = known.last.get(letter).and_then(|ends| ends.get(word.len()));
     if last > 25 || ends.is_none_or(|ends| ends & (1 << last) == 0) {
         return Role::Content;
@@ -122,7 +124,8 @@ mod tests {
             "yourselvesandmore",
         ]
         .map(role);
-        let (content, form) = (Role::Content, Role::FormOf("go"));
+        let content = Role::Content;
+        let form = Role::FormOf("go");
         assert_eq!(
             roles,
             [

@@ -85,7 +85,8 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     pub fn insert(&mut self, key: K, text: &str) {
         self.remove(&key);
         let number = u32::try_from(self.keys.len()).expect("an index holds fewer than 2^32 texts");
-        let (mut length, mut before) = (0_u32, NO_TERM);
+        let mut length = 0_u32;
+        let mut before = NO_TERM;
         self.analyzer.words(text, &mut |term, written| {
             length = length.saturating_add(1);
             before = self.vocabulary.add(term, written, number, before);
@@ -152,9 +153,11 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     fn add_scores(&self, collection: Collection, weight: f64, texts: &[(u32, u32)], scores: &mut [f32]) {
         let weight = weight as f32;
         let (constant, by_length) = collection.saturation();
-        let (constant, by_length) = (constant as f32, by_length as f32);
+        let constant = constant as f32;
+        let by_length = by_length as f32;
         for &(text, count) in texts {
-            let (text, count) = (text as usize, count as f32);
+            let text = text as usize;
+            let count = count as f32;
             scores[text] += weight * count / (count + constant + by_length * self.lengths[text] as f32);
         }
     }

@@ -108,7 +108,9 @@ impl Bm25Ranker {
 
     /// Counts the terms and bigrams of `query` in `text`. `scratch` is all zeros, before and afterwards.
     fn count(&self, query: &Query, text: &str, scratch: &mut [u32]) -> Counts {
-        let (mut length, mut found, mut last) = (0, Vec::new(), None);
+        let mut length = 0;
+        let mut found = Vec::new();
+        let mut last = None;
         self.analyzer.words(text, &mut |term, written| {
             length += 1;
             let word = query.words.get(term).copied();

@@ -178,7 +178,9 @@ mod tests {
             changes in prop::collection::vec((0_u8..8, prop::option::of([-1.0_f32..1.0, -1.0..1.0, 0.1..1.0])), 0..40),
             query in [-1.0_f32..1.0, -1.0..1.0, 0.1..1.0],
         ) {
-            let (mut index, mut all, query) = (VectorIndex::default(), BTreeMap::new(), vector(&query));
+            let mut index = VectorIndex::default();
+            let mut all = BTreeMap::new();
+            let query = vector(&query);
             for (key, values) in changes {
                 match values {
                     Some(values) => {

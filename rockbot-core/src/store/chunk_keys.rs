@@ -58,7 +58,8 @@ impl ChunkKeys {
     ///
     /// Returns an error if `namespace` is so long that the rest of a key does not fit.
     pub fn new(namespace: &StorePath, name: &str, run: &str, form: ChunkKeyForm) -> Result<Self, PathError> {
-        let (name, run) = (sanitized(name), sanitized(run));
+        let name = sanitized(name);
+        let run = sanitized(run);
         let (stem, hidden) = match form {
             ChunkKeyForm::Path => (format!("{namespace}/tool-{name}-{run}-"), 0),
             ChunkKeyForm::Colons => (format!("{namespace}/tool:{name}:{run}:"), namespace.as_str().len() + 1),
@@ -163,7 +164,8 @@ mod tests {
 
     #[test]
     fn both_forms() {
-        let (path, colons) = (ChunkKeyForm::Path, ChunkKeyForm::Colons);
+        let path = ChunkKeyForm::Path;
+        let colons = ChunkKeyForm::Colons;
         check(
             "now",
             "1f",
@@ -184,7 +186,8 @@ mod tests {
             "session/a/tool-___ä_b_-_-chunk12",
             "session/a/tool-___ä_b_-_-",
         );
-        let (long, cut) = ("x".repeat(99), "x".repeat(40));
+        let long = "x".repeat(99);
+        let cut = "x".repeat(40);
         let stem = format!("session/a/tool-{cut}-{cut}-");
         check(&long, &long, path, &format!("{stem}chunk12"), &stem);
     }

@@ -265,7 +265,8 @@ mod tests {
     #[tokio::test]
     async fn a_full_window_drops_the_oldest_entries() {
         let memory = InMemoryConversationMemory::with_window(2);
-        let (me, session) = (Principal::default(), SessionId::from("session"));
+        let me = Principal::default();
+        let session = SessionId::from("session");
         let entries = ["a", "b", "c"].map(entry).to_vec();
         memory.append(&me, &session, entries).await.unwrap();
         assert_eq!(memory.recent(&me, &session, 10).await.unwrap(), ["b", "c"].map(entry));

@@ -251,7 +251,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_log_forgets_the_oldest_entries() {
-        let (me, log) = (Principal::default(), InMemoryConversationLog::new());
+        let me = Principal::default();
+        let log = InMemoryConversationLog::new();
         let entry = |content: String| LogEntry::new("s", Role::User, content, Timestamp::default());
         for number in 0..MAX_KEPT + 2 {
             log.append(&me, vec![entry(number.to_string())]).await.unwrap();

@@ -133,7 +133,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_store_drops_its_oldest_entries() {
-        let (me, store) = (Principal::default(), InMemoryFeedbackStore::new());
+        let me = Principal::default();
+        let store = InMemoryFeedbackStore::new();
         for millis in 0..10_002 {
             let entry = FeedbackEntry {
                 id: millis.to_string(),

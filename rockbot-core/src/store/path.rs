@@ -132,7 +132,8 @@ mod tests {
             parent in "[ab]{1,2}(/[ab]{1,2}){0,2}",
             child in "[ab]{1,2}(/[ab]{1,2}){0,3}",
         ) {
-            let (parent, child) = (StorePath::new(&parent).unwrap(), StorePath::new(&child).unwrap());
+            let parent = StorePath::new(&parent).unwrap();
+            let child = StorePath::new(&child).unwrap();
             let parents: Vec<_> = parent.segments().collect();
             let children: Vec<_> = child.segments().collect();
             prop_assert_eq!(child.is_within(&parent), children.starts_with(&parents));

@@ -192,7 +192,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_too_long_for_its_namespace_is_refused() {
-        let (me, memory) = (Principal::default(), InMemoryWorkingMemory::new().with_byte_limit(10));
+        let me = Principal::default();
+        let memory = InMemoryWorkingMemory::new().with_byte_limit(10);
         let put = async |notes: &[(&str, usize)]| {
             let note = |(key, length): &(&str, usize)| {
                 WorkingNote::new(StorePath::new(key).unwrap(), "x".repeat(*length), Provenance::TOOL)

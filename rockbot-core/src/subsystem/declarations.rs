@@ -137,7 +137,8 @@ impl Declarations {
     /// keeps the host from being built.
     pub fn provide<T: ?Sized + Send + Sync + 'static>(&mut self, part: Arc<T>) {
         if !self.parts.provide(part) {
-            let (by, part) = (&self.declaring, type_name::<T>());
+            let by = &self.declaring;
+            let part = type_name::<T>();
             let conflict = format!("`{by}` provides a `{part}`, and the host has one already: add only one of them");
             self.conflicts.push(conflict);
         }

@@ -38,13 +38,12 @@ impl RunningTask {
         W: FnOnce(CancellationToken) -> F,
         F: Future<Output = ()>,
     {
-        let (stop, abort, ended) = (
-            CancellationToken::new(),
-            CancellationToken::new(),
-            CancellationToken::new(),
-        );
+        let stop = CancellationToken::new();
+        let abort = CancellationToken::new();
+        let ended = CancellationToken::new();
         let work = work(stop.clone());
-        let (aborted, is_ended) = (abort.clone(), ended.clone().drop_guard());
+        let aborted = abort.clone();
+        let is_ended = ended.clone().drop_guard();
         let task = async move {
             // Fires however the task ends, also when it panics or is dropped.
             let _is_ended = is_ended;

@@ -39,7 +39,8 @@ use std::task::{Context, Poll, Wake, Waker};
 ///
 /// Returns the output of `stop` as the error if `stop` completes first.
 pub async fn run_until_stopped<T, S>(future: impl Future<Output = T>, stop: impl Future<Output = S>) -> Result<T, S> {
-    let (mut future, mut stop) = (pin!(future), pin!(stop));
+    let mut future = pin!(future);
+    let mut stop = pin!(stop);
     let stop_waker = Arc::new(StopWaker::default());
     let waker = Waker::from(stop_waker.clone());
     poll_fn(move |cx| {

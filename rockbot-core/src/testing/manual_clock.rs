@@ -78,7 +78,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_sleep_ends_when_the_test_sets_the_clock_to_its_time() {
-        let (clock, begun) = (ManualClock::default(), Instant::now());
+        let clock = ManualClock::default();
+        let begun = Instant::now();
         let shared: Arc<dyn Clock> = Arc::new(Arc::new(clock.clone()));
         let until = clock.now().after(60 * SECOND);
         let sleep = tokio::spawn(async move { shared.sleep_until(until).await });

@@ -250,7 +250,8 @@ mod tests {
             executor.execute(request(), &cx),
             executor.execute(request(), &cx),
             async {
-                let (first, second) = (handle.next_call().await, handle.next_call().await);
+                let first = handle.next_call().await;
+                let second = handle.next_call().await;
                 assert_eq!(counts(&handle), [2, 0, 0, 2]);
                 second.fail(ToolError::execution_failed("broken"));
                 first.respond("fine");

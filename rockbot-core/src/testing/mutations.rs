@@ -115,7 +115,8 @@ impl Mutations {
 
     /// Returns a part of `document`.
     fn slice(&mut self, document: &[u8]) -> std::ops::Range<usize> {
-        let (a, b) = (self.below(document.len() + 1), self.below(document.len() + 1));
+        let a = self.below(document.len() + 1);
+        let b = self.below(document.len() + 1);
         a.min(b)..a.max(b)
     }
 

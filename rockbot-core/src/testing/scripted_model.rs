@@ -182,7 +182,8 @@ impl ScriptedModel {
     }
 
     fn then(self, answer: Answer) -> Self {
-        let (usage, cost) = (None, None);
+        let usage = None;
+        let cost = None;
         self.lock().steps.push_back(Step { answer, usage, cost });
         self
     }

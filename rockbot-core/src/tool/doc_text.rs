@@ -15,7 +15,8 @@ enum Before {
 /// lines of tables, quotes, headings and code stay apart.
 pub(super) fn unwrapped(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
-    let (mut before, mut is_code) = (Before::Nothing, false);
+    let mut before = Before::Nothing;
+    let mut is_code = false;
     for line in text.lines().map(str::trim_end) {
         let is_fence = line.trim_start().starts_with("```");
         if line.is_empty() && !is_code {

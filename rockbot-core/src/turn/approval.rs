@@ -65,7 +65,8 @@ impl ApprovalRequest {
         tool: impl Into<ToolName>,
         arguments: impl Into<String>,
     ) -> Self {
-        let (tool, arguments) = (tool.into(), arguments.into());
+        let tool = tool.into();
+        let arguments = arguments.into();
         Self {
             turn: turn.into(),
             call: call.into(),

@@ -136,7 +136,8 @@ impl ClaimTable {
 
     /// Puts a run into its own slot, or into a free one, and returns that.
     fn insert(&mut self, run: TurnId, fence: Fence, holder: Option<Holder>) -> u32 {
-        let (slots, free) = (&mut self.slots, &mut self.free);
+        let slots = &mut self.slots;
+        let free = &mut self.free;
         let slot = *self.by_run.entry(run.clone()).or_insert_with(|| {
             free.pop().unwrap_or_else(|| {
                 slots.push(None);
@@ -224,7 +225,8 @@ mod tests {
     #[test]
     fn a_slot_that_another_run_has_now_is_not_the_claims() {
         let mut claims = ClaimTable::new();
-        let (first, second) = (TurnId::from("first"), TurnId::from("second"));
+        let first = TurnId::from("first");
+        let second = TurnId::from("second");
         let ended = claims.accept(first.clone(), "me", LEASE, at(0));
         claims.forget(&first);
         let running = claims.accept(second.clone(), "me", LEASE, at(0));

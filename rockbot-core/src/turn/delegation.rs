@@ -145,20 +145,23 @@ impl Delegation {
     /// Expects `turns` turns of the call in place of one, which share what is left.
     pub fn expect(&self, turns: usize) {
         let more = u32::try_from(turns.saturating_sub(1)).unwrap_or(u32::MAX);
-        let (mut pool, mut work) = (lock(&self.pool), lock(&self.work));
+        let mut pool = lock(&self.pool);
+        let mut work = lock(&self.work);
         pool.expected = pool.expected.saturating_add(more);
         work.expected = work.expected.saturating_add(more);
     }
 
     /// Expects no further turn of the call, which has ended.
     pub fn close(&self) {
-        let (mut pool, mut work) = (lock(&self.pool), lock(&self.work));
+        let mut pool = lock(&self.pool);
+        let mut work = lock(&self.work);
         pool.expected = pool.expected.saturating_sub(std::mem::take(&mut work.expected));
     }
 
     /// Begins a turn with at most `max`, and takes its share of what is left.
     fn begin(&self, max: Option<Budget>) -> DelegatedTurn {
-        let (mut pool, mut work) = (lock(&self.pool), lock(&self.work));
+        let mut pool = lock(&self.pool);
+        let mut work = lock(&self.work);
         let max = max.unwrap_or(pool.left);
         let expected = pool.expected;
         let allotted = pool.take(expected, max);
@@ -368,7 +371,8 @@ mod tests {
             let left = calls(model, 3).with_max_tokens(tokens);
             let accounts: Vec<_> = Delegation::share(left, 4).collect();
             let mut turns: Vec<DelegatedTurn> = Vec::new();
-            let (mut used, mut used_tokens) = (0, 0);
+            let mut used = 0;
+            let mut used_tokens = 0;
             for (step, which, amount) in steps {
                 match step {
                     0 => turns.push(accounts[which % 4].begin(None)),

@@ -138,7 +138,9 @@ mod tests {
 
     #[test]
     fn a_low_turn_that_turns_out_hard_goes_on_with_balanced() {
-        let (reads, fails, writes) = ((false, false), (false, true), (true, false));
+        let reads = (false, false);
+        let fails = (false, true);
+        let writes = (true, false);
         check(ModelTier::Low, &[], None);
         check(ModelTier::Low, &[reads, fails, reads], None);
         check(ModelTier::Low, &[fails, fails], Some(ModelTier::Balanced));

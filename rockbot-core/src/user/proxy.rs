@@ -141,7 +141,8 @@ impl UserProxy {
             _ => true,
         };
         let topic = topic_of::<UserMessage>()?;
-        let (meters, sent) = (self.meters.get_or_init(Meters::new), Instant::now());
+        let meters = self.meters.get_or_init(Meters::new);
+        let sent = Instant::now();
         meters.sent.increment(1);
         let answer = self.client.call_until(topic, message, is_final).await?;
         meters.received.increment(1);

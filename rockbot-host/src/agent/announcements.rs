@@ -51,7 +51,8 @@ impl AnnouncementStream {
     fn ask(&mut self) -> oneshot::Receiver<Taken> {
         let (sender, next) = oneshot::channel();
         if check_runtime().is_ok() {
-            let (engine, principal) = (self.engine.clone(), self.principal.clone());
+            let engine = self.engine.clone();
+            let principal = self.principal.clone();
             let taken = self.taken.take();
             self.engine.spawn(async move {
                 if let Some(taken) = taken {

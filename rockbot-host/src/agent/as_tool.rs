@@ -364,7 +364,8 @@ where
 impl ToolExecutor for AgentExecutor {
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError> {
         self.check_depth(cx)?;
-        let (agent, message) = (self.agent()?, self.message(&request, cx)?);
+        let agent = self.agent()?;
+        let message = self.message(&request, cx)?;
         match Delegation::run(message, cx, |message| agent.run_cancellable(message, cx)).await {
             Ok(outcome) => agent.answer(request, cx, self.unwrapped(outcome)).await,
             Err(error) => Err(ToolError::execution_failed(error.to_string()).with_source(error)),

@@ -113,7 +113,8 @@ impl Conversation {
     ///
     /// Returns an error if the conversation cannot be read.
     pub async fn history(&self) -> Result<Vec<ConversationTurn>, ConversationError> {
-        let (memory, principal) = (self.memory(), &self.agent.principal);
+        let memory = self.memory();
+        let principal = &self.agent.principal;
         Ok(memory.recent(principal, &self.session, usize::MAX).await?)
     }
 
@@ -124,7 +125,8 @@ impl Conversation {
     ///
     /// Returns an error if the conversation cannot be read.
     pub async fn page(&self, query: &ConversationQuery) -> Result<ConversationPage, ConversationError> {
-        let (memory, principal) = (self.memory(), &self.agent.principal);
+        let memory = self.memory();
+        let principal = &self.agent.principal;
         Ok(memory.page(principal, &self.session, query).await?)
     }
 
@@ -149,7 +151,8 @@ impl Conversation {
     /// fails.
     pub async fn import(&self, mut document: ConversationDocument) -> Result<(), ConversationError> {
         check(&document)?;
-        let (memory, principal) = (self.memory(), &self.agent.principal);
+        let memory = self.memory();
+        let principal = &self.agent.principal;
         if !memory.recent(principal, &self.session, 1).await?.is_empty() {
             return Err(ConversationError::NotEmpty(self.session.clone()));
         }

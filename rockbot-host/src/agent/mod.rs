@@ -207,7 +207,9 @@ impl Agent {
     }
 
     fn stream_checked(&self, request: TurnRequest, validators: Vec<Arc<dyn OutputValidator>>) -> TurnStream {
-        let (turns, turn, feed) = (self.shared.turns.clone(), request.turn_id(), TurnFeed::new());
+        let turns = self.shared.turns.clone();
+        let turn = request.turn_id();
+        let feed = TurnFeed::new();
         let mut call = TurnCall::new(request, ProgressSink::none()).with_feed(feed.clone());
         call.validators = validators;
         let (sender, ended) = oneshot::channel();

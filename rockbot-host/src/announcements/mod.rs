@@ -95,7 +95,8 @@ impl Announcements {
     /// Returns an error if the journal does not take it.
     pub(crate) async fn append(&self, id: &str, mut announcement: Announcement) -> Result<(), JournalError> {
         announcement.at = self.clock.now();
-        let (principal, session) = (announcement.principal.clone(), announcement.session.clone());
+        let principal = announcement.principal.clone();
+        let session = announcement.session.clone();
         let at = announcement.at;
         if let Some(run) = self.runs.keep((&principal, &session), id, at, announcement).await? {
             self.note(principal, run).await;

@@ -147,7 +147,8 @@ impl SanitizedAnswer {
 
     /// Takes the rest of the line, which is complete.
     fn end_line(&mut self, shown: &mut String) {
-        let (line, taken) = (std::mem::take(&mut self.line), std::mem::take(&mut self.taken));
+        let line = std::mem::take(&mut self.line);
+        let taken = std::mem::take(&mut self.taken);
         match self.fence {
             Some(fence) if fence.indent == 0 => {
                 shown.push_str(&line[taken..]);

@@ -102,7 +102,8 @@ impl ModelBehavior {
         }
         policy.budget = budget.unwrap_or(policy.budget);
         policy.result_threshold = self.tool_result_chunking_threshold.or(policy.result_threshold);
-        let (nudges, evaluation) = (&mut policy.nudges, &mut policy.evaluation);
+        let nudges = &mut policy.nudges;
+        let evaluation = &mut policy.evaluation;
         let settings = [
             (self.nudge_on_hallucinated_tool_calls, &mut nudges.on_hallucinated_calls),
             (self.nudge_on_leaked_tool_syntax, &mut nudges.on_leaked_syntax),

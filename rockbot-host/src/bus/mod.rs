@@ -134,7 +134,8 @@ impl MessagePublisher for InProcessBus {
         // A publisher that finds capacity every time never yields by itself; without this it would starve the consumers
         // on the same thread.
         coop::consume_budget().await;
-        let (options, began) = (&self.shared.options, time::Instant::now());
+        let options = &self.shared.options;
+        let began = time::Instant::now();
         self.shared.check(&envelope)?;
         let route = self.shared.routes.find(topic)?;
         let mut reach = Reach::NoSubscribers;
@@ -167,10 +168,8 @@ impl MessageSubscriber for InProcessBus {
         handler: Arc<dyn DeliveryHandler>,
     ) -> Result<Subscription, BusError> {
         let workers = options.concurrency.max(1);
-        let (pattern, name) = (
-            TopicPattern::new(&without_domain(pattern.as_str()))?,
-            &*without_domain(name),
-        );
+        let pattern = TopicPattern::new(&without_domain(pattern.as_str()))?;
+        let name = &*without_domain(name);
         let group = self.shared.join(name, &pattern, options)?;
         let consumer = Arc::new(Consumer::new(group));
         let control = ConsumerControl {

@@ -151,8 +151,10 @@ mod tests {
             for (number, partition) in partitions.iter().enumerate() {
                 queue.push(item(number, *partition));
             }
-            let (mut handled, mut done) = (Vec::new(), Vec::new());
-            let (mut moves, mut clock) = (moves.into_iter(), 0);
+            let mut handled = Vec::new();
+            let mut done = Vec::new();
+            let mut moves = moves.into_iter();
+            let mut clock = 0;
             while done.len() < partitions.len() {
                 clock += 1;
                 let now = start + Duration::from_secs(clock);

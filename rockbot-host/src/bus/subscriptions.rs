@@ -51,7 +51,8 @@ impl Subscriptions {
         if self.is_closed() {
             return Err(BusError::Closed);
         }
-        let (size, limit) = (envelope.size(), self.options.max_message_bytes);
+        let size = envelope.size();
+        let limit = self.options.max_message_bytes;
         if size > limit {
             return Err(BusError::TooLarge { size, limit });
         }

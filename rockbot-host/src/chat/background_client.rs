@@ -42,7 +42,8 @@ impl ChatClient for BackgroundClient {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let ended = || ChatError::new(ChatErrorKind::Other, "the host has ended, and its model access with it");
         let host = self.0.upgrade().ok_or_else(ended)?;
-        let (cx, tier) = (call.cx.clone(), call.request.tier.unwrap_or_default());
+        let cx = call.cx.clone();
+        let tier = call.request.tier.unwrap_or_default();
         let mut response = host.chat().ask(call).await?;
         response.cost = host.ledger().cost_of(&response);
         host.ledger().enter(&cx, response.tier.unwrap_or(tier), &response);

@@ -93,8 +93,14 @@ impl<'de> Visitor<'de> for EntryVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StoredEntry, A::Error> {
-        let (mut role, mut content, mut timestamp, mut turn) = (None, None, None, None);
-        let (mut rounds, mut active, mut label, mut other) = (Vec::new(), Vec::new(), None, Map::new());
+        let mut role = None;
+        let mut content = None;
+        let mut timestamp = None;
+        let mut turn = None;
+        let mut rounds = Vec::new();
+        let mut active = Vec::new();
+        let mut label = None;
+        let mut other = Map::new();
         while let Some(name) = map.next_key::<MemberName>()? {
             match name {
                 MemberName::Role => role = Some(map.next_value::<Role>()?),

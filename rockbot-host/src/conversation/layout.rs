@@ -91,7 +91,8 @@ mod tests {
         check("local", "@ann/b", "%40ann%2fb");
         check("ann", "b", "@ann/b");
         check("Ann", "", "@%41nn/%");
-        let (long, piece) = ("x".repeat(250), "x".repeat(200));
+        let long = "x".repeat(250);
+        let piece = "x".repeat(200);
         let cut = format!("{piece}+/+{}", "x".repeat(50));
         check("local", &long, &cut);
         check(&long, &long, &format!("@{cut}/{cut}"));

@@ -166,7 +166,8 @@ impl ConversationMemory for FileConversationMemory {
     }
 
     async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionId>, StoreError> {
-        let (sessions, principal) = (self.sessions.clone(), principal.clone());
+        let sessions = self.sessions.clone();
+        let principal = principal.clone();
         let listed = tokio::task::spawn_blocking(move || sessions.list(&principal)).await;
         listed.unwrap_or_else(|error| {
             let context = "conversations cannot be listed while the runtime ends";

@@ -66,7 +66,8 @@ fn recent(folder: &ConversationFolder, since: u64) -> Result<Vec<RecentSession>,
         .list("")
         .map_err(|error| failed("conversations cannot be listed", error))?;
     let since = SystemTime::UNIX_EPOCH + Duration::from_millis(since);
-    let (mut foreign, mut files) = (folder.foreign(), BTreeMap::new());
+    let mut foreign = folder.foreign();
+    let mut files = BTreeMap::new();
     for entry in listed {
         let Some(file) = layout::parse(&entry.name) else {
             continue;

@@ -109,7 +109,9 @@ impl Session {
     ///
     /// Turns that are known already are skipped, so lines that a crash left both in the log and in the document count once.
     fn replay(&mut self, folder: &ConversationFolder, document: Option<&Document>) -> Result<(), StoreError> {
-        let (window, mut skipped, mut digest) = (folder.options.window, 0, None);
+        let window = folder.options.window;
+        let mut skipped = 0;
+        let mut digest = None;
         let overlong = folder.read_log(&layout::log(&self.stem), |line| {
             self.is_ahead = true;
             if line.starts_with(b"[") {

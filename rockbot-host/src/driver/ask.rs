@@ -53,13 +53,16 @@ impl Drive<'_> {
         if messages.any(|message| message.content.has_stored_media()) {
             Box::pin(self.resolve_media(&mut call)).await;
         }
-        let (live, driver, chat) = (self.live, self.driver, &self.agent.chat);
+        let live = self.live;
+        let driver = self.driver;
+        let chat = &self.agent.chat;
         let (deadline, on_deadline) = self.deadline_of(purpose);
         let stop = stop_of(live, driver, deadline, on_deadline);
         let answer = {
             // Cancel point: the call is dropped when `stop` wins, as it was promised to the client. Both are pinned in this block, so the future of a
             // turn has room for them once; moved into a combinator they would be in it twice.
-            let (asking, stop) = (pin!(chat.ask(call)), pin!(stop));
+            let asking = pin!(chat.ask(call));
+            let stop = pin!(stop);
             run_until_stopped(asking, stop).await
         };
         let event = match answer {
@@ -132,9 +135,12 @@ impl Drive<'_> {
         let Some(tier) = higher(from, wanted) else {
             return;
         };
-        let (from, to) = (from.name(), tier.name());
+        let from = from.name();
+        let to = tier.name();
         metrics::counter!("rockbot.agent.tier_escalations", "from" => from, "to" => to).increment(1);
-        let (turn, mutating, failed) = (self.turn.id(), so_far.mutating_calls, so_far.failed_calls);
+        let turn = self.turn.id();
+        let mutating = so_far.mutating_calls;
+        let failed = so_far.failed_calls;
         tracing::info!(%turn, mutating, failed, "Tier escalated {from}→{to} mid-turn");
         self.note(TurnEvent::Escalated { tier }, false);
     }
@@ -217,7 +223,8 @@ impl Drive<'_> {
     /// Adds the tools to the view that are new in the registry, and the tools of groups that became
     /// active.
     fn extend_view(&mut self) {
-        let (tools, active) = (&self.driver.tools, self.turn.active_tools());
+        let tools = &self.driver.tools;
+        let active = self.turn.active_tools();
         // A turn is usually shown the same tools in all its requests, which costs two comparisons.
         let is_same = tools.registry().snapshot().generation() == self.view.generation();
         if !is_same || active.len() != self.viewed_groups {

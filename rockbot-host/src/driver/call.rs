@@ -44,7 +44,8 @@ impl Drive<'_> {
         }
         self.delegate(&calls);
         let contexts: Vec<_> = calls.iter().map(|call| self.context_of(call, begin.as_ref())).collect();
-        let (driver, session) = (self.driver, self.turn.request().session.clone());
+        let driver = self.driver;
+        let session = self.turn.request().session.clone();
         let threshold = self.turn.policy().result_threshold;
         let running = calls.iter().zip(&contexts).map(|(call, cx)| {
             let request = call.request(&session);
@@ -75,7 +76,8 @@ impl Drive<'_> {
             Some(ended) => self.returned(ended).await?,
             None => self.flush().await?,
         }
-        let (live, deadline) = (self.live, self.deadline);
+        let live = self.live;
+        let deadline = self.deadline;
         let mut is_stopped = false;
         loop {
             // Cancel point: without a call that is awaited, dropping `running` drops the calls.

@@ -105,12 +105,14 @@ impl Drive<'_> {
     /// Feeds the turn with the agent's knowledge about `about`, the message and the answer so far.
     /// Knowledge that the conversation shows already is left out.
     pub(super) async fn recall(&mut self, about: String) {
-        let (sources, turn) = (&self.driver.sources, &self.turn);
+        let sources = &self.driver.sources;
+        let turn = &self.turn;
         let gathered = if sources.is_empty() {
             GatheredContext::default()
         } else {
             let request = turn.request();
-            let (principal, session) = (request.principal.clone(), request.session.clone());
+            let principal = request.principal.clone();
+            let session = request.session.clone();
             let earlier = vec![turn.last_answer(), request.content.text().into_owned()];
             let query = ContextQuery::new(principal, session, turn.id().clone(), about)
                 .with_namespace(turn.request().own_namespace());

@@ -64,7 +64,8 @@ impl LargeResults {
                 ttl: own.as_ref().map_or(self.policy.ttl, |own| own.ttl),
                 ..self.policy.clone()
             };
-            let (text, origin) = (response.content.text(), origin(&response, facts));
+            let text = response.content.text();
+            let origin = origin(&response, facts);
             let outline = match LargeResult::of(&response.tool_name, &text, &policy) {
                 // Boxed: every call's future would have room for it otherwise, and few results are so long.
                 Some(large) => {

@@ -248,7 +248,8 @@ impl<'a> Drive<'a> {
             self.live.mailbox().close();
         }
         for message in self.live.mailbox().take() {
-            let (turn, text) = (message.turn, message.content);
+            let turn = message.turn;
+            let text = message.content;
             self.note(TurnEvent::UserSaid { turn, text }, false);
             // Fails when the sender was dropped since; its message counts all the same.
             let _ = message.joined.send(());

@@ -40,7 +40,8 @@ impl EffectKey {
     /// Creates the identity of a call that arrived in `envelope`.
     pub(crate) fn of(envelope: &MessageEnvelope, request: &ToolInvokeRequest, cx: &CallContext) -> Self {
         let key = cx.idempotency_key(&request.tool_call_id);
-        let (principal, tool) = (cx.principal().as_str(), request.tool_name.as_str());
+        let principal = cx.principal().as_str();
+        let tool = request.tool_name.as_str();
         Self(Digest::of([
             &*envelope.source,
             principal,

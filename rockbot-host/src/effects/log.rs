@@ -252,7 +252,8 @@ impl Rewrite {
         for record in records {
             let _ = record.write_to(&mut lines);
         }
-        let (draft, len) = (self.0.draft(FILE, &lines)?, lines.len());
+        let draft = self.0.draft(FILE, &lines)?;
+        let len = lines.len();
         Ok(Rewritten { draft, len })
     }
 }

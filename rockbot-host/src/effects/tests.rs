@@ -105,8 +105,10 @@ async fn a_repetition_waits_for_the_running_call_until_its_deadline() {
 
 #[tokio::test]
 async fn the_next_process_knows_what_ended_and_what_had_begun() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), clock());
-    let (ended, begun) = (key("agent", "1", "{}"), key("agent", "2", "{}"));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = clock();
+    let ended = key("agent", "1", "{}");
+    let begun = key("agent", "2", "{}");
     let first = ledger(&folder, &clock);
     run(&first, ended, "paid").await;
     let Admission::New(running) = first.enter(begun, false, None).await else {
@@ -123,8 +125,10 @@ async fn the_next_process_knows_what_ended_and_what_had_begun() {
 
 #[tokio::test]
 async fn a_torn_line_is_skipped_and_the_file_goes_on() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), clock());
-    let (one, two) = (key("agent", "1", "{}"), key("agent", "2", "{}"));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = clock();
+    let one = key("agent", "1", "{}");
+    let two = key("agent", "2", "{}");
     run(&ledger(&folder, &clock), one, "paid").await;
     let file = folder.path().join("effects/effects.jsonl");
     let mut bytes = std::fs::read(&file).unwrap();
@@ -138,8 +142,10 @@ async fn a_torn_line_is_skipped_and_the_file_goes_on() {
 
 #[tokio::test]
 async fn calls_are_forgotten_after_the_window() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), clock());
-    let (old, young) = (key("agent", "1", "{}"), key("agent", "2", "{}"));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = clock();
+    let old = key("agent", "1", "{}");
+    let young = key("agent", "2", "{}");
     let first = ledger(&folder, &clock);
     run(&first, old, "paid").await;
     clock.advance(EFFECT_WINDOW / 2);
@@ -177,7 +183,8 @@ fn lines(folder: &tempfile::TempDir) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_file_is_shortened_while_calls_begin_and_end() {
     const CALLS: usize = 400;
-    let (folder, clock) = (tempfile::tempdir().unwrap(), clock());
+    let folder = tempfile::tempdir().unwrap();
+    let clock = clock();
     let pay = |number: usize| key("agent", &number.to_string(), "{}");
     let first = Arc::new(compacting(&folder, &clock, false));
     let mut paying = tokio::task::JoinSet::new();
@@ -206,8 +213,10 @@ async fn the_file_is_shortened_while_calls_begin_and_end() {
 /// After the file was written anew, calls begin in the new file or, while that cannot be opened, not at all.
 #[tokio::test]
 async fn calls_wait_for_a_file_that_cannot_be_opened_again() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), clock());
-    let (pay, refused) = (key("agent", "1", "{}"), key("agent", "2", "{}"));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = clock();
+    let pay = key("agent", "1", "{}");
+    let refused = key("agent", "2", "{}");
     let first = compacting(&folder, &clock, false);
     run(&first, pay, &"x".repeat(2000)).await;
     assert_eq!(lines(&folder), 1, "the file was written anew");
@@ -232,8 +241,10 @@ async fn calls_wait_for_a_file_that_cannot_be_opened_again() {
 /// A file that cannot be written anew keeps growing, and nothing in it is lost.
 #[tokio::test]
 async fn a_file_that_cannot_be_shortened_goes_on() {
-    let (folder, clock) = (tempfile::tempdir().unwrap(), clock());
-    let (one, two) = (key("agent", "1", "{}"), key("agent", "2", "{}"));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = clock();
+    let one = key("agent", "1", "{}");
+    let two = key("agent", "2", "{}");
     let first = compacting(&folder, &clock, false);
     let failing = FailingSyncs::of(folder.path().join("effects/effects.jsonl.tmp"));
     run(&first, one, &"x".repeat(2000)).await;
@@ -250,7 +261,8 @@ async fn a_file_that_cannot_be_shortened_goes_on() {
 #[test]
 fn records_reach_the_file_that_has_the_name_after_a_folder_that_cannot_be_synced() {
     for is_synced in [false, true] {
-        let (scratch, at) = (tempfile::tempdir().unwrap(), clock().now());
+        let scratch = tempfile::tempdir().unwrap();
+        let at = clock().now();
         let folder = scratch.path().join("effects");
         let line = |id: &str| EffectLine::began(Digest::of([id]), at);
         let mut log = EffectLog::open(folder.clone(), is_synced).unwrap();

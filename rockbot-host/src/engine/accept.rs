@@ -83,7 +83,8 @@ impl TurnEngine {
         };
         let tier = decision.as_ref().map(|decision| decision.tier);
         let accepted = self.accepted(call.request, tier, call.validators.len());
-        let (request, policy) = (accepted.request.clone(), accepted.policy);
+        let request = accepted.request.clone();
+        let policy = accepted.policy;
         let run = accepted.into_run(self.clock.now());
         let _accepting = AcceptanceGuard::enter(&self.accepting, run.run.clone()).await;
         let permit = match self.sessions.reserve(&request) {

@@ -27,14 +27,17 @@ impl TurnEngine {
             call: decision.call.clone(),
         };
         let event = TurnEvent::ApprovalDecided(decision.clone());
-        let (engine, by) = (self.clone(), by.clone());
+        let engine = self.clone();
+        let by = by.clone();
         let applies = move |turn: &Turn| {
             let may_decide = engine.may_decide(&by, turn.request());
             if !may_decide {
-                let (turn, by) = (&decision.turn, loggable(by.as_str()));
+                let turn = &decision.turn;
+                let by = loggable(by.as_str());
                 tracing::warn!(%turn, %by, "decision about a tool call refused: it is another principal's turn");
             }
-            let (call, arguments) = (&decision.call, &decision.args_hash);
+            let call = &decision.call;
+            let arguments = &decision.args_hash;
             may_decide && waits_for(turn, |request| (&request.call, &request.args_hash) == (call, arguments))
         };
         if self.unpark(&id, event, applies).await? {
@@ -85,7 +88,8 @@ impl TurnEngine {
         applies: impl FnOnce(&Turn) -> bool + Send + 'static,
     ) -> Result<bool, TurnError> {
         check_runtime()?;
-        let (engine, id) = (self.clone(), id.clone());
+        let engine = self.clone();
+        let id = id.clone();
         let (sender, applied) = oneshot::channel();
         self.spawn(async move {
             // The caller may be gone.
@@ -142,7 +146,8 @@ impl TurnEngine {
         live.reopen();
         self.register(&live);
         let admission = self.sessions.enter(&live, BusyPolicy::Queue);
-        let (engine, span) = (self.clone(), self.span(&live));
+        let engine = self.clone();
+        let span = self.span(&live);
         let task = Box::pin(async move {
             engine
                 .run_in_session(live, claim, turn, admission, Some(DriveStart::Steps(steps)))

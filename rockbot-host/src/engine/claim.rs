@@ -64,7 +64,8 @@ impl Drop for HeldClaim {
         if !self.is_held {
             return;
         }
-        let (journal, claim) = (self.engine.journal.clone(), copy_of(&self.claim));
+        let journal = self.engine.journal.clone();
+        let claim = copy_of(&self.claim);
         let mut releasing = Box::pin(async move { journal.release(claim).await });
         // The journals here release without waiting, so that the turn is free once its holder is
         // dropped. A journal is the user's code, and a panic while another panic unwinds would end

@@ -117,7 +117,8 @@ impl TurnEngine {
         if let Some(messages) = &request.history {
             return Ok(history::given(messages, request));
         }
-        let (principal, session) = (&request.principal, &request.session);
+        let principal = &request.principal;
+        let session = &request.session;
         let max_entries = self.history.max_entries;
         let mut recent = self.memory.recent(principal, session, max_entries).await?;
         if let Some(idle_timeout) = self.history.idle_timeout {
@@ -137,7 +138,8 @@ impl TurnEngine {
             .take(EARLIER)
             .map(|message| message.content.words().into_owned())
             .collect();
-        let (principal, session) = (request.principal.clone(), request.session.clone());
+        let principal = request.principal.clone();
+        let session = request.session.clone();
         let query = ContextQuery::new(principal, session, request.turn_id(), &*request.content.text());
         let query = query.with_earlier(earlier).with_namespace(request.own_namespace());
         self.sources.gather(&query).await

@@ -65,7 +65,8 @@ impl TurnEngine {
     }
 
     fn questions(&self) -> Vec<PartCost> {
-        let (policy, hooks) = (&self.policy, &self.driver.hooks);
+        let policy = &self.policy;
+        let hooks = &self.driver.hooks;
         let evaluation = policy.evaluation;
         let judge = |max| format!("in a turn up to {max} of a judge on the low tier, and what its verdicts prolong");
         let own = |max| format!("up to {max} more in a turn, besides your own");

@@ -77,8 +77,10 @@ impl TurnEngine {
         if turn.outcome().is_some_and(is_recorded) {
             return Ok(());
         }
-        let (failure, text) = (failure.clone(), outcome.text.clone());
-        let (event, at) = (TurnEvent::Failed { failure, text }, self.clock.now());
+        let failure = failure.clone();
+        let text = outcome.text.clone();
+        let event = TurnEvent::Failed { failure, text };
+        let at = self.clock.now();
         let steps = turn.on(&event, at);
         self.journal.append(claim, &[record(event, steps, at, true)]).await?;
         Ok(())
@@ -101,7 +103,8 @@ impl TurnEngine {
     fn note_tier(self: &Arc<Self>, live: &LiveTurn, turn: &Turn, outcome: &TurnOutcome) {
         let Some(router) = &self.router else { return };
         if router.ended(turn, live.tier_decision(), outcome, self.clock.now()) {
-            let (router, closing) = (router.clone(), self.closing.clone());
+            let router = router.clone();
+            let closing = self.closing.clone();
             self.spawn(async move {
                 // A stopping host writes at once: its tasks have a deadline.
                 let _ = timeout(ROUTING_LOG_DELAY, closing.cancelled()).await;

@@ -281,7 +281,8 @@ async fn work_within(
     mut work: Pin<&mut impl Future<Output = Option<TurnOutcome>>>,
     mut done: oneshot::Sender<Returned>,
 ) -> (Option<TurnOutcome>, Option<Returned>) {
-    let (mut returned, mut is_awaited) = (None, true);
+    let mut returned = None;
+    let mut is_awaited = true;
     loop {
         tokio::select! {
             biased;

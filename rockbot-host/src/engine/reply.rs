@@ -53,7 +53,9 @@ impl TurnEngine {
     /// Sends the reply to a redelivered message whose turn has ended.
     pub(super) fn reply_again(&self, live: &Arc<LiveTurn>, outcome: &Arc<TurnOutcome>) {
         if let Some(replies) = self.reply_sender(live) {
-            let (replies, live, outcome) = (replies.clone(), live.clone(), outcome.clone());
+            let replies = replies.clone();
+            let live = live.clone();
+            let outcome = outcome.clone();
             self.spawn(async move {
                 reply(&*replies, &live, &outcome).await;
             });

@@ -45,7 +45,8 @@ impl TurnEngine {
         // One at a time: if two resumes look at the same list, the second must find the turns of
         // the first live.
         let _resuming = self.resuming.lock().await;
-        let (mut joined, mut resumed) = (HashMap::new(), Resumed::default());
+        let mut joined = HashMap::new();
+        let mut resumed = Resumed::default();
         let unread = |id: &TurnId, error: TurnError| {
             // The other turns must not wait for this turn. It is tried again when its message
             // comes, or at the next start.
@@ -138,7 +139,8 @@ impl TurnEngine {
         } else {
             // Entered here and not in the task, so that turns of one session keep their order.
             let admission = self.sessions.enter(&live, BusyPolicy::Queue);
-            let (engine, live) = (self.clone(), live.clone());
+            let engine = self.clone();
+            let live = live.clone();
             let span = self.span(&live);
             self.spawn_in(
                 span,
@@ -249,7 +251,9 @@ impl TurnEngine {
         if turn.outcome().is_some() {
             return Some(DriveStart::Steps(Vec::new()));
         }
-        let (mut recovered, mut active_tools, mut delegated) = (Vec::new(), Vec::new(), Vec::new());
+        let mut recovered = Vec::new();
+        let mut active_tools = Vec::new();
+        let mut delegated = Vec::new();
         let calls: Vec<_> = uncertain(turn.calls()).collect();
         let accounts = Delegation::share(turn.budget_left(), calls.len());
         for (call, account) in calls.into_iter().zip(accounts) {

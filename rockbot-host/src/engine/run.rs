@@ -38,7 +38,8 @@ impl TurnEngine {
         at: Timestamp,
         admission: Admission,
     ) {
-        let (engine, span) = (self.clone(), self.span(&live));
+        let engine = self.clone();
+        let span = self.span(&live);
         let task = Box::pin(async move {
             // Boxed: a turn moves through several futures, and each would have room for it
             // otherwise.

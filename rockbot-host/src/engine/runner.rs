@@ -39,7 +39,8 @@ impl TurnRunner for HostTurns {
     }
 
     async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, TurnError> {
-        let (engine, parent) = (self.engine()?, request.parent.clone());
+        let engine = self.engine()?;
+        let parent = request.parent.clone();
         let ended = TurnService::new(engine.clone())
             .call(TurnCall::new(request, ProgressSink::none()).with_feed(TurnFeed::new()))
             .await?;

@@ -86,7 +86,8 @@ fn asked_in(request: &TurnRequest) -> (Principal, SessionId) {
 
 /// Returns the words of a request for an approval.
 fn question(request: &TurnRequest, approval: &ApprovalRequest) -> String {
-    let (tool, arguments) = (&approval.tool, &approval.arguments);
+    let tool = &approval.tool;
+    let arguments = &approval.arguments;
     let arguments = if arguments.len() > MAX_ARGUMENTS {
         format!("{}…", &arguments[..arguments.floor_char_boundary(MAX_ARGUMENTS)])
     } else {

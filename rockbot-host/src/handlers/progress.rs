@@ -29,7 +29,9 @@ pub(super) fn progress_of(
     }
     let (sender, mut receiver) = mpsc::channel::<TurnProgress>(MAX_WAITING);
     // A drop guard fires the token even when the task is aborted: the reply waits for it.
-    let (session, cx, is_out) = (message.session_id.clone(), cx.clone(), out.clone().drop_guard());
+    let session = message.session_id.clone();
+    let cx = cx.clone();
+    let is_out = out.clone().drop_guard();
     let clock = engine.clock.clone();
     engine.spawn(async move {
         let _is_out = is_out;
@@ -73,7 +75,8 @@ fn text_of(progress: &TurnProgress, now: Timestamp) -> Option<String> {
         TurnProgress::Note(text) => Some(text.clone()),
         TurnProgress::Waiting { until, why } => Some(why.in_words(until.map(|until| until.since(now)))),
         TurnProgress::ApprovalNeeded(request) => {
-            let (tool, arguments) = (&request.tool, &request.arguments);
+            let tool = &request.tool;
+            let arguments = &request.arguments;
             Some(format!("May I call {tool} with {arguments}? I wait for your decision."))
         }
         _ => None,

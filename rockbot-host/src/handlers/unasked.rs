@@ -72,7 +72,8 @@ impl BusAnnouncer {
 
     async fn publish(&self, taken: &Taken) -> Result<Reach, BusError> {
         let mut announcement = taken.announcement.clone();
-        let (principal, content) = (&announcement.principal, &mut announcement.content);
+        let principal = &announcement.principal;
+        let content = &mut announcement.content;
         if content.has_stored_media() {
             self.media.load_within(principal, content, self.max_media_bytes).await;
         }

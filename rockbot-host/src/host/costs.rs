@@ -29,7 +29,8 @@ impl AgentHost {
     /// # Ok::<_, rockbot_host::BuildError>(())
     /// ```
     pub fn costs(&self) -> Vec<PartCost> {
-        let (snapshot, engine) = (self.registry.snapshot(), self.turns().engine());
+        let snapshot = self.registry.snapshot();
+        let engine = self.turns().engine();
         let view = engine.tools.view(None, false, &[]);
         let mut sizes: HashMap<_, _> = snapshot.entries().iter().map(|tool| size(tool, false)).collect();
         sizes.extend(view.entries().iter().map(|tool| size(tool, true)));

@@ -203,7 +203,8 @@ struct StartedParts {
 
 impl BusSide {
     async fn subscribe(&self, pending: &PendingSubscription) -> Result<Subscription, StartError> {
-        let (pattern, options) = (pending.pattern.clone(), pending.options.clone());
+        let pattern = pending.pattern.clone();
+        let options = pending.options.clone();
         let subscribed = self
             .bus
             .subscribe(pattern, &pending.name, options, Arc::clone(&self.handler));

@@ -72,7 +72,8 @@ mod tests {
     fn is_small_and_keeps_large_numbers() {
         assert_eq!(size_of::<(RunHash, EndedRun)>(), 44);
         let location = |segment, offset| RecordLocation { segment, offset };
-        let (last, at) = (location(u32::MAX, u64::MAX - 1), Timestamp::from_millis(u64::MAX - 2));
+        let last = location(u32::MAX, u64::MAX - 1);
+        let at = Timestamp::from_millis(u64::MAX - 2);
         let ended = EndedRun::new(location(7, 9), last, at);
         assert_eq!((ended.first(), ended.last(), ended.at()), (location(7, 9), last, at));
         let far = EndedRun::new(location(7, 1 << 32), last, at);

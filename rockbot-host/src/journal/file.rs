@@ -263,7 +263,8 @@ impl TurnJournal for FileTurnJournal {
     }
 
     async fn finish(&self, claim: &Claim, outcome: &RunBody) -> Result<(), JournalError> {
-        let (run, at) = (claim.run(), self.options.clock.now());
+        let run = claim.run();
+        let at = self.options.clock.now();
         let mut state = self.lock();
         state.claims.check(claim, at)?;
         let digest = state

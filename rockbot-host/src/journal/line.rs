@@ -116,7 +116,9 @@ mod tests {
 
     #[test]
     fn a_line_is_written_as_it_is_read() {
-        let (run, digest, at) = (TurnId::from("a\"b"), Digest::of(["x"]), Timestamp::from_millis(7));
+        let run = TurnId::from("a\"b");
+        let digest = Digest::of(["x"]);
+        let at = Timestamp::from_millis(7);
         let outcome = RunBody::new(Arc::new(("é\n", 1.5)));
         let key = RunKey::new("me".into(), "s\n", "m");
         for key in [key.clone(), key.with_source("bus")] {
@@ -132,7 +134,8 @@ mod tests {
             let record = &RunRecord::new(at, outcome.clone()).with_critical(critical);
             check(&JournalLineRef::Record { run: &run, record });
         }
-        let (run, outcome) = (&run, &outcome);
+        let run = &run;
+        let outcome = &outcome;
         check(&JournalLineRef::Finished {
             run,
             digest,

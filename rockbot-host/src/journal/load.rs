@@ -30,7 +30,8 @@ pub(super) fn load(folder: &DataFolder) -> io::Result<(SegmentWriter, RunIndex)>
     folder.remove_drafts(|_| false, is_ours);
     let numbers = segment::numbers(folder)?;
     remove_lone_indexes(folder, &numbers)?;
-    let (mut index, mut unreadable) = (RunIndex::default(), 0_u64);
+    let mut index = RunIndex::default();
+    let mut unreadable = 0_u64;
     let readers = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_READERS);
     for group in numbers.chunks(readers) {
         for segment in heads_of(folder, group, numbers.last().copied())? {

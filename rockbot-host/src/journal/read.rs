@@ -65,8 +65,10 @@ impl FileTurnJournal {
     /// The index keeps the first and the last location only, since finished runs are many and
     /// rarely read. The records stand between them, among the records of other runs.
     fn read_ended(&self, run: &TurnId, ended: EndedRun) -> io::Result<Option<StoredRun>> {
-        let (mut accepted, mut records) = (None, Vec::new());
-        let (first, last) = (ended.first(), ended.last());
+        let mut accepted = None;
+        let mut records = Vec::new();
+        let first = ended.first();
+        let last = ended.last();
         let between = first.segment..=last.segment;
         for number in segment::numbers(&self.folder)?
             .into_iter()

@@ -51,7 +51,8 @@ impl FileTurnJournal {
             return;
         }
         // Without the lock of the folder, which must not outlast the journal.
-        let (folder, number) = (DataFolder::unheld(self.folder.path()), full.number());
+        let folder = DataFolder::unheld(self.folder.path());
+        let number = full.number();
         runtime.spawn_blocking(move || {
             if let Err(error) = segment_index::write(&folder, number) {
                 tracing::warn!(%error, segment = number, "the index of a segment of the turn journal cannot be written");

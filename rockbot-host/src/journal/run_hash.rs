@@ -48,7 +48,8 @@ impl Hash for RunHash {
 /// Decodes 32 lower-case hexadecimal digits; `None` for any other text.
 fn decoded(text: &str) -> Option<[u8; 16]> {
     let digits: &[u8; 32] = text.as_bytes().try_into().ok()?;
-    let (mut bytes, mut is_valid) = ([0; 16], true);
+    let mut bytes = [0; 16];
+    let mut is_valid = true;
     // Without an early end, so that the compiler can decode all digits at once.
     for (byte, pair) in bytes.iter_mut().zip(digits.as_chunks::<2>().0) {
         is_valid &= pair.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));

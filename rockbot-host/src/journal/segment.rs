@@ -89,7 +89,8 @@ pub(super) fn rewrite(
     number: u32,
     locations: &[RecordLocation],
 ) -> io::Result<Vec<RecordLocation>> {
-    let (mut lines, mut moved) = (Vec::new(), Vec::with_capacity(locations.len()));
+    let mut lines = Vec::new();
+    let mut moved = Vec::with_capacity(locations.len());
     for location in locations {
         moved.push(RecordLocation {
             segment: number,
@@ -146,7 +147,8 @@ pub(super) fn read_file(
 ) -> io::Result<()> {
     file.seek(SeekFrom::Start(from))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
-    let (mut offset, mut line) = (from, Vec::new());
+    let mut offset = from;
+    let mut line = Vec::new();
     loop {
         line.clear();
         let read = reader.read_until(b'\n', &mut line)?;

@@ -50,7 +50,8 @@ struct Entries {
 pub(super) fn write(folder: &DataFolder, number: u32) -> io::Result<()> {
     // Both are read of one open file: the segment may be compacted meanwhile, which replaces the file of that name.
     let file = segment::open(folder, number)?;
-    let (heads, (len, checksum)) = (SegmentHeads::read(&file, number)?, checksum_of(&file)?);
+    let heads = SegmentHeads::read(&file, number)?;
+    let (len, checksum) = checksum_of(&file)?;
     let bytes = Entries::of(heads).to_bytes(len, checksum);
     Ok(folder.replace(&segment::index_name(number), &bytes)?)
 }
@@ -142,7 +143,8 @@ impl Entries {
         if [words.next()?, words.next()?, words.next()?] != [MAGIC, len, checksum.into()] {
             return None;
         }
-        let (unreadable, count) = (words.next()?, usize::try_from(words.next()?).ok()?);
+        let unreadable = words.next()?;
+        let count = usize::try_from(words.next()?).ok()?;
         let location = |offset| RecordLocation {
             segment: number,
             offset,
@@ -150,7 +152,8 @@ impl Entries {
         let mut ended = Vec::with_capacity(count.min(content.len() / ENTRY_LEN));
         for _ in 0..count {
             let run = RunHash::of_words([words.next()?, words.next()?]);
-            let (first, last) = (location(words.next()?), location(words.next()?));
+            let first = location(words.next()?);
+            let last = location(words.next()?);
             ended.push((run, EndedRun::new(first, last, Timestamp::from_millis(words.next()?))));
         }
         let others = words.collect();
@@ -198,11 +201,10 @@ mod tests {
 
     /// Appends a line about a run: its acceptance, a record, its end, or a torn one.
     fn push(lines: &mut Vec<u8>, run: u8, kind: u8) {
-        let (run, at) = (
-            TurnId::from(format!("r{run}")),
-            Timestamp::from_millis(lines.len() as u64),
-        );
-        let (digest, body) = (Digest::of([run.as_str()]), RunBody::from(RawValue::NULL.to_owned()));
+        let run = TurnId::from(format!("r{run}"));
+        let at = Timestamp::from_millis(lines.len() as u64);
+        let digest = Digest::of([run.as_str()]);
+        let body = RunBody::from(RawValue::NULL.to_owned());
         let key = RunKey::new("me".into(), "s", "m");
         let line = match kind {
             0 => JournalLineRef::Accepted(&RunAccepted::new(run, key, digest, at, body)).write_to(lines),
@@ -211,7 +213,8 @@ mod tests {
                 JournalLineRef::Record { run: &run, record }.write_to(lines)
             }
             2 => {
-                let (run, outcome) = (&run, &body);
+                let run = &run;
+                let outcome = &body;
                 JournalLineRef::Finished {
                     run,
                     digest,
@@ -233,7 +236,8 @@ mod tests {
         let mut index = RunIndex::default();
         let earlier = |offset| RecordLocation { segment: 1, offset };
         for run in 0..RUNS / 2 {
-            let (run, digest) = (TurnId::from(format!("r{run}")), Digest::of(["earlier"]));
+            let run = TurnId::from(format!("r{run}"));
+            let digest = Digest::of(["earlier"]);
             index.apply(earlier(run.as_str().len() as u64), LineHead::Accepted { run, digest });
         }
         let unreadable = heads.unreadable;

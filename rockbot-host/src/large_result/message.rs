@@ -16,7 +16,9 @@ const TAKES_ALL: &str = "a String takes everything";
 impl LargeResult<'_> {
     /// Returns the text for the model: the size of the result, how to read it, and a table of its chunks.
     pub(super) fn message(&self, chunks: &[Chunk<'_>], pages: &Pages, shown: &str) -> String {
-        let (tool, chars, count) = (self.tool, grouped(self.chars), pages.len());
+        let tool = self.tool;
+        let chars = grouped(self.chars);
+        let count = pages.len();
         let mut text = format!(
             "Tool result for '{tool}' is large ({chars} chars) and has been split into {count} chunk(s) stored in working memory.\n\
              A document outline is stored at key `{shown}index` — retrieve it with get_from_working_memory to navigate the content by section heading.\n\
@@ -32,7 +34,8 @@ impl LargeResult<'_> {
             writeln!(text, " | `{shown}chunk{page}` |").expect(TAKES_ALL);
         }
         if count > MAX_ROWS {
-            let (left, last) = (grouped(count - MAX_ROWS), count - 1);
+            let left = grouped(count - MAX_ROWS);
+            let last = count - 1;
             writeln!(text, "\n… and {left} more, up to `{shown}chunk{last}`.").expect(TAKES_ALL);
         }
         text

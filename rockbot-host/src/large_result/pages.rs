@@ -55,7 +55,8 @@ impl Pages {
 
 fn first_of_pages(chunks: &[Chunk<'_>], max_len: usize, is_shared: bool) -> Vec<usize> {
     let mut first = Vec::new();
-    let (mut length, mut is_open) = (0, false);
+    let mut length = 0;
+    let mut is_open = false;
     for (index, chunk) in chunks.iter().enumerate() {
         let added = chunk.text.chars().count();
         let joins = index > 0 && (is_shared || is_open) && length + added <= max_len;

@@ -153,7 +153,9 @@ fn older_keys_are_shown_without_the_namespace() {
 
 #[test]
 fn truncation_counts_characters() {
-    let (tool, content, policy) = ("t".into(), "ä".repeat(65_500), LargeResultPolicy::default());
+    let tool = "t".into();
+    let content = "ä".repeat(65_500);
+    let policy = LargeResultPolicy::default();
     let large = LargeResult::of(&tool, &content, &policy).unwrap();
     let expected = format!("{}\n[result truncated — 1 500 chars omitted]", "ä".repeat(64_000));
     assert_eq!(large.truncated(), expected);
@@ -161,9 +163,12 @@ fn truncation_counts_characters() {
 
 #[tokio::test]
 async fn all_chunks_are_kept_or_the_model_is_told_what_is_missing() {
-    let (tool, content, policy) = ("t".into(), "x".repeat(640_001), LargeResultPolicy::default());
+    let tool = "t".into();
+    let content = "x".repeat(640_001);
+    let policy = LargeResultPolicy::default();
     let large = LargeResult::of(&tool, &content, &policy).unwrap();
-    let (me, keys) = (Principal::default(), keys(&large));
+    let me = Principal::default();
+    let keys = keys(&large);
     let clock = ManualClock::default();
     let memory = |limit| {
         InMemoryWorkingMemory::new()
@@ -337,7 +342,8 @@ async fn every_key_that_is_shown_can_be_read_and_searched() {
 
 #[tokio::test]
 async fn a_search_stays_in_its_result_or_its_conversation() {
-    let (conversation, policy) = (Conversation::new("abc"), LargeResultPolicy::default());
+    let conversation = Conversation::new("abc");
+    let policy = LargeResultPolicy::default();
     for (run, word) in [("1", "apple"), ("10", "apple"), ("2", "pear")] {
         conversation
             .keep("list", run, &format!("{word} {}", "x ".repeat(40_000)), &policy)
@@ -384,7 +390,8 @@ async fn further_pages_show_what_the_first_does_not() {
         page(4).await,
         page(5).await,
     ];
-    let (mut trees, mut lengths) = (BTreeSet::new(), Vec::new());
+    let mut trees = BTreeSet::new();
+    let mut lengths = Vec::new();
     for text in &pages {
         let found = text.split("apple of tree ").skip(1);
         let found: Vec<_> = found.filter_map(|rest| rest.split(' ').next()).collect();

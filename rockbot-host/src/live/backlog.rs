@@ -171,7 +171,8 @@ impl Backlog {
         request: &TurnRequest,
         waiting: impl Fn(bool) -> (usize, usize),
     ) -> Result<BacklogPermit, Busy> {
-        let (bytes, limits) = (weight(request), &self.limits);
+        let bytes = weight(request);
+        let limits = &self.limits;
         let of_session = (limits.max_session_messages, limits.max_session_bytes);
         if is_full(waiting(false), bytes, of_session) {
             let left = waiting(true);

@@ -102,7 +102,8 @@ impl MediaStore for FileMediaStore {
     }
 
     async fn get(&self, principal: &Principal, digest: &Digest) -> Result<Option<Bytes>, StoreError> {
-        let (principal, digest) = (principal.clone(), *digest);
+        let principal = principal.clone();
+        let digest = *digest;
         self.blocking(move |folder| {
             let name = name(&principal, &digest)?;
             let bytes = folder.read(&name, MAX_MEDIA_BYTES as u64);
@@ -178,7 +179,8 @@ mod tests {
     #[tokio::test]
     async fn a_damaged_medium_counts_as_missing_until_it_is_put_again() {
         let folder = tempfile::tempdir().unwrap();
-        let (store, me) = (FileMediaStore::new(folder.path()), Principal::default());
+        let store = FileMediaStore::new(folder.path());
+        let me = Principal::default();
         let stored = store.put(&me, "picture".into()).await.unwrap();
         let path = folder.path().join(stored.digest.to_string());
         std::fs::write(&path, "pict").unwrap();

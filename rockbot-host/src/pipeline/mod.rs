@@ -154,7 +154,8 @@ impl DeliveryHandler for Pipeline {
 
 /// Creates the span of one delivery. `traceparent` is the sender's.
 fn span(cx: &MessageContext) -> Span {
-    let (envelope, delivery) = (cx.envelope(), cx.delivery());
+    let envelope = cx.envelope();
+    let delivery = cx.delivery();
     tracing::info_span!(
         "dispatch",
         otel.kind = "consumer",

@@ -65,7 +65,9 @@ impl AgentProfileDocument {
 
 /// Splits `text` before each heading into the preamble and one piece per section. Concatenated, they are `text`.
 fn split(text: &str) -> Vec<&str> {
-    let (mut parts, mut begin, mut end) = (Vec::new(), 0, 0);
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    let mut end = 0;
     let mut fence = None;
     for line in text.split_inclusive('\n') {
         if fence.is_none() && line.starts_with("## ") {
@@ -85,7 +87,8 @@ fn split(text: &str) -> Vec<&str> {
 fn fence_after(line: &str, open: Option<usize>) -> Option<usize> {
     let text = line.trim_start_matches(' ');
     let rest = text.trim_start_matches('`');
-    let (indent, ticks) = (line.len() - text.len(), text.len() - rest.len());
+    let indent = line.len() - text.len();
+    let ticks = text.len() - rest.len();
     let is_fence = indent < 4 && ticks >= 3;
     match open {
         Some(open) => (!(is_fence && ticks >= open && rest.trim().is_empty())).then_some(open),

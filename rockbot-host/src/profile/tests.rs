@@ -156,10 +156,8 @@ fn the_prompt_is_the_name_and_the_documents() {
 
 #[test]
 fn names_are_the_operators_own() {
-    let (all, elsewhere) = (
-        folder(&[STYLE, MEMORY_RULES, DIRECTIVES, SOUL]),
-        folder(&[("other.md", b"Else.")]),
-    );
+    let all = folder(&[STYLE, MEMORY_RULES, DIRECTIVES, SOUL]);
+    let elsewhere = folder(&[("other.md", b"Else.")]);
     let options = AgentProfileOptions {
         directives: elsewhere.path().join("other.md"),
         memory_rules: Some("nowhere.md".into()),

@@ -64,7 +64,8 @@ impl TierRouter {
         let decision = decision
             .inspect_err(|why| tracing::error!(turn = %request.turn_id(), "tier selector {why}; no tier is selected"))
             .ok()?;
-        let (tier, score) = (decision.tier.name(), decision.score);
+        let tier = decision.tier.name();
+        let score = decision.score;
         // The id is a hash, which is only computed if a subscriber records this event.
         tracing::info!(turn = %request.turn_id(), tier, score, reasons = %loggable(&decision.reasons.join("; ")), "tier selected");
         Some(decision)
@@ -130,7 +131,8 @@ fn context(origin: Origin) -> &'static str {
 }
 
 fn result(turn: &Turn, outcome: &TurnOutcome) -> RoutingResult {
-    let (spent, latency) = (outcome.spent(), turn.worked().as_millis());
+    let spent = outcome.spent();
+    let latency = turn.worked().as_millis();
     RoutingResult {
         status: status(&outcome.status).to_owned(),
         escalated_to: turn.escalated_tier(),

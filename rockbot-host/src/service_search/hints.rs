@@ -72,7 +72,8 @@ fn is_unseen(found: &Found) -> bool {
 
 fn item(found: &Found) -> ContextItem {
     let service = &found.service;
-    let (id, kind) = (&service.id, service.kind.name());
+    let id = &service.id;
+    let kind = service.kind.name();
     let mut line = format!("{id} ({kind}): {}", summary_of(service));
     let items = top_items(service).join(", ");
     match service.kind {

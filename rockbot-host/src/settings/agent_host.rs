@@ -116,7 +116,8 @@ impl Default for AgentHostSettings {
 
 impl AgentHostSettings {
     pub(super) fn read(config: &Config) -> Result<Self, ConfigError> {
-        let (section, default) = (config.section("AgentHost")?, Self::default());
+        let section = config.section("AgentHost")?;
+        let default = Self::default();
         Ok(Self {
             name: section.get_or("Name", default.name)?,
             max_tool_iterations: section.get_or("MaxToolIterations", default.max_tool_iterations)?,

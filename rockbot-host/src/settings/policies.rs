@@ -48,8 +48,10 @@ pub struct PolicySettings {
 impl PolicySettings {
     pub(super) fn read(config: &Config) -> Result<Self, ConfigError> {
         let section = config.section("AgentHost")?;
-        let (tools, results) = (ToolLimits::default(), LargeResultPolicy::default());
-        let (context, hooks) = (ContextBudget::default(), HookLimits::default());
+        let tools = ToolLimits::default();
+        let results = LargeResultPolicy::default();
+        let context = ContextBudget::default();
+        let hooks = HookLimits::default();
         let key_form = section.get::<KeyForm>("ToolResultKeyForm")?;
         Ok(Self {
             tool_limits: tools

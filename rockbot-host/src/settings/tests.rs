@@ -123,7 +123,8 @@ fn the_folder_of_production_is_used_when_it_exists() {
     let choose = |configured: Option<&str>, production: &Path| {
         agent_profile::choose(configured.map(PathBuf::from), production, Path::new("data"))
     };
-    let (there, missing) = (production.path(), production.path().join("missing"));
+    let there = production.path();
+    let missing = production.path().join("missing");
     assert_eq!(choose(Some("own"), there), ("own".into(), FolderChoice::Configured));
     assert_eq!(choose(None, there), (there.to_owned(), FolderChoice::Production));
     assert_eq!(choose(None, &missing), ("data".into(), FolderChoice::OfTheHost));

@@ -94,7 +94,8 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
             let first = ChatMessage::assistant(&*response.text);
             let correction = ChatMessage::new(Role::User, correction, Provenance::HOST);
             request.messages.extend([first, correction].map(Arc::new));
-            let (usage, cost) = (response.usage, response.cost);
+            let usage = response.usage;
+            let cost = response.cost;
             (response, answer) = self.ask(&request, &parser, &call).await?;
             response.usage = match (usage, response.usage) {
                 (Some(mut first), Some(second)) => {

@@ -24,7 +24,9 @@ impl FilteredDeltas {
 
     /// Returns the sink for the wrapped client.
     pub(super) fn sink(&self) -> DeltaSink {
-        let (deltas, hold_back, parser) = (self.deltas.clone(), self.hold_back.clone(), self.parser.clone());
+        let deltas = self.deltas.clone();
+        let hold_back = self.hold_back.clone();
+        let parser = self.parser.clone();
         DeltaSink::new(move |delta| match delta {
             ChatDelta::Text(piece) => {
                 // The guard is dropped before the caller's sink runs: it is foreign code.

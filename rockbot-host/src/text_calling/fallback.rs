@@ -149,7 +149,8 @@ impl<C: ChatClient> ChatClient for TextCallFallback<C> {
         if let Some(filtered) = filtered {
             filtered.finish(&answer);
         }
-        let (calls, model) = (answer.calls.len(), response.model.as_deref().unwrap_or("unnamed"));
+        let calls = answer.calls.len();
+        let model = response.model.as_deref().unwrap_or("unnamed");
         metrics::counter!("rockbot.agent.text_calls").increment(calls as u64);
         tracing::info!(
             calls,

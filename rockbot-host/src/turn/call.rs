@@ -138,7 +138,8 @@ impl CallState {
         let CallStatus::Finished(response) = &self.status else {
             return None;
         };
-        let (call, is_unknown) = (&self.call, response.code == Some(ToolErrorCode::OutcomeUnknown));
+        let call = &self.call;
+        let is_unknown = response.code == Some(ToolErrorCode::OutcomeUnknown);
         let finished = FinishedCall::new(call.id.clone(), call.name.clone(), response.is_error);
         Some(finished.with_outcome_unknown(is_unknown))
     }

@@ -54,7 +54,8 @@ impl AcceptedTurn {
             request.message.clone(),
         )
         .with_source(request.source.clone());
-        let (run, digest) = (request.turn_id(), request.body_digest());
+        let run = request.turn_id();
+        let digest = request.body_digest();
         RunAccepted::new(run, key, digest, at, RunBody::new(Arc::new(self)))
     }
 }

@@ -61,7 +61,8 @@ impl Announcer {
 
     /// Announces the tools, now and whenever they change or an agent asks, until the task is stopped.
     pub(crate) async fn start(self) -> Result<Announcing, BusError> {
-        let (stop, asked) = (CancellationToken::new(), Arc::new(Notify::new()));
+        let stop = CancellationToken::new();
+        let asked = Arc::new(Notify::new());
         let questions = self.listen(&asked).await?;
         let announcements = Announcements {
             tools: self.tools(),
@@ -152,7 +153,8 @@ impl Announcements {
     /// Takes the present tools and guides, and returns `true` if they differ from the announced
     /// tools and guides.
     fn refresh(&mut self) -> bool {
-        let (tools, guides) = (self.of.tools(), self.of.guides.snapshot());
+        let tools = self.of.tools();
+        let guides = self.of.guides.snapshot();
         let has_changed = tools != self.tools || !Arc::ptr_eq(&guides, &self.guides);
         if has_changed {
             (self.tools, self.guides) = (tools, guides);

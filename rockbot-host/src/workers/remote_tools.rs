@@ -119,7 +119,8 @@ impl Subsystem for RemoteTools {
     }
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
-        let (bus, registry) = (parts.require::<dyn Bus>()?, parts.require::<dyn ToolRegistry>()?);
+        let bus = parts.require::<dyn Bus>()?;
+        let registry = parts.require::<dyn ToolRegistry>()?;
         let identity = parts.identity().clone();
         let (sender, messages) = mpsc::channel(MAX_WAITING);
         let announcements = listen(&*bus, &identity, sender).await?;

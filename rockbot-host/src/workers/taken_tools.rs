@@ -49,7 +49,8 @@ impl TakenTools {
         stop.run_until_cancelled(self.publish(&ToolsWanted {})).await;
         let mut questions = Questions::asked_at(Instant::now());
         loop {
-            let (expiry, question) = (self.directory.next_expiry(), questions.due());
+            let expiry = self.directory.next_expiry();
+            let question = questions.due();
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(message) = messages.recv() => {

@@ -60,7 +60,8 @@ fn outcome(change: &Change) -> String {
 
 #[test]
 fn a_lease_is_renewed_by_heartbeats_and_ends_without() {
-    let (mut known, start) = (Directory::default(), Instant::now());
+    let mut known = Directory::default();
+    let start = Instant::now();
     assert_eq!(outcome(&known.announced(announced("a", 1, &["t"]), start)), "offered t");
     assert_eq!(known.next_expiry(), Some(start + LEASE));
     let later = start + Duration::from_secs(10);
@@ -72,7 +73,8 @@ fn a_lease_is_renewed_by_heartbeats_and_ends_without() {
 
 #[test]
 fn what_is_known_by_a_heartbeat_alone_is_asked_for() {
-    let (mut known, now) = (Directory::default(), Instant::now());
+    let mut known = Directory::default();
+    let now = Instant::now();
     assert_eq!(known.heartbeat(&heartbeat("a", 1), now), Change::Ask);
     known.announced(announced("a", 2, &["t"]), now);
     assert_eq!(known.heartbeat(&heartbeat("a", 1), now), Change::None, "an old one");
@@ -86,7 +88,8 @@ fn what_is_known_by_a_heartbeat_alone_is_asked_for() {
 
 #[test]
 fn announcements_that_change_nothing_or_come_late_have_no_consequence() {
-    let (mut known, now) = (Directory::default(), Instant::now());
+    let mut known = Directory::default();
+    let now = Instant::now();
     known.announced(announced("a", 2, &["t"]), now);
     for (late, expected) in [
         (announced("a", 2, &["t"]), "None"),
@@ -101,7 +104,8 @@ fn announcements_that_change_nothing_or_come_late_have_no_consequence() {
 
 #[test]
 fn the_tools_of_a_name_go_with_its_last_process() {
-    let (mut known, now) = (Directory::default(), Instant::now());
+    let mut known = Directory::default();
+    let now = Instant::now();
     known.announced(announced("a", 1, &["t"]), now);
     known.announced(announced("b", 1, &["u"]), now);
     assert_eq!(
@@ -117,7 +121,8 @@ fn the_tools_of_a_name_go_with_its_last_process() {
 
 #[test]
 fn leases_and_numbers_are_bounded() {
-    let (mut known, now) = (Directory::default(), Instant::now());
+    let mut known = Directory::default();
+    let now = Instant::now();
     for (lease, expected) in [(0, 1), (u64::MAX, 300)] {
         let announced = ToolsAnnounced {
             lease_ms: lease,
@@ -143,7 +148,8 @@ fn leases_and_numbers_are_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn the_time_limit_of_calls_may_exceed_that_of_requests() {
-    let (bus, limit) = (InProcessBus::new(), Duration::from_secs(20 * 60));
+    let bus = InProcessBus::new();
+    let limit = Duration::from_secs(20 * 60);
     let (asked, mut limits) = mpsc::unbounded_channel();
     let silent = move |delivery: Delivery| {
         asked.send(headers::timeout(&delivery.envelope.headers)).unwrap();
@@ -154,7 +160,8 @@ async fn the_time_limit_of_calls_may_exceed_that_of_requests() {
     let caller = Caller::new(Arc::new(bus.clone()), "agent".into(), abandoned, limit);
     let tools = caller.tools_of(&announced("a", 1, &["t"]), false).unwrap();
     let began = Instant::now();
-    let (request, cx) = (ToolInvokeRequest::new("1", "t", "{}"), CallContext::new("s"));
+    let request = ToolInvokeRequest::new("1", "t", "{}");
+    let cx = CallContext::new("s");
     let called = tools[0].executor.execute(request, &cx).await;
     assert_eq!(called.unwrap_err().code(), ToolErrorCode::OutcomeUnknown);
     assert_eq!(limits.recv().await, Some(Some(limit)));
@@ -163,7 +170,8 @@ async fn the_time_limit_of_calls_may_exceed_that_of_requests() {
 
 #[test]
 fn workers_beyond_the_bounds_are_not_asked_and_orphaned_offers_are() {
-    let (mut known, now) = (Directory::default(), Instant::now());
+    let mut known = Directory::default();
+    let now = Instant::now();
     known.announced(announced("a", 1, &["t"]), now);
     known.announced(announced("b", 1, &["u"]), now);
     assert_eq!(known.withdrawn(&withdrawn("b")), Change::Ask);
@@ -196,7 +204,8 @@ fn workers_beyond_the_bounds_are_not_asked_and_orphaned_offers_are() {
 
 #[test]
 fn the_texts_of_all_workers_are_bounded_together() {
-    let (mut known, now) = (Directory::default(), Instant::now());
+    let mut known = Directory::default();
+    let now = Instant::now();
     let guide = AnnouncedGuide {
         name: "g".to_owned(),
         summary: "s".to_owned(),

@@ -173,7 +173,8 @@ fn block_of_user(block: &Value) -> Checked {
 fn messages(body: &Value) -> Checked {
     let messages = body["messages"].as_array().ok_or("messages: Field required")?;
     ensure(!messages.is_empty(), "messages: at least one message is required")?;
-    let (mut open, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut open = Vec::new();
+    let mut seen = BTreeSet::new();
     for (index, message) in messages.iter().enumerate() {
         known("messages", message, &["role", "content"])?;
         let role = ["user", "assistant"][index % 2];

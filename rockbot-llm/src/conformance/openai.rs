@@ -101,7 +101,8 @@ impl Wire for OpenAi {
 /// Returns the reason why the strictest templates behind such servers refuse the messages of a
 /// request.
 fn refused_messages(messages: &[Value]) -> Option<&'static str> {
-    let (mut last, mut open) = ("", Vec::new());
+    let mut last = "";
+    let mut open = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         let role = message["role"].as_str().unwrap_or_default();
         match role {

@@ -82,7 +82,8 @@ impl Wire for Responses {
     fn error_event(&self, problem: Problem) -> String {
         let (_, body) = self.error(problem);
         let error: Value = serde_json::from_str(&body).unwrap();
-        let (code, message) = (&error["error"]["code"], &error["error"]["message"]);
+        let code = &error["error"]["code"];
+        let message = &error["error"]["message"];
         if problem == Problem::Overloaded {
             return event("error", json!({"code": code, "message": message, "param": null}));
         }

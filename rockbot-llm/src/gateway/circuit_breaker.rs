@@ -137,7 +137,8 @@ mod tests {
     /// Checks whether the breaker would admit a call at, after the failures at their seconds.
     #[track_caller]
     fn check(failures: &[(u64, ChatErrorKind)], at: u64, expected: bool) {
-        let (start, mut breaker) = (Instant::now(), BreakerState::default());
+        let start = Instant::now();
+        let mut breaker = BreakerState::default();
         for (second, kind) in failures {
             breaker.record_failure(*kind, start + Duration::from_secs(*second), SETTINGS);
         }
@@ -160,7 +161,8 @@ mod tests {
 
     #[test]
     fn a_breaker_may_stay_open_for_good() {
-        let (now, mut breaker) = (Instant::now(), BreakerState::default());
+        let now = Instant::now();
+        let mut breaker = BreakerState::default();
         let for_good = CircuitBreaker::default().with_open_for(Duration::MAX);
         breaker.record_failure(Auth, now, for_good);
         assert!(!breaker.admits(now + Duration::from_secs(60 * 60 * 24 * 365)));

@@ -58,7 +58,8 @@ fn configured(models: ChatTiers, fallback: Option<Fallback>, settings: GatewaySe
 fn fallback(models: &[TierSettings]) -> Result<Option<Fallback>, LlmConfigError> {
     let mut fallback: Option<Fallback> = None;
     for model in models {
-        let (name, client) = (model.model.as_str(), ChatTiers::of_model(model)?);
+        let name = model.model.as_str();
+        let client = ChatTiers::of_model(model)?;
         fallback = Some(match fallback {
             Some(fallback) => fallback.then(name, client),
             None => Fallback::to(name, client),

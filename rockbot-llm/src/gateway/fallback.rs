@@ -141,7 +141,8 @@ impl GatewayLayer for Fallback {
             if !error.kind().other_model_helps() {
                 return Err(error);
             }
-            let (name, text) = (loggable(name), error.to_string());
+            let name = loggable(name);
+            let text = error.to_string();
             tracing::warn!(tier = tier.name(), kind = ?error.kind(), "{name} failed: {}", loggable(&text));
             first_error.get_or_insert(error);
             deltas.reset();
@@ -245,18 +246,21 @@ mod tests {
             NotFound,
             ContentFiltered,
         ] {
-            let (first, second) = (failing([kind]), ScriptedModel::new().says("second"));
+            let first = failing([kind]);
+            let second = ScriptedModel::new().says("second");
             assert_eq!(said(&gateway(&first, &second)).await, Ok("second".into()), "{kind:?}");
         }
         for kind in [ContextOverflow, InvalidRequest, Cancelled, Saturated, NotConfigured] {
-            let (first, second) = (failing([kind]), ScriptedModel::new());
+            let first = failing([kind]);
+            let second = ScriptedModel::new();
             assert_eq!(said(&gateway(&first, &second)).await, Err(kind));
         }
     }
 
     #[tokio::test]
     async fn the_error_is_that_of_the_first_model() {
-        let (first, second) = (failing([RateLimited]), failing([Auth]));
+        let first = failing([RateLimited]);
+        let second = failing([Auth]);
         assert_eq!(said(&gateway(&first, &second)).await, Err(RateLimited));
     }
 
@@ -307,7 +311,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn when_all_breakers_are_open_one_model_is_asked_all_the_same() {
-        let (first, second) = (failing([Auth]).says("first"), failing([Auth]));
+        let first = failing([Auth]).says("first");
+        let second = failing([Auth]);
         let gateway = gateway(&first, &second);
         assert_eq!(said(&gateway).await, Err(Auth));
         assert_eq!(said(&gateway).await, Ok("first".into()));
@@ -326,7 +331,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn layers_after_the_fallback_hold_for_each_model() {
-        let (first, second) = (failing([Overloaded; 4]), failing([Overloaded; 2]).says("second"));
+        let first = failing([Overloaded; 4]);
+        let second = failing([Overloaded; 2]).says("second");
         let gateway = ModelGateway::builder(first.clone())
             .fallback(Fallback::to("second", second.clone()))
             .layer(Retry::default())

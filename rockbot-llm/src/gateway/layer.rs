@@ -122,7 +122,8 @@ where
     }
 
     fn call(&mut self, call: ChatCall) -> Self::Future {
-        let (layer, inner) = (self.layer.clone(), ServiceClient::new(self.inner.clone(), None));
+        let layer = self.layer.clone();
+        let inner = ServiceClient::new(self.inner.clone(), None);
         Box::pin(async move { layer.call(call, &inner).await.map_err(BoxError::from) })
     }
 }

@@ -219,7 +219,8 @@ impl ModelGatewayBuilder {
     /// Builds the gateway.
     pub fn build(self) -> ModelGateway {
         // From the inside out. The other models of a fallback get copies of every layer inside of it.
-        let (mut stack, mut inside) = (self.client, Vec::<Wrap>::new());
+        let mut stack = self.client;
+        let mut inside = Vec::<Wrap>::new();
         for item in self.items.into_iter().rev() {
             let wrap: Wrap = match item {
                 Item::Wrap(wrap) => wrap,

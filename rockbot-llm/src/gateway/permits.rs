@@ -266,7 +266,8 @@ mod tests {
     }
 
     fn gateway(limits: PermitLimits) -> (ModelGateway, Permits, Slow) {
-        let (permits, model) = (Permits::new(limits), Slow::default());
+        let permits = Permits::new(limits);
+        let model = Slow::default();
         let gateway = ModelGateway::builder(model.clone()).layer(permits.clone()).build();
         (gateway, permits, model)
     }

@@ -134,7 +134,8 @@ mod tests {
 
     /// Returns the order in which calls run that arrive at these seconds, when each waits for the one before.
     fn order(limits: PermitLimits, calls: &[(u64, Priority)]) -> Vec<usize> {
-        let (start, mut queue) = (Instant::now(), PermitQueue::new(limits));
+        let start = Instant::now();
+        let mut queue = PermitQueue::new(limits);
         assert!(queue.try_acquire(ModelTier::High));
         for (number, (second, priority)) in calls.iter().enumerate() {
             assert!(!queue.try_acquire(ModelTier::Low));

@@ -31,13 +31,12 @@ impl GatewayLayer for Retry {
             call.cx = call.cx.with_extension(Retried);
             next.chat(call)
         };
-        let (tier, is_outermost) = (
-            call.request.tier.unwrap_or_default(),
-            call.cx.extension::<Retried>().is_none(),
-        );
+        let tier = call.request.tier.unwrap_or_default();
+        let is_outermost = call.cx.extension::<Retried>().is_none();
         let answer = retrying(&self.0, call, deadline, attempt).await;
         if let Some(error) = answer.as_ref().err().filter(|_| is_outermost) {
-            let (kind, error) = (error.kind(), error.to_string());
+            let kind = error.kind();
+            let error = error.to_string();
             tracing::warn!(tier = tier.name(), ?kind, error = %loggable(&error), "model call failed");
         }
         answer

@@ -55,7 +55,8 @@ impl GatewayLayer for TimeLimit {
         let pieces = Pieces::watch(&mut call, began);
         let stop = async {
             loop {
-                let (time, last) = (began.elapsed(), pieces.last());
+                let time = began.elapsed();
+                let last = pieces.last();
                 if let Some(error) = limit.exceeded(time, last) {
                     return error;
                 }

@@ -16,7 +16,8 @@ pub(crate) fn is_note(message: &ChatMessage) -> bool {
 
 /// Returns `true` if notes stand beside other texts among messages that become one, so that they need marks.
 pub(crate) fn is_mixed<'a>(messages: impl IntoIterator<Item = &'a ChatMessage>) -> bool {
-    let (mut notes, mut others) = (false, false);
+    let mut notes = false;
+    let mut others = false;
     for message in messages {
         *(if is_note(message) { &mut notes } else { &mut others }) = true;
     }

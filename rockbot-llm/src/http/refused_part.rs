@@ -244,7 +244,8 @@ mod tests {
     #[test]
     fn a_refusal_is_known_by_its_words_and_remembered_if_it_lasts() {
         let check = |text: &str, left: [bool; 2], images: Option<bool>, mode: Option<OutputMode>| {
-            let (refused, mut request) = (RefusedParts::default(), asked());
+            let refused = RefusedParts::default();
+            let mut request = asked();
             let error = ChatError::new(ChatErrorKind::InvalidRequest, text);
             let learned = refused.learn(&error, &mut request);
             assert_eq!([has_media(&request), request.output.is_some()], left, "{text}");
@@ -287,7 +288,8 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_said_in_words() {
-        let (refused, mut request) = (RefusedParts::default(), asked());
+        let refused = RefusedParts::default();
+        let mut request = asked();
         for text in ["images are not supported", "unknown member json_schema"] {
             assert!(refused.learn(&ChatError::new(ChatErrorKind::InvalidRequest, text), &mut request));
         }

@@ -220,7 +220,8 @@ mod tests {
 
     /// The events of a stream that arrives in pieces of `size` bytes, up to the first that is too long.
     fn events_in_pieces(stream: &[u8], size: usize) -> Vec<Vec<u8>> {
-        let (mut decoder, mut events) = (SseDecoder::new(1_000), Vec::new());
+        let mut decoder = SseDecoder::new(1_000);
+        let mut events = Vec::new();
         let mut pieces = stream.chunks(size);
         loop {
             let last = pieces.next().map(|piece| decoder.feed(piece)).is_none();

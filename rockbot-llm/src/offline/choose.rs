@@ -33,7 +33,8 @@ pub(super) fn choose<'a>(question: &str, tools: &'a ToolView, choice: &ToolChoic
             ToolChoice::Tool(_) | ToolChoice::Required => 0,
             ToolChoice::Auto => ENOUGH,
         };
-        let (named, filled) = (named(question, tool), fill(question, tool));
+        let named = named(question, tool);
+        let filled = fill(question, tool);
         let tool = &tool.name;
         match filled {
             Ok((arguments, evidence)) => {
@@ -68,7 +69,8 @@ fn named(question: &str, tool: &ToolRegistration) -> usize {
     let mut asked = words::telling(question);
     asked.sort();
     asked.dedup();
-    let (name, description) = (words::telling(tool.name.as_str()), words::telling(&tool.description));
+    let name = words::telling(tool.name.as_str());
+    let description = words::telling(&tool.description);
     let score = |word: &String| match (name.contains(word), description.contains(word)) {
         (true, _) => 3,
         (false, true) => 1,

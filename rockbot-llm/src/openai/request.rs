@@ -33,7 +33,8 @@ pub(super) fn body(question: Question<'_>) -> Result<Bytes, ChatError> {
         takes_media: settings.images.unwrap_or(true),
         takes_parallel_calls: settings.parallel_tool_calls.unwrap_or(true),
     };
-    let (start, earlier) = (body.len(), cache.and_then(RequestCache::take));
+    let start = body.len();
+    let earlier = cache.and_then(RequestCache::take);
     let seams = push_messages(&mut body, &request.messages, form, earlier);
     if !request.tools.is_empty() {
         body.extend_from_slice(b",\"tools\":");

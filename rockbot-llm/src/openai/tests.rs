@@ -142,7 +142,9 @@ fn from_openai(answer: ChatResponse) -> ChatResponse {
 
 /// The answer that `events` fold to, fed in `pieces`.
 fn fold<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<ChatResponse, Fault> {
-    let (ids, messages, outlet) = (Counted::default(), [], Outlet(None));
+    let ids = Counted::default();
+    let messages = [];
+    let outlet = Outlet(None);
     let mut fold = StreamFold::new(Assembler::new(&messages, &ids, &outlet), 4096);
     for piece in pieces {
         fold.push(piece)?;

@@ -126,7 +126,8 @@ mod tests {
     use super::*;
 
     fn split(pieces: &[&str]) -> (String, String) {
-        let (mut reasoning, mut answer) = (String::new(), String::new());
+        let mut reasoning = String::new();
+        let mut answer = String::new();
         let mut emit = |piece: Piece<'_>| match piece {
             Piece::Reasoning(text) => reasoning.push_str(text),
             Piece::Answer(text) => answer.push_str(text),

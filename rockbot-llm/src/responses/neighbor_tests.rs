@@ -58,10 +58,8 @@ fn what_the_host_adds_stands_between_marks_in_the_users_message() {
 
 #[test]
 fn notes_alone_need_no_marks_and_answers_in_words_are_one_message() {
-    let (opening, notes) = (
-        user(&["[The conversation begins here.]"]),
-        user(&["Go on.", "Be quick."]),
-    );
+    let opening = user(&["[The conversation begins here.]"]);
+    let notes = user(&["Go on.", "Be quick."]);
     check(
         [
             ChatMessage::assistant("one"),

@@ -262,7 +262,8 @@ impl AnswerReader for Assembler<'_> {
             return Ok(false);
         }
         let parsed: WireEvent<'_> = parse(event)?;
-        let (index, kind) = (parsed.output_index, &*parsed.kind.0);
+        let index = parsed.output_index;
+        let kind = &*parsed.kind.0;
         match (kind, parsed.item, &parsed.response) {
             ("response.created", _, Some(response)) => self.surroundings(response)?,
             ("response.output_item.added", Some(item), _) => self.begin_item(index, item)?,

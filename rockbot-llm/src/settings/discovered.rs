@@ -50,7 +50,8 @@ pub(super) struct DiscoveredSettings {
 impl DiscoveredSettings {
     /// Reads the section `LLM` and the variables of the providers.
     pub(super) fn read(config: &Config) -> Result<Self, LlmConfigError> {
-        let (mut found, llm) = (Self::default(), config.section("LLM")?);
+        let mut found = Self::default();
+        let llm = config.section("LLM")?;
         for tier in ModelTier::ALL {
             let section = llm.section(tier.name())?;
             for field in Field::CHAT {
@@ -112,7 +113,8 @@ impl DiscoveredSettings {
         {
             let setting = provider.variable(field).and_then(|name| config.variable(name));
             if let Some(setting) = setting {
-                let (name, value) = (setting.to_string(), setting.read()?);
+                let name = setting.to_string();
+                let value = setting.read()?;
                 self.variables.insert((provider, field), Setting { name, value });
             }
         }
@@ -153,7 +155,8 @@ impl DiscoveredSettings {
         setting: Option<(Origin, &config::Setting)>,
     ) -> Result<(), LlmConfigError> {
         if let Some((origin, setting)) = setting {
-            let (name, value) = (setting.to_string(), setting.read()?);
+            let name = setting.to_string();
+            let value = setting.read()?;
             self.settings
                 .insert((model_key.clone(), field, origin), Setting { name, value });
         }
@@ -265,7 +268,8 @@ impl DiscoveredSettings {
     /// Resolves the embedding model, if there is one; members that it lacks are Balanced's. Its provider is OpenAI's, as
     /// Anthropic has no such models.
     pub(super) fn embeddings(&self) -> Result<Option<TierSettings>, LlmConfigError> {
-        let (model_key, provider) = (&ModelKey::Embeddings, Provider::OpenAi);
+        let model_key = &ModelKey::Embeddings;
+        let provider = Provider::OpenAi;
         let settings = Field::CONNECTION.map(|field| self.own(model_key, field));
         match settings {
             [None, None, None] => Ok(None),
@@ -284,7 +288,8 @@ impl DiscoveredSettings {
     ) -> Result<Option<TierSettings>, LlmConfigError> {
         if Field::CHAT.iter().all(|field| self.own(model_key, *field).is_none()) {
             // Balanced's model, asked in another way.
-            let (model_settings, mode) = (self.model_settings(model_key), self.output_modes.get(model_key));
+            let model_settings = self.model_settings(model_key);
+            let mode = self.output_modes.get(model_key);
             return Ok((model_settings.is_some() || mode.is_some()).then(|| TierSettings {
                 model_settings,
                 output_mode: mode.copied().unwrap_or(balanced.output_mode),
@@ -404,7 +409,8 @@ impl DiscoveredSettings {
 /// Returns the setting for Balanced: from its own section, or from the section `LLM` itself, whichever was set later.
 fn balanced<'a>(own: &Section<'a>, flat: &Section<'a>, field: Field) -> Option<&'a config::Setting> {
     let endpoint = own.setting(Field::Endpoint.name());
-    let (own, flat) = (own.setting(field.name()), flat.setting(field.name()));
+    let own = own.setting(field.name());
+    let flat = flat.setting(field.name());
     // One file may hold both ways, each with an endpoint and a key of its own. A key stays with its endpoint.
     let is_of_other_endpoint =
         |flat: &config::Setting| field == Field::ApiKey && endpoint.is_some_and(|endpoint| endpoint.is_beside(flat));

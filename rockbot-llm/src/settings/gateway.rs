@@ -79,7 +79,8 @@ fn max_attempts(gateway: &Section<'_>) -> Result<u32, ConfigError> {
 }
 
 fn permits(gateway: &Section<'_>) -> Result<PermitLimits, ConfigError> {
-    let (section, default) = (gateway.section("Permits")?, PermitLimits::default());
+    let section = gateway.section("Permits")?;
+    let default = PermitLimits::default();
     let permits = |name: &str, default: usize| {
         let count: Option<NonZeroU32> = section.get(name)?;
         Ok::<_, ConfigError>(count.map_or(default, |count| count.get() as usize))

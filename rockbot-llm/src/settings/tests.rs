@@ -37,7 +37,8 @@ fn check(file: Option<&str>, variables: &[(&str, &str)], expected: &[&str]) {
 #[track_caller]
 fn check_error(file: Option<&str>, variables: &[(&str, &str)], expected: &str) {
     let error = read(file, variables).unwrap_err();
-    let (shown, debug) = (error.to_string(), format!("{error:?}"));
+    let shown = error.to_string();
+    let debug = format!("{error:?}");
     assert!(shown.contains(expected), "{shown}");
     assert!(!shown.contains(SECRET) && !debug.contains(SECRET), "{shown} {debug}");
 }
@@ -133,7 +134,8 @@ fn each_model_has_its_mode_of_structured_output() {
     let file = r#"{"LLM": {"Endpoint": "http://h/v1", "ModelId": "m", "StructuredOutput": "tool",
         "Low": {"ModelId": "small"}, "High": {"StructuredOutput": "Prompt"}, "Fallbacks": {"f": {"ModelId": "f"}}}}"#;
     let settings = read(Some(file), &[("ROCKBOT_LLM__LOW__STRUCTUREDOUTPUT", "native")]).unwrap();
-    let (low, high) = (settings.low.as_ref().unwrap(), settings.high.as_ref().unwrap());
+    let low = settings.low.as_ref().unwrap();
+    let high = settings.high.as_ref().unwrap();
     let modes = [&settings.balanced, low, high, &settings.fallbacks[0]].map(|tier| tier.output_mode);
     let expected = [
         OutputMode::Tool,

@@ -67,7 +67,8 @@ impl RulesFile {
         match rules {
             Ok(rules) => self.lock().rules = Arc::new(rules),
             Err(error) => {
-                let (path, error) = (self.path.display(), loggable(&error));
+                let path = self.path.display();
+                let error = loggable(&error);
                 tracing::warn!("`{path}` cannot be used, the rules stay as they were: {error}");
             }
         }

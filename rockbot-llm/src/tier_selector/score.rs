@@ -14,7 +14,8 @@ pub(super) fn decide(text: &str, rules: &TierRules) -> TierDecision {
     let text = text[..text.floor_char_boundary(MAX_BYTES)].to_lowercase();
     let pairs = Pairs::of(&text);
     let found = |keywords| found(&text, &pairs, keywords);
-    let (high, low) = (found(&rules.high_signal_keywords), found(&rules.low_signal_keywords));
+    let high = found(&rules.high_signal_keywords);
+    let low = found(&rules.low_signal_keywords);
     let marks = marks(&text);
 
     let length = length_points(words);
@@ -118,7 +119,9 @@ fn marks(text: &str) -> Vec<(&'static str, u32)> {
     let words = text
         .split(|c: char| !c.is_alphanumeric() && c != '_')
         .filter(|word| !word.is_empty());
-    let (mut code, mut mathematics, mut steps) = (has_code_span(text), has_formula(text), has_numbered_line(text));
+    let mut code = has_code_span(text);
+    let mut mathematics = has_formula(text);
+    let mut steps = has_numbered_line(text);
     let mut last = "";
     for word in words {
         match word {

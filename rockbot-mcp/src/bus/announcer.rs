@@ -57,7 +57,8 @@ impl Announcer {
         let mut heartbeats = interval(self.lease.clamp(MIN_LEASE, MAX_LEASE) / HEARTBEATS);
         heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         heartbeats.tick().await;
-        let (mut revision, mut last) = (1, self.index());
+        let mut revision = 1;
+        let mut last = self.index();
         self.announce(revision, &last, Vec::new()).await;
         loop {
             let is_asked = tokio::select! {

@@ -113,7 +113,8 @@ impl Subsystem for McpToolProxy {
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
         let tools = Box::new(self.tools).start(parts).await?;
-        let (bus, identity) = (parts.require::<dyn Bus>()?, parts.identity().clone());
+        let bus = parts.require::<dyn Bus>()?;
+        let identity = parts.identity().clone();
         let servers = McpServers::clone(&*parts.require::<McpServers>()?);
         let runtime = servers.runtime().ok_or("the MCP servers have not started")?;
         let (sender, messages) = mpsc::channel(MAX_WAITING);

@@ -113,7 +113,8 @@ impl Taking {
         stop: CancellationToken,
     ) {
         loop {
-            let (expiry, question) = (self.directory.next_expiry(), self.fetches.due());
+            let expiry = self.directory.next_expiry();
+            let question = self.fetches.due();
             tokio::select! {
                 () = stop.cancelled() => return,
                 Some(message) = messages.recv() => {
@@ -186,7 +187,8 @@ impl Taking {
     /// Removes the servers that no bridge has any more, and notes the servers whose tools are to be
     /// asked for.
     fn compare(&mut self) {
-        let (now, owned) = (Instant::now(), self.owned());
+        let now = Instant::now();
+        let owned = self.owned();
         let is_of = |key: &str, bridge: &str| owned.get(key).is_some_and(|server| server.bridge == bridge);
         let gone = self.taken.extract_if(.., |key, taken| !is_of(key, &taken.bridge));
         for (key, taken) in gone.collect::<Vec<_>>() {

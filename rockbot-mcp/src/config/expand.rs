@@ -9,7 +9,8 @@ pub(super) type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
 ///
 /// Returns the problem in words if a variable is not set or of another kind, such as `${input:key}`.
 pub(super) fn expand(text: &str, variables: &Variables<'_>) -> Result<String, String> {
-    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         out.push_str(before);
         let Some((inside, end)) = after.split_once('}') else {

@@ -52,7 +52,8 @@ impl Drop for Abandoned {
         let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else {
             return;
         };
-        let (peer, reason) = (self.peer.clone(), Some("nothing waits for the answer".to_owned()));
+        let peer = self.peer.clone();
+        let reason = Some("nothing waits for the answer".to_owned());
         let params = CancelledNotificationParam::new(Some(id), reason);
         // It ends at once, or after the time limit: the queue to a server that reads nothing is full.
         runtime.spawn(timeout(

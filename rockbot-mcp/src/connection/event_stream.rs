@@ -110,7 +110,8 @@ impl Transport<RoleClient> for EventStream {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let (http, endpoint) = (self.http.clone(), self.endpoint.clone());
+        let http = self.http.clone();
+        let endpoint = self.endpoint.clone();
         async move {
             let body = serde_json::to_vec(&item).map_err(EventStreamError::Unwritable)?;
             let posting = http.post(endpoint).header(CONTENT_TYPE, "application/json").body(body);

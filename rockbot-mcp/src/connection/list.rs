@@ -84,7 +84,8 @@ pub(crate) async fn list_tools(
     server: &McpServer,
     limit: Duration,
 ) -> Result<ToolList, ConnectError> {
-    let (mut list, mut cursor) = (ToolList::default(), None);
+    let mut list = ToolList::default();
+    let mut cursor = None;
     let began = Instant::now();
     for number in 1..=MAX_PAGES {
         let left = limit.saturating_sub(began.elapsed());

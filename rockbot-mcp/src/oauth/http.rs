@@ -148,9 +148,11 @@ mod tests {
 
     #[tokio::test]
     async fn only_an_internal_address_that_the_operator_wrote_is_dialled() {
-        let (own, other) = (serve().await, serve().await);
+        let own = serve().await;
+        let other = serve().await;
         let policy = EgressPolicy::new();
-        let (server, elsewhere) = (format!("http://127.0.0.1:{own}/"), format!("http://127.0.0.1:{other}/"));
+        let server = format!("http://127.0.0.1:{own}/");
+        let elsewhere = format!("http://127.0.0.1:{other}/");
         let named = client(&policy, &server);
         assert_eq!(get(&named, &server).await, Ok(StatusCode::OK));
         assert!(named.has_found_at(&format!("{server}any/path")) && !named.has_found_at(&elsewhere));

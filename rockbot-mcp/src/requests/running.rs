@@ -89,7 +89,8 @@ impl RunningCall {
     /// Waits until the server has worked for `limit`. Time that the server waits for an answer does
     /// not count.
     pub(crate) async fn worked_for(&self, limit: Duration) {
-        let (mut left, mut answering) = (limit, self.answering.subscribe());
+        let mut left = limit;
+        let mut answering = self.answering.subscribe();
         loop {
             let began = Instant::now();
             tokio::select! {

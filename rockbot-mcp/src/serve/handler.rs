@@ -102,13 +102,15 @@ impl ServerHandler for Handler {
         let arguments = serde_json::Value::Object(params.arguments.unwrap_or_default()).to_string();
         let request = ToolInvokeRequest::new(served.ids.next_id(), &*params.name, arguments);
         let response = call::run(&*served.tools, request, &served.caller, &cx).await;
-        let (principal, media) = (&served.caller.principal, served.media.as_deref());
+        let principal = &served.caller.principal;
+        let media = served.media.as_deref();
         Ok(result_of(response, served.max_text, principal, media).await.into())
     }
 
     /// Tells the client of changes until it is gone: clients of today's protocol ask for that by a request instead.
     async fn on_initialized(&self, cx: NotificationContext<RoleServer>) {
-        let (changes, stop) = (self.0.tools.watch(), self.0.stop.clone());
+        let changes = self.0.tools.watch();
+        let stop = self.0.stop.clone();
         self.0.tasks.spawn(async move {
             stop.run_until_cancelled(tell(cx.peer, changes)).await;
         });

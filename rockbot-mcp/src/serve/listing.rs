@@ -30,7 +30,8 @@ pub(super) fn page(tools: &dyn OutsideTools, selection: &Selection, cursor: Opti
 }
 
 fn described(tool: &ToolRegistration) -> Tool {
-    let (name, description) = (tool.name.to_string(), tool.description.clone());
+    let name = tool.name.to_string();
+    let description = tool.description.clone();
     Tool::new(name, description, Arc::new(schema(tool))).with_annotations(annotations(tool))
 }
 

@@ -19,7 +19,8 @@ pub(super) async fn result_of(
     media: Option<&dyn MediaStore>,
 ) -> CallToolResult {
     let mut blocks = Vec::new();
-    let (mut text_left, mut media_left) = (max_text, MAX_MEDIA);
+    let mut text_left = max_text;
+    let mut media_left = MAX_MEDIA;
     for part in response.content.parts() {
         blocks.push(match part.as_media() {
             None => text(&part.to_string(), &mut text_left),
@@ -60,7 +61,8 @@ async fn bytes_of(part: &MediaPart, principal: &Principal, media: Option<&dyn Me
 }
 
 fn block_of(part: &MediaPart, bytes: &[u8]) -> ContentBlock {
-    let (data, kind) = (STANDARD.encode(bytes), part.media_type.as_str());
+    let data = STANDARD.encode(bytes);
+    let kind = part.media_type.as_str();
     if part.is_image() {
         return ContentBlock::image(data, kind);
     }

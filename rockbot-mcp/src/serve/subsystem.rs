@@ -230,7 +230,8 @@ impl Subsystem for McpToolServer {
         if self.is_off {
             return Ok(Box::new(Idle));
         }
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
         let handler = Handler::new(self.served(parts, stop.clone(), tasks.clone())?);
         let serving = Serving {
             stop: stop.clone(),

@@ -39,7 +39,8 @@ fn large(name: &'static str, tools: usize) -> Peer {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_has_one_line_however_large_it_is_and_its_tools_are_searched() {
-    let (big, medium) = (large("big", 900), large("medium", 40));
+    let big = large("big", 900);
+    let medium = large("medium", 40);
     let host = Host::start(tools_of(&[&big, &medium])).await;
     assert_eq!(
         lines(&host),
@@ -129,7 +130,8 @@ async fn the_lines_of_many_servers_share_a_budget() {
 
 #[tokio::test(start_paused = true)]
 async fn turns_wait_for_servers_that_are_being_connected() {
-    let (good, bad) = (Peer::new("good", &["x"]), Peer::silent("bad"));
+    let good = Peer::new("good", &["x"]);
+    let bad = Peer::silent("bad");
     let host = Host::begin(tools_of(&[&good, &bad])).await;
     let pending = host.parts.get::<dyn PendingTools>().unwrap();
     let began = Instant::now();

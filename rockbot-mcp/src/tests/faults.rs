@@ -11,7 +11,8 @@ use crate::McpTools;
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_answers_delays_neither_the_start_nor_the_others() {
     let began = Instant::now();
-    let (silent, good) = (Peer::silent("silent"), Peer::new("good", &["echo"]));
+    let silent = Peer::silent("silent");
+    let good = Peer::new("good", &["echo"]);
     let host = Host::begin(tools_of(&[&silent, &good])).await;
     assert_eq!(began.elapsed().as_secs(), 0, "the host starts at once");
     host.until_tools(&["good__echo"]).await;

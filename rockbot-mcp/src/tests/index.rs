@@ -13,10 +13,8 @@ use crate::{McpExposure, McpServer, McpServersIndexed, McpTools};
 
 #[tokio::test(start_paused = true)]
 async fn tools_stand_in_the_order_of_the_configuration_however_slow_a_server_is() {
-    let (slow, quick) = (
-        Peer::of_era("z", super::peer::Era::SilentSession, &["one", "two"]),
-        Peer::new("a", &["one"]),
-    );
+    let slow = Peer::of_era("z", super::peer::Era::SilentSession, &["one", "two"]);
+    let quick = Peer::new("a", &["one"]);
     let tools = tools_of(&[&slow, &quick]).exposure(McpExposure::Eager).max_tools(2);
     let host = Host::begin(tools).await;
     host.until_tools(&["a__one"]).await;
@@ -33,7 +31,8 @@ async fn tools_stand_in_the_order_of_the_configuration_however_slow_a_server_is(
 
 #[tokio::test(start_paused = true)]
 async fn each_change_of_the_index_is_an_event() {
-    let (mail, files) = (Peer::new("mail", &["change"]), Peer::new("files", &["die"]));
+    let mail = Peer::new("mail", &["change"]);
+    let files = Peer::new("files", &["die"]);
     let host = Host::begin(tools_of(&[&mail, &files])).await;
     let mut events = host.servers.subscribe();
     let summary = |name: &str, tools: &[&str]| json!({"serverName": name, "summary": "Echoes texts.", "toolCount": tools.len(), "toolNames": tools});

@@ -171,10 +171,8 @@ async fn serve_http(stop: tokio::sync::oneshot::Receiver<()>) -> String {
                 if result.is_null() {
                     answer = json!({"jsonrpc": "2.0", "id": body["id"], "error": {"code": -32601, "message": "no"}});
                 }
-                let (text, status) = (
-                    answer.to_string(),
-                    if body["id"].is_null() { "202 Accepted" } else { "200 OK" },
-                );
+                let text = answer.to_string();
+                let status = if body["id"].is_null() { "202 Accepted" } else { "200 OK" };
                 let text = if body["id"].is_null() { String::new() } else { text };
                 let head = format!(
                     "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",

@@ -81,7 +81,9 @@ impl World {
 
     /// Answers the one request of a connection.
     async fn answer(&self, stream: TcpStream) {
-        let (mut stream, mut length, mut token) = (BufReader::new(stream), 0, String::new());
+        let mut stream = BufReader::new(stream);
+        let mut length = 0;
+        let mut token = String::new();
         let mut first = String::new();
         stream.read_line(&mut first).await.unwrap();
         loop {
@@ -285,7 +287,8 @@ impl AuthorizationHandler for User {
             query["code_challenge"].clone_into(&mut state.challenge);
             state.scopes = query.get("scope").cloned().unwrap_or_default();
         }
-        let (redirect, state) = (&authorization.redirect_uri, &query["state"]);
+        let redirect = &authorization.redirect_uri;
+        let state = &query["state"];
         if let Some(address) = self.ends_at {
             return AuthorizationAnswer::Redirected(address.replace("{redirect}", redirect).replace("{state}", state));
         }
@@ -692,7 +695,8 @@ async fn two_hosts_that_refresh_at_once_keep_the_authorization() {
         world.state.lock().unwrap().valid.clear();
         let calls = hosts.iter().map(|host| host.call("docs__echo", json!({})));
         let mut calls: Vec<_> = calls.map(Box::pin).collect();
-        let (second, first) = (calls.pop().unwrap(), calls.pop().unwrap());
+        let second = calls.pop().unwrap();
+        let first = calls.pop().unwrap();
         let answers = tokio::join!(first, second);
         for answer in [answers.0, answers.1] {
             assert_eq!(answer.unwrap().content.text(), "done");

@@ -344,7 +344,8 @@ async fn answered(message: &Value, state: &State, write: &mut Writer) -> Option<
 
 /// Asks the client for something, in the way of the era, and ends the call with its answer.
 async fn ask(message: &Value, method: &str, state: &State, write: &mut Writer) {
-    let (id, params) = (&message["id"], &message["params"]);
+    let id = &message["id"];
+    let params = &message["params"];
     let request = json!({"method": method, "params": params["arguments"]["params"]});
     if state.era != Era::Today {
         *state.waiting.lock().unwrap() = Some(id.clone());
@@ -364,7 +365,8 @@ async fn ask(message: &Value, method: &str, state: &State, write: &mut Writer) {
 
 /// Does what the tool's name says.
 async fn call(message: &Value, state: &State, write: &mut Writer) -> Option<()> {
-    let (id, params) = (&message["id"], &message["params"]);
+    let id = &message["id"];
+    let params = &message["params"];
     let text = params["arguments"]["text"].as_str().unwrap_or("nothing");
     let result = json!({"content": [{"type": "text", "text": text}]});
     let reply = json!({"jsonrpc": "2.0", "id": id, "result": result});

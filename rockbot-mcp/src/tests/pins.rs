@@ -102,7 +102,8 @@ async fn what_changes_between_the_look_and_the_decision_is_an_error() {
     }
 
     let error = host.servers.accept("s", &seen).unwrap_err();
-    let (server, tools) = ("s".to_owned(), vec!["echo".to_owned()]);
+    let server = "s".to_owned();
+    let tools = vec!["echo".to_owned()];
     assert_eq!(error, McpAcceptError::Changed { server, tools });
     assert_eq!(
         error.to_string(),

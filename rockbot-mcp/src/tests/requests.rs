@@ -217,15 +217,14 @@ async fn a_request_that_may_be_about_another_user_s_call_is_shown_to_none() {
     let user = User::accepting(json!({"name": "x"}));
     let peer = Peer::new("s", &["elicit", "hang"]);
     let host = Host::start(McpTools::default().elicitation(user.clone()).server(peer.server())).await;
-    let (other, same) = (
-        host.call_in("other", "s__hang", json!({})),
-        host.call("s__elicit", simple()),
-    );
+    let other = host.call_in("other", "s__hang", json!({}));
+    let same = host.call("s__elicit", simple());
     let (_, got) = tokio::join!(other, same);
     assert_eq!(got.unwrap().content.as_text(), Some(r#"{"action":"decline"}"#));
     assert_eq!(user.asked(), []);
 
-    let (first, second) = (host.call("s__hang", json!({})), host.call("s__elicit", simple()));
+    let first = host.call("s__hang", json!({}));
+    let second = host.call("s__elicit", simple());
     let (_, got) = tokio::join!(first, second);
     assert!(got.unwrap().content.into_words().contains("accept"));
 }

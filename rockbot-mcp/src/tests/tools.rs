@@ -9,7 +9,8 @@ use crate::{McpExposure, McpServerState, McpTools};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_s_tools_are_tools_of_the_host() {
-    let (one, two) = (Peer::new("one", &["echo", "fail"]), Peer::new("two", &["echo"]));
+    let one = Peer::new("one", &["echo", "fail"]);
+    let two = Peer::new("two", &["echo"]);
     let host = Host::start(tools_of(&[&one, &two])).await;
     // Servers are registered as they connect.
     let mut tools = host.tools();
@@ -136,7 +137,8 @@ async fn the_exposure_decides_which_tools_a_model_is_shown() {
 
 #[tokio::test(start_paused = true)]
 async fn the_state_of_each_server_is_known() {
-    let (good, bad) = (Peer::new("good", &["echo"]), Peer::silent("bad"));
+    let good = Peer::new("good", &["echo"]);
+    let bad = Peer::silent("bad");
     let host = Host::start(tools_of(&[&good, &bad])).await;
     let list = host.servers.list();
     assert_eq!((&*list[1].name, &list[1].state), ("good", &McpServerState::Connected));

@@ -14,7 +14,8 @@ async fn serve(get: String, post: String) -> String {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let (get, post) = (get.clone(), post.clone());
+            let get = get.clone();
+            let post = post.clone();
             tokio::spawn(async move {
                 let mut request = [0; 8192];
                 let read = stream.read(&mut request).await.unwrap_or(0);

@@ -104,7 +104,8 @@ impl Expander {
     /// Saves the facts, then archives the raw text. In this order the information is never missing, wherever a
     /// crash falls.
     async fn put(&self, expansion: &Expansion, facts: Vec<Fact>) -> Result<(), StoreError> {
-        let (principal, raw) = (&expansion.principal, &expansion.entry);
+        let principal = &expansion.principal;
+        let raw = &expansion.entry;
         if self.memory.get(principal, &raw.id).await?.as_ref() != Some(raw) {
             // The entry was changed or deleted meanwhile, which takes precedence.
             return Ok(());

@@ -36,7 +36,8 @@ impl RetentionPurge {
     }
 
     async fn purge(&self, stop: &CancellationToken) {
-        let (retention, now) = (&self.retention, self.clock.now());
+        let retention = &self.retention;
+        let now = self.clock.now();
         if let Some(memory) = &self.long_term {
             tell("memories", memory.purge(before(now, retention.archived)).await);
         }

@@ -170,7 +170,8 @@ impl Applier<'_> {
     async fn take_back(&self, change: &DreamChange) -> Result<Option<String>, StoreError> {
         match change {
             DreamChange::AddMemory { entry, .. } => {
-                let (now, reason) = (self.now, format!("dream {} was undone", self.plan.id));
+                let now = self.now;
+                let reason = format!("dream {} was undone", self.plan.id);
                 let archive = |stored: &mut MemoryEntry| {
                     if stored.is_live() {
                         stored.archived_at = Some(now);

@@ -92,7 +92,9 @@ fn candidates(entries: &[&Arc<MemoryEntry>], terms: &[Vec<u32>], similarity: f64
 }
 
 fn jaccard(a: &[u32], b: &[u32]) -> f64 {
-    let (mut at, mut other, mut common) = (0, 0, 0_usize);
+    let mut at = 0;
+    let mut other = 0;
+    let mut common = 0_usize;
     while let (Some(x), Some(y)) = (a.get(at), b.get(other)) {
         common += usize::from(x == y);
         at += usize::from(x <= y);
@@ -110,7 +112,8 @@ impl Groups {
     }
 
     fn join(&mut self, a: usize, b: usize) {
-        let (into, from) = (self.1[a], self.1[b]);
+        let into = self.1[a];
+        let from = self.1[b];
         if into == from || self.0[into].len() + self.0[from].len() > MAX_SIZE {
             return;
         }

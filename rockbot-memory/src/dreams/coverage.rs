@@ -66,7 +66,8 @@ pub(super) fn missing(source: &str, merged: &str, vocabulary: &Vocabulary) -> Ve
 /// Returns `true` for a word that a merged text must not lose.
 fn is_telling(word: &str, opens: bool, vocabulary: &Vocabulary) -> bool {
     let mut capitals = word.chars().filter(|c| c.is_uppercase());
-    let (first, second) = (capitals.next().is_some(), capitals.next().is_some());
+    let first = capitals.next().is_some();
+    let second = capitals.next().is_some();
     if word.chars().any(|c| c.is_numeric()) || second {
         return true;
     }
@@ -89,7 +90,9 @@ fn said(text: &str) -> BTreeSet<String> {
 /// Returns year, month as a word and day of a date in digits such as `2026-05-01`.
 fn date(word: &str) -> Option<[String; 3]> {
     let mut parts = word.split('-');
-    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    let year = parts.next()?;
+    let month = parts.next()?;
+    let day = parts.next()?;
     let is_number = |part: &str, len: usize| part.len() == len && part.bytes().all(|byte| byte.is_ascii_digit());
     if parts.next().is_some() || !is_number(year, 4) || !is_number(month, 2) || !is_number(day, 2) {
         return None;

@@ -253,7 +253,8 @@ impl Dreamer {
             }
         }
         {
-            let (mut ledger, now) = (self.ledger(), self.clock.now());
+            let mut ledger = self.ledger();
+            let now = self.clock.now();
             outcome
                 .answered
                 .iter()
@@ -315,7 +316,8 @@ impl Dreamer {
         let entries = self.stores.memories(&plan.principal).await?;
         let mut notes = outdated_protected(plan, &entries);
         let queries = self.ledger().queries.get(&plan.principal).cloned().unwrap_or_default();
-        let (changes, now) = (plan.changes.clone(), self.clock.now());
+        let changes = plan.changes.clone();
+        let now = self.clock.now();
         // Off the runtime's threads: a principal may have many memories.
         let losses = crate::storage::blocking::blocking(move || {
             let replay = Replay {

@@ -77,7 +77,9 @@ impl Dreams {
     /// Returns an error if there is no such plan, it is applied already or out of date, or a store
     /// fails. What a failing store leaves undone is done at the next cycle or start.
     pub async fn apply(&self, id: &str) -> Result<Arc<DreamPlan>, DreamError> {
-        let (dreamer, who, id) = (self.dreamer()?.clone(), self.principal.clone(), id.to_owned());
+        let dreamer = self.dreamer()?.clone();
+        let who = self.principal.clone();
+        let id = id.to_owned();
         finished(async move { dreamer.apply(&who, &id).await }).await
     }
 
@@ -89,7 +91,9 @@ impl Dreams {
     /// Returns an error if there is no such plan, it is not applied, or a store fails. What a
     /// failing store leaves is undone at the next cycle or start.
     pub async fn undo(&self, id: &str) -> Result<Arc<DreamPlan>, DreamError> {
-        let (dreamer, who, id) = (self.dreamer()?.clone(), self.principal.clone(), id.to_owned());
+        let dreamer = self.dreamer()?.clone();
+        let who = self.principal.clone();
+        let id = id.to_owned();
         finished(async move { dreamer.undo(&who, &id).await }).await
     }
 

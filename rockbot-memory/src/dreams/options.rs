@@ -75,7 +75,8 @@ impl DreamOptions {
     ///
     /// Returns an error for the first invalid setting.
     pub fn from_config(config: &Config) -> Result<Option<Self>, ConfigError> {
-        let (section, default) = (config.section("Dream")?, Self::default());
+        let section = config.section("Dream")?;
+        let default = Self::default();
         let is_enabled = section.get_or("Enabled", true)?;
         let mut options = Self {
             initial_delay: section.get_or("InitialDelay", default.initial_delay)?,

@@ -82,7 +82,8 @@ impl PlanStore {
 
     /// Stores a plan, in place of one with the same id, and returns once it is synced to disk.
     pub(super) async fn save(self: &Arc<Self>, plan: DreamPlan) -> Result<Arc<DreamPlan>, StoreError> {
-        let (this, plan) = (self.clone(), Arc::new(plan));
+        let this = self.clone();
+        let plan = Arc::new(plan);
         blocking(move || {
             this.write(&format!("{}.json", plan.id), &*plan)?;
             this.lock().insert(plan.id.clone(), plan.clone());

@@ -64,7 +64,8 @@ impl Replay<'_> {
             .step_by(step)
             .map(|entry| (entry.content.clone(), Some(&entry.id)));
         let users = self.queries.iter().map(|query| (query.clone(), None));
-        let (before, after) = (self.index(false), self.index(true));
+        let before = self.index(false);
+        let after = self.index(true);
         let mut losses = Vec::new();
         for (query, wanted) in own_queries.chain(users) {
             let query: String = query.chars().take(MAX_QUERY).collect();

@@ -126,7 +126,8 @@ fn question(key: &SessionKey, transcript: String) -> ChatMessage {
 }
 
 fn entry(id: String, key: &SessionKey, summary: SessionSummary, now: Timestamp) -> Result<FeedbackEntry, BoxError> {
-    let (session, detail) = (key.session_id.clone(), serde_json::to_string(&summary)?);
+    let session = key.session_id.clone();
+    let detail = serde_json::to_string(&summary)?;
     let entry = FeedbackEntry::new(id, session, FeedbackSignal::SessionSummary, summary.summary, now);
     Ok(entry.with_detail(detail))
 }

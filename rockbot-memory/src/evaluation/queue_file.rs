@@ -22,7 +22,8 @@ impl QueueFile {
 
     /// Saves the queue, if it has changed.
     pub(super) async fn save(self: &Arc<Self>, queue: &Arc<EvaluationQueue>) -> Result<(), StoreError> {
-        let (this, queue) = (self.clone(), queue.clone());
+        let this = self.clone();
+        let queue = queue.clone();
         blocking(move || {
             // Taken before the snapshot, so that the last writer writes the newest state.
             let file = this.0.lock().unwrap_or_else(PoisonError::into_inner);

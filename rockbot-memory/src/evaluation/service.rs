@@ -76,7 +76,8 @@ impl SessionEvaluation {
 
     /// Provides a store of feedback to a host that has none.
     fn declare_store(&self, settings: &FeedbackSettings, needs: &mut Declarations) {
-        let (own, feedback) = (self.store.clone(), settings.retention);
+        let own = self.store.clone();
+        let feedback = settings.retention;
         let folder = below(needs.parts().data_dir(), settings.base_path.clone());
         needs.provide_default::<dyn FeedbackStore>(move |_| {
             let retention = Retention {

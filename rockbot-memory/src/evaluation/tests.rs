@@ -103,7 +103,8 @@ impl World {
 
     /// A turn of a session ends.
     async fn turn(&self, process: &Process, session: &str, origin: Origin) {
-        let (me, now) = (Principal::default(), self.clock.now());
+        let me = Principal::default();
+        let now = self.clock.now();
         let message = self.turns.fetch_add(1, Ordering::SeqCst).to_string();
         let request = TurnRequest::new(session, message, "hello").with_origin(origin);
         let entry = |role, content: &str| ConversationTurn::new(role, content, now, request.turn_id());

@@ -107,7 +107,8 @@ impl LongTermMemory for FileLongTermMemory {
         before: &MemoryEntry,
         after: MemoryEntry,
     ) -> Result<bool, StoreError> {
-        let (before, after) = (before.clone(), Arc::new(after));
+        let before = before.clone();
+        let after = Arc::new(after);
         let plan = move |entries: &Collection<MemoryEntry>| {
             let is_there = entries.get(&after.id).is_some_and(|entry| **entry == before);
             (is_there.then(|| after.clone()), is_there)

@@ -69,7 +69,8 @@ impl FileRulesStore {
         principal: &Principal,
         work: impl FnOnce(&RuleFiles, &Principal, &mut ParsedFiles) -> Result<R, StoreError> + Send + 'static,
     ) -> Result<R, StoreError> {
-        let (files, principal) = (self.0.clone(), principal.clone());
+        let files = self.0.clone();
+        let principal = principal.clone();
         blocking(move || {
             let texts = files.texts.get_or_default(&principal);
             let mut texts = texts.lock().unwrap_or_else(PoisonError::into_inner);

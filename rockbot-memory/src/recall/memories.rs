@@ -98,7 +98,8 @@ impl MemoryRecall {
 
     fn item(&self, entry: &MemoryEntry, reason: String) -> ContextItem {
         let from = shown_origin(&entry.provenance);
-        let (category, age) = (filed(entry), ago(entry.last_seen(), self.clock.now()));
+        let category = filed(entry);
+        let age = ago(entry.last_seen(), self.clock.now());
         let mark = mark(&from).map(|mark| format!(", {mark}")).unwrap_or_default();
         let fact = fact(entry);
         let parts = [

@@ -54,7 +54,8 @@ impl SkillLists {
         guides: Option<&ToolGuides>,
         max_lines: usize,
     ) -> Arc<SkillList> {
-        let (cached, guides) = (self.0.get_or_default(principal), guides.map(ToolGuides::snapshot));
+        let cached = self.0.get_or_default(principal);
+        let guides = guides.map(ToolGuides::snapshot);
         let mut list = cached.lock().unwrap_or_else(PoisonError::into_inner);
         if !list.is_of(skills, guides.as_ref()) {
             *list = Arc::new(SkillList::new(skills, guides, max_lines));
@@ -124,7 +125,8 @@ fn item(lines: &[&Line]) -> ContextItem {
 
 /// Returns the line of a skill in the list.
 pub(super) fn line(name: &str, summary: &str) -> String {
-    let (name, summary) = (one_line(name), one_line(summary));
+    let name = one_line(name);
+    let summary = one_line(summary);
     if summary.is_empty() {
         format!("- {name}")
     } else {

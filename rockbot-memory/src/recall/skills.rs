@@ -310,7 +310,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_long_list_has_few_items() {
-        let (skills, me) = (InMemorySkillStore::new(), Principal::default());
+        let skills = InMemorySkillStore::new();
+        let me = Principal::default();
         for number in 0..2 * MAX_LINES + 1 {
             skills
                 .save(&me, skill(&format!("s{number:02}"), "", &[]))
@@ -325,7 +326,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_list_follows_each_change_of_a_skill_or_guide() {
-        let (skills, me) = (Arc::new(InMemorySkillStore::new()), Principal::default());
+        let skills = Arc::new(InMemorySkillStore::new());
+        let me = Principal::default();
         let guides = Arc::new(ToolGuides::new());
         let recall = SkillRecall::new(skills.clone()).with_guides(guides.clone());
         let query = ContextQuery::new(me.clone(), "s".into(), "t".into(), "Hi");
@@ -377,7 +379,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_skill_that_the_conversation_read_stays_whole_while_it_is_used() {
-        let (skills, usage) = (InMemorySkillStore::new(), InMemorySkillUsageStore::new());
+        let skills = InMemorySkillStore::new();
+        let usage = InMemorySkillUsageStore::new();
         let (me, clock) = (Principal::default(), ManualClock::new(Timestamp::from_millis(1 << 40)));
         skills.save(&me, skill("cooking", "Cooking rice.", &[])).await.unwrap();
         let used = SkillUsage::new("u", StorePath::new("cooking").unwrap(), "s", clock.now());

@@ -204,7 +204,8 @@ impl Embedder {
         let Some(files) = self.0.files.clone() else {
             return Ok(());
         };
-        let (principal, index) = (principal.clone(), index.clone());
+        let principal = principal.clone();
+        let index = index.clone();
         blocking(move || {
             let lines: Vec<_> = vectors.iter().map(|(key, vector)| (*key, vector.values())).collect();
             files.append(&principal, &lines)?;

@@ -112,7 +112,8 @@ impl SemanticMemory {
             // The index needs a full load: leave it to the embedder, which has no time limit.
             self.shared.pending.add(principal);
         }
-        let (began, limit) = (Instant::now(), self.options.query_time_limit);
+        let began = Instant::now();
+        let limit = self.options.query_time_limit;
         let Ok(index) = timeout(limit, self.shared.index(principal)).await else {
             return Ok(None);
         };
@@ -134,7 +135,8 @@ impl SemanticMemory {
         (index, vector): (Arc<Index>, Embedding),
         known: &[Ranked<Arc<MemoryEntry>>],
     ) -> Result<Vec<Ranked<Arc<MemoryEntry>>>, StoreError> {
-        let (searched, least) = (index.clone(), self.options.min_similarity);
+        let searched = index.clone();
+        let least = self.options.min_similarity;
         let hits = blocking(move || Ok(searched.search(&vector, least))).await?;
         let known: BTreeMap<_, _> = known.iter().map(|hit| (&hit.item.id, &hit.item)).collect();
         let mut near = Vec::new();
@@ -166,7 +168,8 @@ impl LongTermMemory for SemanticMemory {
     }
 
     async fn save(&self, principal: &Principal, entry: MemoryEntry) -> Result<(), StoreError> {
-        let (id, key) = (entry.id.clone(), self.shared.key(&entry));
+        let id = entry.id.clone();
+        let key = self.shared.key(&entry);
         self.shared.store.save(principal, entry).await?;
         self.shared.note(principal, &id, key);
         Ok(())
@@ -185,7 +188,8 @@ impl LongTermMemory for SemanticMemory {
         before: &MemoryEntry,
         after: MemoryEntry,
     ) -> Result<bool, StoreError> {
-        let (id, key) = (after.id.clone(), self.shared.key(&after));
+        let id = after.id.clone();
+        let key = self.shared.key(&after);
         let is_replaced = self.shared.store.replace(principal, before, after).await?;
         if is_replaced {
             self.shared.note(principal, &id, key);

@@ -73,7 +73,8 @@ impl SemanticState {
         };
         let then = index.now();
         let entries = self.store.list(principal).await?;
-        let (shared, scanned) = (self.clone(), index.clone());
+        let shared = self.clone();
+        let scanned = index.clone();
         blocking(move || {
             let keys = entries
                 .iter()

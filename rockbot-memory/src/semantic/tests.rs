@@ -226,7 +226,8 @@ async fn keeps_the_promises_of_a_long_term_memory_over_any_store() {
 #[cfg(feature = "sqlite")]
 #[tokio::test]
 async fn keeps_the_promises_of_a_long_term_memory_over_a_database() {
-    let (folder, count) = (tempfile::tempdir().unwrap(), AtomicUsize::new(0));
+    let folder = tempfile::tempdir().unwrap();
+    let count = AtomicUsize::new(0);
     let in_database = async || {
         let folder = folder.path().join(count.fetch_add(1, Ordering::Relaxed).to_string());
         std::fs::create_dir(&folder).unwrap();
@@ -287,7 +288,8 @@ async fn what_says_the_same_in_other_words_is_known_as_similar() {
 
 #[tokio::test]
 async fn filters_hold_for_meanings_as_for_words() {
-    let (memory, me) = (in_memory(words()), Principal::default());
+    let memory = in_memory(words());
+    let me = Principal::default();
     let mut filed = fact("filed", "The cat sleeps.");
     filed.category = StorePath::new("pets").ok();
     filed.tags = vec!["home".to_owned()];
@@ -359,7 +361,8 @@ async fn reopened(folder: &Path, store: &Arc<InMemoryLongTermMemory>, client: Ha
 
 #[tokio::test]
 async fn nothing_is_embedded_anew_after_a_restart() {
-    let (folder, store) = (tempfile::tempdir().unwrap(), Arc::new(InMemoryLongTermMemory::new()));
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(InMemoryLongTermMemory::new());
     let path = folder.path();
     save(&*store, &[CAT, DOG]).await;
     assert_eq!(
@@ -377,7 +380,8 @@ async fn nothing_is_embedded_anew_after_a_restart() {
 
 #[tokio::test]
 async fn what_is_damaged_or_gone_on_disk_is_embedded_anew() {
-    let (folder, store) = (tempfile::tempdir().unwrap(), Arc::new(InMemoryLongTermMemory::new()));
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(InMemoryLongTermMemory::new());
     let (path, file) = (folder.path(), folder.path().join("embeddings/vectors.jsonl"));
     save(&*store, &[CAT, DOG]).await;
     let both = ["A dog barks.", "The cat sleeps."];
@@ -413,7 +417,8 @@ async fn what_is_damaged_or_gone_on_disk_is_embedded_anew() {
 
 #[tokio::test]
 async fn vectors_of_another_dimension_are_embedded_anew() {
-    let (folder, store) = (tempfile::tempdir().unwrap(), Arc::new(InMemoryLongTermMemory::new()));
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(InMemoryLongTermMemory::new());
     save(&*store, &[CAT, DOG]).await;
     reopened(folder.path(), &store, words()).await;
     // The server has another model under the same name; it makes the same vector of all texts.
@@ -432,7 +437,8 @@ async fn a_model_that_hangs_holds_a_search_up_once_and_for_a_moment() {
     save(&memory, &[CAT, DOG]).await;
     memory.settle(&Principal::default()).await;
     client.has(Trouble::Hangs);
-    let (calls, began) = (client.calls(), tokio::time::Instant::now());
+    let calls = client.calls();
+    let began = tokio::time::Instant::now();
     check(&memory, "feline or dog", &["dog"]).await;
     assert_eq!(began.elapsed(), Duration::from_secs(1));
     check(&memory, "feline or dog?", &["dog"]).await;
@@ -496,7 +502,8 @@ const POISONS: [(&str, &str); 2] = [("first", "The poison"), ("second", "More po
 
 #[tokio::test(start_paused = true)]
 async fn texts_that_the_model_refuses_are_not_asked_for_without_end_after_a_restart() {
-    let (folder, store) = (tempfile::tempdir().unwrap(), Arc::new(InMemoryLongTermMemory::new()));
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(InMemoryLongTermMemory::new());
     save(&*store, &[CAT]).await;
     reopened(folder.path(), &store, words()).await;
     // They are all that has no vector.
@@ -514,7 +521,8 @@ async fn texts_that_the_model_refuses_are_not_asked_for_without_end_after_a_rest
 #[tokio::test(start_paused = true)]
 async fn one_principal_whose_texts_are_refused_does_not_hold_up_others() {
     let memory = in_memory(Troubled::new(Trouble::Picky));
-    let (first, second) = (Principal::from("first"), Principal::from("second"));
+    let first = Principal::from("first");
+    let second = Principal::from("second");
     for (id, content) in POISONS {
         memory.save(&first, fact(id, content)).await.unwrap();
     }
@@ -539,7 +547,8 @@ async fn a_slow_model_is_asked_for_fewer_texts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_search_does_not_wait_long_until_vectors_are_loaded() {
-    let (store, me) = (Arc::new(InMemoryLongTermMemory::new()), Principal::default());
+    let store = Arc::new(InMemoryLongTermMemory::new());
+    let me = Principal::default();
     save(&*store, &[CAT, DOG]).await;
     let options = SemanticMemoryOptions::default();
     let (memory, embedder) = SemanticMemory::open(store, words(), options).unwrap();

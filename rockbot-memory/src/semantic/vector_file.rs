@@ -48,7 +48,9 @@ impl VectorFiles {
 
     /// Loads the vectors of `principal`. Unreadable lines are skipped.
     pub(super) fn load(&self, principal: &Principal) -> Result<StoredVectors, StoreError> {
-        let (name, folder, mut filed) = (file_of(principal)?, self.folder(), StoredVectors::default());
+        let name = file_of(principal)?;
+        let folder = self.folder();
+        let mut filed = StoredVectors::default();
         let read = folder.read_lines(&name, MAX_LINE, |line| {
             filed.lines += 1;
             let line: Option<VectorLine> = serde_json::from_slice(line).ok();
@@ -64,7 +66,8 @@ impl VectorFiles {
     }
 
     pub(super) fn append(&self, principal: &Principal, vectors: &[(Digest, &[f32])]) -> Result<(), StoreError> {
-        let (name, lines) = (file_of(principal)?, lines(vectors.iter().copied()));
+        let name = file_of(principal)?;
+        let lines = lines(vectors.iter().copied());
         let appended = self.folder().lines(&name).and_then(|mut file| file.append(&lines));
         appended.map(drop).map_err(unwritten)
     }

@@ -62,7 +62,8 @@ pub fn correction(message: &str, answer: &str) -> Option<Correction> {
         return None;
     }
     let opening = Opening::of(&plain(message, OPENING))?;
-    let (text, asked) = (&*opening.text, asks(answer));
+    let text = &*opening.text;
+    let asked = asks(answer);
     let after = |phrases, unless| eat(text, phrases).is_some_and(|rest| eat(rest, unless).is_none());
     let found = [
         (Correction::Wrong, opening.says_wrong()),
@@ -88,7 +89,8 @@ struct Opening {
 
 impl Opening {
     fn of(message: &str) -> Option<Self> {
-        let (mut rest, mut denies) = (message, false);
+        let mut rest = message;
+        let mut denies = false;
         while !rest.is_empty() {
             let (sentence, end, after) = sentence(rest);
             let (text, denied) = without_interjections(sentence);
@@ -184,7 +186,8 @@ fn sentence(text: &str) -> (&str, Option<char>, &str) {
 /// Removes interjections, and reports whether they deny something.
 fn without_interjections(sentence: &str) -> (&str, bool) {
     let marks = |c: char| !c.is_alphanumeric();
-    let (mut text, mut denies) = (sentence.trim_start_matches(marks), false);
+    let mut text = sentence.trim_start_matches(marks);
+    let mut denies = false;
     while let Some(rest) = eat(text, INTERJECTIONS) {
         denies |= eat(text, DENIALS).is_some();
         text = rest.trim_start_matches(marks);

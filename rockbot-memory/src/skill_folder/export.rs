@@ -95,7 +95,8 @@ impl SkillFolder {
                 .collect();
             skills.retain(|name, _| names.contains(name));
         }
-        let (folder, overwrite) = (self.path.clone(), options.overwrite);
+        let folder = self.path.clone();
+        let overwrite = options.overwrite;
         blocking(move || {
             std::fs::create_dir_all(&folder).map_err(|error| failed("a folder for skills cannot be made", error))?;
             let folder = DataFolder::unheld(folder);
@@ -110,7 +111,8 @@ impl SkillFolder {
 }
 
 fn put(folder: &DataFolder, skill: &Skill, overwrite: bool, report: &mut ExportReport) -> Result<(), FileError> {
-    let (name, file) = (skill.name.clone(), SkillFile::of(skill));
+    let name = skill.name.clone();
+    let file = SkillFile::of(skill);
     if report.skills.iter().any(|other| other.folder == file.name) {
         report.crowded.push(name);
         return Ok(());
@@ -125,7 +127,8 @@ fn put(folder: &DataFolder, skill: &Skill, overwrite: bool, report: &mut ExportR
 }
 
 fn write(folder: &DataFolder, file: &SkillFile, overwrite: bool) -> Result<SkillOutcome, FileError> {
-    let (name, text) = (format!("{}/{}", file.name, walk::FILE), file.to_text());
+    let name = format!("{}/{}", file.name, walk::FILE);
+    let text = file.to_text();
     let outcome = match folder.read(&name, MAX_BYTES) {
         Ok(None) => SkillOutcome::Added,
         Ok(Some(there)) if there == text.as_bytes() => return Ok(SkillOutcome::Unchanged),

@@ -53,7 +53,8 @@ impl SkillFiles {
         let Some(name) = self.names.iter().find(|known| *known == name) else {
             return Err(format!("there is no such file; there are: {}", self.names.join(", ")));
         };
-        let (root, path) = (self.root.clone(), format!("{}{name}", self.folder));
+        let root = self.root.clone();
+        let path = format!("{}{name}", self.folder);
         let read = tokio::task::spawn_blocking(move || root.read(&path, MAX_BYTES)).await;
         match read {
             Ok(Ok(Some(bytes))) => String::from_utf8(bytes).map_err(|_| format!("`{name}` is no text")),

@@ -40,7 +40,8 @@ impl FoundFiles {
             if is_hidden || self.files.len() + self.links.len() == MAX_FILES {
                 continue;
             }
-            let (kind, path) = (entry.file_type()?, format!("{prefix}{name}"));
+            let kind = entry.file_type()?;
+            let path = format!("{prefix}{name}");
             if kind.is_symlink() {
                 self.links.push(path);
             } else if kind.is_file() {

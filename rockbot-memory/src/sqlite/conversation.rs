@@ -36,7 +36,9 @@ impl ConversationMemory for SqliteConversationMemory {
         session: &SessionId,
         entries: Vec<ConversationTurn>,
     ) -> Result<(), StoreError> {
-        let (principal, session, window) = (principal.clone(), session.clone(), self.window);
+        let principal = principal.clone();
+        let session = session.clone();
+        let window = self.window;
         let work = move |connection: &Connection| {
             let owner = (principal.as_str(), session.as_str());
             let known = turns(connection, owner)?;
@@ -54,7 +56,8 @@ impl ConversationMemory for SqliteConversationMemory {
         session: &SessionId,
         limit: usize,
     ) -> Result<Vec<ConversationTurn>, StoreError> {
-        let (principal, session) = (principal.clone(), session.clone());
+        let principal = principal.clone();
+        let session = session.clone();
         let work = move |connection: &Connection| {
             let sql = "SELECT turn, json FROM conversation WHERE principal = ?1 AND session = ?2
                 ORDER BY number DESC LIMIT ?3";
@@ -78,13 +81,16 @@ impl ConversationMemory for SqliteConversationMemory {
         session: &SessionId,
         query: &ConversationQuery,
     ) -> Result<ConversationPage, StoreError> {
-        let (principal, session, query) = (principal.clone(), session.clone(), query.clone());
+        let principal = principal.clone();
+        let session = session.clone();
+        let query = query.clone();
         let work = move |connection: &Connection| page(connection, (principal.as_str(), session.as_str()), query);
         self.database.read(work).await
     }
 
     async fn clear(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError> {
-        let (principal, session) = (principal.clone(), session.clone());
+        let principal = principal.clone();
+        let session = session.clone();
         let work = move |connection: &Connection| keep(connection, (principal.as_str(), session.as_str()), 0);
         self.database.write(work).await
     }

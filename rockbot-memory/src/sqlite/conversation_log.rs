@@ -31,19 +31,22 @@ impl SqliteConversationLog {
 #[async_trait]
 impl ConversationLog for SqliteConversationLog {
     async fn append(&self, principal: &Principal, entries: Vec<LogEntry>) -> Result<(), StoreError> {
-        let (principal, max_bytes) = (principal.clone(), number(self.options.max_bytes));
+        let principal = principal.clone();
+        let max_bytes = number(self.options.max_bytes);
         let work = move |connection: &Connection| append(connection, principal.as_str(), &entries, max_bytes);
         self.database.write(work).await
     }
 
     async fn read(&self, principal: &Principal, reader: &str, limit: usize) -> Result<LogBatch, StoreError> {
-        let (principal, reader) = (principal.clone(), reader.to_owned());
+        let principal = principal.clone();
+        let reader = reader.to_owned();
         let work = move |connection: &Connection| read(connection, principal.as_str(), &reader, limit);
         self.database.read(work).await
     }
 
     async fn commit(&self, principal: &Principal, reader: &str, offset: LogOffset) -> Result<(), StoreError> {
-        let (principal, reader) = (principal.clone(), reader.to_owned());
+        let principal = principal.clone();
+        let reader = reader.to_owned();
         let work = move |connection: &Connection| commit(connection, principal.as_str(), &reader, number(offset.0));
         self.database.write(work).await
     }
@@ -149,7 +152,8 @@ fn commit(connection: &Connection, principal: &str, reader: &str, position: i64)
 fn end(connection: &Connection, principal: &str) -> Result<LogEnd, QueryError> {
     let sql = "SELECT position, bytes FROM log_end WHERE principal = ?1";
     let end = connection.query_row(sql, (principal,), |row| {
-        let (position, bytes) = (row.get(0)?, row.get(1)?);
+        let position = row.get(0)?;
+        let bytes = row.get(1)?;
         Ok(LogEnd { position, bytes })
     });
     Ok(end.optional()?.unwrap_or_default())

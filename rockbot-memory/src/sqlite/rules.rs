@@ -35,7 +35,8 @@ impl RulesStore for SqliteRulesStore {
     }
 
     async fn remove(&self, principal: &Principal, rule: &Rule) -> Result<bool, StoreError> {
-        let (principal, folded) = (principal.clone(), folded(rule));
+        let principal = principal.clone();
+        let folded = folded(rule);
         let work = move |connection: &Connection| {
             let sql = "DELETE FROM rule WHERE principal = ?1 AND folded = ?2";
             Ok(connection.execute(sql, (principal.as_str(), folded))? > 0)
@@ -65,7 +66,8 @@ impl RulesStore for SqliteRulesStore {
     }
 
     async fn set_time_zone(&self, principal: &Principal, name: &str) -> Result<(), StoreError> {
-        let (principal, name) = (principal.clone(), name.to_owned());
+        let principal = principal.clone();
+        let name = name.to_owned();
         let work = move |connection: &Connection| {
             let sql = "INSERT OR REPLACE INTO time_zone (principal, name) VALUES (?1, ?2)";
             connection.execute(sql, (principal.as_str(), name))?;

@@ -273,7 +273,8 @@ async fn a_row_that_cannot_be_read_is_never_purged() {
 async fn a_write_that_fails_takes_back_its_own_rows_only() {
     let folder = tempfile::tempdir().unwrap();
     let (stores, database) = open_file(&folder);
-    let (memory, log) = (&stores.long_term, &stores.conversation_log);
+    let memory = &stores.long_term;
+    let log = &stores.conversation_log;
     let failing = database.write(|connection| {
         connection.execute(
             "INSERT INTO rule (principal, folded, text) VALUES ('local', 'x', 'x')",
@@ -282,7 +283,8 @@ async fn a_write_that_fails_takes_back_its_own_rows_only() {
         connection.execute("no sql", ())?;
         Ok(())
     });
-    let (me, (held, release)) = (me(), hold(&database));
+    let me = me();
+    let (held, release) = hold(&database);
     let (_, failed, saved, appended, ()) = tokio::join!(
         held,
         failing,
@@ -311,8 +313,11 @@ async fn nothing_is_acknowledged_that_a_full_disk_refused() {
         })
         .await
         .unwrap();
-    let (small, large) = (fact("small", "likes tea"), fact("large", &"tea ".repeat(10_000)));
-    let (me, memory, (held, release)) = (me(), stores.long_term, hold(&database));
+    let small = fact("small", "likes tea");
+    let large = fact("large", &"tea ".repeat(10_000));
+    let me = me();
+    let memory = stores.long_term;
+    let (held, release) = hold(&database);
     let (_, first, second, third, ()) = tokio::join!(
         held,
         memory.save(&me, small.clone()),

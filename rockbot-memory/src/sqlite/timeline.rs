@@ -36,7 +36,8 @@ impl<E: StoredEntry> SqliteTimeline<E> {
 impl<E: StoredEntry> TimelineStore<E> for SqliteTimeline<E> {
     async fn append(&self, principal: &Principal, entry: E) -> Result<(), StoreError> {
         let sql = format!("INSERT INTO {} (principal, at, json) VALUES (?1, ?2, ?3)", E::TABLE);
-        let (principal, at) = (principal.clone(), entry.timestamp());
+        let principal = principal.clone();
+        let at = entry.timestamp();
         let work = move |connection: &Connection| {
             let row = (principal.as_str(), number(at.as_millis()), to_json(&entry)?);
             connection.execute(&sql, row)?;
@@ -67,7 +68,8 @@ impl<E: StoredEntry> TimelineStore<E> for SqliteTimeline<E> {
     }
 
     async fn query_recent(&self, principal: &Principal, since: Timestamp, limit: usize) -> Result<Vec<E>, StoreError> {
-        let (table, principal) = (E::TABLE, principal.clone());
+        let table = E::TABLE;
+        let principal = principal.clone();
         let sql = format!(
             "SELECT number, json FROM {table} WHERE principal = ?1 AND at >= ?2 ORDER BY at DESC, number DESC LIMIT ?3"
         );

@@ -48,7 +48,9 @@ impl SqliteWorkingMemory {
 #[async_trait]
 impl WorkingMemory for SqliteWorkingMemory {
     async fn put(&self, principal: &Principal, notes: Vec<WorkingNote>) -> Result<(), WorkingMemoryError> {
-        let (principal, limits, now) = (principal.clone(), self.limits, self.now());
+        let principal = principal.clone();
+        let limits = self.limits;
+        let now = self.now();
         let work = move |connection: &Connection| {
             let sql = "DELETE FROM working WHERE expires_at <= ?1";
             connection.execute(sql, (number(now.as_millis()),))?;
@@ -69,7 +71,9 @@ impl WorkingMemory for SqliteWorkingMemory {
         principal: &Principal,
         key: &StorePath,
     ) -> Result<Option<Arc<WorkingEntry>>, WorkingMemoryError> {
-        let (principal, key, now) = (principal.clone(), key.clone(), self.now());
+        let principal = principal.clone();
+        let key = key.clone();
+        let now = self.now();
         let work = move |connection: &Connection| {
             let sql = "SELECT json FROM working WHERE principal = ?1 AND key = ?2 AND expires_at > ?3";
             let wanted = (principal.as_str(), key.as_str(), number(now.as_millis()));
@@ -80,7 +84,9 @@ impl WorkingMemory for SqliteWorkingMemory {
     }
 
     async fn delete(&self, principal: &Principal, key: &StorePath) -> Result<bool, WorkingMemoryError> {
-        let (principal, key, now) = (principal.clone(), key.clone(), self.now());
+        let principal = principal.clone();
+        let key = key.clone();
+        let now = self.now();
         let work = move |connection: &Connection| {
             let sql = "DELETE FROM working WHERE principal = ?1 AND key = ?2 AND expires_at > ?3";
             let wanted = (principal.as_str(), key.as_str(), number(now.as_millis()));
@@ -94,7 +100,9 @@ impl WorkingMemory for SqliteWorkingMemory {
         principal: &Principal,
         prefix: Option<&StorePath>,
     ) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError> {
-        let (principal, prefix, now) = (principal.clone(), prefix.cloned(), self.now());
+        let principal = principal.clone();
+        let prefix = prefix.cloned();
+        let now = self.now();
         let work = move |connection: &Connection| list(connection, &principal, prefix.as_ref(), now);
         Ok(self.database.read(work).await?)
     }
@@ -106,7 +114,9 @@ impl WorkingMemory for SqliteWorkingMemory {
         query: &str,
         limit: usize,
     ) -> Result<Vec<Ranked<Arc<WorkingEntry>>>, WorkingMemoryError> {
-        let (principal, prefix, now) = (principal.clone(), prefix.cloned(), self.now());
+        let principal = principal.clone();
+        let prefix = prefix.cloned();
+        let now = self.now();
         let query = query.to_owned();
         let work = move |connection: &Connection| {
             let entries = list(connection, &principal, prefix.as_ref(), now)?;

@@ -44,7 +44,8 @@ pub(crate) fn split_last(name: &str) -> (Option<&str>, &str) {
 fn segments(name: &str) -> Vec<&str> {
     let is_end = |at: &usize| !(name[..*at].ends_with('+') && name[*at..].starts_with("/+"));
     let ends = name.match_indices('/').map(|(at, _)| at).filter(is_end);
-    let (mut segments, mut start) = (Vec::new(), 0);
+    let mut segments = Vec::new();
+    let mut start = 0;
     for end in ends {
         segments.push(&name[start..end]);
         start = end + 1;

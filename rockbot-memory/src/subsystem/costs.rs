@@ -23,7 +23,8 @@ const RULES: [&str; 2] = ["change_rules", "set_timezone"];
 impl Memory {
     /// States what each part costs, and which are off.
     pub(super) fn declare_costs(&self, needs: &mut Declarations) {
-        let (has_long_term, has_skills) = (is_on(&self.long_term), is_on(&self.skills));
+        let has_long_term = is_on(&self.long_term);
+        let has_skills = is_on(&self.skills);
         let embeds = has_long_term && self.embeddings.is_some();
         let costs = [
             part("long-term memory", has_long_term, "`Memory::with_long_term`")

@@ -130,7 +130,8 @@ impl Memory {
                 None => Arc::new(InMemoryLongTermMemory::new()),
             })
         };
-        let (mut embedder, data_dir) = (None, needs.parts().data_dir().map(Path::to_owned));
+        let mut embedder = None;
+        let data_dir = needs.parts().data_dir().map(Path::to_owned);
         let surround = |memory| {
             let Some(embeddings) = &self.embeddings else {
                 return Ok(memory);

@@ -74,7 +74,8 @@ impl SkillSeeding {
         let is_new = self.service.skills.list(&principal).await?.is_empty();
         let before = self.taken.clone();
         for offer in offers {
-            let (name, digest) = (offer.name.clone(), offer.digest());
+            let name = offer.name.clone();
+            let digest = offer.digest();
             let was_deleted = !is_new && self.taken.get(&name) == Some(&digest);
             let outcome = self.service.offer(&principal, offer, was_deleted).await?;
             tracing::debug!(%name, ?outcome, "a skill was offered");

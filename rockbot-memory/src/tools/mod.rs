@@ -52,7 +52,8 @@ fn invalid(error: &impl ToString) -> ToolError {
 
 /// Converts the error of a store, keeping whether a retry may help.
 fn failed(error: StoreError) -> ToolError {
-    let (is_retryable, reference) = (error.retry_helps(), reference(&error));
+    let is_retryable = error.retry_helps();
+    let reference = reference(&error);
     tracing::warn!(reference, %error, "memory store failed; the model is told the reference");
     ToolError::execution_failed(format!(
         "the memory cannot be read or written now (reference {reference})"

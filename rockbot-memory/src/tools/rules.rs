@@ -86,7 +86,8 @@ fn changes(arguments: &str) -> bool {
 }
 
 async fn change(this: ToolState<RuleTools>, args: ChangeRules, cx: CallContext) -> Result<String, ToolError> {
-    let (add, remove) = (Rule::new(&args.add), Rule::new(&args.remove));
+    let add = Rule::new(&args.add);
+    let remove = Rule::new(&args.remove);
     if add.is_none() && remove.is_none() {
         return this.shown(&cx).await;
     }

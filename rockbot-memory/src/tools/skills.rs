@@ -147,7 +147,8 @@ async fn save(this: ToolState<SkillTools>, args: SaveSkill, cx: CallContext) -> 
     if args.content.trim().is_empty() {
         return Err(ToolError::invalid_arguments("content is empty: say how it is done"));
     }
-    let (now, origin) = (this.service.clock.now(), origin(&cx));
+    let now = this.service.clock.now();
+    let origin = origin(&cx);
     let change = |before: Option<Arc<Skill>>| {
         let known = before.as_deref();
         if let Some(known) = known {
@@ -192,7 +193,8 @@ struct EditSkill {
 
 async fn edit(this: ToolState<SkillTools>, args: EditSkill, cx: CallContext) -> Result<String, ToolError> {
     let name = path(&args.name)?;
-    let (now, origin) = (this.service.clock.now(), origin(&cx));
+    let now = this.service.clock.now();
+    let origin = origin(&cx);
     let change = |before: Option<Arc<Skill>>| {
         let before = before.filter(|before| before.is_live());
         let before = before.ok_or_else(|| missing(&name)).map_err(ChangeError::Rejected)?;
@@ -252,7 +254,8 @@ async fn restore(this: ToolState<SkillTools>, args: RestoreSkill, cx: CallContex
 impl SkillTools {
     /// Archives a skill, or restores it without a time; a live one gets the text back that was replaced last.
     async fn archive(&self, name: &str, at: Option<Timestamp>, cx: &CallContext) -> Result<(), ToolError> {
-        let (name, origin) = (path(name)?, origin(cx));
+        let name = path(name)?;
+        let origin = origin(cx);
         let change = |before: Option<Arc<Skill>>| {
             let before = before.filter(|before| before.is_live() || at.is_none());
             let before = before.ok_or_else(|| missing(&name)).map_err(ChangeError::Rejected)?;

@@ -136,7 +136,8 @@ async fn search(
     args: SearchWorkingMemory,
     cx: CallContext,
 ) -> Result<Content, ToolError> {
-    let (category, tags) = (category(args.category.as_deref())?, tags(args.tags.as_deref()));
+    let category = category(args.category.as_deref())?;
+    let tags = tags(args.tags.as_deref());
     let folder = folder(args.namespace.as_deref(), &cx)?;
     let found = this
         .memory

@@ -161,7 +161,8 @@ pub(super) fn step3(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSi
 /// Parses the value up to its closing tag, or, without one, up to the next argument or the end of the call.
 /// Returns `None`, at the end of the text, for a value that was cut.
 fn value<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> Option<&'a str> {
-    let (text, start) = (cursor.text, cursor.at);
+    let text = cursor.text;
+    let start = cursor.at;
     if let Some(value) = character_data(cursor) {
         cursor.eat(markup.argument_close);
         return Some(value);
@@ -189,7 +190,8 @@ fn character_data<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
         cursor.at = start;
         return None;
     }
-    let (text, from) = (cursor.text, cursor.at);
+    let text = cursor.text;
+    let from = cursor.at;
     let Some(end) = cursor.find("]]>") else {
         cursor.at = start;
         return None;

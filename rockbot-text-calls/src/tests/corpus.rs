@@ -121,7 +121,8 @@ fn all_calls_are_understood_and_none_is_false() {
     let false_ones = others
         .iter()
         .filter(|(_, sample)| !parser.parse(&sample.text).calls.is_empty());
-    let (understood, false_ones) = (understood.count(), false_ones.count());
+    let understood = understood.count();
+    let false_ones = false_ones.count();
     println!(
         "understood: {understood} of {}; false: {false_ones} of {}",
         calls.len(),

@@ -128,7 +128,8 @@ fn a_held_call_is_not_copied_with_each_piece() {
         hold_back.push("<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"place\": \""),
         ""
     );
-    let (mut buffer, mut moves) = (hold_back.held().as_ptr(), 0);
+    let mut buffer = hold_back.held().as_ptr();
+    let mut moves = 0;
     for _ in 0..100_000 {
         assert_eq!(hold_back.push("word "), "");
         moves += usize::from(hold_back.held().as_ptr() != buffer);

@@ -123,7 +123,8 @@ fn check(text: &str, answer: &TextAnswer) -> Result<(), TestCaseError> {
         }
         outside.push_str(&text[from..]);
         let dense = |text: &str| text.split_whitespace().collect::<String>();
-        let (shown, outside) = (dense(&answer.text), dense(&outside));
+        let shown = dense(&answer.text);
+        let outside = dense(&outside);
         let mut left = outside.chars();
         prop_assert!(
             shown.chars().all(|char| left.any(|other| other == char)),

@@ -309,7 +309,8 @@ mod tests {
         let mut card = AgentCard::new("ResearchAgent").with_description("Researches.");
         card.skills = vec![AgentSkill::new("research")];
         let message = || AgentMessage::new("user").with_text("Why?").with_data(&json!({"n": 1}));
-        let (task_id, context_id) = ("t1".to_owned(), Some("c1".to_owned()));
+        let task_id = "t1".to_owned();
+        let context_id = Some("c1".to_owned());
         let messages = [
             written(&AnnouncedCard::of(&card)),
             written(&AgentTaskRequest {

@@ -137,7 +137,8 @@ impl Operations {
         context: String,
         request: TurnRequest,
     ) -> Result<TaskRecord, A2aError> {
-        let (turn, now) = (request.turn_id(), self.clock.now());
+        let turn = request.turn_id();
+        let now = self.clock.now();
         let (record, is_new_turn) = match known {
             Some(record) if record.turns.iter().any(|known| known.turn == turn) => (record, false),
             Some(record) => {

@@ -47,7 +47,8 @@ impl Operations {
 
     /// Returns the tasks that a query matches, those that changed last first.
     async fn matching(&self, caller: &A2aCaller, query: &ListTasks) -> Result<Vec<TaskRecord>, A2aError> {
-        let (principal, after) = (caller.principal(), query.after()?);
+        let principal = caller.principal();
+        let after = query.after()?;
         let context = query.context_id.as_deref().filter(|id| !id.is_empty());
         let found = self.tasks.all(|record| {
             record.principal == principal

@@ -216,7 +216,8 @@ pub(super) fn parsed<T: DeserializeOwned>(json: &[u8], what: &str) -> Result<T, 
         return Err(A2aError::params(format!("`{what}` is an object")));
     }
     serde_json::from_slice(json).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
+        let line = error.line();
+        let column = error.column();
         if !error.is_data() {
             return A2aError::new(
                 ErrorKind::Parse,

@@ -45,7 +45,8 @@ impl Watch {
 
     /// Watches in a task of the host, until the turn or the host ends.
     pub(super) fn spawn(self) {
-        let (running, stop) = (self.operations.running.clone(), self.operations.stop.clone());
+        let running = self.operations.running.clone();
+        let stop = self.operations.stop.clone();
         running.spawn(async move { stop.run_until_cancelled(self.run()).await });
     }
 

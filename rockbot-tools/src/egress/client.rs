@@ -157,7 +157,8 @@ impl EgressClient {
 
     /// Sends a request, follows redirects, and returns the response with its body.
     pub(crate) async fn fetch(&self, mut request: EgressRequest) -> Result<EgressResponse, EgressError> {
-        let (limit, begin) = (self.policy.limits.timeout, Instant::now());
+        let limit = self.policy.limits.timeout;
+        let begin = Instant::now();
         let mut host = String::new();
         let Ok(followed) = timeout(limit, self.follow(&mut request, &mut host)).await else {
             return Err(EgressError::Timeout { host, limit });
@@ -174,7 +175,8 @@ impl EgressClient {
     /// Sends a request, and returns the response with its body. A redirect is a response.
     pub(super) async fn fetch_once(&self, mut request: EgressRequest) -> Result<EgressResponse, EgressError> {
         self.policy.check_url(&mut request.url)?;
-        let (limit, begin) = (self.policy.limits.timeout, Instant::now());
+        let limit = self.policy.limits.timeout;
+        let begin = Instant::now();
         let host = request.url.host_str().unwrap_or_default().to_owned();
         let Ok(sent) = timeout(limit, self.send(&request, &host)).await else {
             return Err(EgressError::Timeout { host, limit });
@@ -372,7 +374,8 @@ fn transport(error: reqwest::Error, host: &str) -> EgressError {
             _ => innermost = source.to_string(),
         }
     }
-    let (host, cause) = (host.to_owned(), innermost.chars().take(200).collect());
+    let host = host.to_owned();
+    let cause = innermost.chars().take(200).collect();
     if error.is_connect() {
         EgressError::Unreachable { host, cause }
     } else {

@@ -255,10 +255,8 @@ impl EgressPolicy {
 
     /// Returns `true` if the operator named the host of a checked URL with its port.
     pub(crate) fn is_exception(&self, url: &Url) -> bool {
-        let (host, port) = (
-            url.host_str().unwrap_or_default(),
-            url.port_or_known_default().unwrap_or(0),
-        );
+        let host = url.host_str().unwrap_or_default();
+        let port = url.port_or_known_default().unwrap_or(0);
         let mut named = self.exceptions.iter().filter(|allowed| allowed.host == host);
         named.any(|allowed| allowed.port.map_or(PORTS.contains(&port), |own| own == port))
     }

@@ -40,7 +40,9 @@ pub(super) struct CheckedResolver {
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (policy, lookup, is_named) = (self.policy.clone(), self.lookup.clone(), self.is_named);
+        let policy = self.policy.clone();
+        let lookup = self.lookup.clone();
+        let is_named = self.is_named;
         Box::pin(async move {
             let found = lookup.lookup(name.as_str()).await?;
             // All of them: a host with one internal address is not trusted with the others.

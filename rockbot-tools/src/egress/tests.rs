@@ -727,7 +727,9 @@ async fn only_decisions_of_the_policy_are_refusals() {
     .await;
     let failed = async |path: &str| {
         let error = fetch(local(), &server.url(path)).await.unwrap_err();
-        let (told, is_refusal, retry_helps) = (error.to_string(), error.is_refusal(), error.retry_helps());
+        let told = error.to_string();
+        let is_refusal = error.is_refusal();
+        let retry_helps = error.retry_helps();
         (told, is_refusal, retry_helps, ToolError::from(error).code())
     };
     let (told, is_refusal, retry_helps, code) = failed("/broken").await;

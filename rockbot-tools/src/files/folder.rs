@@ -127,8 +127,11 @@ impl Folder {
     /// Files and folders that cannot be read are left out.
     pub(super) fn list(&self, prefix: &str) -> io::Result<(Vec<Listed>, bool)> {
         self.dir.entries()?;
-        let (mut found, mut folders, mut visited) = (Vec::new(), vec![String::new()], 0);
-        let (mut is_cut, prefix) = (false, prefix.trim().trim_start_matches("./"));
+        let mut found = Vec::new();
+        let mut folders = vec![String::new()];
+        let mut visited = 0;
+        let mut is_cut = false;
+        let prefix = prefix.trim().trim_start_matches("./");
         while let Some(folder) = folders.pop() {
             let Ok(entries) = self.dir.read_dir(if folder.is_empty() { "." } else { &folder }) else {
                 continue;

@@ -97,8 +97,12 @@ mod tests {
 
     #[test]
     fn all_lines_of_the_present_version_of_the_same_conversation() {
-        let (ledger, one, two) = (Ledger::default(), CallContext::new("a"), CallContext::new("b"));
-        let (path, old, new) = (FilePath::parse("x").unwrap(), Digest::of(["old"]), Digest::of(["new"]));
+        let ledger = Ledger::default();
+        let one = CallContext::new("a");
+        let two = CallContext::new("b");
+        let path = FilePath::parse("x").unwrap();
+        let old = Digest::of(["old"]);
+        let new = Digest::of(["new"]);
         ledger.record(&one, &path, &old, 5..10);
         assert!(!ledger.has_all(&one, &path, &old, 10));
         ledger.record(&one, &path, &old, 0..6);
@@ -112,7 +116,9 @@ mod tests {
 
     #[test]
     fn the_oldest_entries_are_forgotten() {
-        let (ledger, cx, version) = (Ledger::default(), CallContext::new("a"), Digest::of(["v"]));
+        let ledger = Ledger::default();
+        let cx = CallContext::new("a");
+        let version = Digest::of(["v"]);
         let path = |number: usize| FilePath::parse(&format!("f{number}")).unwrap();
         (0..=MAX_ENTRIES).for_each(|number| ledger.record(&cx, &path(number), &version, 0..1));
         assert!(!ledger.has_all(&cx, &path(0), &version, 1) && ledger.has_all(&cx, &path(1), &version, 1));

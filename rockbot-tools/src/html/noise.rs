@@ -53,7 +53,8 @@ fn is_hidden(element: &Element) -> bool {
     let is_tiny = || {
         let mut declarations = style.split(';').filter_map(|declaration| declaration.split_once(':'));
         declarations.any(|(name, set)| {
-            let (name, set) = (name.trim(), set.trim());
+            let name = name.trim();
+            let set = set.trim();
             matches!(name, "font-size" | "opacity") && matches!(set, "0" | "0px" | "0em" | "0pt" | "0%" | "0.0")
         })
     };

@@ -47,7 +47,8 @@ pub(super) fn parse_within(html: &str, max_nodes: usize) -> Dom {
         unopened: 0,
     };
     let tokenizer = Tokenizer::new(Sink(RefCell::new(builder)), TokenizerOpts::default());
-    let (queue, begin) = (BufferQueue::default(), Instant::now());
+    let queue = BufferQueue::default();
+    let begin = Instant::now();
     let mut rest = html;
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
@@ -219,7 +220,8 @@ impl Builder {
             "body" | "html" => {}
             // The standard makes it an empty paragraph, which separates the texts around it.
             "p" if self.paragraphs == 0 => {
-                let (parent, attributes) = (self.current().0, Vec::new());
+                let parent = self.current().0;
+                let attributes = Vec::new();
                 if self.has_room() {
                     self.dom.append(
                         parent,

@@ -109,7 +109,8 @@ pub(super) fn drop_promotions(dom: &mut Dom, weights: &[Weight], root: NodeId) -
             Vec::new()
         };
         let sum = |count: fn(&Weight) -> usize| section.iter().map(|id| count(&weights[id.index()])).sum();
-        let (links, text) = (sum(|weight| weight.links), sum(|weight| weight.text));
+        let links = sum(|weight| weight.links);
+        let text = sum(|weight| weight.text);
         let is_promotion = match text {
             0 => are_links(weight.links, weight.text),
             text => are_links(links, text),

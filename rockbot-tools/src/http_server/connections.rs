@@ -81,7 +81,8 @@ pub async fn serve<F>(
 ) where
     F: Future<Output = Answer> + Send + 'static,
 {
-    let (tasks, end) = (TaskTracker::new(), stop.child_token());
+    let tasks = TaskTracker::new();
+    let end = stop.child_token();
     let _ended = end.clone().drop_guard();
     let places = Arc::new(Mutex::new(Places::new(MAX_CONNECTIONS)));
     let accepting = async {

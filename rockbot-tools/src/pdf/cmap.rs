@@ -43,7 +43,8 @@ impl CMap {
     /// Reads a map, as far as it is intact.
     pub(super) fn read(bytes: &[u8], budget: &Budget) -> Self {
         let mut lexer = Lexer::new(bytes, 0, budget);
-        let (mut entries, mut values) = (Vec::new(), Vec::new());
+        let mut entries = Vec::new();
+        let mut values = Vec::new();
         while let Some(object) = lexer.object() {
             let Object::Word(word) = &object else {
                 values.push(object);

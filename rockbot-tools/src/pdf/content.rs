@@ -201,7 +201,8 @@ impl<'i> Interpreter<'i> {
         if let Some(font) = self.named.get(name) {
             return font.clone();
         }
-        let (file, resources) = (self.file, self.resources);
+        let file = self.file;
+        let resources = self.resources;
         let fonts = file.entry(resources, "Font");
         let own = fonts
             .as_deref()
@@ -226,7 +227,8 @@ impl<'i> Interpreter<'i> {
 
     /// Runs the content of a form. An image has none.
     fn draw(&mut self, name: &str) {
-        let (file, resources) = (self.file, self.resources);
+        let file = self.file;
+        let resources = self.resources;
         let forms = file.entry(resources, "XObject");
         let Some(form) = forms
             .as_deref()
@@ -262,7 +264,8 @@ impl<'i> Interpreter<'i> {
     }
 
     fn run_form(&mut self, form: &Object) {
-        let (file, resources) = (self.file, self.resources);
+        let file = self.file;
+        let resources = self.resources;
         let is_form = |object: &Object| object.dict().and_then(|dict| dict.get("Subtype")?.name()) == Some("Form");
         if self.depth >= MAX_FORMS || !file.resolve(form).is_some_and(|form| is_form(&form)) {
             return;
@@ -288,10 +291,8 @@ impl<'i> Interpreter<'i> {
 fn product(first: &Matrix, second: &Matrix) -> Matrix {
     let [a, b, c, d, e, f] = *second;
     let row = |x: f64, y: f64| (x * a + y * c, x * b + y * d);
-    let (top, middle, bottom) = (
-        row(first[0], first[1]),
-        row(first[2], first[3]),
-        row(first[4], first[5]),
-    );
+    let top = row(first[0], first[1]);
+    let middle = row(first[2], first[3]);
+    let bottom = row(first[4], first[5]);
     [top.0, top.1, middle.0, middle.1, bottom.0 + e, bottom.1 + f]
 }

@@ -143,7 +143,8 @@ fn built_in(file: &File<'_>, font: &Dict) -> Option<Vec<Object>> {
     let descriptor = file.entry(font, "FontDescriptor")?;
     let (_, program) = file.stream(descriptor.dict()?.get("FontFile")?)?;
     let mut lexer = Lexer::new(&program, 0, file.budget);
-    let (mut differences, mut operands) = (Vec::new(), Vec::new());
+    let mut differences = Vec::new();
+    let mut operands = Vec::new();
     loop {
         match lexer.object()? {
             Object::Word(word) if word == "eexec" => return Some(differences),

@@ -203,7 +203,8 @@ impl<'a> File<'a> {
 fn number_before(bytes: &[u8], at: usize) -> Option<u32> {
     let before = &bytes[at.saturating_sub(BEFORE_OBJ)..at];
     let mut words = before.rsplit(|byte| is_space(*byte)).filter(|word| !word.is_empty());
-    let (generation, id) = (words.next()?, words.next()?);
+    let generation = words.next()?;
+    let id = words.next()?;
     let start = id
         .iter()
         .rposition(|byte| !byte.is_ascii_digit())

@@ -67,8 +67,10 @@ impl Layout {
         let Some(end) = self.end.filter(|_| !self.text.is_empty()) else {
             return;
         };
-        let (x, y) = (start.0 - end.0, start.1 - end.1);
-        let (along, across) = (x * axis.0 + y * axis.1, (x * axis.1 - y * axis.0).abs());
+        let x = start.0 - end.0;
+        let y = start.1 - end.1;
+        let along = x * axis.0 + y * axis.1;
+        let across = (x * axis.1 - y * axis.0).abs();
         self.overlaps = across <= LINE * height && (-height..-OVERLAP * height).contains(&along);
         if across > PARAGRAPH * height {
             self.text.push_str("\n\n");

@@ -97,7 +97,8 @@ fn read_within(bytes: &[u8], is_cut: bool, budget: &Budget) -> Result<PdfText, P
         return Err(PdfError::Encrypted);
     }
     let pages = pages::pages(&file);
-    let (mut text, mut fonts) = (DocumentText::new(is_cut), Fonts::new());
+    let mut text = DocumentText::new(is_cut);
+    let mut fonts = Fonts::new();
     for page in &pages {
         if budget.left() == 0 || text.markdown.len() >= MAX_TEXT {
             break;
@@ -128,7 +129,8 @@ fn read_within(bytes: &[u8], is_cut: bool, budget: &Budget) -> Result<PdfText, P
 
 /// Returns up to `max` bytes of the text of a page, with what is written into its forms.
 fn text_of(page: Page, file: &File<'_>, fonts: &mut Fonts, max: usize) -> PageText {
-    let (mut layout, resources) = (Layout::new(max), page.resources(file));
+    let mut layout = Layout::new(max);
+    let resources = page.resources(file);
     Interpreter::new(file, fonts, &mut layout, &resources).run(&page.content(file));
     for annotation in page.annotations(file) {
         let annotation = file.resolve(&annotation);

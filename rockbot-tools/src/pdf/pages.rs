@@ -89,7 +89,8 @@ pub(super) fn pages(file: &File<'_>) -> Vec<Page> {
 
 /// Walks the page tree. A node counts once, so circles end.
 fn tree(file: &File<'_>, root: u32) -> Vec<Page> {
-    let (mut pages, mut seen) = (Vec::new(), HashSet::new());
+    let mut pages = Vec::new();
+    let mut seen = HashSet::new();
     let mut open = vec![(root, None)];
     while let Some((id, inherited)) = open.pop() {
         if seen.len() == MAX_NODES || pages.len() == MAX_PAGES {

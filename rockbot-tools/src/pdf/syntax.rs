@@ -163,7 +163,8 @@ impl<'a> Lexer<'a> {
     }
 
     fn literal(&mut self) -> Vec<u8> {
-        let (mut text, mut depth) = (Vec::new(), 0_usize);
+        let mut text = Vec::new();
+        let mut depth = 0_usize;
         while let Some(&byte) = self.bytes.get(self.at) {
             self.at += 1;
             match byte {

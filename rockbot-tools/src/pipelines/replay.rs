@@ -85,7 +85,8 @@ fn other_steps(calls: &[ToolCall], recorded: &[ToolCall]) -> String {
         let names: Vec<_> = calls.iter().map(|call| format!("`{}`", call.name)).collect();
         names.join(", ")
     };
-    let (now, before) = (named(calls), named(recorded));
+    let now = named(calls);
+    let before = named(recorded);
     format!(
         "it has made other steps before: {before} where it now makes {now}, or with other arguments. Between its steps a \
          pipeline does the same each time; a changed one has another name"

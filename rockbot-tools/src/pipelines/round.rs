@@ -21,7 +21,8 @@ pub(super) struct Round<'a> {
 /// Returns the message of a run and its rounds so far.
 pub(super) fn read(messages: &[Arc<ChatMessage>]) -> Option<(&ChatMessage, Vec<Round<'_>>)> {
     let at = messages.iter().position(|message| message.role == Role::User)?;
-    let (message, mut behind) = (&messages[at], &messages[at + 1..]);
+    let message = &messages[at];
+    let mut behind = &messages[at + 1..];
     let mut rounds = Vec::new();
     while let Some((first, rest)) = behind.split_first() {
         let end = rest.iter().position(|message| message.role == Role::Assistant);

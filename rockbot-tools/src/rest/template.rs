@@ -141,7 +141,8 @@ pub(super) fn text_of(value: &Value) -> Option<String> {
 
 /// Splits a part of a template. Braces without a partner are text.
 fn pieces(text: &str) -> Vec<Piece> {
-    let (mut pieces, mut rest) = (Vec::new(), text);
+    let mut pieces = Vec::new();
+    let mut rest = text;
     while let Some((before, after)) = rest.split_once('{')
         && let Some((name, end)) = after.split_once('}')
     {
@@ -208,10 +209,8 @@ mod tests {
 
     #[test]
     fn no_value_leaves_its_place() {
-        let (missing, unfit) = (
-            || Err(TemplateError::Missing("id".into())),
-            || Err(TemplateError::Unfit("id".into())),
-        );
+        let missing = || Err(TemplateError::Missing("id".into()));
+        let unfit = || Err(TemplateError::Unfit("id".into()));
         let users = "https://api.example.org/users/{id}/mails";
         check(users, json!({}), missing());
         check(users, json!({"id": null}), missing());

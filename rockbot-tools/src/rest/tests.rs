@@ -221,7 +221,8 @@ fn document_of(server: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_neither_sends_credentials_elsewhere_nor_opens_internal_hosts() {
     let server = TestServer::start(|_| ok("text/plain", b"internal")).await;
-    let (to_server, elsewhere) = (document_of(&server.url("")), document_of("https://evil.example/v1"));
+    let to_server = document_of(&server.url(""));
+    let elsewhere = document_of("https://evil.example/v1");
     let documents = TestServer::start(move |request| match request.split(' ').nth(1).unwrap() {
         "/inner.json" => ok("application/json", to_server.as_bytes()),
         "/own.json" => ok("application/json", document_of("/").as_bytes()),
@@ -263,7 +264,8 @@ fn document_with_headers(server: &str, headers: &[&str]) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn arguments_in_headers_do_not_follow_a_redirect_to_another_origin() {
     let other = TestServer::start(|_| ok("text/plain", b"other")).await;
-    let (port, target) = (other.port(), other.url("/there"));
+    let port = other.port();
+    let target = other.url("/there");
     let server = TestServer::start(move |request| match request.split(' ').nth(1).unwrap() {
         "/a" => response("307 Temporary Redirect", &[("location", "/b")], b""),
         _ => response("307 Temporary Redirect", &[("location", &target)], b""),

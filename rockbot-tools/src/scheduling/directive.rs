@@ -51,7 +51,8 @@ async fn edit(shared: ToolState<Shared>, args: EditTaskDirective, cx: CallContex
 }
 
 fn edited(directive: &str, args: &EditTaskDirective) -> Result<String, ToolError> {
-    let (old, new) = (&*args.old_string, &*args.new_string);
+    let old = &*args.old_string;
+    let new = &*args.new_string;
     if old.is_empty() || old == new {
         return Err(ToolError::invalid_arguments(
             "old_string is empty, or the same as new_string",

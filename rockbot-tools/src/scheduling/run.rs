@@ -149,7 +149,9 @@ impl Scheduler {
     /// belongs to another process, which notes it, unless it is so old that the journal may have
     /// forgotten it.
     fn watch(self: &Arc<Self>, task: &ScheduledTask, turn: TurnId, is_old: bool) {
-        let (scheduler, principal, name) = (self.clone(), task.principal.clone(), task.name.clone());
+        let scheduler = self.clone();
+        let principal = task.principal.clone();
+        let name = task.name.clone();
         tokio::spawn(async move {
             let has_answer = loop {
                 match scheduler.turns.outcome(&turn).await {
@@ -171,7 +173,8 @@ impl Scheduler {
                 Ok(Some(task)) if task.is_paused => self.tell_paused(&task, turn).await,
                 Ok(_) => {}
                 Err(error) => {
-                    let (name, error) = (loggable(name), error.to_string());
+                    let name = loggable(name);
+                    let error = error.to_string();
                     tracing::error!(task = %name, error = %loggable(&error), "end of a scheduled run not written yet");
                     sleep(RETRY_PAUSE).await;
                     continue;

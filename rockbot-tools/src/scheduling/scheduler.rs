@@ -170,13 +170,15 @@ impl Scheduler {
                 continue;
             };
             let step = self.step(&mut task, due).await.unwrap_or_else(|error| {
-                let (name, error) = (loggable(&task.name), error.to_string());
+                let name = loggable(&task.name);
+                let error = error.to_string();
                 tracing::error!(task = %name, error = %loggable(&error), "scheduled task not run yet; it is tried again");
                 Step::Nothing
             });
             // The end of its run wakes a task that waits; until then it has no next time.
             let waits = step == Step::Waits || task.waits();
-            let (next, since) = (None, now);
+            let next = None;
+            let since = now;
             task.armed = waits.then_some(Armed { next, zone, since });
             change.set(index, task, step == Step::Changed);
         }

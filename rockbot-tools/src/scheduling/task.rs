@@ -218,7 +218,8 @@ impl ScheduledTask {
 
     /// Returns the first of the last `max` times from `first` up to `now`.
     fn last_times(&self, times: &Times, first: Timestamp, now: Timestamp, zone: &TimeZone, max: u32) -> Timestamp {
-        let (mut time, mut until) = (first, now);
+        let mut time = first;
+        let mut until = now;
         for _ in 0..max {
             if self.run_once || until < first {
                 break;

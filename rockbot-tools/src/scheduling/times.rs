@@ -65,7 +65,8 @@ impl Times {
         zone: &TimeZone,
     ) -> Timestamp {
         // `found` is a time; none is after `end` and not after `until`.
-        let (mut found, mut end) = (earlier, until);
+        let mut found = earlier;
+        let mut end = until;
         while end.as_millis().saturating_sub(found.as_millis()) >= SECOND {
             let middle = Timestamp::from_millis(found.as_millis().midpoint(end.as_millis()));
             match self.next_after(middle, start, zone).filter(|next| *next <= until) {
@@ -129,7 +130,8 @@ mod tests {
 
     #[test]
     fn a_long_pause_takes_few_steps() {
-        let (zone, start) = (TimeZone::UTC, at("2026-01-01T00:00:00Z"));
+        let zone = TimeZone::UTC;
+        let start = at("2026-01-01T00:00:00Z");
         let times = Times::parse("* * * * * *").unwrap();
         let until = at("2926-01-01T00:00:00Z");
         assert_eq!(times.last_until(start, until, start, &zone), until);
@@ -140,7 +142,8 @@ mod tests {
     #[test]
     #[ignore = "measures"]
     fn the_cost_of_ten_thousand_next_times() {
-        let (zone, start) = (TimeZone::get("Europe/Oslo").unwrap(), at("2026-11-27T07:30:00Z"));
+        let zone = TimeZone::get("Europe/Oslo").unwrap();
+        let start = at("2026-11-27T07:30:00Z");
         let expressions: Vec<_> = (0..10_000)
             .map(|n| format!("{} {} * * *", n % 60, n / 60 % 24))
             .collect();

@@ -59,7 +59,8 @@ async fn schedule(shared: ToolState<Shared>, args: ScheduleTask, cx: CallContext
     let name = args.name.trim().to_owned();
     let definition = definition(args, &cx);
     let next = scheduler.define(definition).await.map_err(refused)?;
-    let (next, now) = (shown(next, &zone), shown(scheduler.clock.now(), &zone));
+    let next = shown(next, &zone);
+    let now = shown(scheduler.clock.now(), &zone);
     Ok(format!(
         "`{name}` is scheduled; it runs next at {next}. Now it is {now}."
     ))
@@ -176,7 +177,8 @@ struct CancelScheduledTask {
 }
 
 async fn cancel(shared: ToolState<Shared>, args: CancelScheduledTask, cx: CallContext) -> Result<String, ToolError> {
-    let (scheduler, name) = (started(&shared)?, args.name.trim());
+    let scheduler = started(&shared)?;
+    let name = args.name.trim();
     if scheduler.cancel(cx.principal(), name).await.map_err(refused)? {
         Ok(format!("`{name}` is cancelled."))
     } else {
@@ -192,7 +194,8 @@ struct RunScheduledTask {
 }
 
 async fn run(shared: ToolState<Shared>, args: RunScheduledTask, cx: CallContext) -> Result<String, ToolError> {
-    let (scheduler, name) = (started(&shared)?, args.name.trim());
+    let scheduler = started(&shared)?;
+    let name = args.name.trim();
     match scheduler.run_now(cx.principal(), name).await {
         Ok(_) => Ok(format!(
             "`{name}` has begun; the user reads its answer when it is there."

@@ -86,7 +86,8 @@ impl Guarantees {
 
 impl fmt::Display for Guarantees {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (given, missing) = (self.names(), self.missing().names());
+        let given = self.names();
+        let missing = self.missing().names();
         f.write_str(&given.join(", "))?;
         if !given.is_empty() && !missing.is_empty() {
             f.write_str("; ")?;

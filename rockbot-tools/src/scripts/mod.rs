@@ -130,10 +130,8 @@ impl Scripts {
         let section = config.section("Scripts")?;
         let timeout = section.get_or("DefaultTimeoutSeconds", TIMEOUT_SECONDS)?;
         let memory = section.get_or("MemoryMegabytes", MEMORY_MEGABYTES)?;
-        let (index, folder) = (
-            section.get::<Secret>("PackageIndex")?,
-            section.get::<PathBuf>("PackageFolder")?,
-        );
+        let index = section.get::<Secret>("PackageIndex")?;
+        let folder = section.get::<PathBuf>("PackageFolder")?;
         let timeout = self.timeout.unwrap_or(Duration::from_secs(timeout));
         if timeout.is_zero() || timeout > Duration::from_secs(MAX_SECONDS) {
             return Err(format!("`Scripts.DefaultTimeoutSeconds` is between 1 and {MAX_SECONDS}").into());

@@ -73,7 +73,8 @@ impl Announced {
 
     /// Returns the message that announces the descriptors.
     pub(super) fn message(&self, instance: &str) -> MessageEnvelope {
-        let (service, tool) = (Kind::Service.prefix(), Kind::Tool.prefix());
+        let service = Kind::Service.prefix();
+        let tool = Kind::Tool.prefix();
         let lease = u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX);
         message(&json!({"instance": instance, "lease-ms": lease, service: self.services, tool: self.tools}))
     }

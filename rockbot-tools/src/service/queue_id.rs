@@ -153,7 +153,9 @@ impl FromStr for QueueId {
 /// the domain of the class.
 impl fmt::Display for QueueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (class, space, name) = (self.class.name(), &self.space, &self.name);
+        let class = self.class.name();
+        let space = &self.space;
+        let name = &self.name;
         match self.domain {
             None => write!(f, "{class}:{space}:{name}"),
             Some(domain) => write!(f, "{domain}://{space}/{class}/{name}"),

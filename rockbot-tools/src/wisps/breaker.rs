@@ -56,7 +56,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_definition_is_refused_until_its_runs_are_old() {
         let breaker = Breaker::default();
-        let (ann, bob) = (Principal::from("ann"), Principal::from("bob"));
+        let ann = Principal::from("ann");
+        let bob = Principal::from("bob");
         let runs = |who: &Principal, hash: &str| (0..40).filter(|_| breaker.admits(who, hash.to_owned())).count();
         assert_eq!(runs(&ann, "a"), MAX_RUNS);
         assert_eq!((runs(&ann, "b"), runs(&bob, "a")), (MAX_RUNS, MAX_RUNS));

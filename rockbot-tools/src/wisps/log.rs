@@ -78,7 +78,8 @@ impl ExecutionLog {
             ..State::default()
         };
         if let Some(folder) = &state.folder {
-            let (newest, lines) = (&mut state.newest, &mut state.lines);
+            let newest = &mut state.newest;
+            let lines = &mut state.lines;
             folder.read_lines(FILE, MAX_LINE, |line| {
                 *lines += 1;
                 if let Ok(execution) = serde_json::from_slice(line) {

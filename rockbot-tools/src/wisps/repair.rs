@@ -36,7 +36,8 @@ pub(super) fn misfits<'a>(definition: &'a Definition, tools: &ToolSnapshot) -> V
         let Work::Direct { tool, params } = &step.work else {
             return None;
         };
-        let (entry, is_known) = (tools.find(tool)?, !params.values().any(template::has_template));
+        let entry = tools.find(tool)?;
+        let is_known = !params.values().any(template::has_template);
         let arguments = serde_json::to_string(params).ok().filter(|_| is_known)?;
         let problem = entry.arguments().check(&arguments).err()?;
         Some(Misfit {

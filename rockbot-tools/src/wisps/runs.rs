@@ -42,7 +42,8 @@ async fn list(
 ) -> Result<String, ToolError> {
     let starting = || ToolError::execution_failed("the host is not started yet: call `AgentHost::start`");
     let parts = parts.get().ok_or_else(starting)?;
-    let (all, now) = (parts.log.of(cx.principal()), parts.clock.now());
+    let all = parts.log.of(cx.principal());
+    let now = parts.clock.now();
     if let Some(id) = &args.wisp_id {
         return show(id.trim(), &all);
     }

@@ -65,7 +65,8 @@ async fn of_ten_thousand_streams_as_many_are_open_as_there_are_places() {
     let (host, router) = mounted(&model).await;
     let task = rpc(&router, "SendMessage", &at_once("m1")).await["result"]["task"]["id"].clone();
     let subscribe = request("SubscribeToTask", &json!({"id": task}));
-    let (mut streams, mut refused) = (Vec::new(), 0);
+    let mut streams = Vec::new();
+    let mut refused = 0;
     for _ in 0..10_000 {
         let answer = call(&router, Full::from(subscribe.clone())).await;
         if answer.headers()["content-type"] == "text/event-stream" {

@@ -164,7 +164,8 @@ async fn a_message_becomes_a_task_with_an_answer() {
     let serving = Serving::of(&model).await;
     let answer = serving.rpc("SendMessage", message("m1", "How many?")).await.json();
     let task = without_times(answer["result"]["task"].clone());
-    let (id, context) = (task["id"].as_str().unwrap(), task["contextId"].as_str().unwrap());
+    let id = task["id"].as_str().unwrap();
+    let context = task["contextId"].as_str().unwrap();
     let expected = json!({
         "id": id,
         "contextId": context,
@@ -259,7 +260,8 @@ async fn a_question_of_the_agent_waits_for_input_and_a_task_has_twenty() {
     let serving = Serving::of(&model).await;
     let asked = serving.result("SendMessage", message("m0", "How many?")).await;
     let task = without_times(asked["task"].clone());
-    let (id, context) = (task["id"].clone(), task["contextId"].clone());
+    let id = task["id"].clone();
+    let context = task["contextId"].clone();
     let expected = json!({
         "state": "TASK_STATE_INPUT_REQUIRED",
         "message": {
@@ -398,7 +400,8 @@ async fn a_stream_tells_the_pieces_and_the_whole_and_one_that_was_cut_begins_aga
     assert_eq!((&first["id"], &first["jsonrpc"]), (&json!(1), &json!("2.0")));
     let task = &first["result"]["task"];
     assert_eq!(task.get("artifacts"), None);
-    let (mut said, mut last) = (String::new(), Value::Null);
+    let mut said = String::new();
+    let mut last = Value::Null;
     while let Some(item) = event(&mut stream).await {
         let update = &item["result"]["artifactUpdate"];
         if let Some(text) = update["artifact"]["parts"][0]["text"].as_str() {
@@ -470,7 +473,8 @@ async fn a_client_of_the_old_version_is_understood_and_answered_in_it() {
     });
     let answer = serving.rpc_with(&old, "message/send", sent).await.json();
     let task = without_times(answer["result"].clone());
-    let (id, context) = (task["id"].clone(), task["contextId"].clone());
+    let id = task["id"].clone();
+    let context = task["contextId"].clone();
     let expected = json!({
         "kind": "task", "id": id, "contextId": context,
         "status": {"state": "completed"},

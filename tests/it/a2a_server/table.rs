@@ -506,10 +506,8 @@ async fn each_request_has_the_answer_of_the_specification() {
     let serving = Serving::of(&model).await;
     let done = serving.result("SendMessage", message("done", "Hello")).await;
     let asked = serving.result("SendMessage", message("asked", "Hello")).await;
-    let (done, asked) = (
-        done["task"]["id"].as_str().unwrap(),
-        asked["task"]["id"].as_str().unwrap(),
-    );
+    let done = done["task"]["id"].as_str().unwrap();
+    let asked = asked["task"]["id"].as_str().unwrap();
     let rows = [envelopes(done), doors(done), plain(done), messages(done, asked)];
     let rows: Vec<_> = rows.into_iter().flatten().collect();
     assert!(rows.len() >= 100, "{}", rows.len());

@@ -70,7 +70,8 @@ fn pieces(text: &Value) -> Vec<String> {
 }
 
 fn openai_events(choice: &Value) -> String {
-    let (message, reason) = (&choice["message"], &choice["finish_reason"]);
+    let message = &choice["message"];
+    let reason = &choice["finish_reason"];
     let chunk = |delta: Value, reason: &Value| {
         let chunk = json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]});
         format!("data: {chunk}\n\n")

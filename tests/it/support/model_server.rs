@@ -51,7 +51,8 @@ impl ModelServer {
 }
 
 fn read(reader: &mut BufReader<TcpStream>) -> (String, String) {
-    let (mut head, mut length) = (String::new(), 0);
+    let mut head = String::new();
+    let mut length = 0;
     loop {
         let begin = head.len();
         if reader.read_line(&mut head).unwrap() <= 2 {

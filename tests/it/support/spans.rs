@@ -87,7 +87,8 @@ impl Visit for Noted {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let (name, value) = (field.name(), format!("{value:?}"));
+        let name = field.name();
+        let value = format!("{value:?}");
         match self.fields.iter_mut().find(|(known, _)| *known == name) {
             Some(known) => known.1 = value,
             None => self.fields.push((name, value)),

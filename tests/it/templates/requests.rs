@@ -126,10 +126,13 @@ fn host_with(server: &ModelServer, tool: Tool) -> AgentHostBuilder {
 
 /// Returns the tool in a form that tells when it was called, and ends when it may.
 fn waiting_tool() -> (Tool, Arc<Notify>, Arc<Notify>) {
-    let (called, may_end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (tell, wait) = (called.clone(), may_end.clone());
+    let called = Arc::new(Notify::new());
+    let may_end = Arc::new(Notify::new());
+    let tell = called.clone();
+    let wait = may_end.clone();
     let tool = tool("get_weather", move |_: GetWeather| {
-        let (tell, wait) = (tell.clone(), wait.clone());
+        let tell = tell.clone();
+        let wait = wait.clone();
         async move {
             tell.notify_one();
             wait.notified().await;

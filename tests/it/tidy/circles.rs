@@ -199,7 +199,9 @@ fn expand(tree: &str) -> Vec<Vec<String>> {
         return vec![segments(path)];
     };
     let inner = rest.strip_suffix('}').unwrap_or(rest);
-    let (mut depth, mut from, mut branches) = (0, 0, Vec::new());
+    let mut depth = 0;
+    let mut from = 0;
+    let mut branches = Vec::new();
     for (at, character) in inner.char_indices() {
         match character {
             '{' => depth += 1,

@@ -5,7 +5,8 @@ use super::source::{root, rust_files};
 /// The setters of a file, each with its documentation.
 fn setters(file: &str) -> Vec<(String, String)> {
     let source = std::fs::read_to_string(root().join(file)).expect("a source file");
-    let (mut docs, mut found) = (String::new(), Vec::new());
+    let mut docs = String::new();
+    let mut found = Vec::new();
     for line in source.lines() {
         match (line.trim_start().strip_prefix("///"), line.strip_prefix("    pub fn ")) {
             (Some(doc), _) => docs.push_str(doc),

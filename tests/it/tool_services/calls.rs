@@ -16,7 +16,8 @@ use crate::support::{collect, results, settle};
 
 #[tokio::test(start_paused = true)]
 async fn a_descriptor_makes_a_service_a_tool_of_the_model() {
-    let (bus, folder) = (InProcessBus::new(), jokes("pure"));
+    let bus = InProcessBus::new();
+    let folder = jokes("pure");
     let seen = Arc::new(Mutex::new(None));
     let noted = Arc::clone(&seen);
     let _service = serve(&bus, move |user, config, arguments| {
@@ -44,7 +45,8 @@ async fn a_descriptor_makes_a_service_a_tool_of_the_model() {
 
 #[tokio::test(start_paused = true)]
 async fn the_request_is_an_envelope_of_json_texts() {
-    let (bus, folder) = (InProcessBus::new(), jokes("pure"));
+    let bus = InProcessBus::new();
+    let folder = jokes("pure");
     let (_service, requests) = replying(&bus, &[r#"{"response": "ha"}"#]).await;
     let host = idle_agent(&bus, folder.path()).await;
     assert_eq!(call(&host, r#"{"topic": "é"}"#).await, Ok("ha".to_owned()));
@@ -54,7 +56,8 @@ async fn the_request_is_an_envelope_of_json_texts() {
 
 #[tokio::test(start_paused = true)]
 async fn parts_of_a_result_are_progress_of_the_turn() {
-    let (bus, folder) = (InProcessBus::new(), jokes("pure"));
+    let bus = InProcessBus::new();
+    let folder = jokes("pure");
     let server = ToolServiceServer::new("joke-service", "joke", Slowly).unwrap();
     let _service = server.serve(Arc::new(bus.clone())).await.unwrap();
     let model = ScriptedModel::new()
@@ -75,7 +78,8 @@ async fn parts_of_a_result_are_progress_of_the_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_says_what_happened_and_is_known() {
-    let (bus, folder) = (InProcessBus::new(), jokes("mutating"));
+    let bus = InProcessBus::new();
+    let folder = jokes("mutating");
     let host = idle_agent(&bus, folder.path()).await;
     let of_queue = "the tool service on `request:tg:joke`: ";
     let failed = |text: &str| Err((ToolErrorCode::ExecutionFailed, format!("{of_queue}{text}")));
@@ -102,7 +106,8 @@ async fn a_failure_says_what_happened_and_is_known() {
 
 #[tokio::test(start_paused = true)]
 async fn foreign_late_and_unreadable_replies_end_no_other_call() {
-    let (bus, folder) = (InProcessBus::new(), jokes("mutating"));
+    let bus = InProcessBus::new();
+    let folder = jokes("mutating");
     let host = idle_agent(&bus, folder.path()).await;
     let bodies = &[
         r#"{"response": "foreign"}"#,

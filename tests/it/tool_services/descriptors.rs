@@ -13,7 +13,8 @@ use crate::support::{host_of, noting_tool, settle};
 
 #[tokio::test(start_paused = true)]
 async fn tools_come_and_go_with_their_files() {
-    let (bus, folder) = (InProcessBus::new(), jokes("pure"));
+    let bus = InProcessBus::new();
+    let folder = jokes("pure");
     let host = idle_agent(&bus, folder.path()).await;
     assert_eq!(names(&host), ["tell-joke"]);
     let descriptors = DescriptorFolder::new(folder.path());
@@ -40,7 +41,8 @@ async fn tools_come_and_go_with_their_files() {
 
 #[tokio::test(start_paused = true)]
 async fn a_name_that_is_taken_or_wrong_keeps_only_that_tool_out() {
-    let (bus, folder) = (InProcessBus::new(), jokes("pure"));
+    let bus = InProcessBus::new();
+    let folder = jokes("pure");
     let descriptors = DescriptorFolder::new(folder.path());
     descriptors
         .put("tool/bad-name", &tool_of("tell a joke", "pure"))
@@ -53,7 +55,8 @@ async fn a_name_that_is_taken_or_wrong_keeps_only_that_tool_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_announces_its_tools_as_long_as_it_runs() {
-    let (bus, shared) = (InProcessBus::new(), Arc::new(InProcessBus::new()));
+    let bus = InProcessBus::new();
+    let shared = Arc::new(InProcessBus::new());
     let announced = || async {
         let server = ToolServiceServer::described(SERVICE, Slowly).unwrap();
         let server = server.announces(&tool_of("tell-joke", "pure")).unwrap();

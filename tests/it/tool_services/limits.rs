@@ -25,7 +25,8 @@ async fn a_call_has_limits_for_each_message_for_all_of_them_and_for_their_size()
     // A part a second, without an end.
     let _service = bus
         .on("tg.request.joke", "endless", move |delivery: Delivery| {
-            let (bus, id) = (publisher.clone(), delivery.envelope.headers["id"].clone());
+            let bus = publisher.clone();
+            let id = delivery.envelope.headers["id"].clone();
             let arguments = String::from_utf8_lossy(&delivery.envelope.body).into_owned();
             async move {
                 for _ in 0..if arguments.contains("once") { 1 } else { 100 } {
@@ -66,8 +67,10 @@ async fn a_call_has_limits_for_each_message_for_all_of_them_and_for_their_size()
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_service_gets_the_request_again_after_a_delay() {
-    let (bus, folder) = (InProcessBus::new(), jokes("mutating"));
-    let (attempts, began) = (Arc::new(AtomicU32::new(0)), tokio::time::Instant::now());
+    let bus = InProcessBus::new();
+    let folder = jokes("mutating");
+    let attempts = Arc::new(AtomicU32::new(0));
+    let began = tokio::time::Instant::now();
     let counted = Arc::clone(&attempts);
     let service = Served(move |_: &str, _: &Value, arguments: &Value| {
         let attempt = counted.fetch_add(1, Ordering::SeqCst) + 1;

@@ -123,13 +123,15 @@ async fn serve(
 
 /// A hand-written service: it answers each request with these bodies, under the request's id unless they name another.
 async fn replying(bus: &InProcessBus, bodies: &'static [&'static str]) -> (Subscription, Arc<Mutex<Vec<Value>>>) {
-    let (publisher, requests) = (bus.clone(), Arc::new(Mutex::new(Vec::new())));
+    let publisher = bus.clone();
+    let requests = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&requests);
     let handler = move |delivery: Delivery| {
         seen.lock()
             .unwrap()
             .push(serde_json::from_slice(&delivery.envelope.body).unwrap());
-        let (bus, id) = (publisher.clone(), delivery.envelope.headers["id"].clone());
+        let bus = publisher.clone();
+        let id = delivery.envelope.headers["id"].clone();
         async move {
             for body in bodies {
                 let id = if body.contains("foreign") {

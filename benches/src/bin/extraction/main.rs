@@ -45,7 +45,9 @@ struct Sum {
 impl Sum {
     fn print(&self, name: &str) {
         let mean = |sum: f64| sum / self.pages.max(1) as f64;
-        let (p, r, f1) = (mean(self.precision), mean(self.recall), mean(self.f1));
+        let p = mean(self.precision);
+        let r = mean(self.recall);
+        let f1 = mean(self.f1);
         println!("{name:50} {p:6.3} {r:6.3} {f1:6.3}  {}", self.parts);
     }
 }
@@ -59,7 +61,9 @@ fn pages(root: &Path, only: Option<&str>) -> Result<(), Box<dyn Error>> {
         "F1",
         Parts::HEADER
     );
-    let (mut tuned, mut held_out, mut whole) = (Sum::default(), Sum::default(), Sum::default());
+    let mut tuned = Sum::default();
+    let mut held_out = Sum::default();
+    let mut whole = Sum::default();
     for mark in marks::read()? {
         if only.is_some_and(|part| !mark.page.contains(part)) {
             continue;

@@ -55,7 +55,8 @@ impl Words {
 
     /// Scores `extracted` with these words; words of `either` count neither way.
     pub(crate) fn score(&self, extracted: &Self, either: &Self) -> Score {
-        let (mut common, mut total) = (0, 0);
+        let mut common = 0;
+        let mut total = 0;
         for (word, count) in &extracted.0 {
             let own = self.0.get(word).copied().unwrap_or(0);
             let free = either.0.get(word).copied().unwrap_or(0);

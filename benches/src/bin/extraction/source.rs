@@ -36,7 +36,8 @@ pub(crate) struct Content {
 
 impl Source {
     pub(crate) fn parse(html: &str, base: &Url) -> Self {
-        let (nodes, base) = (tree::parse(html), base.clone());
+        let nodes = tree::parse(html);
+        let base = base.clone();
         Self { nodes, base }
     }
 
@@ -61,9 +62,12 @@ impl Source {
     }
 
     fn content(&self, roots: &[usize], without: &str, either: &str) -> Content {
-        let (mut content, mut text, mut free) = (Content::default(), String::new(), String::new());
+        let mut content = Content::default();
+        let mut text = String::new();
+        let mut free = String::new();
         for root in roots {
-            let (mut at, mut optional) = (*root, 0);
+            let mut at = *root;
+            let mut optional = 0;
             while at < self.nodes[*root].end {
                 let node = &self.nodes[at];
                 let is_optional = at < optional;

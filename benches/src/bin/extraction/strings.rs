@@ -27,7 +27,8 @@ struct Tally {
 impl Tally {
     fn print(&self, name: &str) {
         let share = |of: usize| self.right as f64 / (self.right + of).max(1) as f64;
-        let (precision, recall) = (share(self.wrong), share(self.missing));
+        let precision = share(self.wrong);
+        let recall = share(self.missing);
         let f1 = 2.0 * precision * recall / (precision + recall);
         println!(
             "{name:8} {:4} pages: precision {precision:.3}, recall {recall:.3}, F1 {f1:.3}",
@@ -41,7 +42,8 @@ impl Tally {
 pub(crate) fn run(file: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
     let pages: BTreeMap<String, Known> = serde_json::from_slice(&std::fs::read(file)?)?;
     let tells = std::env::var_os("MISSES").is_some();
-    let (mut tuned, mut held_out) = (Tally::default(), Tally::default());
+    let mut tuned = Tally::default();
+    let mut held_out = Tally::default();
     for (number, known) in pages.values().enumerate() {
         let Some(path) = place_of(folder, &known.file) else {
             continue;

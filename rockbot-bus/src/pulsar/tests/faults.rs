@@ -105,7 +105,8 @@ async fn each_further_copy_counts_as_a_further_attempt() {
         let _subscription = bus.on("a", "s", seen).await.unwrap();
         let link = bus.link();
         let session = link.session(time::Instant::now() + OPERATION_TIME).await.unwrap();
-        let (topic, copies) = (link.settings.pulsar_topic("a").unwrap(), Copies::default());
+        let topic = link.settings.pulsar_topic("a").unwrap();
+        let copies = Copies::default();
         let sent = Arc::new(text("x").with_header("resent", "by hand"));
         let message = mapping::message(&sent).unwrap();
         for attempt in [1, 2, 2] {
@@ -143,7 +144,8 @@ async fn poison_beside_healthy_messages_stops_none() {
         let (seen, mut healthy) = inbox();
         let counted = Arc::clone(&poisoned);
         let handler = move |delivery: Delivery| {
-            let (seen, counted) = (seen.clone(), Arc::clone(&counted));
+            let seen = seen.clone();
+            let counted = Arc::clone(&counted);
             async move {
                 use rockbot_core::messaging::DeliveryHandler as _;
                 if read(&delivery).starts_with("poison") {
@@ -186,7 +188,8 @@ async fn poison_beside_healthy_messages_stops_none() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_message_survives_its_consumer() {
     with_broker(async |broker| {
-        let (first, second) = (broker.bus().await, broker.bus().await);
+        let first = broker.bus().await;
+        let second = broker.bus().await;
         let attempts = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&attempts);
         let failing = move |_: Delivery| {
@@ -212,7 +215,8 @@ async fn a_waiting_message_survives_its_consumer() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_leaves_its_message_to_the_next() {
     with_broker(async |broker| {
-        let (killed, next) = (broker.bus().await, broker.bus().await);
+        let killed = broker.bus().await;
+        let next = broker.bus().await;
         let runs = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&runs);
         let stuck = move |_: Delivery| {
@@ -237,8 +241,10 @@ async fn a_killed_worker_leaves_its_message_to_the_next() {
 async fn a_handler_that_ends_after_its_connection_is_not_run_again() {
     with_broker(async |broker| {
         let bus = broker.bus().await;
-        let (runs, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Semaphore::new(0)));
-        let (counted, opened) = (Arc::clone(&runs), Arc::clone(&gate));
+        let runs = Arc::new(AtomicUsize::new(0));
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let counted = Arc::clone(&runs);
+        let opened = Arc::clone(&gate);
         let handler = move |_: Delivery| {
             counted.fetch_add(1, Ordering::SeqCst);
             let opened = Arc::clone(&opened);

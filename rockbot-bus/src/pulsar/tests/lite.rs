@@ -131,7 +131,8 @@ impl Drop for PulsarLite {
 }
 
 fn spawn(program: &Path, folder: &TempDir, port: u16) -> Child {
-    let (config, data) = (folder.path().join("pulsar-lite.toml"), folder.path().join("data"));
+    let config = folder.path().join("pulsar-lite.toml");
+    let data = folder.path().join("data");
     let text = format!("addr = \"127.0.0.1:{port}\"\ndb_path = {data:?}\n[metrics]\nenabled = false\n");
     std::fs::write(&config, text).expect("the configuration can be written");
     let log = std::fs::File::create(folder.path().join("log")).expect("the log can be written");
@@ -223,7 +224,8 @@ fn with_checksum(frame: Vec<u8>) -> Vec<u8> {
 
 /// Returns the frame with the proxy's port in place of the broker's.
 fn with_port(mut frame: Vec<u8>, state: &ProxyState) -> Vec<u8> {
-    let (from, to) = (format!(":{}", state.broker), format!(":{}", state.port));
+    let from = format!(":{}", state.broker);
+    let to = format!(":{}", state.port);
     let places: Vec<_> = frame
         .windows(from.len())
         .enumerate()

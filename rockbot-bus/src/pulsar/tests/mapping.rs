@@ -115,7 +115,8 @@ fn topics_have_names_in_either_layout() {
 
 #[test]
 fn subscriptions_have_the_names_of_trustgraph_in_its_layout() {
-    let (topic, name) = ("tg.request.joke", "tg.request.joke.joke-service-request");
+    let topic = "tg.request.joke";
+    let name = "tg.request.joke.joke-service-request";
     let settings = PulsarSettings::new();
     assert_eq!(settings.subscription(topic, name), name);
     let settings = settings.with_topic_layout(TopicLayout::TrustGraph);

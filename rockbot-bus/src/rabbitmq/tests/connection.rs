@@ -129,7 +129,8 @@ async fn what_waited_for_a_connection_is_a_first_copy() {
             bus.link().session(time::Instant::now()).await.is_err()
         })
         .await;
-        let (publishing, waiting) = (Arc::clone(&bus), text("x"));
+        let publishing = Arc::clone(&bus);
+        let waiting = text("x");
         let sending = tokio::spawn(async move { publishing.publish("a", waiting.into()).await });
         proxy.refuse(false);
         assert_eq!(sending.await.unwrap().unwrap(), Reach::Subscribers);
@@ -177,8 +178,10 @@ async fn under_load_nothing_that_was_confirmed_is_lost() {
 async fn a_handler_that_ends_after_its_connection_is_not_run_again() {
     with_broker(async |broker| {
         let (bus, proxy) = behind_proxy(broker).await;
-        let (runs, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
-        let (counted, opened) = (Arc::clone(&runs), Arc::clone(&gate));
+        let runs = Arc::new(AtomicUsize::new(0));
+        let gate = Arc::new(Semaphore::new(0));
+        let counted = Arc::clone(&runs);
+        let opened = Arc::clone(&gate);
         let handler = move |_: Delivery| {
             counted.fetch_add(1, Ordering::SeqCst);
             let opened = Arc::clone(&opened);
@@ -230,10 +233,12 @@ async fn a_reply_survives_a_cut_if_its_queue_does() {
         broker.change(|settings| settings.reply_queue_expiry = Some(Duration::from_secs(60)));
         let (asker, proxy) = behind_proxy(broker).await;
         let server = broker.bus().await;
-        let (replier, proxy) = (Arc::clone(&server), Arc::new(proxy));
+        let replier = Arc::clone(&server);
+        let proxy = Arc::new(proxy);
         let cutter = Arc::clone(&proxy);
         let handler = move |delivery: Delivery| {
-            let (bus, proxy) = (Arc::clone(&replier), Arc::clone(&cutter));
+            let bus = Arc::clone(&replier);
+            let proxy = Arc::clone(&cutter);
             async move {
                 proxy.refuse(true);
                 proxy.cut();

@@ -46,8 +46,10 @@ async fn declare_by_hand(channel: &Channel, topic: &str, queue: &str) {
 #[tokio::test]
 async fn exchanges_queues_and_headers_are_shared_with_other_clients() {
     with_broker(async |broker| {
-        let (bus, channel) = (bus(broker).await, broker.channel().await);
-        let (topic, queue) = (broker.name("request.joke"), broker.name("request.joke.service-request"));
+        let bus = bus(broker).await;
+        let channel = broker.channel().await;
+        let topic = broker.name("request.joke");
+        let queue = broker.name("request.joke.service-request");
         declare_by_hand(&channel, &topic, &queue).await;
         let sent = MessageEnvelope::new("ToolServiceRequest", "{}").with_header("id", "7");
         assert_eq!(
@@ -92,7 +94,8 @@ async fn exchanges_queues_and_headers_are_shared_with_other_clients() {
 #[tokio::test]
 async fn each_ephemeral_subscription_gets_a_copy_and_none_is_known_at_once() {
     with_broker(async |broker| {
-        let (bus, topic) = (bus(broker).await, broker.name("response.joke"));
+        let bus = bus(broker).await;
+        let topic = broker.name("response.joke");
         let reach = bus.publish(&topic, Arc::new(text("lost"))).await.unwrap();
         assert_eq!(reach, Reach::NoSubscribers);
         let mut inboxes = Vec::new();
@@ -117,7 +120,8 @@ async fn each_ephemeral_subscription_gets_a_copy_and_none_is_known_at_once() {
 #[tokio::test]
 async fn a_message_that_failed_comes_again_with_its_headers() {
     with_broker(async |broker| {
-        let (bus, topic) = (bus(broker).await, broker.name("request.busy"));
+        let bus = bus(broker).await;
+        let topic = broker.name("request.busy");
         let (seen, mut inbox) = inbox();
         let handler = move |delivery: Delivery| {
             let seen = seen.clone();
@@ -165,7 +169,8 @@ async fn wildcards_are_refused() {
 #[tokio::test]
 async fn a_stated_domain_of_pulsar_does_not_count() {
     with_broker(async |broker| {
-        let (bus, space) = (bus(broker).await, broker.name("tg"));
+        let bus = bus(broker).await;
+        let space = broker.name("tg");
         let (seen, mut inbox) = inbox();
         let stated = format!("persistent://{space}/request/joke");
         let subscription = bus.on(&stated, &format!("{stated}.s"), seen).await.unwrap();

@@ -24,7 +24,8 @@ fn quick_retry(max_attempts: u32) -> RetryPolicy {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_the_first_reply_of_a_request_counts() {
     with_broker(async |broker| {
-        let (asker, server) = (broker.bus().await, broker.bus().await);
+        let asker = broker.bus().await;
+        let server = broker.bus().await;
         let replier = Arc::clone(&server);
         let handler = move |delivery: Delivery| {
             let bus = Arc::clone(&replier);
@@ -68,11 +69,16 @@ async fn only_the_first_reply_of_a_request_counts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_reply_reaches_no_later_request() {
     with_broker(async |broker| {
-        let (asker, server) = (broker.bus().await, broker.bus().await);
-        let (replier, gate, arrived) = (Arc::clone(&server), Arc::new(Semaphore::new(0)), Arc::default());
-        let (opened, counted) = (Arc::clone(&gate), Arc::<AtomicU64>::clone(&arrived));
+        let asker = broker.bus().await;
+        let server = broker.bus().await;
+        let replier = Arc::clone(&server);
+        let gate = Arc::new(Semaphore::new(0));
+        let arrived = Arc::default();
+        let opened = Arc::clone(&gate);
+        let counted = Arc::<AtomicU64>::clone(&arrived);
         let handler = move |delivery: Delivery| {
-            let (bus, opened) = (Arc::clone(&replier), Arc::clone(&opened));
+            let bus = Arc::clone(&replier);
+            let opened = Arc::clone(&opened);
             let counted = Arc::clone(&counted);
             async move {
                 if read(&delivery) == "slow" {
@@ -152,7 +158,8 @@ async fn poison_beside_healthy_messages_stops_none() {
         let (seen, mut healthy) = inbox();
         let (all, mut poisoned) = inbox();
         let handler = move |delivery: Delivery| {
-            let (seen, all) = (seen.clone(), all.clone());
+            let seen = seen.clone();
+            let all = all.clone();
             async move {
                 use rockbot_core::messaging::DeliveryHandler as _;
                 if read(&delivery).starts_with("poison") {
@@ -197,7 +204,8 @@ async fn poison_beside_healthy_messages_stops_none() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_leaves_its_message_to_the_next() {
     with_broker(async |broker| {
-        let (killed, next) = (broker.bus().await, broker.bus().await);
+        let killed = broker.bus().await;
+        let next = broker.bus().await;
         let runs = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&runs);
         let stuck = move |_: Delivery| {
@@ -266,7 +274,8 @@ async fn a_full_queue_refuses_messages_and_loses_none() {
         drop(bus.on("a", &name, seen).await.unwrap());
         let queue = broker.queue(&name);
         until("the consumer has left", async || broker.counts(&queue).await.1 == 0).await;
-        let (mut accepted, mut refused) = (Vec::new(), 0);
+        let mut accepted = Vec::new();
+        let mut refused = 0;
         for number in 0..30 {
             match bus.publish("a", text(&number.to_string()).into()).await {
                 Ok(Reach::Subscribers) => accepted.push(number.to_string()),

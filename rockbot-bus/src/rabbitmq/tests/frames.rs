@@ -100,12 +100,15 @@ async fn a_message_without_room_for_a_retry_becomes_a_dead_letter() {
 #[tokio::test]
 async fn a_topic_that_is_none_does_not_count() {
     with_broker(async |broker| {
-        let (bus, name) = (broker.bus().await, broker.name("s"));
+        let bus = broker.bus().await;
+        let name = broker.name("s");
         let (seen, mut inbox) = inbox();
         let _subscription = bus.on("a", &name, seen).await.unwrap();
         let headers = table([("x-rockbot-topic", long(&"t".repeat(60_000)))]);
-        let (channel, queue) = (broker.channel().await, broker.queue(&name));
-        let (options, properties) = (BasicPublishOptions::default(), BasicProperties::default());
+        let channel = broker.channel().await;
+        let queue = broker.queue(&name);
+        let options = BasicPublishOptions::default();
+        let properties = BasicProperties::default();
         let properties = properties.with_headers(headers);
         let sent = channel.basic_publish("".into(), queue.as_str().into(), options, b"x", properties);
         sent.await.unwrap();

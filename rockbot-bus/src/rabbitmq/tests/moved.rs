@@ -33,7 +33,8 @@ fn rejecting() -> (impl DeliveryHandler, Arc<AtomicUsize>) {
 
 /// Publishes a message as a client does that is none of ours.
 async fn publish_by_hand(broker: &TestBroker, topic: &str, properties: BasicProperties) {
-    let (channel, exchange) = (broker.channel().await, broker.settings().exchange_name);
+    let channel = broker.channel().await;
+    let exchange = broker.settings().exchange_name;
     let options = BasicPublishOptions::default();
     let sent = channel.basic_publish(exchange.into(), topic.into(), options, b"{}", properties);
     sent.await.unwrap();
@@ -43,7 +44,8 @@ async fn publish_by_hand(broker: &TestBroker, topic: &str, properties: BasicProp
 async fn replace_by_full(channel: &Channel, queue: &str) {
     let deleted = channel.queue_delete(queue.into(), QueueDeleteOptions::default());
     deleted.await.unwrap();
-    let (options, none) = (QueueDeclareOptions::default(), AMQPValue::LongInt(0));
+    let options = QueueDeclareOptions::default();
+    let none = AMQPValue::LongInt(0);
     let arguments = table([("x-max-length", none), ("x-overflow", long("reject-publish"))]);
     channel.queue_declare(queue.into(), options, arguments).await.unwrap();
 }
@@ -76,10 +78,8 @@ fn a_moved_message_takes_along_what_its_envelope_needs() {
             ("nested", AMQPValue::FieldTable(table([("a", long("b"))]))),
         ]));
     let added = || vec![("x-rockbot-attempts", AMQPValue::LongInt(2))];
-    let (source, attempts) = (
-        ("rb-source", long("agent")),
-        ("x-rockbot-attempts", AMQPValue::LongInt(2)),
-    );
+    let source = ("rb-source", long("agent"));
+    let attempts = ("x-rockbot-attempts", AMQPValue::LongInt(2));
     let all = table([source.clone(), ("foreign", AMQPValue::LongInt(1)), attempts.clone()]);
     let moved = mapping::readdressed(&acting, added(), KeptHeaders::ALL);
     assert_eq!(moved, properties.clone().with_headers(all));
@@ -134,7 +134,8 @@ fn moved_headers_fit_into_one_frame() {
 #[tokio::test]
 async fn a_dead_letter_neither_expires_nor_goes_elsewhere() {
     with_broker(async |broker| {
-        let (bus, channel) = (broker.bus().await, broker.channel().await);
+        let bus = broker.bus().await;
+        let channel = broker.channel().await;
         let (name, copies) = (broker.name("s"), broker.name("copies"));
         let declared = channel.queue_declare(
             copies.as_str().into(),
@@ -142,8 +143,10 @@ async fn a_dead_letter_neither_expires_nor_goes_elsewhere() {
             FieldTable::default(),
         );
         declared.await.unwrap();
-        let (exchange, options) = (broker.settings().exchange_name, QueueBindOptions::default());
-        let (queue, key) = (copies.as_str().into(), copies.as_str().into());
+        let exchange = broker.settings().exchange_name;
+        let options = QueueBindOptions::default();
+        let queue = copies.as_str().into();
+        let key = copies.as_str().into();
         let bound = channel.queue_bind(queue, exchange.into(), key, options, FieldTable::default());
         bound.await.unwrap();
         let (handler, runs) = rejecting();
@@ -174,7 +177,8 @@ async fn a_dead_letter_neither_expires_nor_goes_elsewhere() {
 #[tokio::test]
 async fn large_headers_are_rejected() {
     with_broker(async |broker| {
-        let (bus, name) = (broker.bus().await, broker.name("s"));
+        let bus = broker.bus().await;
+        let name = broker.name("s");
         let (handler, runs) = rejecting();
         let _subscription = bus.on("a", &name, handler).await.unwrap();
         let headers = table([("foreign", long(&"x".repeat(100_000))), ("rb-source", long("agent"))]);
@@ -197,7 +201,8 @@ async fn large_headers_are_rejected() {
 #[tokio::test]
 async fn a_deleted_dead_letter_queue_is_declared_again() {
     with_broker(async |broker| {
-        let (bus, name) = (broker.bus().await, broker.name("s"));
+        let bus = broker.bus().await;
+        let name = broker.name("s");
         let (handler, runs) = rejecting();
         let _subscription = bus.on("a", &name, handler).await.unwrap();
         let letters = format!("{}.dlq", broker.queue(&name));
@@ -218,7 +223,8 @@ async fn a_deleted_dead_letter_queue_is_declared_again() {
 #[tokio::test]
 async fn a_refused_dead_letter_is_tried_again_without_foreign_headers() {
     with_broker(async |broker| {
-        let (bus, name) = (broker.bus().await, broker.name("s"));
+        let bus = broker.bus().await;
+        let name = broker.name("s");
         let (handler, runs) = rejecting();
         let _subscription = bus.on("a", &name, handler).await.unwrap();
         let letters = format!("{}.dlq", broker.queue(&name));
@@ -271,7 +277,8 @@ fn three_attempts() -> SubscribeOptions {
 #[tokio::test]
 async fn a_deleted_retry_queue_is_declared_again() {
     with_broker(async |broker| {
-        let (bus, name) = (broker.bus().await, broker.name("s"));
+        let bus = broker.bus().await;
+        let name = broker.name("s");
         let (handler, mut attempts) = failing();
         let _subscription = bus.on_with("a", &name, three_attempts(), handler).await.unwrap();
         let queue = format!("{}.64", topology::retry_exchange(&broker.settings()));
@@ -295,7 +302,8 @@ async fn a_deleted_retry_queue_is_declared_again() {
 #[tokio::test]
 async fn a_message_that_no_retry_queue_takes_becomes_a_dead_letter() {
     with_broker(async |broker| {
-        let (bus, name) = (broker.bus().await, broker.name("s"));
+        let bus = broker.bus().await;
+        let name = broker.name("s");
         let (handler, mut attempts) = failing();
         let _subscription = bus.on_with("a", &name, three_attempts(), handler).await.unwrap();
         bus.publish("a", text("x").into()).await.unwrap();
@@ -303,7 +311,8 @@ async fn a_message_that_no_retry_queue_takes_becomes_a_dead_letter() {
             bus.dead_letters(9).await.unwrap().len() == 1
         })
         .await;
-        let (channel, exchange) = (broker.channel().await, topology::retry_exchange(&broker.settings()));
+        let channel = broker.channel().await;
+        let exchange = topology::retry_exchange(&broker.settings());
         let queue = format!("{exchange}.64");
         replace_by_full(&channel, &queue).await;
         let matching = table([
@@ -329,7 +338,8 @@ async fn a_message_that_no_retry_queue_takes_becomes_a_dead_letter() {
 
 /// Only the message whose handler had begun counts an attempt when its consumer stops.
 async fn stop_with_messages(broker: &TestBroker) {
-    let (stopping, next) = (broker.bus().await, broker.bus().await);
+    let stopping = broker.bus().await;
+    let next = broker.bus().await;
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
     let stuck = move |_: Delivery| {
@@ -387,10 +397,12 @@ fn durable() -> QueueDeclareOptions {
 async fn dead_letters_of_quorum_queues_can_be_inspected_at_will() {
     with_broker(async |broker| {
         broker.change(|settings| settings.quorum_queues = true);
-        let (bus, name) = (broker.bus().await, broker.name("s"));
+        let bus = broker.bus().await;
+        let name = broker.name("s");
         let (handler, _) = rejecting();
         let _subscription = bus.on("a", &name, handler).await.unwrap();
-        let (letters, limit) = (format!("{}.dlq", broker.queue(&name)), AMQPValue::LongInt(i32::MAX));
+        let letters = format!("{}.dlq", broker.queue(&name));
+        let limit = AMQPValue::LongInt(i32::MAX);
         let arguments = table([("x-queue-type", long("quorum")), ("x-delivery-limit", limit)]);
         let channel = broker.channel().await;
         let declared = channel.queue_declare(letters.into(), durable(), arguments);
@@ -411,7 +423,8 @@ async fn dead_letters_of_quorum_queues_can_be_inspected_at_will() {
 async fn a_quorum_queue_of_dead_letters_without_a_limit_is_used_as_it_is() {
     with_broker(async |broker| {
         broker.change(|settings| settings.quorum_queues = true);
-        let (bus, name) = (broker.bus().await, broker.name("s"));
+        let bus = broker.bus().await;
+        let name = broker.name("s");
         let letters = format!("{}.dlq", broker.queue(&name));
         let channel = broker.channel().await;
         let arguments = table([("x-queue-type", long("quorum"))]);

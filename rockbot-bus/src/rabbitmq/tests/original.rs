@@ -17,7 +17,8 @@ use crate::rabbitmq::mapping;
 
 /// Declares a subscription as the original does: byte for byte the arguments that it passes.
 async fn subscribe_as_original(broker: &TestBroker, name: &str, topic: &str) -> lapin::Channel {
-    let (settings, channel) = (broker.settings(), broker.channel().await);
+    let settings = broker.settings();
+    let channel = broker.channel().await;
     let (queue, letters) = (broker.queue(name), format!("{}.dlq", broker.queue(name)));
     let durable = QueueDeclareOptions {
         durable: true,
@@ -40,7 +41,8 @@ async fn subscribe_as_original(broker: &TestBroker, name: &str, topic: &str) -> 
         (letters.as_str(), dead_letters),
         (queue.as_str(), settings.exchange_name.as_str()),
     ] {
-        let (options, none) = (QueueBindOptions::default(), FieldTable::default());
+        let options = QueueBindOptions::default();
+        let none = FieldTable::default();
         channel
             .queue_bind(queue.into(), exchange.into(), topic.into(), options, none)
             .await
@@ -116,7 +118,8 @@ async fn what_the_original_publishes_is_read() {
                 ("x-rockbot-attempts", AMQPValue::LongInt(7)),
             ]));
         let exchange = broker.settings().exchange_name;
-        let (options, channel) = (BasicPublishOptions::default(), broker.channel().await);
+        let options = BasicPublishOptions::default();
+        let channel = broker.channel().await;
         let sent = channel.basic_publish(exchange.into(), "user.response".into(), options, b"{}", properties);
         sent.await.unwrap();
         let delivery = inbox.next().await;
@@ -135,7 +138,8 @@ async fn what_the_original_publishes_is_read() {
 #[tokio::test]
 async fn a_queue_of_the_original_is_joined_and_its_dead_letters_are_read() {
     with_broker(async |broker| {
-        let (bus, name) = (broker.bus().await, broker.name("shared"));
+        let bus = broker.bus().await;
+        let name = broker.name("shared");
         let channel = subscribe_as_original(broker, &name, "task").await;
         let sent = std::sync::Arc::new(text("bad"));
         bus.publish("task", std::sync::Arc::clone(&sent)).await.unwrap();

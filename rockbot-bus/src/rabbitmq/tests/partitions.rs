@@ -84,8 +84,10 @@ async fn consumed(broker: &TestBroker, name: &str, by: u32) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn processes_share_partitions_and_keep_their_order() {
     with_broker(async |broker| {
-        let (first, second) = (broker.bus().await, broker.bus().await);
-        let (name, log) = (broker.name("s"), Log::default());
+        let first = broker.bus().await;
+        let second = broker.bus().await;
+        let name = broker.name("s");
+        let log = Log::default();
         let _first = join(&first, 1, &name, &log).await;
         publish(&first, 0..10).await;
         let _second = join(&second, 2, &name, &log).await;
@@ -108,8 +110,10 @@ async fn processes_share_partitions_and_keep_their_order() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_process_takes_over_the_partitions_of_one_that_ended() {
     with_broker(async |broker| {
-        let (first, second) = (broker.bus().await, broker.bus().await);
-        let (name, log) = (broker.name("s"), Log::default());
+        let first = broker.bus().await;
+        let second = broker.bus().await;
+        let name = broker.name("s");
+        let log = Log::default();
         let _first = join(&first, 1, &name, &log).await;
         let _second = join(&second, 2, &name, &log).await;
         publish(&second, 0..10).await;

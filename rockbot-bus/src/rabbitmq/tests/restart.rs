@@ -20,7 +20,8 @@ use crate::rabbitmq::RabbitMqBus;
 fn publishers(bus: &Arc<RabbitMqBus>, sent: &Arc<AtomicUsize>) -> (JoinSet<()>, HashSet<String>) {
     let mut publishers = JoinSet::new();
     for publisher in 0..8 {
-        let (bus, sent) = (Arc::clone(bus), Arc::clone(sent));
+        let bus = Arc::clone(bus);
+        let sent = Arc::clone(sent);
         publishers.spawn(async move {
             for number in 0..1000 {
                 let envelope = text(&format!("{publisher}-{number}"));
@@ -54,7 +55,8 @@ async fn service(broker: &TestBroker) -> Subscription {
 
 /// Asks until `is_over`, and returns the number of requests that ended in their own answer, and in an error.
 async fn ask(client: Arc<RequestClient>, caller: usize, is_over: CancellationToken) -> (usize, usize) {
-    let (mut answers, mut errors) = (0, 0);
+    let mut answers = 0;
+    let mut errors = 0;
     for number in 0.. {
         if is_over.is_cancelled() {
             break;
@@ -82,7 +84,8 @@ async fn a_restarted_broker_has_what_it_confirmed() {
         let _subscription = bus.on("a", &broker.name("s"), seen).await.unwrap();
         let sent = Arc::new(AtomicUsize::new(0));
         let (mut publishers, mut missing) = publishers(&bus, &sent);
-        let (_service, is_over) = (service(broker).await, CancellationToken::new());
+        let _service = service(broker).await;
+        let is_over = CancellationToken::new();
         let client = RequestClient::new(broker.bus().await, "asker").with_time_limit(Duration::from_secs(2));
         let client = Arc::new(client);
         let callers = (0..4).map(|caller| tokio::spawn(ask(Arc::clone(&client), caller, is_over.clone())));

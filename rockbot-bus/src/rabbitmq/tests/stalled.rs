@@ -53,7 +53,8 @@ async fn operations_end_by_their_deadline() {
         let taken = bus.take_dead_letter(&name, &sent.message_id).await;
         assert_overdue("cannot take a dead letter", taken);
         let properties = lapin::BasicProperties::default();
-        let (delay, publisher) = (Duration::from_secs(1), &bus.shared.publisher);
+        let delay = Duration::from_secs(1);
+        let publisher = &bus.shared.publisher;
         let postponed = publisher.after(delay, "q", &bytes::Bytes::new(), &properties).await;
         assert_overdue("cannot declare a retry queue", postponed);
         assert_overdue("cannot delete a queue", bus.delete_subscription(&name).await);
@@ -100,7 +101,8 @@ async fn partitions_are_inspected_by_their_deadline() {
             pattern: TopicPattern::new("a").unwrap(),
             options: SubscribeOptions::new().with_partition_by(PartitionBy::header("key")),
         };
-        let (publisher, closed) = (bus.shared.publisher.clone(), CancellationToken::new());
+        let publisher = bus.shared.publisher.clone();
+        let closed = CancellationToken::new();
         let handler = Arc::new(|_| async { Disposition::Ack });
         let worker = Arc::new(Worker::new(publisher, &closed, spec, handler));
         proxy.stall(true);

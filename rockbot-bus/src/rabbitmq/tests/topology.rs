@@ -81,7 +81,8 @@ async fn a_refused_message_fails_no_other() {
 #[tokio::test]
 async fn another_process_cannot_give_a_name_another_meaning() {
     with_broker(async |broker| {
-        let (first, second) = (broker.bus().await, broker.bus().await);
+        let first = broker.bus().await;
+        let second = broker.bus().await;
         let name = broker.name("s");
         let (seen, _inbox) = inbox();
         let _first = first.on("a", &name, seen.clone()).await.unwrap();
@@ -94,7 +95,8 @@ async fn another_process_cannot_give_a_name_another_meaning() {
 #[tokio::test]
 async fn the_queue_of_an_ephemeral_subscription_is_exclusive() {
     with_broker(async |broker| {
-        let (first, second) = (broker.bus().await, broker.bus().await);
+        let first = broker.bus().await;
+        let second = broker.bus().await;
         let name = broker.name("s");
         let (seen, _inbox) = inbox();
         let options = SubscribeOptions::new().ephemeral();

@@ -204,7 +204,8 @@ impl Members<'_> {
     }
 
     fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Error> {
-        let (json, is_raw) = (&mut *self.json, self.is_raw);
+        let json = &mut *self.json;
+        let is_raw = self.is_raw;
         if is_raw {
             return value.serialize(JsonWriter { json, is_raw });
         }

@@ -127,7 +127,8 @@ async fn one_at_a_time_means_in_order<B: Bus + DeadLetters>(bus: Arc<B>) {
     let (seen, mut inbox) = inbox();
     let alone = Arc::new(Semaphore::new(1));
     let handler = move |delivery: Delivery| {
-        let (seen, alone) = (seen.clone(), Arc::clone(&alone));
+        let seen = seen.clone();
+        let alone = Arc::clone(&alone);
         async move {
             let _permit = alone.try_acquire().expect("one message is handled at a time");
             time::sleep(Duration::from_millis(1)).await;
@@ -168,7 +169,8 @@ async fn partitions_are_in_order_and_side_by_side<B: Bus + DeadLetters>(bus: Arc
     let (handler, mut meetings) = meeting(2);
     let (seen, mut inbox) = inbox();
     let handler = move |delivery: Delivery| {
-        let (meet, seen) = (handler.clone(), seen.clone());
+        let meet = handler.clone();
+        let seen = seen.clone();
         async move {
             match (read(&delivery.envelope).as_str(), delivery.attempt) {
                 ("a0" | "b0", _) => drop(meet.handle(delivery.clone()).await),
@@ -218,7 +220,8 @@ async fn a_failing_message_is_retried_then_kept<B: Bus + DeadLetters>(bus: Arc<B
         }
     };
     let options = SubscribeOptions::new().with_retry(quick_retry(3));
-    let (topic, name) = (names.topic("t"), names.name("s"));
+    let topic = names.topic("t");
+    let name = names.name("s");
     let _subscription = bus.on_with(&topic, &name, options, handler).await.expect(SUBSCRIBED);
     let sent = text("poison");
     publish(&*bus, &topic, sent.clone()).await;
@@ -267,7 +270,8 @@ async fn a_poison_message_blocks_no_other<B: Bus + DeadLetters>(bus: Arc<B>) {
 async fn a_rejected_message_is_kept_at_once<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let handler = |_| async { Disposition::dead_letter("it is not an invoice") };
-    let (topic, name) = (names.topic("t"), names.name("s"));
+    let topic = names.topic("t");
+    let name = names.name("s");
     let _subscription = bus.on(&topic, &name, handler).await.expect(SUBSCRIBED);
     let sent = text("nonsense");
     publish(&*bus, &topic, sent.clone()).await;
@@ -291,7 +295,8 @@ async fn a_panic_is_a_failure<B: Bus + DeadLetters>(bus: Arc<B>) {
             seen.handle(delivery).await
         }
     };
-    let (topic, name) = (names.topic("t"), names.name("s"));
+    let topic = names.topic("t");
+    let name = names.name("s");
     let options = SubscribeOptions::new().with_retry(quick_retry(2));
     let _subscription = bus.on_with(&topic, &name, options, handler).await.expect(SUBSCRIBED);
     publish(&*bus, &topic, text("bad")).await;
@@ -319,7 +324,8 @@ async fn trust_comes_from_the_channel<B: Bus + DeadLetters>(bus: Arc<B>) {
         text("bold").with_header(headers::CONTENT_TRUST, "system"),
     )
     .await;
-    let (modest, bold) = (inbox.next().await, inbox.next().await);
+    let modest = inbox.next().await;
+    let bold = inbox.next().await;
     assert_eq!(modest.trust, bold.trust);
 }
 
@@ -376,7 +382,8 @@ async fn closing_a_subscription_waits_for_its_handlers<B: Bus + DeadLetters>(bus
     let (started, mut starts) = inbox();
     let (done, mut inbox) = inbox();
     let handler = move |delivery: Delivery| {
-        let (started, done) = (started.clone(), done.clone());
+        let started = started.clone();
+        let done = done.clone();
         async move {
             started.handle(delivery.clone()).await;
             time::sleep(Duration::from_millis(50)).await;
@@ -403,10 +410,13 @@ async fn closing_a_subscription_waits_for_its_handlers<B: Bus + DeadLetters>(bus
 async fn closing_the_bus_lets_it_finish<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();
-    let (first, second) = (names.topic("first"), names.topic("second"));
-    let (publisher, onward) = (Arc::clone(&bus), second.clone());
+    let first = names.topic("first");
+    let second = names.topic("second");
+    let publisher = Arc::clone(&bus);
+    let onward = second.clone();
     let forward = move |delivery: Delivery| {
-        let (bus, topic) = (Arc::clone(&publisher), onward.clone());
+        let bus = Arc::clone(&publisher);
+        let topic = onward.clone();
         async move {
             time::sleep(Duration::from_millis(5)).await;
             match bus.publish(&topic, delivery.envelope).await {

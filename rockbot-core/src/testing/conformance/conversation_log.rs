@@ -85,7 +85,8 @@ async fn trimming_loses_nothing_that_was_appended_since(log: &impl ConversationL
 }
 
 async fn keeps_principals_apart(log: &impl ConversationLog) {
-    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    let me = Principal::from("me");
+    let other = Principal::from("other");
     append(log, &me, &["mine"]).await;
     check(log, &other, ("dream", 10), &[]).await;
     append(log, &other, &["theirs"]).await;

@@ -32,7 +32,8 @@ pub async fn conversation_memory<M: ConversationMemory>(make: impl AsyncFn() -> 
 }
 
 async fn returns_the_last_entries_oldest_first(memory: &impl ConversationMemory) {
-    let (me, session) = (Principal::default(), SessionId::from("session"));
+    let me = Principal::default();
+    let session = SessionId::from("session");
     assert_eq!(
         recent(memory, &me, &session, 10).await,
         [] as [&str; 0],
@@ -60,7 +61,8 @@ async fn returns_the_last_entries_oldest_first(memory: &impl ConversationMemory)
 }
 
 async fn does_not_add_a_turn_twice(memory: &impl ConversationMemory) {
-    let (me, session) = (Principal::default(), SessionId::from("session"));
+    let me = Principal::default();
+    let session = SessionId::from("session");
     let turn = [entry("t1", "question"), entry("t1", "answer")];
     append(memory, &me, &session, &turn).await;
     append(memory, &me, &session, &turn).await;
@@ -89,7 +91,8 @@ async fn keeps_sessions_and_principals_apart(memory: &impl ConversationMemory) {
 }
 
 async fn forgets_one_session_only(memory: &impl ConversationMemory) {
-    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    let me = Principal::from("me");
+    let other = Principal::from("other");
     let sessions = hostile_ids();
     for session in &sessions {
         append(memory, &me, session, &[entry("t", "mine")]).await;
@@ -144,7 +147,8 @@ async fn lists_sessions_in_order(memory: &impl ConversationMemory) {
 }
 
 async fn a_cleared_session_begins_anew(memory: &impl ConversationMemory) {
-    let (me, session) = (Principal::default(), SessionId::from("session"));
+    let me = Principal::default();
+    let session = SessionId::from("session");
     append(memory, &me, &session, &[entry("t1", "before")]).await;
     memory.clear(&me, &session).await.expect("the memory can be written");
     append(memory, &me, &session, &[entry("t1", "after")]).await;
@@ -156,7 +160,8 @@ async fn a_cleared_session_begins_anew(memory: &impl ConversationMemory) {
 }
 
 async fn flushing_changes_nothing(memory: &impl ConversationMemory) {
-    let (me, session) = (Principal::default(), SessionId::from("session"));
+    let me = Principal::default();
+    let session = SessionId::from("session");
     for turn in ["t1", "t2"] {
         append(memory, &me, &session, &[entry(turn, turn)]).await;
         memory.flush().await.expect("the memory can be written");
@@ -170,7 +175,8 @@ async fn flushing_changes_nothing(memory: &impl ConversationMemory) {
 }
 
 async fn keeps_every_append_of_many_at_once(memory: &impl ConversationMemory) {
-    let (me, sessions) = (Principal::default(), ["one", "two"].map(SessionId::from));
+    let me = Principal::default();
+    let sessions = ["one", "two"].map(SessionId::from);
     let append_from = async |writer: &str| {
         for session in &sessions {
             for at in 0..2 {
@@ -199,7 +205,8 @@ async fn keeps_every_append_of_many_at_once(memory: &impl ConversationMemory) {
 }
 
 async fn keeps_calls_with_their_results(memory: &impl ConversationMemory) {
-    let (me, session) = (Principal::default(), SessionId::from("session"));
+    let me = Principal::default();
+    let session = SessionId::from("session");
     let page = ContentPart::text("Bread costs 3.").with_provenance(Provenance::new("tool:web", Trust::Untrusted));
     let rounds = vec![
         CallRound::new(vec![
@@ -222,7 +229,8 @@ async fn keeps_calls_with_their_results(memory: &impl ConversationMemory) {
 }
 
 async fn is_read_by_pages(memory: &impl ConversationMemory) {
-    let (me, session) = (Principal::default(), SessionId::from("session"));
+    let me = Principal::default();
+    let session = SessionId::from("session");
     assert_eq!(
         pages(memory, &me, &session, 2).await,
         [[""; 0]],
@@ -270,7 +278,8 @@ async fn is_read_by_pages(memory: &impl ConversationMemory) {
 }
 
 async fn is_read_by_dates(memory: &impl ConversationMemory) {
-    let (me, session) = (Principal::default(), SessionId::from("session"));
+    let me = Principal::default();
+    let session = SessionId::from("session");
     for (turn, second) in [("t1", 1), ("t2", 2), ("t3", 3), ("t4", 4)] {
         let entry = ConversationTurn::new(Role::User, turn, Timestamp::from_millis(1_000 * second), turn);
         append(memory, &me, &session, &[entry]).await;

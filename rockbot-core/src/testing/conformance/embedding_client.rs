@@ -33,7 +33,9 @@ async fn answers_a_vector_to_each_text(client: &impl EmbeddingClient) {
     let texts = ["A cat sleeps.", "The stock market fell.", "A cat sleeps."];
     let vectors = embed(client, &texts).await;
     assert_eq!(vectors.len(), texts.len(), "there is one vector for each text");
-    let (cat, market, again) = (&vectors[0], &vectors[1], &vectors[2]);
+    let cat = &vectors[0];
+    let market = &vectors[1];
+    let again = &vectors[2];
     check_same(cat, again);
     assert!(
         cat.similarity(market) < cat.similarity(again),

@@ -67,7 +67,8 @@ async fn lists_entries_by_id(memory: &impl LongTermMemory) {
 }
 
 async fn keeps_principals_apart(memory: &impl LongTermMemory) {
-    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    let me = Principal::from("me");
+    let other = Principal::from("other");
     save(memory, &me, entry("m1", None)).await;
     check(memory, &other, "m1", None).await;
     let deleted = memory
@@ -121,7 +122,8 @@ async fn learns_the_same_once(memory: &impl LongTermMemory) {
 
 async fn replaces_only_what_is_still_there(memory: &impl LongTermMemory) {
     let me = Principal::default();
-    let (old, new) = (fact("m1", "old"), fact("m1", "new"));
+    let old = fact("m1", "old");
+    let new = fact("m1", "new");
     let replace =
         async |before: &MemoryEntry, after: MemoryEntry| memory.replace(&me, before, after).await.expect(WRITTEN);
     assert!(!replace(&old, new.clone()).await, "there is nothing to replace");
@@ -276,7 +278,9 @@ async fn a_change_is_seen_by_the_next_search(memory: &impl LongTermMemory) {
 }
 
 async fn archives_until_it_is_undone(memory: &impl LongTermMemory) {
-    let (me, id, now) = (Principal::default(), MemoryId::from("m1"), Timestamp::from_millis(7000));
+    let me = Principal::default();
+    let id = MemoryId::from("m1");
+    let now = Timestamp::from_millis(7000);
     let unknown = memory.archive(&me, &id, "wrong", now).await.expect(WRITTEN);
     assert_eq!(unknown, None, "there is nothing to archive");
     save(memory, &me, fact("m1", "likes tea")).await;
@@ -302,7 +306,8 @@ async fn archives_until_it_is_undone(memory: &impl LongTermMemory) {
 const WRITTEN: &str = "the memory can be written";
 
 async fn purges_what_was_archived_long_ago(memory: &impl LongTermMemory) {
-    let (me, other) = (Principal::default(), Principal::from("other"));
+    let me = Principal::default();
+    let other = Principal::from("other");
     // A memory in files knows by the time what a person changed in them.
     let now = SystemClock.now().as_millis();
     let archived = |id: &str, ago: Option<u64>| MemoryEntry {

@@ -38,7 +38,8 @@ async fn returns_what_was_put(store: &impl MediaStore) {
 }
 
 async fn principals_have_media_of_their_own(store: &impl MediaStore) {
-    let (ann, bob) = (Principal::from("ann"), Principal::from("b/../o b"));
+    let ann = Principal::from("ann");
+    let bob = Principal::from("b/../o b");
     let stored = store.put(&ann, "secret".into()).await.expect("media can be put");
     let found = store.get(&bob, &stored.digest).await.expect("media can be read");
     assert_eq!(found, None, "media of another principal are not found");

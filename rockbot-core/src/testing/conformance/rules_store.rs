@@ -44,7 +44,8 @@ async fn knows_a_rule_whatever_its_case(store: &impl RulesStore) {
 }
 
 async fn keeps_principals_apart(store: &impl RulesStore) {
-    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    let me = Principal::from("me");
+    let other = Principal::from("other");
     add(store, &me, "mine").await;
     assert!(
         add(store, &other, "mine").await,
@@ -56,7 +57,8 @@ async fn keeps_principals_apart(store: &impl RulesStore) {
 }
 
 async fn keeps_the_newest_time_zone_of_each_principal(store: &impl RulesStore) {
-    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    let me = Principal::from("me");
+    let other = Principal::from("other");
     check_time_zone(store, &me, None).await;
     for name in ["Europe/Paris", "America/Argentina/Buenos_Aires"] {
         let kept = store.set_time_zone(&me, name).await;

@@ -55,7 +55,8 @@ async fn keeps_names_apart(store: &impl SkillStore) {
 }
 
 async fn keeps_principals_apart(store: &impl SkillStore) {
-    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    let me = Principal::from("me");
+    let other = Principal::from("other");
     save(store, &me, skill("web", "mine")).await;
     check(store, &other, "web", None).await;
     assert!(

@@ -55,7 +55,8 @@ where
     T: TimelineEntry + PartialEq,
     F: Fn(&str, u64) -> T,
 {
-    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    let me = Principal::from("me");
+    let other = Principal::from("other");
     subject.append(&me, ("s", 1000)).await;
     subject.check(&other, (0, 10), &[]).await;
     subject.check(&me, (0, 10), &[("s", 1000)]).await;
@@ -67,7 +68,8 @@ where
     T: TimelineEntry + PartialEq,
     F: Fn(&str, u64) -> T,
 {
-    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    let me = Principal::from("me");
+    let other = Principal::from("other");
     // Recent times: a store in files takes a file whose entries are much older than its last change as edited by a
     // person, and keeps it.
     let now = SystemClock.now().as_millis();

@@ -63,7 +63,8 @@ fn a_snapshot_never_changes(registry: &impl ToolRegistry) {
 }
 
 fn a_name_stands_once(registry: &impl ToolRegistry) {
-    let (first, second) = (Owner::new("first"), Owner::new("second"));
+    let first = Owner::new("first");
+    let second = Owner::new("second");
     registry
         .register(&first, tool("a"))
         .expect("a new name can be registered");
@@ -113,7 +114,8 @@ fn only_the_owner_removes(registry: &impl ToolRegistry) {
 }
 
 fn replaces_a_source_in_one_step(registry: &impl ToolRegistry) {
-    let (owner, other) = (Owner::new("owner"), Owner::new("other"));
+    let owner = Owner::new("owner");
+    let other = Owner::new("other");
     registry
         .register(&other, tool("theirs"))
         .expect("a new name can be registered");

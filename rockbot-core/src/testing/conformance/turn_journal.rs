@@ -104,8 +104,10 @@ async fn returns_records_in_order(journal: &impl TurnJournal) {
 }
 
 async fn keeps_runs_apart(journal: &impl TurnJournal) {
-    let (a, b) = (run("a"), run("b"));
-    let (holding_a, holding_b) = (accept(journal, &a).await, accept(journal, &b).await);
+    let a = run("a");
+    let b = run("b");
+    let holding_a = accept(journal, &a).await;
+    let holding_b = accept(journal, &b).await;
     append(journal, &holding_a, &[record("1")]).await;
     append(journal, &holding_b, &[record("2")]).await;
     append(journal, &holding_a, &[record("3")]).await;
@@ -273,7 +275,8 @@ async fn a_request_to_cancel_reaches_the_holder(journal: &impl TurnJournal) {
     let appended = async |claim: &Claim| journal.append(claim, &[]).await.expect("the run is held");
     assert!(!request("a").await, "an unknown run cannot be cancelled");
     let (run, other) = (run("a"), run("b"));
-    let (claim, of_other) = (accept(journal, &run).await, accept(journal, &other).await);
+    let claim = accept(journal, &run).await;
+    let of_other = accept(journal, &other).await;
     assert!(!appended(&claim).await.cancel);
     assert!(request("a").await);
     assert!(appended(&claim).await.cancel);
@@ -289,7 +292,8 @@ async fn a_request_to_cancel_reaches_the_holder(journal: &impl TurnJournal) {
 
 /// Checks that `old` can neither append nor finish, nor give the run of its successor away.
 async fn fenced(journal: &impl TurnJournal, old: Claim) {
-    let (copy, run) = (copy_of(&old), old.run().clone());
+    let copy = copy_of(&old);
+    let run = old.run().clone();
     let appended = journal.append(&old, &[record("0")]).await;
     assert!(
         matches!(&appended, Err(JournalError::Fenced(fenced)) if *fenced == run),

@@ -161,7 +161,8 @@ async fn finds_entries_by_words(memory: &impl WorkingMemory) {
 }
 
 async fn keeps_principals_apart(memory: &impl WorkingMemory) {
-    let (me, other) = (Principal::from("me"), Principal::from("other"));
+    let me = Principal::from("me");
+    let other = Principal::from("other");
     put(memory, &me, &[("shared/x", "mine")]).await.expect(WRITTEN);
     check(memory, &other, "shared/x", None).await;
     check_list(memory, &other, None, &[]).await;

@@ -36,7 +36,8 @@ fn in_threads(work: impl Fn(usize, &Barrier) + Sync) {
     let barrier = Barrier::new(THREADS);
     thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (work, barrier) = (&work, &barrier);
+            let work = &work;
+            let barrier = &barrier;
             scope.spawn(move || {
                 barrier.wait();
                 work(thread, barrier);

@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn a_view_only_grows_and_changed_definitions_wait() {
-        let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("owner"));
+        let registry = InMemoryToolRegistry::new();
+        let owner = Owner::new("owner");
         for name in ["m", "n", "o"] {
             add(&registry, &owner, name, "old");
         }
@@ -165,7 +166,8 @@ mod tests {
 
     #[test]
     fn nothing_changes_while_the_registry_does_not() {
-        let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("owner"));
+        let registry = InMemoryToolRegistry::new();
+        let owner = Owner::new("owner");
         add(&registry, &owner, "a", "old");
         let snapshot = registry.snapshot();
         let extended = snapshot.view().extended(&snapshot);
@@ -183,7 +185,8 @@ mod tests {
         assert!(empty.is_empty() && empty.json().is_empty());
         assert!(InMemoryToolRegistry::new().snapshot().view().json().is_empty());
 
-        let (registry, owner) = (InMemoryToolRegistry::new(), Owner::new("owner"));
+        let registry = InMemoryToolRegistry::new();
+        let owner = Owner::new("owner");
         add(&registry, &owner, "a", "new");
         assert_eq!(shown(&empty.extended(&registry.snapshot())), pairs(&[("a", "new")]));
     }

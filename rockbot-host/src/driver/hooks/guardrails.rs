@@ -61,7 +61,9 @@ impl TurnDriver {
 }
 
 fn failed(turn: &Turn, guardrail: &dyn InputGuardrail, error: &str) -> InputCheck {
-    let (turn, name, shown) = (turn.id(), guardrail.name(), loggable(error));
+    let turn = turn.id();
+    let name = guardrail.name();
+    let shown = loggable(error);
     tracing::error!(%turn, guardrail = name, error = %shown, "input guardrail failed; the message is not answered");
     refused(guardrail, String::new(), Some(shown.to_string()))
 }

@@ -29,7 +29,8 @@ impl Drive<'_> {
         if !self.turn.may_be_edited(purpose) {
             return Ok(true);
         }
-        let (driver, view) = (self.driver, self.hook_view());
+        let driver = self.driver;
+        let view = self.hook_view();
         let mut messages = self.turn.messages().to_vec();
         for processor in &driver.hooks.history {
             match self.run_hook(processor.process(messages.clone(), &view)).await {
@@ -81,7 +82,9 @@ fn take(
     match checked {
         Ok(processed) => *messages = processed,
         Err(error) => {
-            let (turn, processor, text) = (turn.request.turn_id(), processor.name(), error.to_string());
+            let turn = turn.request.turn_id();
+            let processor = processor.name();
+            let text = error.to_string();
             let error = loggable(&text);
             tracing::warn!(%turn, processor, %error, "history processor failed; the model reads the messages without its edits");
         }

@@ -24,7 +24,8 @@ impl Drive<'_> {
         self.flush().await?;
         let point = self.turn.loop_point(about);
         let view = self.hook_view();
-        let (driver, mut all) = (self.driver, Consulted::default());
+        let driver = self.driver;
+        let mut all = Consulted::default();
         for policy in &driver.hooks.policies {
             match self.run_hook(policy.decide(&point, &view)).await {
                 HookEnd::Decided(decided) => all.apply(&**policy, decided, &view),
@@ -85,7 +86,8 @@ impl Consulted {
                 }
             }
             Err(error) => {
-                let (turn, text) = (turn.request.turn_id(), error.to_string());
+                let turn = turn.request.turn_id();
+                let text = error.to_string();
                 let error = loggable(&text);
                 tracing::warn!(%turn, policy = name, %error, "loop policy failed; the turn continues without it");
                 self.failed.push(format!("{name}: {error}"));

@@ -15,13 +15,16 @@ impl Drive<'_> {
     pub(in crate::driver) async fn validate(&mut self, text: Option<String>) -> Result<(), JournalError> {
         // Write-ahead: the answer was paid for, and must not be lost to a crash while it is checked.
         self.flush().await?;
-        let (mut answer, view) = (self.turn.final_answer(text), self.hook_view());
+        let mut answer = self.turn.final_answer(text);
+        let view = self.hook_view();
         if !answer.media.is_empty() {
             self.driver.media.load(self.cx.principal(), &mut answer.media).await;
         }
-        let (driver, live) = (self.driver, self.live);
+        let driver = self.driver;
+        let live = self.live;
         if live.validators().len() < self.turn.policy().hooks.request_validators {
-            let (verdict, by) = (Validation::Failed(LOST.to_owned()), None);
+            let verdict = Validation::Failed(LOST.to_owned());
+            let by = None;
             tracing::error!(turn = %self.turn.id(), "{LOST}; the answer is withheld");
             self.feed(TurnEvent::Validated { verdict, by });
             return Ok(());
@@ -59,7 +62,8 @@ fn verdict(validator: &dyn OutputValidator, decided: Result<OutputVerdict, HookE
         // A verdict of a newer version of the contract.
         Ok(_) => Validation::Failed("it returned an unknown verdict".to_owned()),
         Err(error) => {
-            let (turn, validator) = (turn.request.turn_id(), validator.name());
+            let turn = turn.request.turn_id();
+            let validator = validator.name();
             let text = error.to_string();
             let error = loggable(&text);
             tracing::error!(%turn, validator, %error, "output validator failed; the answer is withheld");

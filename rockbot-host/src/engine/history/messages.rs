@@ -42,7 +42,8 @@ pub(in crate::engine) fn shown(entries: Vec<ConversationTurn>, shows_calls: bool
 pub(in crate::engine) fn given(messages: &[ChatMessage], request: &TurnRequest) -> ShownHistory {
     let digest = Digest::of([request.turn_id().as_str()]).short();
     let mut history = ShownHistory::default();
-    let (mut ids, mut count) = (HashMap::new(), 0);
+    let mut ids = HashMap::new();
+    let mut count = 0;
     for message in messages {
         let mut message = message.clone().because(ContextReason::History);
         message.content = message.content.trusted_at_most(request.trust);

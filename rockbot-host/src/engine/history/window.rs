@@ -91,7 +91,8 @@ mod tests {
         let window = HistoryWindow::default();
         let mut entries: Vec<ConversationTurn> = Vec::new();
         let shown = (0..17).map(|turn: u32| {
-            let (turn, at) = (turn.to_string(), Timestamp::default());
+            let turn = turn.to_string();
+            let at = Timestamp::default();
             let recent = entries[entries.len().saturating_sub(ENTRIES)..].to_vec();
             let shown = window.slide(&Principal::default(), &"s".into(), recent, ENTRIES);
             for role in [Role::User, Role::Assistant] {

@@ -314,7 +314,8 @@ impl AgentHostBuilder {
         } else {
             Arc::new(ModelBehaviorClient::new(chat, self.behaviors.clone()).with_native(native))
         };
-        let (chat_layers, tool_layers) = (take(&mut self.chat_layers), take(&mut self.tool_layers));
+        let chat_layers = take(&mut self.chat_layers);
+        let tool_layers = take(&mut self.tool_layers);
         let chat = GuardedChat::new(chat, chat_layers).capture_content(self.captures_content);
         let tools = ToolDispatcher::with_layers(registry.clone(), self.limits, tool_layers, self.tools_on_demand)
             .capture_content(self.captures_content)
@@ -402,7 +403,8 @@ impl AgentHostBuilder {
         owner: &Owner,
     ) -> Result<AgentHost, BuildError> {
         let mut parts = deps.parts;
-        let (journal, prompt) = (deps.turns.journal.clone(), deps.turns.prompt.clone());
+        let journal = deps.turns.journal.clone();
+        let prompt = deps.turns.prompt.clone();
         let engine = Arc::new(self.engine(deps.turns, &parts, registry, &identity));
         parts.provide::<dyn ChatClient>(Arc::new(BackgroundClient::of(&engine)));
         parts.provide::<dyn ConversationMemory>(engine.memory.clone());

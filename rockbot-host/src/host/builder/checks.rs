@@ -46,7 +46,9 @@ impl AgentHostBuilder {
 
     /// Returns the limits of turns, calls and handlers, each with `true` if it is zero.
     fn limits(&self) -> [(&'static str, bool); 12] {
-        let (budget, limits, context) = (self.policy.budget, self.limits, self.context_budget);
+        let budget = self.policy.budget;
+        let limits = self.limits;
+        let context = self.context_budget;
         let is_zero = |limit: Duration| limit.is_zero();
         [
             ("Budget::max_model_calls", budget.max_model_calls == 0),

@@ -322,7 +322,8 @@ mod tests {
 
     #[test]
     fn a_handled_topic_is_subscribed_to_unless_a_subscription_covers_it() {
-        let (default, wide) = (SubscribeOptions::new(), SubscribeOptions::new().with_concurrency(9));
+        let default = SubscribeOptions::new();
+        let wide = SubscribeOptions::new().with_concurrency(9);
         check(None, &[("work.job", &default)]);
         check(Some(("work.#", wide.clone())), &[("work.#", &wide)]);
         check(Some(("work.job", wide.clone())), &[("work.job", &wide)]);

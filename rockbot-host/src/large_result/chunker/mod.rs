@@ -111,12 +111,14 @@ impl ContentChunker {
             chunks.push(section.piece(whole, 0, 0));
             return;
         }
-        let (mut start, mut part) = (0, 0);
+        let mut start = 0;
+        let mut part = 0;
         let mut emit = |end: usize| {
             chunks.push(section.piece(&whole[start..end], start, part));
             (start, part) = (end, part + 1);
         };
-        let (mut from, mut held) = (0, 0);
+        let mut from = 0;
+        let mut held = 0;
         for block in Blocks::of(whole) {
             let length = whole[block.clone()].chars().count();
             // A block that must be cut anyway goes on after the text in front of it, such as its

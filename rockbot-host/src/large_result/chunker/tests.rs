@@ -133,7 +133,8 @@ fn continues(first: &Chunk<'_>, second: &Chunk<'_>) -> bool {
 
 /// Returns the positions of headings and fences, found in the simplest way.
 fn headings_and_fences(text: &str) -> (Vec<usize>, Vec<std::ops::Range<usize>>) {
-    let (mut headings, mut fences) = (Vec::new(), Vec::new());
+    let mut headings = Vec::new();
+    let mut fences = Vec::new();
     let mut open: Option<(usize, String)> = None;
     let mut start = 0;
     for line in text.split_inclusive('\n') {

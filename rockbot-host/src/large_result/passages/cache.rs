@@ -108,7 +108,8 @@ mod tests {
         let size = ChunkIndex::of(&text(0), text(0).len()).size();
         let cache = IndexCache::new(2 * size + size / 2);
         let index_of = |number| cache.index_of(&text(number), text(number).len());
-        let (first, second) = (index_of(0), index_of(1));
+        let first = index_of(0);
+        let second = index_of(1);
         assert!(Arc::ptr_eq(&first, &index_of(0)));
         // The second was used before the first, and gives way to the third.
         index_of(2);
@@ -129,7 +130,8 @@ mod tests {
     #[test]
     fn a_text_that_goes_on_otherwise_has_an_index_of_its_own() {
         let cache = IndexCache::new(1_000_000);
-        let (one, other) = (cache.index_of("One is here", 6), cache.index_of("One is gone", 6));
+        let one = cache.index_of("One is here", 6);
+        let other = cache.index_of("One is gone", 6);
         assert_ne!(*one, *other);
     }
 }

@@ -37,7 +37,8 @@ pub(super) fn unescaped(text: Cow<'_, str>) -> Cow<'_, str> {
 /// Reads the characters of `u00fc` and of the escapes that follow it at once, and returns the
 /// rest.
 fn unicode<'t>(escape: &'t str, plain: &mut String) -> &'t str {
-    let (mut units, mut rest) = (Vec::new(), escape);
+    let mut units = Vec::new();
+    let mut rest = escape;
     while let Some(unit) = rest.strip_prefix('u').and_then(|digits| hex(digits.get(..4)?)) {
         units.push(unit);
         rest = &rest[5..];

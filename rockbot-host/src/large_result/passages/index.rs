@@ -51,7 +51,8 @@ impl ChunkIndex {
     /// Reads a chunk of `length` bytes, which `text` goes on behind: a statement at the border of two chunks is whole
     /// in the index of the first.
     pub(super) fn of(text: &str, length: usize) -> Self {
-        let (mut statements, mut words) = (Vec::new(), Vec::new());
+        let mut statements = Vec::new();
+        let mut words = Vec::new();
         let mut place = 0;
         let statements_within = statements_of(text).into_iter();
         for statement in statements_within.take_while(|statement| statement.range.start < length) {
@@ -166,7 +167,8 @@ mod tests {
         assert_eq!(statements("iron"), [1, 2, 3]);
         assert_eq!(statements("gat"), [0, 1, 3, 3]);
         assert_eq!(statements("gold"), [0_u32; 0]);
-        let (iron, gate) = (places_of(&index, "iron")[0].1, places_of(&index, "gat")[1].1);
+        let iron = places_of(&index, "iron")[0].1;
+        let gate = places_of(&index, "gat")[1].1;
         assert_eq!(iron + 1, gate);
     }
 
@@ -174,7 +176,8 @@ mod tests {
     fn no_pair_of_places_spans_two_statements() {
         let text = "One is red. Green is two.\n";
         let index = ChunkIndex::of(text, text.len());
-        let (red, green) = (places_of(&index, "red")[0].1, places_of(&index, "green")[0].1);
+        let red = places_of(&index, "red")[0].1;
+        let green = places_of(&index, "green")[0].1;
         assert!(green > red + 1);
     }
 

@@ -97,7 +97,8 @@ impl Matches {
     /// Searches the statements of `chunks`. The chunks of one result follow each other.
     pub(super) fn of(chunks: &[Arc<WorkingEntry>], query: &Query, indexes: &IndexCache) -> Self {
         let mut matches = Self::default();
-        let (mut first, mut heading) = (0, None);
+        let mut first = 0;
+        let mut heading = None;
         for (chunk, entry) in chunks.iter().enumerate() {
             if chunk > 0 && next_of(chunks, chunk - 1).is_none() {
                 (first, heading) = (first + APART, None);
@@ -118,8 +119,10 @@ impl Matches {
         for (at, statement) in index.statements.iter().enumerate() {
             let (here, others) = hits.split_at(hits.partition_point(|hit| hit.statement as usize == at));
             hits = others;
-            let (number, range) = (first + at, statement.range());
-            let (own, place) = (found(here, query), Place { chunk, range });
+            let number = first + at;
+            let range = statement.range();
+            let own = found(here, query);
+            let place = Place { chunk, range };
             self.length += u64::from(statement.terms);
             if statement.level > 0 {
                 *heading = Some(Heading {

@@ -112,7 +112,8 @@ fn text_at<'a>(chunks: &'a [Arc<WorkingEntry>], place: &Place) -> Cow<'a, str> {
 
 /// Returns the chunk behind number `chunk`, if it belongs to the same result.
 fn next_of(chunks: &[Arc<WorkingEntry>], chunk: usize) -> Option<&WorkingEntry> {
-    let (one, next) = (chunks[chunk].key.as_str(), chunks.get(chunk + 1)?);
+    let one = chunks[chunk].key.as_str();
+    let next = chunks.get(chunk + 1)?;
     let other = next.key.as_str();
     let is_next = ChunkKeys::stem_of(one) == ChunkKeys::stem_of(other)
         && ChunkKeys::number_of(one).map(|number| number + 1) == ChunkKeys::number_of(other);

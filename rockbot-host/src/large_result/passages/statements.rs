@@ -81,7 +81,8 @@ impl Field {
             .bytes()
             .take(MAX_NAME + 1)
             .position(|byte| matches!(byte, b':' | b'='))?;
-        let (name, value) = (field[..name_end].trim_ascii_end(), &field[name_end + 1..]);
+        let name = field[..name_end].trim_ascii_end();
+        let value = &field[name_end + 1..];
         let is_name = !name.is_empty()
             && name
                 .bytes()

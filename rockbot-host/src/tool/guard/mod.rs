@@ -185,7 +185,8 @@ impl Guard {
         };
         let Admission { started, limit, .. } = admitted;
         // The executor takes the request; the response needs its identity.
-        let (call, name) = (request.tool_call_id.clone(), request.tool_name.clone());
+        let call = request.tool_call_id.clone();
+        let name = request.tool_name.clone();
         let ended = match tool.start(request, cx) {
             Ok(running) => {
                 let (ended, longest) = Watched::new(Isolate::new(running, started, limit), started).await;

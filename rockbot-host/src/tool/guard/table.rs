@@ -117,7 +117,8 @@ impl ToolTable {
     /// Returns the tools that a model sees while the groups `active` are active.
     fn exposed<'a>(&'a self, active: &'a [ToolName]) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
         let activation = self.activation.iter().map(|tool| &tool.entry);
-        let (always, of_groups) = (self.snapshot.exposed(&[]), self.snapshot.of_groups(active));
+        let always = self.snapshot.exposed(&[]);
+        let of_groups = self.snapshot.of_groups(active);
         always.chain(activation).chain(of_groups)
     }
 }

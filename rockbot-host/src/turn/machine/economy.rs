@@ -311,7 +311,8 @@ impl Turn {
     }
 
     fn remove_steps(&mut self, compaction: &Compaction) {
-        let (begin, end) = (self.context_len, self.end_of_steps(compaction.steps));
+        let begin = self.context_len;
+        let end = self.end_of_steps(compaction.steps);
         let mut index = 0;
         let removed_calls = &mut self.economy.removed_calls;
         self.messages.retain(|message| {

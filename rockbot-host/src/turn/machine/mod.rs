@@ -285,7 +285,8 @@ impl Turn {
                 }
                 TurnStep::Consult(about) => self.apply_consultation(about),
                 TurnStep::Validate { status, text } => {
-                    let (status, text) = (status.clone(), text.clone());
+                    let status = status.clone();
+                    let text = text.clone();
                     self.phase = Phase::Validating { status, text };
                 }
                 TurnStep::Compact(compaction) => {

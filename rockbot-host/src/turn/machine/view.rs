@@ -283,7 +283,8 @@ impl Turn {
 
     /// Returns the part of the budget that is not used up.
     pub(crate) fn budget_left(&self) -> Budget {
-        let (budget, spent) = (&self.policy.budget, self.spent());
+        let budget = &self.policy.budget;
+        let spent = self.spent();
         let tokens = |max: u64| max.saturating_sub(spent.usage.total());
         let cost = |max: MicroUsd| MicroUsd(max.0.saturating_sub(spent.cost.0));
         Budget::default()

@@ -129,7 +129,8 @@ fn fenced(text: &str) -> Option<&str> {
 
 /// Returns the text from the first opening bracket to the last closing one; with several values it is not JSON.
 fn among_words(text: &str) -> Option<&str> {
-    let (begin, end) = (text.find(['{', '['])?, text.rfind(['}', ']'])?);
+    let begin = text.find(['{', '['])?;
+    let end = text.rfind(['}', ']'])?;
     text.get(begin..=end)
 }
 

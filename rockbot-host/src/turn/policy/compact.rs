@@ -195,7 +195,8 @@ fn level(lens: &mut [usize], wanted: usize) -> usize {
     let mut sum = 0;
     for (index, len) in lens.iter().enumerate() {
         sum += len;
-        let (count, next) = (index + 1, lens.get(index + 1).copied().unwrap_or(0));
+        let count = index + 1;
+        let next = lens.get(index + 1).copied().unwrap_or(0);
         // The level that makes the `count` longest, each with its notice, save enough together. It
         // applies when the next shorter length is not above it.
         let level = sum.saturating_sub(wanted) / count;
@@ -253,7 +254,8 @@ mod tests {
 
     #[test]
     fn a_long_result_is_cut_down_to_the_longest() {
-        let (a, b) = ("a".into(), "b".into());
+        let a = "a".into();
+        let b = "b".into();
         let expected = Compaction {
             elided: elided(&[("a", 1_000)]),
             ..Compaction::default()
@@ -268,7 +270,9 @@ mod tests {
 
     #[test]
     fn the_results_of_earlier_steps_go_first_and_the_longest_first() {
-        let (a, b, c) = ("a".into(), "b".into(), "c".into());
+        let a = "a".into();
+        let b = "b".into();
+        let c = "c".into();
         let items = [step(), result(&a, 5_000), result(&b, 9_000), step(), result(&c, 20_000)];
         let expected = Compaction {
             elided: elided(&[("b", 5_200)]),
@@ -284,7 +288,9 @@ mod tests {
 
     #[test]
     fn old_exchanges_are_removed_next_and_then_old_steps() {
-        let (a, b, c) = ("a".into(), "b".into(), "c".into());
+        let a = "a".into();
+        let b = "b".into();
+        let c = "c".into();
         let items = [
             fixed(500),
             past(300, true),
@@ -345,7 +351,8 @@ mod tests {
             let items = items(&lens, &ids);
             let Some(compaction) = plan(&items, excess, longest) else { return Ok(()) };
             let count = |wanted: fn(&ItemKind<'_>) -> bool| items.iter().filter(|item| wanted(&item.kind)).count();
-            let (steps, past) = (count(|kind| *kind == ItemKind::Step), count(|kind| matches!(kind, ItemKind::Past { .. })));
+            let steps = count(|kind| *kind == ItemKind::Step);
+            let past = count(|kind| matches!(kind, ItemKind::Past { .. }));
             prop_assert!(compaction.past <= past);
             prop_assert!(steps == 0 || compaction.steps < steps, "the newest step stays");
             for elision in &compaction.elided {

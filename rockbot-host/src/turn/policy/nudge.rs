@@ -143,7 +143,8 @@ fn leaks_syntax(text: &str) -> bool {
     }
     // Every answer is searched, and few have an equals sign: searching for it is the fastest way to exclude the rest.
     text.match_indices('=').any(|(at, _)| {
-        let (before, after) = (&text[..at], &text[at + 1..]);
+        let before = &text[..at];
+        let after = &text[at + 1..];
         before.ends_with("to") && (after.starts_with("multi_tool_use.") || after.starts_with("functions."))
     })
 }

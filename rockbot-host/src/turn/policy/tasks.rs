@@ -87,7 +87,8 @@ impl TaskList {
 
     /// Sets the status of a task, and returns the confirmation for the model.
     pub(crate) fn update(&mut self, change: &TaskUpdate) -> Result<String, ToolError> {
-        let (id, count) = (change.id, self.0.len());
+        let id = change.id;
+        let count = self.0.len();
         let Some(task) = id.checked_sub(1).and_then(|index| self.0.get_mut(index)) else {
             let message = match count {
                 0 => format!("there is no task {id}: the list is empty, write it with `{CREATE}` first"),
@@ -225,7 +226,8 @@ mod tests {
     #[test]
     fn the_list_stands_behind_the_reminder() {
         let text = |reminder, tasks| closing(reminder, tasks).map(|message| message.text().into_owned());
-        let (none, tasks) = (TaskList::default(), after(&[(CREATE, json!({"items": ["Rest"]}))]));
+        let none = TaskList::default();
+        let tasks = after(&[(CREATE, json!({"items": ["Rest"]}))]);
         assert_eq!(text(None, &none), None);
         assert_eq!(text(Some("Stay calm."), &none).unwrap(), "Stay calm.");
         let list = "Current task list:\n1. [pending] Rest";

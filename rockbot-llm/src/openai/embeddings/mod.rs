@@ -118,7 +118,8 @@ impl OpenAiEmbeddings {
 
     /// Returns the vectors in the order of the texts; `asked` is their number.
     fn vectors(&self, answer: Vec<WireEmbedding>, asked: usize) -> Result<Vec<Embedding>, EmbeddingError> {
-        let (model, answered) = (self.model().to_owned(), answer.len());
+        let model = self.model().to_owned();
+        let answered = answer.len();
         let mut places: Vec<Option<Vec<f32>>> = vec![None; asked];
         for (position, vector) in answer.into_iter().enumerate() {
             // Servers that name no index keep the order.
@@ -138,10 +139,8 @@ impl OpenAiEmbeddings {
         let model = || self.model().to_owned();
         let embedding =
             Embedding::new(values).map_err(|cause| EmbeddingError::NotAnEmbedding { model: model(), cause })?;
-        let (answered, expected) = (
-            embedding.dimension(),
-            *self.dimension.get_or_init(|| embedding.dimension()),
-        );
+        let answered = embedding.dimension();
+        let expected = *self.dimension.get_or_init(|| embedding.dimension());
         if answered == expected {
             Ok(embedding)
         } else {

@@ -233,7 +233,8 @@ async fn a_call_that_is_cancelled_or_late_lets_the_server_go() {
         assert_eq!(kind(&asking.await.unwrap().unwrap_err()), Some(expected));
         server.client_gone().await;
     };
-    let (long, cx) = (Duration::from_secs(600), CallContext::new("s"));
+    let long = Duration::from_secs(600);
+    let cx = CallContext::new("s");
     let stop = CancellationToken::new();
     check(
         long,

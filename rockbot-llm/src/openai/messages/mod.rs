@@ -253,7 +253,8 @@ impl<'a> MessageList<'a> {
         if self.waiting.is_empty() {
             return;
         }
-        let (waiting, marks) = (std::mem::take(&mut self.waiting), self.form.scope.marks());
+        let waiting = std::mem::take(&mut self.waiting);
+        let marks = self.form.scope.marks();
         let mut pieces = Vec::new();
         push_media_of(&mut pieces, &waiting, &marks);
         self.begin(Role::User);

@@ -225,7 +225,8 @@ fn of(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_belongs_to_the_bridge_that_announced_it_first_while_that_one_lives() {
-    let (mut directory, start) = (Directory::default(), Instant::now());
+    let mut directory = Directory::default();
+    let start = Instant::now();
     directory.announced(lease("one", "i1", 1), &[summary("Time", "f1")], start);
     let both = [summary("time", "f2"), summary("mail", "f3")];
     directory.announced(lease("another", "i2", 1), &both, start);
@@ -258,7 +259,8 @@ async fn a_server_belongs_to_the_bridge_that_announced_it_first_while_that_one_l
 
 #[tokio::test(start_paused = true)]
 async fn a_rolling_update_takes_the_newer_definitions_and_an_unknown_process_is_asked() {
-    let (mut directory, now) = (Directory::default(), Instant::now());
+    let mut directory = Directory::default();
+    let now = Instant::now();
     assert_eq!(directory.heartbeat(&lease("one", "i1", 1), now), Change::Ask);
     directory.announced(lease("one", "i1", 1), &[summary("time", "f1")], now);
     directory.announced(lease("one", "i2", 1), &[summary("time", "f2")], now);
@@ -284,7 +286,8 @@ async fn a_rolling_update_takes_the_newer_definitions_and_an_unknown_process_is_
 
 #[tokio::test(start_paused = true)]
 async fn bridges_and_servers_are_bounded_and_names_checked() {
-    let (mut directory, now) = (Directory::default(), Instant::now());
+    let mut directory = Directory::default();
+    let now = Instant::now();
     for number in 0..1_000 {
         directory.announced(
             lease(&format!("b{number}"), "i", 1),
@@ -327,7 +330,8 @@ async fn bridges_and_servers_are_bounded_and_names_checked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bridge_that_does_not_answer_delays_no_other_and_is_asked_again_with_back_off() {
-    let (mut fetches, start) = (Fetches::default(), Instant::now());
+    let mut fetches = Fetches::default();
+    let start = Instant::now();
     let server = |bridge: &str| OwnedServer {
         bridge: bridge.to_owned(),
         name: "s".to_owned(),
@@ -417,7 +421,8 @@ async fn one_bridge_cannot_take_all_pins() {
 
 #[test]
 fn a_bridge_that_takes_over_a_server_does_not_count_as_asked_while_the_former_one_is() {
-    let (mut fetches, now) = (Fetches::default(), Instant::now());
+    let mut fetches = Fetches::default();
+    let now = Instant::now();
     let server = |bridge: &str| OwnedServer {
         bridge: bridge.to_owned(),
         name: "s".to_owned(),
@@ -436,7 +441,8 @@ fn a_bridge_that_takes_over_a_server_does_not_count_as_asked_while_the_former_on
 
 #[tokio::test(start_paused = true)]
 async fn a_bridge_with_many_servers_leaves_a_share_of_the_places_to_others() {
-    let (mut directory, now) = (Directory::default(), Instant::now());
+    let mut directory = Directory::default();
+    let now = Instant::now();
     let many = |prefix: &str, count| {
         (0..count)
             .map(|n| summary(&format!("{prefix}{n:03}"), "f"))

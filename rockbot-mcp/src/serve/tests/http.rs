@@ -126,8 +126,10 @@ impl Raw {
 #[tokio::test]
 async fn a_client_that_begins_session_after_session_locks_out_no_other() {
     let host = Host::start(anywhere(), Vec::new()).await;
-    let (hasty, other) = (Raw::at(&host, [127, 0, 0, 1]), Raw::at(&host, [127, 0, 0, 2]));
-    let (used, elsewhere) = (hasty.begin().await, other.begin().await);
+    let hasty = Raw::at(&host, [127, 0, 0, 1]);
+    let other = Raw::at(&host, [127, 0, 0, 2]);
+    let used = hasty.begin().await;
+    let elsewhere = other.begin().await;
     assert_eq!(hasty.list(&used).await, StatusCode::OK);
     let first = hasty.begin().await;
     for _ in 0..300 {

@@ -120,10 +120,8 @@ fn question(rules: &Map<String, Value>, decisions: &[String]) -> Question {
 /// Returns the new limits: at most [`MAX_MOVE`] from the old ones, and within the range of the
 /// original. `None` without a change.
 fn moved(rules: &Map<String, Value>, review: &Review) -> Option<(f64, f64)> {
-    let (low, balanced) = (
-        ceiling(rules, "lowCeiling", LOW),
-        ceiling(rules, "balancedCeiling", BALANCED),
-    );
+    let low = ceiling(rules, "lowCeiling", LOW);
+    let balanced = ceiling(rules, "balancedCeiling", BALANCED);
     let step = |old: f64, wanted: Option<f64>| {
         let wanted = wanted.filter(|wanted| wanted.is_finite()).unwrap_or(old);
         wanted.clamp(old - MAX_MOVE, old + MAX_MOVE)

@@ -14,7 +14,8 @@ async fn a_cycle_over_ten_thousand_memories() {
         "cat", "garden", "car", "report", "tea", "boat", "window", "letter", "meeting", "recipe",
     ];
     for number in 0..10_000_usize {
-        let (noun, other) = (nouns[number % 10], nouns[(number / 10) % 10]);
+        let noun = nouns[number % 10];
+        let other = nouns[(number / 10) % 10];
         let text = format!(
             "Person{} keeps the {noun} near the {other} of room {} on day {}.",
             number % 97,

@@ -39,7 +39,8 @@ pub(super) struct PrincipalLog {
 impl PrincipalLog {
     /// Reads the log in the folder `prefix`, which ends with a slash or is empty. Damaged files are quarantined.
     pub(super) fn load(folder: &DataFolder, prefix: &str, max_bytes: u64) -> Result<Self, StoreError> {
-        let (name, readers_name) = (format!("{prefix}{NAME}"), format!("{prefix}{READERS_NAME}"));
+        let name = format!("{prefix}{NAME}");
+        let readers_name = format!("{prefix}{READERS_NAME}");
         let bytes = read(folder, &name, MAX_BYTES)?.unwrap_or_default();
         let index = LineIndex::of(&bytes, max_bytes / INDEX_MARKS);
         let readers = read(folder, &readers_name, MAX_READERS)?;
@@ -71,7 +72,8 @@ impl PrincipalLog {
     /// Removes readers whose offset lies beyond the end: they have read another log, and the present
     /// log is new to them.
     fn forget_lost_readers(&mut self, folder: &DataFolder) -> Result<(), StoreError> {
-        let (end, before) = (self.index.end(), self.readers.len());
+        let end = self.index.end();
+        let before = self.readers.len();
         self.readers.retain(|_, position| *position <= end);
         if self.readers.len() == before {
             Ok(())

@@ -60,7 +60,8 @@ impl FileConversationLog {
         principal: &Principal,
         work: impl FnOnce(&mut PrincipalLog, &DataFolder) -> Result<R, StoreError> + Send + 'static,
     ) -> Result<R, StoreError> {
-        let (logs, principal) = (self.0.clone(), principal.clone());
+        let logs = self.0.clone();
+        let principal = principal.clone();
         blocking(move || logs.work(&principal, work)).await
     }
 }

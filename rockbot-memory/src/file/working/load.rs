@@ -130,7 +130,8 @@ impl Loader<'_> {
 
     /// Replays the log on top of the documents.
     fn log(&mut self) -> Result<(), StoreError> {
-        let (mut skipped, name) = (0, self.state.log_name.clone());
+        let mut skipped = 0;
+        let name = self.state.log_name.clone();
         let state = &mut self.state;
         let read = self
             .folder

@@ -86,7 +86,9 @@ impl FileWorkingMemory {
         let slot = self.0.states.get_or_default(principal);
         let is_new = slot.lock().unwrap_or_else(PoisonError::into_inner).is_none();
         if is_new {
-            let (memory, principal, slot) = (self.0.clone(), principal.clone(), slot.clone());
+            let memory = self.0.clone();
+            let principal = principal.clone();
+            let slot = slot.clone();
             blocking(move || memory.with_loaded(&principal, &slot, |_| ())).await?;
         }
         let now = self.0.options.clock.now();
@@ -112,7 +114,8 @@ impl FileWorkingMemory {
         };
         let (result, compacts) = self.with(principal, write).await?;
         if compacts {
-            let (memory, principal) = (self.0.clone(), principal.clone());
+            let memory = self.0.clone();
+            let principal = principal.clone();
             let compacted = blocking(move || {
                 let slot = memory.states.get_or_default(&principal);
                 compaction::compact(&memory.folder, &principal, &slot)
@@ -216,7 +219,8 @@ impl WorkingMemory for FileWorkingMemory {
         query: &str,
         limit: usize,
     ) -> Result<Vec<Ranked<Arc<WorkingEntry>>>, WorkingMemoryError> {
-        let (entries, query) = (self.list(principal, prefix).await?, query.to_owned());
+        let entries = self.list(principal, prefix).await?;
+        let query = query.to_owned();
         Ok(blocking(move || Ok(WorkingEntry::best(entries, &query, limit))).await?)
     }
 }

@@ -93,7 +93,8 @@ impl<D: DocumentRow> IndexedTable<D> {
         principal: &Principal,
         work: impl FnOnce(&IndexedWrite<'_, D>) -> Result<R, QueryError> + Send + 'static,
     ) -> Result<R, StoreError> {
-        let (index, principal) = (self.indexes.get_or_default(principal), principal.clone());
+        let index = self.indexes.get_or_default(principal);
+        let principal = principal.clone();
         let work = move |connection: &Connection| {
             let writing = IndexedWrite {
                 table: Table::new(connection, &principal),
@@ -117,7 +118,8 @@ impl<D: DocumentRow> IndexedTable<D> {
         limit: usize,
         admits: impl Fn(&D) -> bool + Send + 'static,
     ) -> Result<Vec<Ranked<Arc<D>>>, StoreError> {
-        let (index, query) = (self.indexes.get_or_default(principal), query.to_owned());
+        let index = self.indexes.get_or_default(principal);
+        let query = query.to_owned();
         if index.0.get().is_none() {
             self.load(principal, index.clone()).await?;
         }

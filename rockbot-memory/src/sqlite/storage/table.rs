@@ -49,8 +49,10 @@ impl<'a, D: DocumentRow> Table<'a, D> {
         let mut rows = statement.query((self.principal.as_str(),))?;
         let mut documents = Vec::new();
         while let Some(row) = rows.next()? {
-            let (id, json) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_str());
-            let (id, json) = (id.map_err(rusqlite::Error::from)?, json.map_err(rusqlite::Error::from)?);
+            let id = row.get_ref(0)?.as_str();
+            let json = row.get_ref(1)?.as_str();
+            let id = id.map_err(rusqlite::Error::from)?;
+            let json = json.map_err(rusqlite::Error::from)?;
             documents.extend(parse_or_skip(D::WHAT, id, json));
         }
         Ok(documents)

@@ -42,7 +42,8 @@ impl<D: Document> DocumentStore<D> {
         let (parsed, received) = sync_channel(2 * MAX_READERS);
         thread::scope(|scope| {
             for _ in 0..readers {
-                let (parsed, batches) = (parsed.clone(), &batches);
+                let parsed = parsed.clone();
+                let batches = &batches;
                 scope.spawn(move || self.parse_batches(principal, batches, &parsed));
             }
             drop(parsed);

@@ -103,7 +103,8 @@ impl<D: Document> DocumentStore<D> {
         let Ok(Some(found)) = self.folder.find(&listed.name) else {
             return Ok(());
         };
-        let (file, version) = (&found.name, FileVersion::from(&found));
+        let file = &found.name;
+        let version = FileVersion::from(&found);
         match self.parse(principal, &found) {
             Err(Unreadable::Damaged(error)) => {
                 // A file that just became unreadable may be half-written by an editor; a file that stays

@@ -121,7 +121,9 @@ impl<D: Document> DocumentStore<D> {
             (freshness.is_stale(self.clock.now()), owned.rescan_is_awaited())
         };
         if is_stale && is_awaited {
-            let (this, owned, principal) = (self.clone(), owned.clone(), principal.clone());
+            let this = self.clone();
+            let owned = owned.clone();
+            let principal = principal.clone();
             blocking(move || this.rescan(&principal, &owned)).await?;
         } else if is_stale && !owned.is_rescanning() {
             self.rescan_in_background(principal, &owned);
@@ -131,7 +133,9 @@ impl<D: Document> DocumentStore<D> {
 
     /// Begins a rescan a little later. If it fails, the next read begins another rescan.
     fn rescan_in_background(self: &Arc<Self>, principal: &Principal, owned: &Arc<PrincipalDocuments<D>>) {
-        let (this, owned, principal) = (self.clone(), owned.clone(), principal.clone());
+        let this = self.clone();
+        let owned = owned.clone();
+        let principal = principal.clone();
         tokio::task::spawn_blocking(move || {
             if let Err(error) = this.rescan_later(&principal, &owned) {
                 tracing::warn!(%error, "the folder of {}s cannot be rescanned; edits of other programs are not seen", D::WHAT);
@@ -206,7 +210,9 @@ impl<D: Document> DocumentStore<D> {
         principal: &Principal,
         work: impl FnOnce(&Self, &Principal, &PrincipalDocuments<D>) -> Result<R, StoreError> + Send + 'static,
     ) -> Result<R, StoreError> {
-        let (this, owned, principal) = (self.clone(), self.owned.get_or_default(principal), principal.clone());
+        let this = self.clone();
+        let owned = self.owned.get_or_default(principal);
+        let principal = principal.clone();
         blocking(move || {
             let is_new = owned.freshness.is_unscanned();
             if is_new {
@@ -371,7 +377,9 @@ mod tests {
     async fn reading_aside_leaves_the_runtimes_thread_free() {
         let folder = tempfile::tempdir().unwrap();
         let store = DocumentStore::<MemoryEntry>::open(folder.path().join("memory"), Arc::new(SystemClock)).unwrap();
-        let (store, me, here) = (Arc::new(store), Principal::default(), thread::current().id());
+        let store = Arc::new(store);
+        let me = Principal::default();
+        let here = thread::current().id();
         let read = |entries: &Collection<MemoryEntry>| (entries.documents().count(), thread::current().id());
         assert_eq!(store.read(&me, read).await.unwrap(), (0, here));
         let (count, there) = store.read_aside(&me, read).await.unwrap();
@@ -381,11 +389,9 @@ mod tests {
     #[tokio::test]
     async fn a_read_of_a_large_folder_waits_for_no_rescan() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, clock, me) = (
-            folder.path().join("memory"),
-            ManualClock::default(),
-            Principal::default(),
-        );
+        let path = folder.path().join("memory");
+        let clock = ManualClock::default();
+        let me = Principal::default();
         let store = Arc::new(DocumentStore::<MemoryEntry>::open(path.clone(), Arc::new(clock.clone())).unwrap());
         let write = |n: usize| fs::write(path.join(format!("{n}.json")), r#"{"content": "likes tea"}"#).unwrap();
         let count = |entries: &Collection<MemoryEntry>| entries.documents().count();
@@ -395,7 +401,8 @@ mod tests {
         write(201);
         clock.advance(Duration::from_secs(60));
         let owned = store.owned.get_or_default(&me);
-        let (held, release) = (owned.clone(), mpsc::channel::<()>());
+        let held = owned.clone();
+        let release = mpsc::channel::<()>();
         let (locked, is_locked) = mpsc::channel();
         let holder = thread::spawn(move || {
             let _rescan = held.lock_rescan();

@@ -141,7 +141,8 @@ impl<T: StoredEntry> Timeline<T> {
         since: Timestamp,
         limit: usize,
     ) -> Result<Vec<T>, StoreError> {
-        let (this, principal) = (self.clone(), principal.clone());
+        let this = self.clone();
+        let principal = principal.clone();
         blocking(move || this.scan(&principal, since, limit)).await
     }
 
@@ -151,7 +152,8 @@ impl<T: StoredEntry> Timeline<T> {
         let mut found = self.folder.list_of(principal).map_err(failed)?;
         found.retain(|found| found.name.ends_with(".jsonl") && may_be_since(found, since));
         found.sort_by(|a, b| a.name.cmp(&b.name));
-        let (mut newest, mut skipped) = (Vec::new(), 0);
+        let mut newest = Vec::new();
+        let mut skipped = 0;
         for found in found {
             let read = self.folder.read_lines(&found.name, MAX_LINE, |line| {
                 match serde_json::from_slice::<T>(line) {

@@ -64,7 +64,9 @@ impl<T: StoredEntry> Timeline<T> {
 
     /// Removes the entries of one file that are older than `since`, and returns their number.
     fn purge_file(&self, file: &FileEntry, since: Timestamp) -> Result<u64, FileError> {
-        let (mut kept, mut gone, mut newest) = (Vec::new(), 0, Timestamp::default());
+        let mut kept = Vec::new();
+        let mut gone = 0;
+        let mut newest = Timestamp::default();
         let read = self.folder.read_lines(&file.name, MAX_LINE, |line| {
             if let Ok(entry) = serde_json::from_slice::<T>(line) {
                 newest = newest.max(entry.timestamp());

@@ -59,7 +59,8 @@ pub(super) struct GetAgentDetails {
 }
 
 pub(super) async fn details(state: ToolState<CallerState>, args: GetAgentDetails) -> Result<Content, ToolError> {
-    let (directory, name) = (state.directory()?, args.agent_name.trim());
+    let directory = state.directory()?;
+    let name = args.agent_name.trim();
     let Some(card) = directory.find(name) else {
         let known = directory.agents();
         let near = nearest_names(name, known.iter().map(|card| card.agent_name.as_str()), 3);

@@ -51,7 +51,8 @@ pub(super) async fn cancel(
     cx: CallContext,
 ) -> Result<String, ToolError> {
     let caller = state.caller()?;
-    let (tasks, id) = (caller.tasks_of(&cx).await, args.task_id.trim());
+    let tasks = caller.tasks_of(&cx).await;
+    let id = args.task_id.trim();
     let Some(task) = tasks.iter().find(|task| task.id == id) else {
         let near = nearest_names(id, tasks.iter().map(|task| task.id.as_str()), 3);
         let hint = match &*near {

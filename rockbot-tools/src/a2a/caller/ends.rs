@@ -24,7 +24,9 @@ pub(super) struct EndWords {
 
 /// Returns the words about a result; `None` if the state says that the task goes on.
 pub(super) fn of_result(task: &PendingTask, result: &AgentTaskResult) -> Option<EndWords> {
-    let (agent, skill, id) = (&task.agent, &task.skill, &task.id);
+    let agent = &task.agent;
+    let skill = &task.skill;
+    let id = &task.id;
     let (verb, closing) = match result.state {
         AgentTaskState::Submitted | AgentTaskState::Working => return None,
         AgentTaskState::Completed => ("has done", TELL.to_owned()),
@@ -46,7 +48,8 @@ pub(super) fn of_result(task: &PendingTask, result: &AgentTaskResult) -> Option<
 /// Returns the way to answer a question of an agent.
 fn answer_with(task: &PendingTask, result: &AgentTaskResult) -> String {
     let named = result.context_id.as_deref().filter(|id| is_plain(id));
-    let (context, agent) = (named.unwrap_or(&task.context), &task.agent);
+    let context = named.unwrap_or(&task.context);
+    let agent = &task.agent;
     format!(
         "\n\nIf you know the answer, call invoke_agent for `{agent}` again, with context_id `{context}`. Else ask the user."
     )
@@ -54,7 +57,9 @@ fn answer_with(task: &PendingTask, result: &AgentTaskResult) -> String {
 
 /// Returns the words about an error.
 pub(super) fn of_error(task: &PendingTask, error: &AgentTaskError) -> EndWords {
-    let (agent, skill, id) = (&task.agent, &task.skill, &task.id);
+    let agent = &task.agent;
+    let skill = &task.skill;
+    let id = &task.id;
     let why = match error.code.as_str() {
         codes::SKILL_NOT_SUPPORTED => format!("does not offer the skill `{skill}` to this agent"),
         codes::EXECUTION_FAILED => format!("could not do the task `{id}` ({skill})"),
@@ -77,7 +82,9 @@ pub(super) fn of_error(task: &PendingTask, error: &AgentTaskError) -> EndWords {
 
 /// Returns the words about an agent that is silent.
 pub(super) fn of_silence(task: &PendingTask) -> EndWords {
-    let (agent, skill, id) = (&task.agent, &task.skill, &task.id);
+    let agent = &task.agent;
+    let skill = &task.skill;
+    let id = &task.id;
     let minutes = task
         .deadline
         .since(task.asked_at)
@@ -96,7 +103,9 @@ pub(super) fn of_silence(task: &PendingTask) -> EndWords {
 
 /// Returns the words about an answer that is too long to be read.
 pub(super) fn of_excess(task: &PendingTask, bytes: usize) -> EndWords {
-    let (agent, skill, id) = (&task.agent, &task.skill, &task.id);
+    let agent = &task.agent;
+    let skill = &task.skill;
+    let id = &task.id;
     EndWords {
         heading: format!(
             "The agent `{agent}` answered the task `{id}` ({skill}) with {bytes} bytes, which is too much to be read."

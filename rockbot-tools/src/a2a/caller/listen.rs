@@ -44,7 +44,8 @@ struct Listener {
 pub(super) async fn listen(caller: &Arc<Caller>) -> Result<[Subscription; 3], BusError> {
     let identity = &caller.identity;
     let answers = caller.topics.response_of(identity.name());
-    let (discovery, status) = (&caller.topics.discovery, &caller.topics.status);
+    let discovery = &caller.topics.discovery;
+    let status = &caller.topics.status;
     // Each process reads all cards and statuses; answers wait in a queue while none runs.
     let own = |topic: &str| format!("{}.{}", identity.subscription_name(topic), identity.instance_id());
     let each = || SubscribeOptions::new().ephemeral();
@@ -92,7 +93,8 @@ impl DeliveryHandler for Listener {
 impl Caller {
     /// Takes the announcement of an agent, which speaks for itself alone.
     fn take_card(&self, envelope: &MessageEnvelope) -> Result<(), PayloadError> {
-        let (source, me) = (&*envelope.source, self.identity.name());
+        let source = &*envelope.source;
+        let me = self.identity.name();
         if envelope.message_type != AnnouncedCard::TYPE || source.eq_ignore_ascii_case(me) {
             return Ok(());
         }

@@ -139,7 +139,8 @@ impl PendingTasks {
     ///
     /// Returns an error if the file cannot be written; the task is not added then.
     pub(super) fn add(&mut self, task: PendingTask) -> Result<(), FileError> {
-        let (id, asked) = (task.id.clone(), (task.session.clone(), task.question.clone()));
+        let id = task.id.clone();
+        let asked = (task.session.clone(), task.question.clone());
         self.tasks.insert(id.clone(), task);
         if let Err(error) = self.save() {
             self.tasks.remove(&id);

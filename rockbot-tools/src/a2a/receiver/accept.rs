@@ -130,7 +130,8 @@ impl Receiver {
 
     /// Checks whether a task is taken.
     fn check(&self, request: &AgentTaskRequest, task: &InboundTask) -> Result<(), Refusal> {
-        let (caller, skill) = (&task.caller, &*one_line(&request.skill));
+        let caller = &task.caller;
+        let skill = &*one_line(&request.skill);
         if !self.callers.allows(caller) {
             return Err(Refusal::new(
                 codes::SKILL_NOT_SUPPORTED,

@@ -226,11 +226,10 @@ impl Running for RunningReceiver {
 
 /// Opens the subscriptions of a receiver. They end when they are dropped. Tasks wait in a queue while no process runs.
 async fn listen(receiver: &Arc<Receiver>) -> Result<[Subscription; 3], BusError> {
-    let (identity, bus) = (&receiver.identity, &receiver.bus);
-    let (task, cancel) = (
-        receiver.topics.task_of(identity.name()),
-        receiver.topics.cancel_of(identity.name()),
-    );
+    let identity = &receiver.identity;
+    let bus = &receiver.bus;
+    let task = receiver.topics.task_of(identity.name());
+    let cancel = receiver.topics.cancel_of(identity.name());
     let own = |topic: &str| format!("{}.{}", identity.subscription_name(topic), identity.instance_id());
     let kept = SubscribeOptions::new().with_concurrency(CONCURRENCY);
     let each = || SubscribeOptions::new().ephemeral().with_concurrency(CONCURRENCY);

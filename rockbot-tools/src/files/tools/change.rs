@@ -137,7 +137,8 @@ fn too_long() -> ToolError {
 
 /// Returns the text with the replacement, and the number of places.
 fn edited(path: &FilePath, text: &str, arguments: &FileEdit) -> Result<(String, usize), ToolError> {
-    let (mut old, mut new) = (Cow::from(&*arguments.old_string), Cow::from(&*arguments.new_string));
+    let mut old = Cow::from(&*arguments.old_string);
+    let mut new = Cow::from(&*arguments.new_string);
     if old.is_empty() || old == new {
         return Err(ToolError::invalid_arguments(
             "old_string is empty, or the same as new_string",

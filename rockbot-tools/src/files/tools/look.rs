@@ -77,7 +77,9 @@ pub(super) async fn read(
 
 /// Returns the lines of a page, the line behind them, and whether only a part of one line is shown.
 fn page(lines: &[&str], from: usize, limit: usize) -> (String, usize, bool) {
-    let (mut shown, mut to, mut length) = (String::new(), from, 0);
+    let mut shown = String::new();
+    let mut to = from;
+    let mut length = 0;
     for line in lines.iter().skip(from).take(limit) {
         length += line.chars().count() + 1;
         if length > MAX_PAGE && to == from {
@@ -146,7 +148,8 @@ pub(super) async fn search(this: ToolState<FileState>, arguments: FileSearch) ->
 /// Returns the lines that contain `query`, which is in lower case.
 fn hits(folder: &Folder, prefix: &str, query: &str) -> Result<String, ToolError> {
     let (files, mut is_cut) = folder.list(prefix).map_err(|error| listing_failed(&error))?;
-    let (mut shown, mut count) = (String::new(), 0);
+    let mut shown = String::new();
+    let mut count = 0;
     for file in &files {
         // A file that is no text, too long or just gone has no lines to show.
         let Ok(path) = FilePath::parse(&file.path) else {

@@ -152,7 +152,9 @@ pub(super) fn is_data(dom: &Dom, id: NodeId) -> bool {
     if element.is_some_and(|element| matches!(element.text_of("role"), "presentation" | "none")) {
         return false;
     }
-    let (mut columns, mut in_row, mut has_header) = (0, 0, false);
+    let mut columns = 0;
+    let mut in_row = 0;
+    let mut has_header = false;
     for step in dom.walk(id) {
         let Step::Enter(inner) = step else { continue };
         match dom.name(inner) {

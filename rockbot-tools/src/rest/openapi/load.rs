@@ -133,7 +133,8 @@ fn unreadable(document: &str, cause: &str) -> OpenApiError {
 
 /// Fetches a document whose URL the operator wrote.
 fn fetch(url: &str, policy: &EgressPolicy) -> Result<(Vec<u8>, Url), String> {
-    let (url, policy) = (url.to_owned(), policy.clone());
+    let url = url.to_owned();
+    let policy = policy.clone();
     let work = move || -> Result<(Vec<u8>, Url), String> {
         let parsed = Url::parse(&url).map_err(|error| error.to_string())?;
         let policy = policy.allow_origin(&parsed).map_err(|error| error.to_string())?;

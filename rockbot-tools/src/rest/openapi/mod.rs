@@ -205,7 +205,8 @@ impl OpenApi {
         let operations = operation::all(&document.json);
         for (filter, pattern) in filters.iter().zip(&self.include) {
             if !operations.iter().any(|operation| filter.includes(operation)) {
-                let (document, pattern) = (document.name.clone(), pattern.clone());
+                let document = document.name.clone();
+                let pattern = pattern.clone();
                 return Err(OpenApiError::NothingIncluded { document, pattern });
             }
         }
@@ -292,7 +293,8 @@ impl OpenApi {
 /// Returns the URL of a server with the defaults of its variables. A default is text: it refers to no other variable.
 fn with_variables(server: &Value, url: &str) -> String {
     let default = |name: &str| server.get("variables")?.get(name)?.get("default")?.as_str();
-    let (mut filled, mut rest) = (String::new(), url);
+    let mut filled = String::new();
+    let mut rest = url;
     while let Some((before, after)) = rest.split_once('{')
         && let Some((name, end)) = after.split_once('}')
         && filled.len() < MAX_SERVER

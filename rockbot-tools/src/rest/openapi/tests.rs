@@ -301,7 +301,9 @@ fn public_documents_are_imported() {
         let document = import.load(&EgressPolicy::new()).unwrap();
         let operations = operation::all(&document.json);
         let client = EgressClient::new(EgressPolicy::new()).unwrap();
-        let (mut names, mut sizes, mut left_out) = (BTreeSet::new(), Vec::new(), 0);
+        let mut names = BTreeSet::new();
+        let mut sizes = Vec::new();
+        let mut left_out = 0;
         for operation in &operations {
             match operation
                 .endpoint(&document.json, "https://api.example", &mut names)

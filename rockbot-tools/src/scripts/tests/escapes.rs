@@ -91,7 +91,8 @@ os.getuid() and os.getgid() or print('root')
 #[tokio::test]
 async fn no_process_and_no_variable_of_the_host_is_seen() {
     let Some(sandbox) = sandbox().await else { return };
-    let (host, names) = (std::process::id(), std::env::vars_os());
+    let host = std::process::id();
+    let names = std::env::vars_os();
     let common = [
         "PATH", "HOME", "LANG", "PWD", "LC_ALL", "TZ", "USER", "LOGNAME", "TMPDIR", "_", "SHLVL", "TERM", "OLDPWD",
         "HOSTNAME",

@@ -205,7 +205,8 @@ async fn packages_come_from_the_index_of_the_settings() {
     let Some((_, folder)) = packages::shop().await else {
         return;
     };
-    let (wheels, cache) = (folder.path().join("wheels"), folder.path().join("kept"));
+    let wheels = folder.path().join("wheels");
+    let cache = folder.path().join("kept");
     let settings = format!("[Scripts]\nPackageIndex = {wheels:?}\nPackageFolder = {cache:?}");
     let set = declared(Scripts::new(), &settings).unwrap();
     let script = json!({"script": "import cats\nprint(cats.sound)", "pip_packages": ["cats==1.0"]});

@@ -109,7 +109,9 @@ fn offer(instance: &str, tool: &str) -> Announcement {
 
 #[tokio::test(start_paused = true)]
 async fn announced_tools_last_as_long_as_a_lease() {
-    let (files, mut announced, began) = (DescriptorFiles::default(), Announcements::default(), Instant::now());
+    let files = DescriptorFiles::default();
+    let mut announced = Announcements::default();
+    let began = Instant::now();
     assert!(announced.take(offer("a", "tell"), began));
     assert!(
         !announced.take(offer("a", "tell"), began),
@@ -134,7 +136,8 @@ async fn announced_tools_last_as_long_as_a_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_of_the_operator_goes_before_an_announced_one() {
-    let (mut files, mut announced) = (DescriptorFiles::default(), Announcements::default());
+    let mut files = DescriptorFiles::default();
+    let mut announced = Announcements::default();
     files.update(vec![service("calc"), tool("tell", "calc")]);
     announced.take(offer("a", "tell"), Instant::now());
     let derived = derive(files.layer(), &announced.layers());

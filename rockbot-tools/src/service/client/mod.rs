@@ -91,7 +91,8 @@ impl ServiceClient {
     async fn listen(&self) -> Result<Subscription, BusError> {
         let topic = self.response.topic();
         let name = format!("{topic}.{}", self.ids.next_id());
-        let (replies, options) = (Replies(Arc::clone(&self.pending)), SubscribeOptions::new().ephemeral());
+        let replies = Replies(Arc::clone(&self.pending));
+        let options = SubscribeOptions::new().ephemeral();
         let pattern = TopicPattern::new(&topic)?;
         self.bus.subscribe(pattern, &name, options, Arc::new(replies)).await
     }
@@ -118,7 +119,8 @@ impl ServiceClients {
     pub(super) fn of(&self, request: &QueueId, response: &QueueId) -> Arc<ServiceClient> {
         let mut clients = self.by_queues.lock().unwrap_or_else(PoisonError::into_inner);
         let client = clients.entry((request.clone(), response.clone())).or_insert_with(|| {
-            let (bus, ids) = (Arc::clone(&self.bus), Arc::clone(&self.ids));
+            let bus = Arc::clone(&self.bus);
+            let ids = Arc::clone(&self.ids);
             Arc::new(ServiceClient::new(bus, request.clone(), response.clone(), ids))
         });
         Arc::clone(client)

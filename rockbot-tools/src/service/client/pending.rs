@@ -164,7 +164,8 @@ impl CallGuard {
                 return result;
             }
             if arrived.is_err() {
-                let (total, message) = (self.limits.total_time, self.limits.message_time);
+                let total = self.limits.total_time;
+                let message = self.limits.message_time;
                 return Err(CallError::TimedOut(if next < end { message } else { total }));
             }
         }

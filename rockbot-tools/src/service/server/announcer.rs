@@ -34,7 +34,8 @@ impl Announcer {
             context: "tools cannot be announced".to_owned(),
             source: error.into(),
         })?;
-        let (topic, instance) = (Arc::<str>::from(queue.topic()), RandomIds.next_id());
+        let topic = Arc::<str>::from(queue.topic());
+        let instance = RandomIds.next_id();
         let asked = Arc::new(Notify::new());
         let handler = Arc::new(Asked(Arc::clone(&asked)));
         let name = format!("{topic}.{instance}");

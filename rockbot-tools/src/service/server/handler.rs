@@ -30,7 +30,8 @@ impl DeliveryHandler for ServiceHandler {
     async fn handle(&self, delivery: Delivery) -> Disposition {
         // Read before the body, so that a reply about an unreadable body finds its caller.
         let id = delivery.envelope.headers.get(ID).map_or(UNKNOWN_ID, String::as_str);
-        let (bus, topic) = (Arc::clone(&self.bus), Arc::clone(&self.response));
+        let bus = Arc::clone(&self.bus);
+        let topic = Arc::clone(&self.response);
         let replies = ReplyParts::new(bus, topic, id.to_owned(), delivery.attempt);
         let is_last_attempt = delivery.attempt >= self.max_attempts;
         let replied = match self.run(&delivery.envelope.body, &replies).await {

@@ -60,7 +60,8 @@ impl ToolServiceServer {
     ///
     /// Returns an error if `topic` cannot be part of a queue's id.
     pub fn new(id: impl Into<String>, topic: &str, service: impl ToolService) -> Result<Self, QueueIdError> {
-        let (request, response) = (QueueId::request(topic)?, QueueId::response(topic)?);
+        let request = QueueId::request(topic)?;
+        let response = QueueId::response(topic)?;
         Ok(Self {
             id: id.into(),
             request,

@@ -26,7 +26,8 @@ struct Refusing {
 #[async_trait]
 impl MessagePublisher for Refusing {
     async fn publish(&self, topic: &str, envelope: Arc<MessageEnvelope>) -> Result<Reach, BusError> {
-        let (size, limit) = (envelope.body.len(), 1000);
+        let size = envelope.body.len();
+        let limit = 1000;
         if size > limit {
             return Err(BusError::TooLarge { size, limit });
         }
@@ -77,7 +78,8 @@ impl ToolService for Letters {
 
 /// The bodies of the replies to a request for this many letters; the bus refuses the first `failures` of them.
 async fn replies(letters: u32, failures: u32, attempt: u32) -> (Disposition, Vec<Value>, Vec<Option<String>>) {
-    let (bus, service) = (Arc::new(Refusing::default()), Arc::new(Letters::default()));
+    let bus = Arc::new(Refusing::default());
+    let service = Arc::new(Letters::default());
     bus.failures.store(failures, Ordering::SeqCst);
     let handler = ServiceHandler {
         bus: bus.clone(),

@@ -62,10 +62,8 @@ impl Watching {
 /// Subscribes to announcements, and asks for the announcements of services that run already.
 async fn listen(bus: &dyn Bus, sender: mpsc::Sender<Announcement>) -> Result<Subscription, BoxError> {
     let topic = announcement::queue()?.topic();
-    let (name, options) = (
-        format!("{topic}.{}", RandomIds.next_id()),
-        SubscribeOptions::new().ephemeral(),
-    );
+    let name = format!("{topic}.{}", RandomIds.next_id());
+    let options = SubscribeOptions::new().ephemeral();
     let subscribing = bus.subscribe(TopicPattern::new(&topic)?, &name, options, Arc::new(Listener(sender)));
     let subscription = subscribing.await?;
     bus.publish(&topic, Arc::new(announcement::wanted())).await?;

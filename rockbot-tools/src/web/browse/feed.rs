@@ -97,7 +97,8 @@ impl State {
 
     fn end(&mut self, name: &str) {
         if name.eq_ignore_ascii_case(&self.field) {
-            let (field, value) = (std::mem::take(&mut self.field), std::mem::take(&mut self.value));
+            let field = std::mem::take(&mut self.field);
+            let value = std::mem::take(&mut self.value);
             set(self.entry(), &field, &value);
         }
     }

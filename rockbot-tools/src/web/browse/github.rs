@@ -79,8 +79,10 @@ impl Thread {
             return None;
         }
         let mut segments = url.path_segments()?;
-        let (owner, repository, kind, number) =
-            (segments.next()?, segments.next()?, segments.next()?, segments.next()?);
+        let owner = segments.next()?;
+        let repository = segments.next()?;
+        let kind = segments.next()?;
+        let number = segments.next()?;
         let is_name = |name: &str, length: usize, signs: &str| {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || signs.contains(c);
             !name.is_empty() && name.len() <= length && name.chars().all(is_plain) && !matches!(name, "." | "..")
@@ -182,7 +184,8 @@ impl Issue {
             body(self.body.as_deref())
         ));
         for comment in comments {
-            let (author, written) = (login(comment.user.as_ref()), body(comment.body.as_deref()));
+            let author = login(comment.user.as_ref());
+            let written = body(comment.body.as_deref());
             text.push_str(&format!(
                 "\n## Comment by {author}, {}\n\n{written}\n",
                 comment.created_at

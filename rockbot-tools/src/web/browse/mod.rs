@@ -130,7 +130,8 @@ impl WebBrowse {
 
 /// Returns the error of a server that answers with another status than success.
 fn refused(response: &EgressResponse, page: Option<Page>) -> ToolError {
-    let (status, host) = (response.status, response.url.host_str().unwrap_or_default());
+    let status = response.status;
+    let host = response.url.host_str().unwrap_or_default();
     let text = page.map(|page| page.text).unwrap_or_default();
     let shown: String = text.trim().chars().take(MAX_ERROR).collect();
     let message = format!("`{host}` answered with status {status}: {shown}");

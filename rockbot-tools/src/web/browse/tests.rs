@@ -53,7 +53,8 @@ async fn pages_feeds_and_texts_are_read() {
         ("/empty", "text/html", "<script>x</script>"),
     ])
     .await;
-    let (tool, url) = (browse(None), |path: &str| server.url(path));
+    let tool = browse(None);
+    let url = |path: &str| server.url(path);
     for (path, expected) in [
         ("/page", format!("# T\n\nHello [b]({})\n", url("/b"))),
         ("/headed", "# H\n\nx\n".to_owned()),
@@ -282,7 +283,8 @@ async fn hostile_answers_of_github_become_bounded_pages() {
     for text in crate::outside_text::texts() {
         let part: String = String::from_utf8_lossy(&text).chars().take(text.len() / 12).collect();
         let part = serde_json::json!(part);
-        let (user, length) = (serde_json::json!({"login": part}), part.to_string().len());
+        let user = serde_json::json!({"login": part});
+        let length = part.to_string().len();
         let issue = serde_json::json!({"title": part, "state": part, "state_reason": part, "user": user,
             "labels": [{"name": part}, part], "body": part, "created_at": part, "comments": u64::MAX});
         let comments = serde_json::json!([{"user": user, "body": part, "created_at": part}]);

@@ -241,7 +241,8 @@ async fn hostile_answers_of_brave_become_bounded_lists_and_errors() {
         let found = serde_json::json!({"title": part, "url": format!("https://a.example/{part}"), "description": part});
         let list = serde_json::json!({"web": {"results": [found, found, {"title": "", "url": part}]}}).to_string();
         let refusal = serde_json::json!({"error": {"code": part}}).to_string();
-        let (whole, answered) = (text.clone(), list.clone());
+        let whole = text.clone();
+        let answered = list.clone();
         let server = TestServer::start(move |request| match request.split([' ', '?']).nth(1).unwrap() {
             "/list" => ok("application/json", answered.as_bytes()),
             "/refusal" => response("422 Unprocessable", &[], refusal.as_bytes()),

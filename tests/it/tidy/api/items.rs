@@ -281,7 +281,8 @@ fn implemented(implementation: &ItemImpl) -> Vec<String> {
         ..
     } = implementation;
     if let Some((_, of, _)) = trait_ {
-        let (of, of_type) = (text(of), text(self_ty));
+        let of = text(of);
+        let of_type = text(self_ty);
         return vec![format!("impl{} {of} for {of_type}{}", text(generics), bounds(generics))];
     }
     let own = match text(generics.where_clause.as_ref()) {

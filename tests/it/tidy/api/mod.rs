@@ -143,7 +143,8 @@ fn an_arc_forwards_every_method() {
 
 /// Returns the lines that only one of the texts has, each under the item that it belongs to.
 fn difference(before: &str, after: &str) -> Vec<String> {
-    let (old, new) = (in_context(before), in_context(after));
+    let old = in_context(before);
+    let new = in_context(after);
     let gone = old
         .iter()
         .filter(|line| !new.contains(*line))

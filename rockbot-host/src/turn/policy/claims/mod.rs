@@ -52,7 +52,8 @@ const MAX_OPENING: usize = 200;
 
 /// Reports whether `text`, the answer to `asked` in a turn without calls, claims a call or its result.
 pub(super) fn claims_call(asked: &str, text: &str) -> bool {
-    let (asked, text) = (plain(asked), plain(text));
+    let asked = plain(asked);
+    let text = plain(text);
     if denies(&text) {
         return false;
     }

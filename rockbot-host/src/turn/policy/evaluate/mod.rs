@@ -58,7 +58,8 @@ struct Answer<'a> {
 ///
 /// What is said counts, and whether anything was changed, but not the form of the message: see [`is_instruction`].
 fn trigger(answer: &Answer<'_>) -> Option<Trigger> {
-    let (text, asked) = (plain(answer.text), plain(answer.asked));
+    let text = plain(answer.text);
+    let asked = plain(answer.asked);
     let idle = answer.has_tools && !answer.has_calls;
     // Looking something up is not yet doing what was asked for.
     let unchanged = answer.has_tools && !answer.has_changes && is_instruction(&asked);

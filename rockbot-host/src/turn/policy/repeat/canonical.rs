@@ -79,7 +79,8 @@ impl<'de> Visitor<'de> for CanonicalVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<u64, A::Error> {
         // A sum does not depend on the order.
-        let (mut sum, null) = (0_u64, digest(&Kind::Null));
+        let mut sum = 0_u64;
+        let null = digest(&Kind::Null);
         while let Some(Key(key)) = members.next_key()? {
             let Canonical(value) = members.next_value()?;
             // An argument that is not given and an argument that is null are the same.

@@ -143,7 +143,8 @@ impl Repeats {
     /// Returns the number of equal rounds of `period` calls at the end of the first `end` calls.
     fn rounds(&self, period: usize, end: usize) -> usize {
         let same = |at: &usize| {
-            let (one, other) = (&self.calls[*at], &self.calls[*at - period]);
+            let one = &self.calls[*at];
+            let other = &self.calls[*at - period];
             one.call == other.call && one.result == other.result
         };
         let same = (period..end).rev().take_while(same).count();
@@ -181,7 +182,8 @@ mod tests {
     /// Makes the calls `(tool, arguments, result)` in this order, and returns for each `n` if it carried the note, `r`
     /// if it was refused, `e` if it ended the turn and so the calls, and `.` otherwise.
     fn made(calls: &[(&str, &str, &str)], failed: bool) -> String {
-        let (mut repeats, mut marks) = (Repeats::default(), String::new());
+        let mut repeats = Repeats::default();
+        let mut marks = String::new();
         for (id, (tool, arguments, result)) in calls.iter().enumerate() {
             let call = call(id, tool, arguments);
             let content = match repeats.verdict(&call) {

@@ -113,7 +113,8 @@ fn written(request: &Arc<ChatRequest>, secret: &str, cache: Option<&RequestCache
 proptest! {
     #[test]
     fn a_request_is_the_same_with_and_without_the_one_before(steps in vec(vec(change(), 0..4), 1..12)) {
-        let (mut conversation, cache) = (Conversation::default(), RequestCache::default());
+        let mut conversation = Conversation::default();
+        let cache = RequestCache::default();
         for (number, changes) in steps.into_iter().enumerate() {
             changes.into_iter().for_each(|change| conversation.apply(change));
             // Now and then another client of the turn asks, whose marks are others.
@@ -126,7 +127,8 @@ proptest! {
 
 #[test]
 fn what_two_requests_begin_with_is_copied() {
-    let (mut conversation, cache) = (Conversation::default(), RequestCache::default());
+    let mut conversation = Conversation::default();
+    let cache = RequestCache::default();
     let mut request = |changes: &[Change]| {
         changes.iter().for_each(|change| conversation.apply(*change));
         Arc::new(ChatRequest::new(conversation.messages.iter().cloned()))

@@ -35,7 +35,8 @@ fn local(time: Timestamp, zone: &TimeZone) -> String {
 /// Checks that `expression` fires at the `expected` times after `after`, one after the other.
 #[track_caller]
 fn check(zone: &str, expression: &str, after: &str, expected: &[&str]) {
-    let (expression, zone) = (expr(expression), TimeZone::get(zone).unwrap());
+    let expression = expr(expression);
+    let zone = TimeZone::get(zone).unwrap();
     let next = |time: &Timestamp| expression.next_after(*time, &zone);
     let times = std::iter::successors(next(&instant(after)), next).take(expected.len());
     let found: Vec<_> = times.map(|time| local(time, &zone)).collect();

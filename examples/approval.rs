@@ -1,4 +1,5 @@
-//! A tool that waits for a person: the turn parks, also over a restart, until the decision is there.
+//! A tool that waits for a person: the turn parks, also over a restart, until the decision is
+//! there.
 //!
 //! `cargo run --example approval`: no key needed; the README says how to point it at a real model.
 

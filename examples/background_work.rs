@@ -1,7 +1,8 @@
-//! Work in the background: a turn begins three pieces of work and answers at once; each result is said when it is there,
-//! also by a process that is started again after this one was killed.
+//! Work in the background: a turn begins three pieces of work and answers at once; each result is
+//! said when it is there, also by a process that is started again after this one was killed.
 //!
-//! `cargo run --example background_work`. The answers are rehearsed, so that it runs without a model.
+//! `cargo run --example background_work`. The answers are rehearsed, so that it runs without a
+//! model.
 
 use std::io::{Write, stdout};
 use std::sync::Arc;
@@ -33,7 +34,8 @@ async fn begin_work(
     let turn = cx
         .turn()
         .ok_or_else(|| ToolError::execution_failed("only a turn begins work"))?;
-    // The same turn and name are the same work, so a call that is repeated after a crash begins nothing twice.
+    // The same turn and name are the same work, so a call that is repeated after a crash begins
+    // nothing twice.
     let request = TurnRequest::new(format!("work/{}", work.name), turn.as_str(), work.task)
         .with_caller(&cx)
         .with_tools(ToolFilter::all().without(["begin_work"]))

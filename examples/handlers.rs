@@ -1,5 +1,5 @@
-//! Custom messages: a type, two kinds of handlers, a tower layer in front of them, and dead letters for what cannot
-//! be handled.
+//! Custom messages: a type, two kinds of handlers, a tower layer in front of them, and dead
+//! letters for what cannot be handled.
 //!
 //! `cargo run --example handlers`: no key needed, no model is asked.
 
@@ -49,7 +49,8 @@ impl Message for Balance {
     const TYPE: &'static str = "billing.Balance";
 }
 
-/// A handler with state. `Ok` acknowledges the message; the kind of an error decides between retry and dead letter.
+/// A handler with state. `Ok` acknowledges the message; the kind of an error decides between
+/// retry and dead letter.
 struct Bookkeeper {
     balance: Arc<AtomicI64>,
 }
@@ -71,7 +72,8 @@ impl MessageHandler<Invoice> for Bookkeeper {
     }
 }
 
-/// A tower layer that only passes messages with this header. Like every layer, it wraps all handlers.
+/// A tower layer that only passes messages with this header. Like every layer, it wraps all
+/// handlers.
 #[derive(Clone, Copy)]
 struct RequireHeader(&'static str);
 
@@ -122,7 +124,8 @@ fn build(bus: &InProcessBus) -> Result<AgentHost, BoxError> {
     let bookkeeper = Bookkeeper {
         balance: balance.clone(),
     };
-    // The other kind of handler is an async closure. This one answers with a balance, or with an error.
+    // The other kind of handler is an async closure. This one answers with a balance, or with an
+    // error.
     let tell = move |question: BalanceRequest, cx: MessageContext| {
         let cents = balance.load(Ordering::Relaxed);
         async move {

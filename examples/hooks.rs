@@ -1,4 +1,5 @@
-//! Hooks: a guardrail for messages, a validator of answers and a policy of the loop, each an async function.
+//! Hooks: a guardrail for messages, a validator of answers and a policy of the loop, each an
+//! async function.
 //!
 //! `cargo run --example hooks`: no key needed; the README says how to point it at a real model.
 

@@ -1,4 +1,5 @@
-//! Tower layers around turns, model calls and tool calls: as async functions, and a stock layer of tower.
+//! Tower layers around turns, model calls and tool calls: as async functions, and a stock layer
+//! of tower.
 //!
 //! `cargo run --example layers`: no key needed; the README says how to point it at a real model.
 

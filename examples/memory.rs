@@ -1,6 +1,7 @@
 //! An agent that remembers: a fact from one conversation, found in another one and after a restart.
 //!
-//! `cargo run --example memory`: no key needed; the facts are files below `data/memory_example/memory`.
+//! `cargo run --example memory`: no key needed; the facts are files below
+//! `data/memory_example/memory`.
 
 use std::io::{Write, stdout};
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! A model client of your own: one trait with two methods. Whatever answers is a model.
 //!
-//! `cargo run --example own_model`: the model counts words, and calls a tool when it is asked for the time.
+//! `cargo run --example own_model`: the model counts words, and calls a tool when it is asked for
+//! the time.
 
 use std::io::{Write, stdout};
 

@@ -1,7 +1,9 @@
-//! A pipeline: a procedure of the program, whose steps call tools and ask a model. Killed in the middle and started again, it
-//! goes on with the first step that has not ended; what is ordered is not ordered again.
+//! A pipeline: a procedure of the program, whose steps call tools and ask a model. Killed in the
+//! middle and started again, it goes on with the first step that has not ended; what is ordered
+//! is not ordered again.
 //!
-//! `cargo run --example pipeline --features wisps`. The answers are rehearsed, so that it runs without a model.
+//! `cargo run --example pipeline --features wisps`. The answers are rehearsed, so that it runs
+//! without a model.
 
 use std::io::{Write, stdout};
 use std::time::Duration;
@@ -28,7 +30,8 @@ struct Item {
     item: String,
 }
 
-/// Orders what is nearly used up. Between the steps it is an ordinary function, which does the same each time.
+/// Orders what is nearly used up. Between the steps it is an ordinary function, which does the
+/// same each time.
 async fn restock(steps: Steps, items: Vec<String>) -> Result<String, BoxError> {
     // Steps that are awaited together run side by side.
     let counts = items.iter().map(|item| steps.call("count", json!({"item": item})));

@@ -1,6 +1,7 @@
 //! The smallest agent with a tool of its own: arguments, shared state, an answer.
 //!
-//! `cargo run --example quickstart`: no key needed; the README says how to point it at a real model.
+//! `cargo run --example quickstart`: no key needed; the README says how to point it at a real
+//! model.
 
 use std::io::{Write, stdout};
 use std::sync::Mutex;

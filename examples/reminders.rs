@@ -1,7 +1,9 @@
-//! Reminders: a model schedules one, the program schedules tasks of its own, and each answer is said when it is due.
+//! Reminders: a model schedules one, the program schedules tasks of its own, and each answer is
+//! said when it is due.
 //!
-//! `cargo run --example reminders --features scheduling`. The answers are rehearsed, so that it runs without a model. The
-//! tasks are in `data/reminders/scheduled-tasks.json`, where you can change them while it runs.
+//! `cargo run --example reminders --features scheduling`. The answers are rehearsed, so that it
+//! runs without a model. The tasks are in `data/reminders/scheduled-tasks.json`, where you can
+//! change them while it runs.
 
 use std::io::{Write, stdout};
 use std::sync::Arc;
@@ -47,7 +49,8 @@ impl ChatClient for Rehearsed {
     }
 }
 
-/// Schedules the tasks of the program. It may do so at each start: a task that is defined alike goes on.
+/// Schedules the tasks of the program. It may do so at each start: a task that is defined alike
+/// goes on.
 async fn plan(schedules: &Schedules) -> Result<(), BoxError> {
     schedules
         .schedule("report", "0 18 * * MON-FRI", "Write the report of the day.")

@@ -1,7 +1,7 @@
 //! A tool in another program: a worker serves it, an agent calls it, and a bus connects them.
 //!
-//! `cargo run --example remote_tools`: no key needed. Both programs run in this one process, so that there is
-//! nothing to install; with a broker, only the line that creates the bus differs.
+//! `cargo run --example remote_tools`: no key needed. Both programs run in this one process, so
+//! that there is nothing to install; with a broker, only the line that creates the bus differs.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -12,7 +12,8 @@ use rockbot::message::RequestClient;
 use rockbot::prelude::*;
 use rockbot::tool::{RemoteToolExecutor, ToolRegistration, remote_tool};
 
-// The contract of the tool, shared by both programs: its arguments and the description that the model reads.
+// The contract of the tool, shared by both programs: its arguments and the description that the
+// model reads.
 /// Tells how many of a product are in stock.
 #[derive(Deserialize, JsonSchema)]
 struct StockRequest {
@@ -78,7 +79,8 @@ pub(crate) async fn run(out: &mut impl Write) -> Result<(), BoxError> {
         let answer = shop.agent().ask("my-session", question).await?;
         writeln!(out, "> {question}\n{answer}\n")?;
     }
-    // The worker goes away: the model is told that the tool is unavailable, and the turn still ends with an answer.
+    // The worker goes away: the model is told that the tool is unavailable, and the turn still ends
+    // with an answer.
     warehouse.shutdown(Duration::from_secs(5)).await;
     let question = "Is there any stock of \"tables\"?";
     let answer = shop.agent().ask("my-session", question).await?;

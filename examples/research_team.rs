@@ -1,5 +1,5 @@
-//! A team: a lead gives three questions to researchers, which work side by side in the background. One of them is called off,
-//! and the lead tells all results in one answer.
+//! A team: a lead gives three questions to researchers, which work side by side in the
+//! background. One of them is called off, and the lead tells all results in one answer.
 //!
 //! `cargo run --example research_team`. The answers are rehearsed, so that it runs without a model.
 

@@ -1,7 +1,8 @@
-//! A turn that survives its process: this program starts itself, the copy kills itself in the middle of a call, and the
-//! program resumes the turn of the copy.
+//! A turn that survives its process: this program starts itself, the copy kills itself in the
+//! middle of a call, and the program resumes the turn of the copy.
 //!
-//! `cargo run --example resume_after_crash`: no key needed; the README says how to point it at a real model.
+//! `cargo run --example resume_after_crash`: no key needed; the README says how to point it at a
+//! real model.
 
 use std::io::{Write, stdout};
 use std::process::Command;
@@ -27,7 +28,8 @@ fn host(is_deadly: bool) -> Result<AgentHost, BoxError> {
         (a + b).to_string()
     });
     let builder = AgentHost::builder("adder").data_dir(DATA);
-    // An interrupted pure call runs again. The outcome of a mutating call would be asked of its tool instead.
+    // An interrupted pure call runs again. The outcome of a mutating call would be asked of its tool
+    // instead.
     Ok(builder
         .chat(ChatTiers::from_env_or_offline()?)
         .tool(add.pure())

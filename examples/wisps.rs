@@ -1,7 +1,9 @@
-//! Wisps: a model runs two fixed lists of steps in one call. The arguments of one are wrong and are repaired before anything
-//! runs; a step of the other fails. The model reads what failed first.
+//! Wisps: a model runs two fixed lists of steps in one call. The arguments of one are wrong and
+//! are repaired before anything runs; a step of the other fails. The model reads what failed
+//! first.
 //!
-//! `cargo run --example wisps --features wisps`. The answers are rehearsed, so that it runs without a model.
+//! `cargo run --example wisps --features wisps`. The answers are rehearsed, so that it runs
+//! without a model.
 
 use std::io::{Write, stdout};
 use std::time::Duration;

@@ -6,8 +6,9 @@
 //! [`ModelBehaviors`] adapts prompts and limits to particular models, and a [`PriceTable`] knows
 //! the prices of tokens. Without a key, [`OfflineModel`] stands in and says that it is no LLM.
 //!
-//! [`ModelSettings`] such as the temperature reach the model from three places: the tier (`LLM.High.Temperature`), the
-//! behavior of the model (`ModelBehaviors.Models`), and the request, which wins.
+//! [`ModelSettings`] such as the temperature reach the model from three places: the tier
+//! (`LLM.High.Temperature`), the behavior of the model (`ModelBehaviors.Models`), and the
+//! request, which wins.
 //!
 //! ```
 //! use rockbot::chat::{ModelSettings, ReasoningEffort};

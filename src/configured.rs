@@ -28,8 +28,8 @@ const DATA_FOLDER: &str = "data";
 /// The file with the rules of the tier selector, below the data folder.
 const TIER_RULES: &str = "tier-selector.json";
 
-/// Building [`AgentHost`]s from a configuration: every part that it names, with its store, tools, recall and background
-/// work.
+/// Building [`AgentHost`]s from a configuration: every part that it names, with its store, tools,
+/// recall and background work.
 ///
 /// | part | is there |
 /// |---|---|
@@ -62,9 +62,10 @@ const TIER_RULES: &str = "tier-selector.json";
 /// The builder takes more: tools, a bus, layers, subsystems. Parts that it is given later take
 /// precedence.
 ///
-/// Every setting has a reader: a name that no part reads keeps the host from being built, and so does a section whose
-/// part the program has to add. The parts that need a connection are such: `RabbitMq` and `Pulsar` (a bus), `RemoteTools`
-/// and `ToolServices` (subsystems on a bus). A part that `Enabled = false` turns off keeps its other settings.
+/// Every setting has a reader: a name that no part reads keeps the host from being built, and so
+/// does a section whose part the program has to add. The parts that need a connection are such:
+/// `RabbitMq` and `Pulsar` (a bus), `RemoteTools` and `ToolServices` (subsystems on a bus). A
+/// part that `Enabled = false` turns off keeps its other settings.
 ///
 /// # Examples
 ///
@@ -94,7 +95,8 @@ pub trait FromConfig: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, and for the first invalid setting, with its name and its source.
+    /// Returns an error if the file cannot be read, and for the first invalid setting, with its name
+    /// and its source.
     fn from_config(file: impl AsRef<Path>) -> Result<AgentHostBuilder, BoxError> {
         Self::configured(&Config::load(Some(file.as_ref()))?, Path::new(DATA_FOLDER))
     }
@@ -102,7 +104,8 @@ pub trait FromConfig: sealed::Sealed {
     /// Returns a builder of the agent that `config` describes, with its data in `data_folder` unless
     /// `AgentProfile.BasePath` names a folder.
     ///
-    /// The program reads its own sections of `config` before it builds the host, which refuses names that were not read.
+    /// The program reads its own sections of `config` before it builds the host, which refuses names
+    /// that were not read.
     ///
     /// # Errors
     ///
@@ -262,7 +265,8 @@ fn a2a_server(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBui
         .add(A2aServer::new()))
 }
 
-/// Checks that each family of tools that is wanted is built in: its section, its feature, whether it is wanted and built in.
+/// Checks that each family of tools that is wanted is built in: its section, its feature, whether
+/// it is wanted and built in.
 fn built_in(families: &[(&str, &str, bool, bool)]) -> Result<(), BoxError> {
     let mut missing = families
         .iter()
@@ -291,8 +295,8 @@ fn add_if<S: Subsystem>(is_wanted: bool, builder: AgentHostBuilder, part: impl F
     if is_wanted { builder.add(part()) } else { builder }
 }
 
-/// Returns `true` if the part of a section is wanted: `Enabled` says so, else anything that is set there. The settings of a
-/// part that is off stay for later.
+/// Returns `true` if the part of a section is wanted: `Enabled` says so, else anything that is
+/// set there. The settings of a part that is off stay for later.
 fn is_enabled(config: &Config, name: &str) -> Result<bool, ConfigError> {
     let section = config.section(name)?;
     let is_enabled = section.get_or("Enabled", section.is_set())?;

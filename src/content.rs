@@ -1,7 +1,8 @@
 //! Content: the texts, images and files of messages and tool results.
 //!
-//! A [`Content`] is made from a text, and takes images and files besides. [`Agent::ask`](crate::agent::Agent::ask), a
-//! user's message over a bus, and the result of a tool all accept one. Each [`ContentPart`] carries its
+//! A [`Content`] is made from a text, and takes images and files besides.
+//! [`Agent::ask`](crate::agent::Agent::ask), a user's message over a bus, and the result of a
+//! tool all accept one. Each [`ContentPart`] carries its
 //! [`Provenance`]: where it is from, and how far it can be trusted.
 //!
 //! ```

@@ -1,4 +1,5 @@
-//! For authors of stores, buses, model clients and subsystems: the contracts in full, with their details and kits.
+//! For authors of stores, buses, model clients and subsystems: the contracts in full, with their
+//! details and kits.
 //!
 //! A program finds what it names in the other modules of this crate. A crate that implements a
 //! contract needs `rockbot-core` alone; these modules have the same items, and the details of the

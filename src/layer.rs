@@ -1,18 +1,21 @@
 //! Layers: tower middleware around turns, model calls, tool calls and messages.
 //!
-//! The builder takes any `tower::Layer` on each of the four services: [`layer`](crate::agent::AgentHostBuilder::layer)
-//! for messages, `turn_layer`, `chat_layer` and `tool_layer`. The first layer added sees the request first, as in
-//! `tower::ServiceBuilder`. The requests are [`MessageContext`](crate::message::MessageContext)s with their delivery,
+//! The builder takes any `tower::Layer` on each of the four services:
+//! [`layer`](crate::agent::AgentHostBuilder::layer) for messages, `turn_layer`, `chat_layer` and
+//! `tool_layer`. The first layer added sees the request first, as in `tower::ServiceBuilder`. The
+//! requests are [`MessageContext`](crate::message::MessageContext)s with their delivery,
 //! [`TurnCall`], [`ChatCall`] and [`ToolInvocation`]. The layers of the gateway
-//! ([`Retry`](crate::chat::Retry), [`Fallback`](crate::chat::Fallback) …) are tower layers as well.
+//! ([`Retry`](crate::chat::Retry), [`Fallback`](crate::chat::Fallback) …) are tower layers as
+//! well.
 //!
 //! Stock tower layers fit that are `Clone`, such as `TimeoutLayer` and `ConcurrencyLimitLayer`.
 //! Tower's rate limit is not; [`RateLimitLayer`] fits all four services. In front of turns it
 //! counts only turns that begin with a message.
 //!
-//! An async function is a layer, too: [`message_fn`], [`turn_fn`], [`chat_fn`] and [`tool_fn`] give it the request and
-//! [`Next`], the rest of the stack. It may change the request and the response, answer by itself, or call a clone of
-//! `Next` again. Errors pass as they are, in a `BoxError`.
+//! An async function is a layer, too: [`message_fn`], [`turn_fn`], [`chat_fn`] and [`tool_fn`]
+//! give it the request and [`Next`], the rest of the stack. It may change the request and the
+//! response, answer by itself, or call a clone of `Next` again. Errors pass as they are, in a
+//! `BoxError`.
 //!
 //! ```
 //! use rockbot::agent::AgentHostBuilder;

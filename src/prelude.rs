@@ -1,8 +1,9 @@
 //! The types and traits that most programs use, for one glob import.
 //!
-//! It covers asking an agent, giving it tools, and handling messages over a bus. Everything else is found by concern:
-//! [`agent`](crate::agent), [`tool`](crate::tool), [`chat`](crate::chat), [`turn`](crate::turn),
-//! [`message`](crate::message), [`store`](crate::store), [`config`](crate::config), [`layer`](crate::layer).
+//! It covers asking an agent, giving it tools, and handling messages over a bus. Everything else
+//! is found by concern: [`agent`](crate::agent), [`tool`](crate::tool), [`chat`](crate::chat),
+//! [`turn`](crate::turn), [`message`](crate::message), [`store`](crate::store),
+//! [`config`](crate::config), [`layer`](crate::layer).
 //!
 //! ```
 //! use rockbot::prelude::*;

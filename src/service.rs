@@ -1,8 +1,9 @@
 //! Services: one search over everything that a model can hand work to.
 //!
-//! [`ServiceSearch`] gives the model the tool `search_known_services` over agents, MCP servers, tools, guides and skills. Agents
-//! come from an [`AgentDirectory`], such as the file `well-known-agents.json` in the data folder; a subsystem of yours adds
-//! services by a [`ServiceSource`].
+//! [`ServiceSearch`] gives the model the tool `search_known_services` over agents, MCP servers,
+//! tools, guides and skills. Agents come from an [`AgentDirectory`], such as the file
+//! `well-known-agents.json` in the data folder; a subsystem of yours adds services by a
+//! [`ServiceSource`].
 //!
 //! ```
 //! use rockbot::agent::AgentHostBuilder;

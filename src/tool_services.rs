@@ -1,9 +1,10 @@
-//! Tool services: tools that other processes run, added to a running agent by deploying a service and a descriptor.
+//! Tool services: tools that other processes run, added to a running agent by deploying a service
+//! and a descriptor.
 //!
 //! [`ToolServices`] is the subsystem of the agent: it watches a folder of descriptors, and with
-//! [`announced`](ToolServices::announced) takes in the tools that services announce themselves. [`ToolServiceServer`] runs a
-//! [`ToolService`] as a process. Both speak over any bus; on RabbitMQ with
-//! fanout exchanges they share a broker with TrustGraph.
+//! [`announced`](ToolServices::announced) takes in the tools that services announce themselves.
+//! [`ToolServiceServer`] runs a [`ToolService`] as a process. Both speak over any bus; on
+//! RabbitMQ with fanout exchanges they share a broker with TrustGraph.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Measures tool dispatch over a bare dynamic async call. `cargo bench -p rockbot-benches --bench dispatch`.
+//! Measures tool dispatch over a bare dynamic async call. `cargo bench -p rockbot-benches --bench
+//! dispatch`.
 
 use rockbot_benches::dispatch::Bench;
 

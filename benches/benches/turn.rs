@@ -1,8 +1,9 @@
 //! Measures whole turns over a hand-written loop, both against a mock model server on loopback.
 //! `cargo bench -p rockbot-benches --bench turn`.
 //!
-//! A figure is the CPU time of the asking thread for each model turn, in microseconds; the server runs on a thread of
-//! its own. Floor and framework alternate, so that other load on the machine affects both.
+//! A figure is the CPU time of the asking thread for each model turn, in microseconds; the server
+//! runs on a thread of its own. Floor and framework alternate, so that other load on the machine
+//! affects both.
 
 use rockbot_benches::floor::Floor;
 use rockbot_benches::ours::Extras;

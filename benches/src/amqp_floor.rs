@@ -1,8 +1,10 @@
-//! The floor of request and reply over RabbitMQ: the client crate alone, with the guarantees of the bus.
+//! The floor of request and reply over RabbitMQ: the client crate alone, with the guarantees of
+//! the bus.
 //!
-//! A durable queue of questions and an exclusive one of answers on a topic exchange, persistent messages, mandatory
-//! publishing whose confirms are awaited, manual acknowledgements after the answer is confirmed. No JSON, layers, time
-//! limits, attempts, deduplication, dead letters or recovery of the connection.
+//! A durable queue of questions and an exclusive one of answers on a topic exchange, persistent
+//! messages, mandatory publishing whose confirms are awaited, manual acknowledgements after the
+//! answer is confirmed. No JSON, layers, time limits, attempts, deduplication, dead letters or
+//! recovery of the connection.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

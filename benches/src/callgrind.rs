@@ -19,7 +19,8 @@ pub struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    /// Returns the command that runs the driver for `length`, behind `wrapper` and its arguments if there are any.
+    /// Returns the command that runs the driver for `length`, behind `wrapper` and its arguments if
+    /// there are any.
     ///
     /// # Errors
     ///
@@ -56,8 +57,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Counts the instructions of one unit of the run: the difference of a run of `short` and one of `long`, divided by
-    /// theirs. What a run does once does not count.
+    /// Counts the instructions of one unit of the run: the difference of a run of `short` and one of
+    /// `long`, divided by theirs. What a run does once does not count.
     ///
     /// # Errors
     ///

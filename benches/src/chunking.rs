@@ -41,7 +41,8 @@ pub fn without_outline(text: &str, max_len: usize) -> Vec<&str> {
     chunks.iter().map(|chunk| chunk.text).collect()
 }
 
-/// Runs the implementations alternately, `rounds` times, and returns the result of each with its median CPU time.
+/// Runs the implementations alternately, `rounds` times, and returns the result of each with its
+/// median CPU time.
 pub fn measure<'t, const N: usize>(rounds: usize, ways: [&dyn Fn() -> Vec<&'t str>; N]) -> [Chunked; N] {
     let mut seconds = [(); N].map(|()| Vec::with_capacity(rounds));
     for _ in 0..rounds {
@@ -66,7 +67,8 @@ pub fn measure<'t, const N: usize>(rounds: usize, ways: [&dyn Fn() -> Vec<&'t st
     })
 }
 
-/// Cuts `text` in one pass over the lines: at headings outside fences, then at blank lines, then between characters.
+/// Cuts `text` in one pass over the lines: at headings outside fences, then at blank lines, then
+/// between characters.
 pub fn by_hand(text: &str, max_len: usize) -> Vec<&str> {
     let bytes = text.as_bytes();
     let mut chunks = Vec::new();

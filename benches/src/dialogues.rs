@@ -1,4 +1,5 @@
-//! Long dialogues of many sessions with questions about them, in the format of the LoCoMo data set (`locomo10.json`).
+//! Long dialogues of many sessions with questions about them, in the format of the LoCoMo data
+//! set (`locomo10.json`).
 //!
 //! The data set is not part of this repository: its file is given by the one who measures.
 

@@ -1,4 +1,5 @@
-//! Tool dispatch: a bare dynamic async call, and the same call through the registry and the whole guard.
+//! Tool dispatch: a bare dynamic async call, and the same call through the registry and the whole
+//! guard.
 
 use std::sync::Arc;
 use std::time::Instant;

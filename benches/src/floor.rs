@@ -143,7 +143,8 @@ impl Floor {
         }
     }
 
-    /// Asks once, and returns the time to the first text of the streamed answer, which is read to its end.
+    /// Asks once, and returns the time to the first text of the streamed answer, which is read to its
+    /// end.
     pub async fn first_token(&self) -> Duration {
         let started = Instant::now();
         let messages = [said("system", instructions()), said("user", USER.to_owned())];

@@ -1,4 +1,5 @@
-//! Shared parts of the benches and the drivers: the work, its floor, a mock model server, and CPU time.
+//! Shared parts of the benches and the drivers: the work, its floor, a mock model server, and CPU
+//! time.
 
 pub mod amqp_floor;
 pub mod callgrind;

@@ -5,7 +5,8 @@ use std::future::Future;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Runs `total` conversations, `concurrency` at a time, and returns the duration of each in milliseconds.
+/// Runs `total` conversations, `concurrency` at a time, and returns the duration of each in
+/// milliseconds.
 ///
 /// Must be called inside a `LocalSet`.
 pub async fn run<F, Fut>(total: usize, concurrency: usize, conversation: F) -> Vec<f64>

@@ -1,4 +1,5 @@
-//! An agent's part with MCP servers and nothing else: for the drivers that measure calls, tool views and searches.
+//! An agent's part with MCP servers and nothing else: for the drivers that measure calls, tool
+//! views and searches.
 
 use std::sync::Arc;
 

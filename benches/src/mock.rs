@@ -133,7 +133,8 @@ impl Answers {
         }
     }
 
-    /// Chooses the answer by the number of assistant messages so far, and by whether a stream is wanted.
+    /// Chooses the answer by the number of assistant messages so far, and by whether a stream is
+    /// wanted.
     fn to(&self, body: &[u8]) -> &[u8] {
         let spoken = count(body, br#""role":"assistant""#);
         let (whole, stream) = self.tools.get(spoken).unwrap_or(&self.last);

@@ -43,8 +43,8 @@ struct Task {
     task: String,
 }
 
-/// Creates a host with a lead and a worker, which asks the server at `base` and has `tools` tools. The lead's tool
-/// is the worker if `is_below`, else a tool that returns at once.
+/// Creates a host with a lead and a worker, which asks the server at `base` and has `tools`
+/// tools. The lead's tool is the worker if `is_below`, else a tool that returns at once.
 pub fn host(base: &str, tools: usize, data: &Path, is_below: bool) -> AgentHost {
     let host = ours::builder(tools, data, ours::Extras::default())
         .chat(Lead)
@@ -74,7 +74,8 @@ fn worker(host: &AgentHost) -> AgentTool {
     worker.as_tool(CALLED, "Does the task.")
 }
 
-/// Asks the lead one message. Its tool runs a turn of the worker if `is_below`; else the worker is asked afterwards.
+/// Asks the lead one message. Its tool runs a turn of the worker if `is_below`; else the worker
+/// is asked afterwards.
 pub async fn answer(host: &AgentHost, session: String, is_below: bool) -> String {
     let lead = host.agent().ask(session.clone(), USER).await.expect("an answer");
     if !is_below {

@@ -1,4 +1,5 @@
-//! The same work with rockbot: the turn engine, its journal on disk, typed tools, the OpenAI-compatible client.
+//! The same work with rockbot: the turn engine, its journal on disk, typed tools, the
+//! OpenAI-compatible client.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,8 +42,8 @@ impl ConversationMemory for NoMemory {
 /// The parts of a benched host besides the loop.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extras {
-    /// Every loop policy, evaluation and follow-up excepted: briefing, all nudges, model behaviors, a tier
-    /// selector, working memory for large results and its two tools. None of them fires.
+    /// Every loop policy, evaluation and follow-up excepted: briefing, all nudges, model behaviors, a
+    /// tier selector, working memory for large results and its two tools. None of them fires.
     pub policies: bool,
     /// The stock gateway, with enough permits that no call waits.
     pub gateway: bool,
@@ -50,8 +51,8 @@ pub struct Extras {
     pub whole: bool,
 }
 
-/// Creates a host that asks the server at `base`, has `tools` tools, and keeps its journal below `data`, or in memory
-/// when `IN_MEMORY` is set in the environment.
+/// Creates a host that asks the server at `base`, has `tools` tools, and keeps its journal below
+/// `data`, or in memory when `IN_MEMORY` is set in the environment.
 pub fn host(base: &str, tools: usize, data: &Path, extras: Extras) -> AgentHost {
     let builder = builder(tools, data, extras);
     let builder = if extras.gateway {

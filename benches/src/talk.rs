@@ -1,4 +1,5 @@
-//! A user's statements to an agent over some months, and later questions about them: `benches/data/recall.txt`.
+//! A user's statements to an agent over some months, and later questions about them:
+//! `benches/data/recall.txt`.
 
 /// Statements, and questions about them.
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
-//! A whole host that has been in use for a while: a profile, 1 000 memories and 100 skills in files, and
-//! conversations that continue.
+//! A whole host that has been in use for a while: a profile, 1 000 memories and 100 skills in
+//! files, and conversations that continue.
 
 use std::io;
 use std::path::Path;
@@ -16,8 +16,8 @@ use serde_json::json;
 use crate::instructions;
 use crate::talk::{Question, Talk};
 
-/// Number of questions and answers at the beginning of each conversation: the host searches by the message and the
-/// three before it.
+/// Number of questions and answers at the beginning of each conversation: the host searches by
+/// the message and the three before it.
 pub const ANSWERS: usize = 3;
 
 const MEMORIES: usize = 1_000;
@@ -130,7 +130,8 @@ pub async fn begin(
     Ok(())
 }
 
-/// Returns the users' messages in order: something to search by. Each tenth message corrects the answer before it.
+/// Returns the users' messages in order: something to search by. Each tenth message corrects the
+/// answer before it.
 pub fn messages() -> Vec<String> {
     let talk = Talk::load();
     let long = talk

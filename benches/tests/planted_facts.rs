@@ -1,9 +1,11 @@
-//! Facts in long tool results are found by natural questions: a part of what `planted_facts` measures.
+//! Facts in long tool results are found by natural questions: a part of what `planted_facts`
+//! measures.
 
 use rockbot_benches::planted::{Form, Questions, plant};
 use rockbot_benches::search::Searched;
 
-/// Number of questions that are passed over for each that is asked: a search of a build without optimization is slow.
+/// Number of questions that are passed over for each that is asked: a search of a build without
+/// optimization is slow.
 const STEP: usize = 10;
 
 #[tokio::test]

@@ -1,8 +1,10 @@
-//! An agent that hands a task to another agent, each in a process of its own, connected by RabbitMQ or Pulsar.
+//! An agent that hands a task to another agent, each in a process of its own, connected by
+//! RabbitMQ or Pulsar.
 //!
-//! `cargo run --example a2a --features a2a,rabbitmq -- --bus amqp://127.0.0.1` starts the mathematician as a further
-//! process, asks the assistant, prints what it says, and ends both. Without `--bus` both run in this process. No key is
-//! needed: the assistant's words are rehearsed, and the mathematician has the offline model and a calculator.
+//! `cargo run --example a2a --features a2a,rabbitmq -- --bus amqp://127.0.0.1` starts the
+//! mathematician as a further process, asks the assistant, prints what it says, and ends both.
+//! Without `--bus` both run in this process. No key is needed: the assistant's words are
+//! rehearsed, and the mathematician has the offline model and a calculator.
 
 mod arguments;
 #[path = "../full_agent/broker.rs"]

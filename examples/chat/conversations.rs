@@ -20,7 +20,8 @@ pub(crate) async fn import(conversation: &Conversation, file: &Path) -> Result<(
     Ok(conversation.import(document).await?)
 }
 
-/// Copies the conversation up to the answer to a question, as `N NAME` says, and returns the session of the copy.
+/// Copies the conversation up to the answer to a question, as `N NAME` says, and returns the
+/// session of the copy.
 pub(crate) async fn fork(conversation: &Conversation, words: &str) -> Result<SessionId, BoxError> {
     let (number, name) = words.trim().split_once(' ').ok_or("use it like this: /fork 2 NAME")?;
     let number: usize = number

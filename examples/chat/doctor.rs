@@ -1,5 +1,5 @@
-//! `chat doctor`: checks the configuration, the folders, the keys and the model servers, asks each model something, builds
-//! the agent, and lists its parts with what each costs.
+//! `chat doctor`: checks the configuration, the folders, the keys and the model servers, asks
+//! each model something, builds the agent, and lists its parts with what each costs.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -34,11 +34,11 @@ impl Report {
         self.lines.iter().any(|(level, _)| *level == Level::Problem)
     }
 
-    /// Builds the host that `builder` describes, and says what it says: what keeps it from being built or ready, settings
-    /// without an effect, and its parts, on or off, each with its cost.
+    /// Builds the host that `builder` describes, and says what it says: what keeps it from being
+    /// built or ready, settings without an effect, and its parts, on or off, each with its cost.
     ///
-    /// The host is built in an empty data folder, since another process may use its own. An error that was reported before
-    /// is not repeated.
+    /// The host is built in an empty data folder, since another process may use its own. An error
+    /// that was reported before is not repeated.
     pub(crate) fn list_parts(&mut self, builder: Result<AgentHostBuilder, BoxError>) {
         let folder = match tempfile::tempdir() {
             Ok(folder) => folder,
@@ -119,8 +119,8 @@ impl fmt::Display for Report {
 
 /// Checks everything that the chat needs.
 ///
-/// `data` is the folder named on the command line, `default_data` the fallback; `variables` stand for the
-/// environment.
+/// `data` is the folder named on the command line, `default_data` the fallback; `variables` stand
+/// for the environment.
 pub(crate) async fn examine(
     file: Option<&Path>,
     data: Option<&Path>,
@@ -163,14 +163,16 @@ pub(crate) async fn examine(
     report
 }
 
-/// The settings that name what a part reads below the data folder, with what is read there if they are not set.
+/// The settings that name what a part reads below the data folder, with what is read there if
+/// they are not set.
 const INPUTS: [(&str, &str, Option<&str>); 3] = [
     ("Mcp", "ConfigPath", None),
     ("ServiceSearch", "AgentsPath", Some("well-known-agents.json")),
     ("ToolServices", "Folder", None),
 ];
 
-/// Returns variables with the absolute paths of what parts read below the data folder, for a host in another one.
+/// Returns variables with the absolute paths of what parts read below the data folder, for a host
+/// in another one.
 pub(crate) fn inputs(config: &Config, data: &Path) -> Result<Vec<(String, PathBuf)>, BoxError> {
     let data = std::path::absolute(data)?;
     let mut variables = Vec::new();
@@ -245,7 +247,8 @@ async fn look_at_models(
     }
 }
 
-/// Tells how often the gateway asks when a call fails: each attempt is paid. A problem is reported with the models.
+/// Tells how often the gateway asks when a call fails: each attempt is paid. A problem is
+/// reported with the models.
 fn look_at_gateway(report: &mut Report, config: &Config) {
     if let Ok(gateway) = GatewaySettings::from_config(config) {
         let text = format!(

@@ -1,4 +1,5 @@
-//! The log of a program at a terminal: warnings of the library on standard error, or as much as `RUST_LOG` says.
+//! The log of a program at a terminal: warnings of the library on standard error, or as much as
+//! `RUST_LOG` says.
 
 #[path = "../full_agent/log_targets.rs"]
 mod log_targets;
@@ -9,7 +10,8 @@ use tracing_subscriber::prelude::*;
 
 /// Installs the log. The libraries only emit events; each program chooses what becomes of them.
 pub(crate) fn install() -> Result<(), BoxError> {
-    // Clients of brokers repeat what the library says of them. A failed model call is told at the end of its turn.
+    // Clients of brokers repeat what the library says of them. A failed model call is told at the
+    // end of its turn.
     let default = Targets::new()
         .with_target("rockbot", LevelFilter::WARN)
         .with_target("rockbot_llm", LevelFilter::ERROR);

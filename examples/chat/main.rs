@@ -1,6 +1,8 @@
-//! A terminal host: streams answers, shows tool calls while they run, asks for approval where a call needs it.
+//! A terminal host: streams answers, shows tool calls while they run, asks for approval where a
+//! call needs it.
 //!
-//! `cargo run --example chat`, or `cargo run --example chat -- "What is 6 * 7?"`. Works without a key.
+//! `cargo run --example chat`, or `cargo run --example chat -- "What is 6 * 7?"`. Works without a
+//! key.
 
 mod arguments;
 mod asking;
@@ -191,7 +193,8 @@ fn pictures(arguments: &Arguments) -> PathBuf {
     data.join("images")
 }
 
-/// Maximum number of tokens of a turn, unless `AgentHost.MaxTurnTokens` is set: a model that goes in circles costs money.
+/// Maximum number of tokens of a turn, unless `AgentHost.MaxTurnTokens` is set: a model that goes
+/// in circles costs money.
 const MAX_TURN_TOKENS: u64 = 200_000;
 
 fn build(
@@ -203,7 +206,8 @@ fn build(
     Ok(compose(arguments, config, outside, questions)?.build()?)
 }
 
-/// Returns the builder of the agent for the doctor, who connects to no broker and builds the agent in another data folder.
+/// Returns the builder of the agent for the doctor, who connects to no broker and builds the
+/// agent in another data folder.
 fn examined(arguments: &Arguments) -> Result<AgentHostBuilder, BoxError> {
     let config = settings(arguments)?;
     let host = HostSettings::read(&config, Path::new(DATA_FOLDER))?;
@@ -227,7 +231,8 @@ fn compose(
     let tools = tools::all(std::env::current_dir()?);
     let budget = settings.budget();
     let max_tokens = arguments.max_tokens.or(budget.max_tokens);
-    // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot put into an answer.
+    // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot
+    // put into an answer.
     let builder = AgentHost::configured(config, Path::new(DATA_FOLDER))?
         .identity(AgentIdentity::new("chat"))
         .instructions(INSTRUCTIONS)
@@ -272,8 +277,8 @@ struct Chat {
 impl Chat {
     /// Finishes the turns that an earlier run left unfinished.
     ///
-    /// A turn that waits for an approval is asked about in a conversation, and stays parked during a one-shot
-    /// question and where there is no terminal to ask at.
+    /// A turn that waits for an approval is asked about in a conversation, and stays parked during a
+    /// one-shot question and where there is no terminal to ask at.
     async fn resume(&mut self) -> Result<Vec<JoinHandle<()>>, BoxError> {
         let resumed = self.host.start().await?;
         let asks = self.host.agent().approvals();

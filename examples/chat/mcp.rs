@@ -1,4 +1,5 @@
-//! The MCP servers of the chat: those of a file, what is said of them, and what they ask the person at the terminal.
+//! The MCP servers of the chat: those of a file, what is said of them, and what they ask the
+//! person at the terminal.
 
 use std::path::Path;
 
@@ -55,7 +56,8 @@ pub(crate) fn configured(config: Config, file: Option<&Path>) -> Result<Config, 
 #[cfg(feature = "mcp")]
 const ANNOUNCEMENT_TIME: std::time::Duration = std::time::Duration::from_secs(3);
 
-/// Waits until one of the servers of bridges is there. Others, and later ones, are added while the chat runs.
+/// Waits until one of the servers of bridges is there. Others, and later ones, are added while
+/// the chat runs.
 #[cfg(feature = "mcp")]
 async fn announced(servers: &rockbot::mcp::McpServers) {
     let Some(mut changes) = servers.watch() else { return };
@@ -73,8 +75,8 @@ async fn announced(servers: &rockbot::mcp::McpServers) {
     }
 }
 
-/// Waits until the servers are connected or have failed, so that the first question has their tools, and reports those
-/// that have failed.
+/// Waits until the servers are connected or have failed, so that the first question has their
+/// tools, and reports those that have failed.
 #[cfg(feature = "mcp")]
 pub(crate) async fn connected(
     host: &AgentHost,

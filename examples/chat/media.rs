@@ -44,7 +44,8 @@ pub(crate) fn save_reply(reply: &AgentReply, folder: &Path) -> Result<(), BoxErr
     parts.try_for_each(|part| save_part(part, None, folder))
 }
 
-/// Saves a part whose bytes are `stored`, or in the part itself; of another one it tells where it is.
+/// Saves a part whose bytes are `stored`, or in the part itself; of another one it tells where it
+/// is.
 fn save_part(part: &ContentPart, stored: Option<&[u8]>, folder: &Path) -> Result<(), BoxError> {
     let bytes = match part.as_media().map(|media| &media.source) {
         Some(MediaSource::Bytes(bytes)) => Some(&**bytes),
@@ -70,7 +71,8 @@ fn save_part(part: &ContentPart, stored: Option<&[u8]>, folder: &Path) -> Result
     Ok(())
 }
 
-/// Returns the ending of the name of a file. The media type is the model's word, so only known ones name a kind.
+/// Returns the ending of the name of a file. The media type is the model's word, so only known
+/// ones name a kind.
 fn ending(media_type: &str) -> &'static str {
     match media_type {
         "image/png" => "png",

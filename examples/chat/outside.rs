@@ -1,5 +1,5 @@
-//! What other processes give the agent over a broker: the bus of the settings, of `--mcp-bus` or of `--agents`,
-//! the tools of `--tool-services`, and those of workers.
+//! What other processes give the agent over a broker: the bus of the settings, of `--mcp-bus` or
+//! of `--agents`, the tools of `--tool-services`, and those of workers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -63,8 +63,8 @@ impl Outside {
 const NO_BROKER: &str = "`--tool-services` needs the broker that the services use: name it in the section RabbitMq, or set \
                          ROCKBOT_RABBITMQ__HOSTNAME; so does the section ToolServices";
 
-/// Returns the subsystem of tool services, still without a bus, if the arguments name a folder of descriptors or the settings
-/// ask for it.
+/// Returns the subsystem of tool services, still without a bus, if the arguments name a folder of
+/// descriptors or the settings ask for it.
 fn services(arguments: &Arguments, config: &Config) -> Result<Option<ToolServices>, BoxError> {
     let Some(folder) = &arguments.tool_services else {
         let is_set = config.section("ToolServices")?.is_set();

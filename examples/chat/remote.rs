@@ -11,7 +11,8 @@ use crate::terminal::{self, Terminal};
 
 use crate::{bus, ctrl_c, media, pictures};
 
-/// Asks the question of the command line, or talks line by line. Returns `false` if the question has no answer.
+/// Asks the question of the command line, or talks line by line. Returns `false` if the question
+/// has no answer.
 pub(crate) async fn talk(arguments: &Arguments, url: &str) -> Result<bool, BoxError> {
     let config = Config::load(arguments.config.as_deref())?;
     let bus = bus::open(Some(url), &config).await?;

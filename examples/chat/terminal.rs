@@ -58,8 +58,8 @@ impl Terminal {
         self.interactive
     }
 
-    /// Asks the person to approve a tool call; returns `false` where there is no person to ask. Lines that are piped in are
-    /// questions, and none of them is taken for an approval.
+    /// Asks the person to approve a tool call; returns `false` where there is no person to ask. Lines
+    /// that are piped in are questions, and none of them is taken for an approval.
     pub(crate) async fn approve(&mut self, ask: &ApprovalRequest) -> bool {
         let asked_by: String = ask.asked_by.iter().map(|agent| format!(" (for {agent})")).collect();
         eprintln!("\n? {}{asked_by} {}", ask.tool, clean(&ask.arguments));
@@ -80,8 +80,8 @@ impl Terminal {
         matches!(answer.trim(), "y" | "Y" | "yes")
     }
 
-    /// Puts a question of a part to the person. It ends without an answer where there is no person, at Ctrl-C, and when the
-    /// part no longer waits.
+    /// Puts a question of a part to the person. It ends without an answer where there is no person,
+    /// at Ctrl-C, and when the part no longer waits.
     pub(crate) async fn answer(&mut self, mut question: Question) {
         let mut line = None;
         if self.interactive {
@@ -161,7 +161,8 @@ impl Terminal {
     }
 }
 
-/// Shows what the agent says unasked. At a terminal it stands over the prompt, which is printed again below.
+/// Shows what the agent says unasked. At a terminal it stands over the prompt, which is printed
+/// again below.
 pub(crate) fn announce(said: &Announcement, interactive: bool) {
     let session = clean(said.session.as_str());
     let words = clean(&said.content.words());
@@ -186,7 +187,8 @@ fn summary(outcome: &TurnOutcome) -> String {
     format!("[model calls: {models}, tool calls: {tools}, {costs}, turn: {turn}]")
 }
 
-/// Formats tokens and money. Tokens that the server does not count and an unknown cost are shown as unknown, not as zero.
+/// Formats tokens and money. Tokens that the server does not count and an unknown cost are shown
+/// as unknown, not as zero.
 pub(crate) fn costs(spent: &Spent) -> String {
     let Usage {
         input,

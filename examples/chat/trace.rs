@@ -44,7 +44,8 @@ fn lines(trace: &TurnTrace) -> Vec<String> {
     lines
 }
 
-/// Describes an event and its decisions, then the requests that they led to. `shown` is the request before.
+/// Describes an event and its decisions, then the requests that they led to. `shown` is the
+/// request before.
 fn tell(entry: &TraceEntry, shown: &mut Vec<Arc<ChatMessage>>) -> Vec<String> {
     let decided: Vec<_> = entry.decisions.iter().map(|decision| cut(decision)).collect();
     let arrow = if decided.is_empty() { "" } else { " → " };
@@ -71,7 +72,8 @@ fn happened(event: &TraceEvent) -> String {
     }
 }
 
-/// Lists the messages that are new since the last request, each with its position, reason and source.
+/// Lists the messages that are new since the last request, each with its position, reason and
+/// source.
 fn request(asked: &TraceRequest, shown: &mut Vec<Arc<ChatMessage>>) -> Vec<String> {
     if asked.is_out_of_band {
         return vec!["an out-of-band question, which the conversation does not show".to_owned()];

@@ -1,9 +1,11 @@
 //! An agent, its tool and its user, each in a process of its own, connected by RabbitMQ or Pulsar.
 //!
-//! `cargo run --example distributed --features rabbitmq -- --bus amqp://127.0.0.1 --ask "What is 6 * 7?"` starts the
-//! worker and the agent as further processes, prints the answer, and ends them; `--features pulsar` and
-//! `--bus pulsar://127.0.0.1` do so over Pulsar. Without `--bus` all three parts run in this process. No key is needed. The agent knows nothing of the tool: the worker announces it, and a further worker
-//! (`--part worker --network NAME`) adds its tools to the running agent, or shares the calls of the first.
+//! `cargo run --example distributed --features rabbitmq -- --bus amqp://127.0.0.1 --ask "What is
+//! 6 * 7?"` starts the worker and the agent as further processes, prints the answer, and ends
+//! them; `--features pulsar` and `--bus pulsar://127.0.0.1` do so over Pulsar. Without `--bus`
+//! all three parts run in this process. No key is needed. The agent knows nothing of the tool:
+//! the worker announces it, and a further worker (`--part worker --network NAME`) adds its tools
+//! to the running agent, or shares the calls of the first.
 
 mod arguments;
 #[path = "../full_agent/broker.rs"]

@@ -26,8 +26,9 @@ pub(crate) enum Network {
 }
 
 impl Network {
-    /// Connects to the broker that the arguments name. On RabbitMQ each run has exchanges of its own, so that it meets no
-    /// other program's messages. Pulsar has no topics that a program could make for itself and delete.
+    /// Connects to the broker that the arguments name. On RabbitMQ each run has exchanges of its own,
+    /// so that it meets no other program's messages. Pulsar has no topics that a program could make
+    /// for itself and delete.
     pub(crate) async fn open(arguments: &Arguments) -> Result<Self, BoxError> {
         match &arguments.bus {
             Some(url) if url.starts_with("pulsar") => {

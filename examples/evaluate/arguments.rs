@@ -104,7 +104,8 @@ impl Arguments {
         Kind::ALL.into_iter().flat_map(of).collect()
     }
 
-    /// Returns the configurations to compare; unless policies are named, all that can make a difference.
+    /// Returns the configurations to compare; unless policies are named, all that can make a
+    /// difference.
     pub(crate) fn configurations(&self, has_tiers: bool) -> Vec<Configuration> {
         if !self.policies.is_empty() {
             return policies::compared(&self.policies, self.in_text);

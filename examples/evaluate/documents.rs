@@ -1,4 +1,5 @@
-//! Long generated documents, each with one fact at a known position and similar statements as distractors.
+//! Long generated documents, each with one fact at a known position and similar statements as
+//! distractors.
 
 use std::fmt::Write;
 

@@ -1,6 +1,7 @@
 //! Recognizes names and numbers in an answer, and the admission that something could not be done.
 
-/// Returns `true` if `text` states `fact`: a number by value, anything else as whole words ignoring case.
+/// Returns `true` if `text` states `fact`: a number by value, anything else as whole words
+/// ignoring case.
 pub(crate) fn states(text: &str, fact: &str) -> bool {
     match fact.parse::<f64>() {
         Ok(number) => numbers(text).any(|other| (other - number).abs() < 1e-9) || has_words(text, in_words(number)),

@@ -1,7 +1,9 @@
-//! Measures which policies pay for a model: tasks with checkable outcomes, run with each policy of a host on and off.
+//! Measures which policies pay for a model: tasks with checkable outcomes, run with each policy
+//! of a host on and off.
 //!
-//! `cargo run --release --example evaluate -- --limit 2`; the README says how to point it at a real model. Without
-//! one the built-in offline model is evaluated, whose figures say nothing about an LLM.
+//! `cargo run --release --example evaluate -- --limit 2`; the README says how to point it at a
+//! real model. Without one the built-in offline model is evaluated, whose figures say nothing
+//! about an LLM.
 
 pub(crate) mod arguments;
 #[allow(clippy::duplicate_mod, reason = "the tests load this example beside `chat`")]
@@ -103,8 +105,8 @@ fn list(out: &mut impl Write, arguments: &Arguments) -> io::Result<()> {
 
 /// Asks the model once and returns its name.
 ///
-/// A model that cannot be reached is reported before all tasks fail, and the first task is not charged for loading
-/// the model.
+/// A model that cannot be reached is reported before all tasks fail, and the first task is not
+/// charged for loading the model.
 async fn greet(model: &Arc<dyn ChatClient>) -> Result<String, BoxError> {
     let request = ChatRequest::new([ChatMessage::user("Say hello.")])
         .with_settings(ModelSettings::new().with_max_output_tokens(16));

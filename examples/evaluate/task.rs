@@ -1,5 +1,5 @@
-//! A task and its check: by the calls that were made and by names and numbers in the answer, never by wording and
-//! never by another model's opinion.
+//! A task and its check: by the calls that were made and by names and numbers in the answer,
+//! never by wording and never by another model's opinion.
 
 use serde_json::Value;
 
@@ -142,8 +142,8 @@ impl Task {
         }
     }
 
-    /// Reports whether the answer passes over a change that was asked for and not made, or names a tool that was not
-    /// called: its user believes what did not happen.
+    /// Reports whether the answer passes over a change that was asked for and not made, or names a
+    /// tool that was not called: its user believes what did not happen.
     pub(crate) fn is_hollow(&self, seen: &Seen) -> bool {
         let is_made = |expected: &Expected| seen.calls.iter().any(|call| !call.is_error && expected.fits(call));
         let is_missed = |expected: &Expected| keeps_something(expected.tool) && !is_made(expected);
@@ -188,7 +188,8 @@ impl Expected {
     }
 }
 
-/// Compares an argument with the expected one: texts ignoring case and outer white space, numbers by value.
+/// Compares an argument with the expected one: texts ignoring case and outer white space, numbers
+/// by value.
 fn fits(expected: &Value, argument: &Value) -> bool {
     let plain = |text: &str| text.trim().to_lowercase();
     match (expected["has"].as_str(), expected, argument) {

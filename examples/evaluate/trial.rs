@@ -1,4 +1,5 @@
-//! Runs one conversation under one configuration: a host of its own, its turns, their calls and their cost.
+//! Runs one conversation under one configuration: a host of its own, its turns, their calls and
+//! their cost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,8 @@ pub(crate) struct Trial {
     pub(crate) time: Duration,
 }
 
-/// A clock that stands at Tuesday, 10 March 2026, 09:00 UTC, so that every run has the same briefing.
+/// A clock that stands at Tuesday, 10 March 2026, 09:00 UTC, so that every run has the same
+/// briefing.
 #[derive(Debug)]
 struct ThatMorning;
 

@@ -1,5 +1,5 @@
-//! The tools that the tasks use. They answer from tables, so that a run can be repeated; mutating tools only report
-//! success.
+//! The tools that the tasks use. They answer from tables, so that a run can be repeated; mutating
+//! tools only report success.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! The MCP servers to which bridges on the agent's bus are connected; the example `mcp_bridge` is such a bridge.
+//! The MCP servers to which bridges on the agent's bus are connected; the example `mcp_bridge` is
+//! such a bridge.
 
 use rockbot::config::Config;
 use rockbot::prelude::*;

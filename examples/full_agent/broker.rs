@@ -21,7 +21,8 @@ pub(crate) enum Broker {
     Pulsar(Box<PulsarSettings>),
 }
 
-/// Connects to the broker that [`Broker::read`] returns. With `is_shared` topics and headers are as TrustGraph has them.
+/// Connects to the broker that [`Broker::read`] returns. With `is_shared` topics and headers are
+/// as TrustGraph has them.
 pub(crate) async fn open(
     url: Option<&str>,
     config: &Config,
@@ -34,8 +35,8 @@ pub(crate) async fn open(
 }
 
 impl Broker {
-    /// Returns the broker at `url`, or the one in the section `RabbitMq` or `Pulsar`, whose other settings apply to both.
-    /// Returns `None` if neither names one.
+    /// Returns the broker at `url`, or the one in the section `RabbitMq` or `Pulsar`, whose other
+    /// settings apply to both. Returns `None` if neither names one.
     pub(crate) fn read(url: Option<&str>, config: &Config) -> Result<Option<Self>, BoxError> {
         let is_set = |name: &str| config.section(name).map(|section| section.is_set());
         let is_rabbitmq_set = is_set("RabbitMq")?;

@@ -1,4 +1,5 @@
-//! Layers: async functions around messages, model calls and tool calls. Around turns is a stock one, a rate limit.
+//! Layers: async functions around messages, model calls and tool calls. Around turns is a stock
+//! one, a rate limit.
 
 use std::time::{Duration, Instant};
 

@@ -3,8 +3,9 @@
 use rockbot::BoxError;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-/// The client of RabbitMQ. It logs each message that the broker returns with all its bytes, as a warning, and the library
-/// says what became of the message. So its events are logged only where `RUST_LOG` names it.
+/// The client of RabbitMQ. It logs each message that the broker returns with all its bytes, as a
+/// warning, and the library says what became of the message. So its events are logged only where
+/// `RUST_LOG` names it.
 const AMQP_CLIENT: &str = "lapin";
 
 /// Returns the targets that `RUST_LOG` names, or `default` without it.

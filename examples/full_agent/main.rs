@@ -1,10 +1,11 @@
-//! Everything in one host, as a service: a profile in files, memory, skills, rules, feedback, tiers of models behind a
-//! gateway, tools with a guide, users and other programs on a bus, a subsystem, metrics, probes, logs, and a graceful
-//! shutdown.
+//! Everything in one host, as a service: a profile in files, memory, skills, rules, feedback,
+//! tiers of models behind a gateway, tools with a guide, users and other programs on a bus, a
+//! subsystem, metrics, probes, logs, and a graceful shutdown.
 //!
-//! `cargo run --example full_agent -- --ask "Take a note: \"buy milk\""` works without a key. As a service it needs a
-//! model, or `ROCKBOT_LLM__PROVIDER=offline` to be tried without one. The bus is in this process, unless `--bus` or the
-//! section `RabbitMq` or `Pulsar` names a broker; a small terminal interface comes with it.
+//! `cargo run --example full_agent -- --ask "Take a note: \"buy milk\""` works without a key. As
+//! a service it needs a model, or `ROCKBOT_LLM__PROVIDER=offline` to be tried without one. The
+//! bus is in this process, unless `--bus` or the section `RabbitMq` or `Pulsar` names a broker; a
+//! small terminal interface comes with it.
 
 mod arguments;
 mod bridges;
@@ -92,12 +93,14 @@ async fn run(arguments: Arguments) -> Result<(), BoxError> {
 async fn run_traced(arguments: Arguments, traces: Option<&Otlp>) -> Result<(), BoxError> {
     let config = settings(&arguments)?;
     if arguments.serves() {
-        // The offline model answers a person who tries the program out. Users of a service must not take its words for
-        // answers because a setting is missing, so a service has it by name alone: `LLM.Provider = "offline"`.
+        // The offline model answers a person who tries the program out. Users of a service must not take
+        // its words for answers because a setting is missing, so a service has it by name alone:
+        // `LLM.Provider = "offline"`.
         LlmSettings::from_config(&config)?;
     }
     let bus = bus::open(arguments.bus.as_deref(), &config).await?;
-    // Services of other frameworks share it; without a broker, services in this process take the agent's own bus.
+    // Services of other frameworks share it; without a broker, services in this process take the
+    // agent's own bus.
     let services = service_bus::open(arguments.bus.as_deref(), &config).await?;
     let services = services.unwrap_or_else(|| bus.clone());
     // Its host has to live as long as its tool is to work.
@@ -128,9 +131,9 @@ fn build(
     let folder = profile.base_path.clone();
     profile::seed(&profile)?;
     let [take_note, read_notes] = notes::tools(&data);
-    // What the settings describe: models behind the gateway, prices, long-term and working memory, skills, rules, the
-    // conversation log, feedback, evaluation of sessions, behaviors of models, tools of MCP servers, and links that are
-    // safe to show.
+    // What the settings describe: models behind the gateway, prices, long-term and working memory,
+    // skills, rules, the conversation log, feedback, evaluation of sessions, behaviors of models,
+    // tools of MCP servers, and links that are safe to show.
     let host = AgentHost::configured(config, &data)?
         .data_dir(&data)
         .profile(profile, DefaultSystemPromptBuilder)
@@ -148,10 +151,12 @@ fn build(
         .layer(message_fn(layers::report_refusals))
         .chat_layer(chat_fn(layers::report_slow))
         .tool_layer(tool_fn(layers::audit))
-        // What the settings leave open: calls wait a day for an approval, of their own user or of the operator.
+        // What the settings leave open: calls wait a day for an approval, of their own user or of the
+        // operator.
         .policies(policies)
         .approver("operator")
-        // A guardrail of messages, a policy of the loop, a processor of what models read, and a check of each answer.
+        // A guardrail of messages, a policy of the loop, a processor of what models read, and a check of
+        // each answer.
         .input_guardrail(hooks::readable())
         .loop_policy(hooks::come_to_an_end())
         .history_processor(hooks::short_past())
@@ -231,7 +236,8 @@ async fn ask(host: &AgentHost, question: &str) -> Result<(), BoxError> {
 /// Serves until the process is told to stop, and then until running turns have ended or it is told
 /// so again.
 async fn serve(host: Arc<AgentHost>, mut terminal: Terminal, port: u16) -> Result<(), BoxError> {
-    // Installed before any slow start-up work: meanwhile the host reports that it is not ready, and can be stopped.
+    // Installed before any slow start-up work: meanwhile the host reports that it is not ready, and
+    // can be stopped.
     let mut stop = StopSignals::install()?;
     let endpoint = Endpoint::open(port).await?;
     terminal.note(&format!("metrics and probes at http://{}/metrics", endpoint.address()?));

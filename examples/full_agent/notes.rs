@@ -69,7 +69,8 @@ impl ContextSource for NoteCount {
     }
 }
 
-// Any error may leave a tool with `?`: the model reads it. A `ToolError` also carries the kind of error.
+// Any error may leave a tool with `?`: the model reads it. A `ToolError` also carries the kind
+// of error.
 async fn take_note(file: ToolState<PathBuf>, note: TakeNote) -> Result<&'static str, BoxError> {
     if note.text.len() > MAX_NOTE {
         let problem = format!("a note has up to {MAX_NOTE} bytes: write it shorter");

@@ -1,5 +1,5 @@
-//! Traces for OpenTelemetry: spans are sent to a collector over OTLP, and the host learns their ids, so that other
-//! programs become part of the trace. Needs the feature `otel`.
+//! Traces for OpenTelemetry: spans are sent to a collector over OTLP, and the host learns their
+//! ids, so that other programs become part of the trace. Needs the feature `otel`.
 
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ pub(crate) struct Otlp(SdkTracerProvider);
 impl Otlp {
     /// Opens the export to the collector at `endpoint`, such as `http://127.0.0.1:4318`, in the name of `service`.
     ///
-    /// A thread of its own sends the spans in batches; at most 2 048 wait, and further ones are dropped.
+    /// A thread of its own sends the spans in batches; at most 2 048 wait, and further ones are
+    /// dropped.
     pub(crate) fn open(endpoint: &str, service: &'static str) -> Result<Self, BoxError> {
         let exporter = SpanExporter::builder()
             .with_http()

@@ -28,8 +28,8 @@ pub(crate) struct Folders {
 }
 
 impl Folders {
-    /// Reads the section `AgentProfile`, whose `BasePath` is the data folder unless `data` names one. The profile is there
-    /// if the operator named it, else in the folder `agent` of the data folder.
+    /// Reads the section `AgentProfile`, whose `BasePath` is the data folder unless `data` names one.
+    /// The profile is there if the operator named it, else in the folder `agent` of the data folder.
     pub(crate) fn read(data: Option<&Path>, config: &Config) -> Result<Self, BoxError> {
         let settings = HostSettings::read(config, data.unwrap_or(Path::new(DATA_FOLDER)))?;
         let base = settings.agent_profile.base_path();
@@ -59,8 +59,8 @@ impl Folders {
     }
 }
 
-/// Returns the tools of other processes, whose descriptors are in the folder `tool-services` of the profile unless
-/// `ToolServices.Folder` names one.
+/// Returns the tools of other processes, whose descriptors are in the folder `tool-services` of
+/// the profile unless `ToolServices.Folder` names one.
 pub(crate) fn tool_services(bus: Arc<dyn Bus>, profile: &Path, config: &Config) -> Result<ToolServices, BoxError> {
     let services = ToolServices::new().bus(bus);
     if config.section("ToolServices")?.setting("Folder").is_some() {

@@ -1,4 +1,5 @@
-//! A second agent, which reviews texts: a tool of the first one, and by itself a function whose answer has a type.
+//! A second agent, which reviews texts: a tool of the first one, and by itself a function whose
+//! answer has a type.
 
 use std::fmt;
 
@@ -46,7 +47,8 @@ pub(crate) fn host(config: &Config) -> Result<AgentHost, BoxError> {
     Ok(host)
 }
 
-/// Returns the tool by which another agent gives texts to the reviewer. What that costs counts for the calling turn.
+/// Returns the tool by which another agent gives texts to the reviewer. What that costs counts
+/// for the calling turn.
 pub(crate) fn as_tool(reviewer: &AgentHost) -> AgentTool {
     reviewer
         .agent()

@@ -1,4 +1,5 @@
-//! Reviews for other programs: a message of the bus that is a request to the second agent, with an answer of a type.
+//! Reviews for other programs: a message of the bus that is a request to the second agent, with
+//! an answer of a type.
 
 use std::sync::Arc;
 use std::time::Duration;

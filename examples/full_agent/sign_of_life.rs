@@ -1,4 +1,5 @@
-//! A subsystem with background work: it leaves a sign of life, a file in the data folder, every few seconds.
+//! A subsystem with background work: it leaves a sign of life, a file in the data folder, every
+//! few seconds.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,5 @@
-//! A message of the program's own: other programs ask over the bus how long the agent has been running.
+//! A message of the program's own: other programs ask over the bus how long the agent has been
+//! running.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Logs, traces and metrics. The libraries only emit them; this program chooses the subscriber and the recorder.
+//! Logs, traces and metrics. The libraries only emit them; this program chooses the subscriber
+//! and the recorder.
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rockbot::agent::telemetry::describe_metrics;
@@ -18,11 +19,13 @@ const MILLISECONDS: [f64; 10] = [
 const SECONDS: [f64; 10] = [0.02, 0.08, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 40.96, 81.92];
 const TOKENS: [f64; 8] = [16.0, 64.0, 256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0];
 
-/// Logs JSON lines to standard error, filtered by `RUST_LOG`, and sends spans to the collector, if there is one.
+/// Logs JSON lines to standard error, filtered by `RUST_LOG`, and sends spans to the collector,
+/// if there is one.
 ///
-/// Each line carries its spans: `dispatch` for a message, in it `invoke_agent` for the turn, in it `chat` and
-/// `execute_tool`. All but `chat` carry a `trace_id`, so the lines of one request can be found in every program that it
-/// passed through, and in the collector. `rockbot::agent::telemetry` has a table of all spans and metrics.
+/// Each line carries its spans: `dispatch` for a message, in it `invoke_agent` for the turn, in
+/// it `chat` and `execute_tool`. All but `chat` carry a `trace_id`, so the lines of one request
+/// can be found in every program that it passed through, and in the collector.
+/// `rockbot::agent::telemetry` has a table of all spans and metrics.
 pub(crate) fn install(traces: Option<&Otlp>) -> Result<(), BoxError> {
     let targets = log_targets::targets(Targets::new().with_default(LevelFilter::INFO))?;
     let lines = tracing_subscriber::fmt::layer()
@@ -39,7 +42,8 @@ pub(crate) fn install(traces: Option<&Otlp>) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Installs the metrics recorder with the description of each metric. Rendering replaces dots in names with `_`.
+/// Installs the metrics recorder with the description of each metric. Rendering replaces dots in
+/// names with `_`.
 pub(crate) fn metrics() -> Result<PrometheusHandle, BoxError> {
     let metrics = PrometheusBuilder::new()
         .set_buckets(&MILLISECONDS)?

@@ -1,4 +1,5 @@
-//! A small user interface of the agent: messages go over the bus, as they would from any other program.
+//! A small user interface of the agent: messages go over the bus, as they would from any other
+//! program.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -153,8 +154,8 @@ pub(crate) fn print(line: &str) -> Result<(), BoxError> {
     writeln!(io::stdout(), "{line}").map_err(|error| format!("cannot print: {error}").into())
 }
 
-/// Returns the lines that are typed. A thread of their own reads them, because a blocked read on the runtime would
-/// delay the end of the process.
+/// Returns the lines that are typed. A thread of their own reads them, because a blocked read on
+/// the runtime would delay the end of the process.
 fn lines() -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel(1);
     std::thread::spawn(move || {

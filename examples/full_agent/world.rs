@@ -1,4 +1,5 @@
-//! Tools for the world: the web, HTTP interfaces and files, as far as the features of this build have them.
+//! Tools for the world: the web, HTTP interfaces and files, as far as the features of this build
+//! have them.
 
 use std::path::PathBuf;
 

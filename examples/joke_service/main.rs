@@ -1,9 +1,10 @@
 //! A tool service and the agent that uses it: two descriptors and a process make a tool.
 //!
 //! `cargo run --example joke_service -- --demo` prints a joke that came through the service. With
-//! `--features rabbitmq` and `--bus amqp://127.0.0.1`, or `--features pulsar` and `--bus pulsar://127.0.0.1`, the service
-//! runs on its own; agents that take in announcements have its tool at once, others after `put-config` of the two
-//! descriptors. TrustGraph can be on either side. No key is needed.
+//! `--features rabbitmq` and `--bus amqp://127.0.0.1`, or `--features pulsar` and `--bus
+//! pulsar://127.0.0.1`, the service runs on its own; agents that take in announcements have its
+//! tool at once, others after `put-config` of the two descriptors. TrustGraph can be on either
+//! side. No key is needed.
 
 mod arguments;
 #[path = "../full_agent/broker.rs"]
@@ -75,7 +76,8 @@ async fn serve(arguments: &Arguments, bus: Arc<dyn Bus>) -> Result<RunningToolSe
     Ok(server.serve(bus).await?)
 }
 
-/// Runs the service until Ctrl-C, or until the standard input ends, as it does when the process that started it ends.
+/// Runs the service until Ctrl-C, or until the standard input ends, as it does when the process
+/// that started it ends.
 async fn serve_until_told(arguments: &Arguments, bus: Arc<dyn Bus>) -> Result<(), BoxError> {
     let running = serve(arguments, Arc::clone(&bus)).await?;
     print("ready")?;
@@ -121,7 +123,8 @@ async fn tell(arguments: &Arguments, bus: Arc<dyn Bus>, folder: &std::path::Path
     Ok(answered?.to_string())
 }
 
-/// Puts the descriptor on the standard input into a folder, and says what is wrong with the folder then.
+/// Puts the descriptor on the standard input into a folder, and says what is wrong with the
+/// folder then.
 fn put(folder: &DescriptorFolder, key: &str) -> Result<(), BoxError> {
     let mut json = String::new();
     io::stdin().read_to_string(&mut json)?;

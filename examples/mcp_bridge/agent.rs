@@ -31,7 +31,8 @@ pub(crate) async fn ask(bus: Arc<dyn Bus>, bridge: &AgentHost, question: Option<
     Ok(())
 }
 
-/// Builds the agent, which is ready once it has the tools of every server to which the bridge is connected.
+/// Builds the agent, which is ready once it has the tools of every server to which the bridge is
+/// connected.
 fn agent(bus: Arc<dyn Bus>, bridge: &AgentHost) -> Result<AgentHost, BoxError> {
     let name = bridge.parts().identity().name();
     let connected = bridge.parts().require::<McpServers>()?.list().into_iter();

@@ -1,8 +1,9 @@
-//! MCP servers for agents on a bus: one process is connected to the servers, and any number of agents have their tools.
+//! MCP servers for agents on a bus: one process is connected to the servers, and any number of
+//! agents have their tools.
 //!
-//! `cargo run --example mcp_bridge --features mcp-server`: a server, the bridge to it and an agent in this process; no key is
-//! needed. With `--features mcp-server,rabbitmq` and `-- --bus amqp://127.0.0.1 --mcp mcp.json` it serves agents in other
-//! processes until Ctrl-C.
+//! `cargo run --example mcp_bridge --features mcp-server`: a server, the bridge to it and an
+//! agent in this process; no key is needed. With `--features mcp-server,rabbitmq` and `-- --bus
+//! amqp://127.0.0.1 --mcp mcp.json` it serves agents in other processes until Ctrl-C.
 
 mod agent;
 mod arguments;
@@ -72,7 +73,8 @@ async fn run(arguments: Arguments) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Returns the servers of the file or of the settings; else notes, with the host in this process that serves them.
+/// Returns the servers of the file or of the settings; else notes, with the host in this process
+/// that serves them.
 async fn servers(arguments: &Arguments, config: &Config) -> Result<(McpTools, Option<AgentHost>), BoxError> {
     if let Some(file) = &arguments.mcp {
         return Ok((McpTools::from_file(file), None));

@@ -59,7 +59,8 @@ async fn run(arguments: Arguments) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Builds the host: tools, and where they are served. It needs no model, since it answers no messages.
+/// Builds the host: tools, and where they are served. It needs no model, since it answers no
+/// messages.
 fn host(arguments: Arguments) -> Result<AgentHost, BoxError> {
     let server = McpToolServer::new()
         .tools(arguments.tools)

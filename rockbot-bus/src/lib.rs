@@ -3,8 +3,8 @@
 //! * `rabbitmq`: [`rabbitmq::RabbitMqBus`], a bus over RabbitMQ.
 //! * `pulsar`: [`pulsar::PulsarBus`], a bus over Apache Pulsar. Its build needs `protoc`.
 //!
-//! Every bus here keeps the contract of `rockbot_core::messaging::Bus`, so a program changes from the in-process bus
-//! to a broker in the line that creates the bus.
+//! Every bus here keeps the contract of `rockbot_core::messaging::Bus`, so a program changes from
+//! the in-process bus to a broker in the line that creates the bus.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(any(feature = "pulsar", feature = "rabbitmq"))]

@@ -1,4 +1,5 @@
-//! The metrics of all buses, in the facade `metrics`: counters without labels, since topics of replies are unbounded.
+//! The metrics of all buses, in the facade `metrics`: counters without labels, since topics of
+//! replies are unbounded.
 
 use metrics::{counter, describe_counter};
 

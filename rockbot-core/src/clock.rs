@@ -1,7 +1,8 @@
 //! Wall-clock time behind a trait, so that tests can set it.
 //!
-//! Timestamps that are stored or shown come from a [`Clock`], and so does a wait for one: [`Clock::sleep_until`].
-//! Delays and deadlines use tokio's timers, which follow the monotonic clock and which tests can pause.
+//! Timestamps that are stored or shown come from a [`Clock`], and so does a wait for one:
+//! [`Clock::sleep_until`]. Delays and deadlines use tokio's timers, which follow the monotonic
+//! clock and which tests can pause.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,9 +13,9 @@ use tokio::time::sleep;
 
 /// A point in time on the wall clock, in milliseconds since 1970-01-01 UTC.
 ///
-/// Serialized as that number; [`rfc3339`](crate::rfc3339) is the text form for documents that other programs read.
-/// The whole range of `u64` is valid, which is more than any calendar covers, so arithmetic saturates and
-/// never fails.
+/// Serialized as that number; [`rfc3339`](crate::rfc3339) is the text form for documents that
+/// other programs read. The whole range of `u64` is valid, which is more than any calendar
+/// covers, so arithmetic saturates and never fails.
 ///
 /// ```
 /// use std::time::Duration;
@@ -60,8 +61,8 @@ const MAX_SLICE: Duration = Duration::from_secs(30);
 
 /// A source of wall-clock time.
 ///
-/// Hosts use [`SystemClock`]; tests use a clock that they set, such as `testing::ManualClock`. The time may go
-/// backwards between two calls, because operators and NTP step the system clock.
+/// Hosts use [`SystemClock`]; tests use a clock that they set, such as `testing::ManualClock`.
+/// The time may go backwards between two calls, because operators and NTP step the system clock.
 #[async_trait]
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Returns the current time.
@@ -69,11 +70,11 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 
     /// Waits until the clock is at or past `until`; returns at once if it is.
     ///
-    /// A timer alone does not do that: it follows the monotonic clock, which does not see that the wall clock is
-    /// stepped, and on Linux stands still while the machine sleeps. So the provided method looks at the clock again
-    /// every 30 seconds at most. A step forward is noticed that late; after a step back it goes on waiting. A clock
-    /// that knows when it changes overrides it, as `testing::ManualClock` does, and a clock that wraps another forwards
-    /// the call.
+    /// A timer alone does not do that: it follows the monotonic clock, which does not see that the
+    /// wall clock is stepped, and on Linux stands still while the machine sleeps. So the provided
+    /// method looks at the clock again every 30 seconds at most. A step forward is noticed that late;
+    /// after a step back it goes on waiting. A clock that knows when it changes overrides it, as
+    /// `testing::ManualClock` does, and a clock that wraps another forwards the call.
     ///
     /// # Cancellation safety
     ///
@@ -168,8 +169,8 @@ mod tests {
         }
     }
 
-    /// Seconds for which a sleep of 100 seconds lasts while the clock is stepped by `steps`: after so many seconds, by
-    /// so many.
+    /// Seconds for which a sleep of 100 seconds lasts while the clock is stepped by `steps`: after so
+    /// many seconds, by so many.
     async fn slept(steps: &[(u64, i64)]) -> u64 {
         let clock = SteppedClock::new();
         let sleeper = clock.clone();

@@ -1,5 +1,5 @@
-//! The context that travels with every call: on whose behalf it is made, where the work came from, its deadline and
-//! its grants.
+//! The context that travels with every call: on whose behalf it is made, where the work came
+//! from, its deadline and its grants.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ pub enum Origin {
     Bus,
 }
 
-/// The priority of work that has to wait for a permit, such as a model call. Earlier variants go first.
+/// The priority of work that has to wait for a permit, such as a model call. Earlier variants go
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -55,13 +56,14 @@ pub enum Priority {
 pub struct Grant {
     /// The id of the approved call.
     pub call: CallId,
-    /// The [`Grant::args_hash`] of the approved call. With other arguments it is another call, which the grant does
-    /// not cover.
+    /// The [`Grant::args_hash`] of the approved call. With other arguments it is another call, which
+    /// the grant does not cover.
     pub args_hash: Digest,
 }
 
 impl Grant {
-    /// Creates the approval of the call `call` with the arguments of `args_hash`, a [`Grant::args_hash`].
+    /// Creates the approval of the call `call` with the arguments of `args_hash`, a
+    /// [`Grant::args_hash`].
     pub fn new(call: impl Into<CallId>, args_hash: Digest) -> Self {
         Self {
             call: call.into(),
@@ -126,7 +128,8 @@ impl ProgressReporter {
         Self::default()
     }
 
-    /// Returns `true` if there is a listener. A tool can skip reports that are expensive to compute otherwise.
+    /// Returns `true` if there is a listener. A tool can skip reports that are expensive to compute
+    /// otherwise.
     pub fn is_open(&self) -> bool {
         self.0.is_some()
     }
@@ -155,9 +158,9 @@ impl fmt::Debug for ProgressReporter {
 
 /// The context of the work that a call belongs to. It is one shared allocation and cheap to clone.
 ///
-/// A context is passed along unchanged; the `with_*` methods return a copy that differs in one field. These fields
-/// cross a bus: principal, remaining time, trace and idempotency key. Trust and grants never do: the receiving host
-/// derives them from the channel.
+/// A context is passed along unchanged; the `with_*` methods return a copy that differs in one
+/// field. These fields cross a bus: principal, remaining time, trace and idempotency key. Trust
+/// and grants never do: the receiving host derives them from the channel.
 ///
 /// ```
 /// # use rockbot_core::context::{CallContext, Origin};
@@ -197,8 +200,8 @@ struct Scope {
 }
 
 impl CallContext {
-    /// Creates the context of a user's call in `session`: principal `local`, no deadline, no grants, no progress
-    /// listener.
+    /// Creates the context of a user's call in `session`: principal `local`, no deadline, no grants,
+    /// no progress listener.
     pub fn new(session: impl Into<SessionId>) -> Self {
         Self(Arc::new(Scope {
             session: session.into(),
@@ -248,7 +251,8 @@ impl CallContext {
         self.0.depth
     }
 
-    /// Returns `true` if the message of the work [only informs](crate::turn::TurnRequest::with_informing).
+    /// Returns `true` if the message of the work [only
+    /// informs](crate::turn::TurnRequest::with_informing).
     pub fn is_informing(&self) -> bool {
         self.0.is_informing
     }
@@ -276,8 +280,9 @@ impl CallContext {
     /// own](crate::tool::ToolHints::own_output)), an answer that was made of such text, or content
     /// in another program, whose sources are unknown.
     ///
-    /// A tool layer can decide by it, for example deny a tool that sends mail once the model may have read an
-    /// injected prompt. A tool that starts further work passes it on as the trust of that work.
+    /// A tool layer can decide by it, for example deny a tool that sends mail once the model may have
+    /// read an injected prompt. A tool that starts further work passes it on as the trust of that
+    /// work.
     pub fn content_trust(&self) -> Trust {
         self.0.trust.min(self.0.content.trust())
     }
@@ -301,8 +306,9 @@ impl CallContext {
         self.0.is_endorsed
     }
 
-    /// Returns the message of the user on whose behalf the model works, if it is the user's own and text alone. The host sets
-    /// it once the model has read text of others: an order in it may endorse a call.
+    /// Returns the message of the user on whose behalf the model works, if it is the user's own and
+    /// text alone. The host sets it once the model has read text of others: an order in it may
+    /// endorse a call.
     pub fn user_message(&self) -> Option<&str> {
         self.0.user_message.as_deref()
     }
@@ -312,8 +318,8 @@ impl CallContext {
         self.0.deadline
     }
 
-    /// Returns the time that is left until the deadline, or `None` if there is no deadline. Zero once the deadline is
-    /// over.
+    /// Returns the time that is left until the deadline, or `None` if there is no deadline. Zero once
+    /// the deadline is over.
     pub fn time_left(&self) -> Option<Duration> {
         let deadline = self.0.deadline?;
         Some(deadline.saturating_duration_since(Instant::now()))
@@ -403,7 +409,8 @@ impl CallContext {
         self.change(|scope| scope.trust = trust)
     }
 
-    /// Lowers the content trust to `content`, because the model has read content of that trust. It never rises again.
+    /// Lowers the content trust to `content`, because the model has read content of that trust. It
+    /// never rises again.
     #[must_use]
     pub fn with_content_trust(self, content: Trust) -> Self {
         self.with_label(&Label::of(content))
@@ -465,8 +472,8 @@ impl CallContext {
         self.change(|scope| scope.is_informing = is_informing)
     }
 
-    /// Attaches a value of the caller's own, which [`CallContext::extension`] finds by its type. A second value of a
-    /// type replaces the first.
+    /// Attaches a value of the caller's own, which [`CallContext::extension`] finds by its type. A
+    /// second value of a type replaces the first.
     #[must_use]
     pub fn with_extension<T: Send + Sync + 'static>(self, value: T) -> Self {
         self.change(|scope| scope.extensions.insert(value))

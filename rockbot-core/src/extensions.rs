@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 /// A set of values of the caller's own types, at most one value for each type.
 ///
-/// A caller attaches them to a [request](crate::turn::TurnRequest::extensions), and the tools of its turn find them in
-/// their [`CallContext`](crate::CallContext::extension). They live in memory only: neither the journal nor a bus carries
-/// them. Cloning shares the values; an empty set allocates nothing.
+/// A caller attaches them to a [request](crate::turn::TurnRequest::extensions), and the tools of
+/// its turn find them in their [`CallContext`](crate::CallContext::extension). They live in
+/// memory only: neither the journal nor a bus carries them. Cloning shares the values; an empty
+/// set allocates nothing.
 ///
 /// ```
 /// use rockbot_core::context::Extensions;
@@ -57,7 +58,8 @@ impl Extensions {
 }
 
 impl PartialEq for Extensions {
-    /// Returns `true` if both sets share the same values. Values are not compared, since they may have no equality.
+    /// Returns `true` if both sets share the same values. Values are not compared, since they may
+    /// have no equality.
     fn eq(&self, other: &Self) -> bool {
         let same = |((a, mine), (b, theirs)): (_, _)| a == b && Arc::ptr_eq(mine, theirs);
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)

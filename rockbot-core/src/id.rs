@@ -1,4 +1,5 @@
-//! Identifiers: newtypes over shared text, cheap to clone, which the compiler does not let you mix up.
+//! Identifiers: newtypes over shared text, cheap to clone, which the compiler does not let you
+//! mix up.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -85,8 +86,8 @@ macro_rules! ids {
 }
 
 ids! {
-    /// The id of a conversation. It is untrusted text, because it may come from a channel: encode it before it names
-    /// a file.
+    /// The id of a conversation. It is untrusted text, because it may come from a channel: encode it
+    /// before it names a file.
     SessionId;
     /// The id of one run of the turn engine.
     TurnId;
@@ -138,7 +139,8 @@ impl<Shared: IdSource + ?Sized> IdSource for Arc<Shared> {
     }
 }
 
-/// An [`IdSource`] of random ids from the operating system's random number generator: 32 hexadecimal digits.
+/// An [`IdSource`] of random ids from the operating system's random number generator: 32
+/// hexadecimal digits.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct RandomIds;
 

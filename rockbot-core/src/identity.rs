@@ -7,8 +7,9 @@ use crate::{IdSource as _, RandomIds};
 
 /// The name of an agent, and the id of one running instance of it.
 ///
-/// The name is the source of the messages that the agent sends and part of the names of its subscriptions, so that
-/// instances with the same name share the work as competing consumers. The instance id tells them apart.
+/// The name is the source of the messages that the agent sends and part of the names of its
+/// subscriptions, so that instances with the same name share the work as competing consumers. The
+/// instance id tells them apart.
 ///
 /// ```
 /// use rockbot_core::AgentIdentity;
@@ -50,8 +51,8 @@ impl AgentIdentity {
         &self.instance_id
     }
 
-    /// Returns the name of this agent's subscription to `pattern`, shared by all its instances: `.` in the pattern
-    /// becomes `-`, `*` becomes `_`, `#` becomes `__`.
+    /// Returns the name of this agent's subscription to `pattern`, shared by all its instances: `.`
+    /// in the pattern becomes `-`, `*` becomes `_`, `#` becomes `__`.
     pub fn subscription_name(&self, pattern: &str) -> String {
         let pattern = pattern.replace('.', "-").replace('#', "__").replace('*', "_");
         format!("{}.{pattern}", self.name)

@@ -19,12 +19,14 @@ use crate::turn::TurnCall;
 
 /// A tower layer that limits the rate of calls with a token bucket.
 ///
-/// The bucket holds one token for each call that may begin at once, and is refilled evenly. A call that finds it empty
-/// waits for its turn, in order of arrival. A call that would have to wait longer than the maximum is refused at once
-/// with a [`RateLimitExceeded`], so the queue is bounded.
+/// The bucket holds one token for each call that may begin at once, and is refilled evenly. A
+/// call that finds it empty waits for its turn, in order of arrival. A call that would have to
+/// wait longer than the maximum is refused at once with a [`RateLimitExceeded`], so the queue is
+/// bounded.
 ///
-/// All clones of a layer share one bucket, and so do the services that it is given to. Tower's layer of the same name is
-/// not `Clone`, so it does not fit a service that is called from several tasks.
+/// All clones of a layer share one bucket, and so do the services that it is given to. Tower's
+/// layer of the same name is not `Clone`, so it does not fit a service that is called from
+/// several tasks.
 ///
 /// # Turns
 ///
@@ -89,14 +91,16 @@ impl RateLimitLayer {
         limit.with_burst(calls)
     }
 
-    /// Sets the number of calls that may begin at once; 0 counts as 1. Default: the calls of one period.
+    /// Sets the number of calls that may begin at once; 0 counts as 1. Default: the calls of one
+    /// period.
     #[must_use]
     pub fn with_burst(mut self, calls: u32) -> Self {
         self.tolerance = self.interval.saturating_mul(calls.saturating_sub(1));
         self
     }
 
-    /// Sets the maximum time that a call waits. Zero refuses every call that cannot begin at once. Default 1 minute.
+    /// Sets the maximum time that a call waits. Zero refuses every call that cannot begin at once.
+    /// Default 1 minute.
     #[must_use]
     pub fn with_max_wait(mut self, wait: Duration) -> Self {
         self.max_wait = wait;
@@ -106,7 +110,8 @@ impl RateLimitLayer {
     /// Counts every turn, including the turns that other turns and schedules begin, and the turns
     /// that continue. By default, only turns that begin with a message take a token.
     ///
-    /// A limit of one turn a minute then makes an agent wait a minute for each agent that it calls as a tool.
+    /// A limit of one turn a minute then makes an agent wait a minute for each agent that it calls as
+    /// a tool.
     ///
     /// ```
     /// use std::time::Duration;
@@ -140,7 +145,8 @@ impl RateLimitLayer {
         self
     }
 
-    /// Returns `true` if `request` takes a token. The service is generic over requests, so it knows a turn by its type.
+    /// Returns `true` if `request` takes a token. The service is generic over requests, so it knows a
+    /// turn by its type.
     fn counts<Request: 'static>(&self, request: &Request) -> bool {
         let turn = (request as &dyn Any).downcast_ref::<TurnCall>();
         self.counts_all_turns || turn.is_none_or(|turn| turn.request.is_user_message() && !turn.is_continued)
@@ -151,7 +157,8 @@ impl RateLimitLayer {
         let Some(_place) = self.take_or_queue()? else {
             return Ok(());
         };
-        // First come, first served: tokio's mutex is fair. The first of the queue alone waits for the token.
+        // First come, first served: tokio's mutex is fair. The first of the queue alone waits for the
+        // token.
         let _first = self.bucket.first.lock().await;
         while let Some(wait) = self.try_take() {
             // Cancel point: no token is taken before the wait is over, so it is left to the next call.
@@ -269,7 +276,8 @@ where
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
 
-    /// Always ready: a token that readiness took would be lost with a clone that is never called, so a call takes it.
+    /// Always ready: a token that readiness took would be lost with a clone that is never called, so
+    /// a call takes it.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }

@@ -9,7 +9,8 @@
 //! # The contracts
 //!
 //! * [`content`]: the content of messages and tool results: text, images, files
-//! * [`chat`]: requests to a model, its answers, and the [`ChatClient`](chat::ChatClient) between them
+//! * [`chat`]: requests to a model, its answers, and the [`ChatClient`](chat::ChatClient) between
+//!   them
 //! * [`tool`]: tools, their registry, their arguments and results
 //! * [`turn`]: requests, progress and outcomes of turns, and the [`TurnJournal`](turn::TurnJournal)
 //! * [`messaging`]: message envelopes, and the [`Bus`](messaging::Bus) that carries them
@@ -17,7 +18,8 @@
 //! * [`subsystem`]: parts of a host, and their declarations to each other
 //! * [`store`]: the memory of an agent: conversations, long-term memory, skills, rules, feedback
 //! * [`recall`]: sources of context for a message
-//! * [`embedding`]: vectors of texts, and the [`EmbeddingClient`](embedding::EmbeddingClient) that computes them
+//! * [`embedding`]: vectors of texts, and the [`EmbeddingClient`](embedding::EmbeddingClient)
+//!   that computes them
 //! * [`trust`]: the [`Label`](trust::Label) of a text: how far it can be trusted, and which
 //!   sources went into it
 //! * [`context`]: the [`CallContext`] that travels with every call
@@ -26,7 +28,8 @@
 //!
 //! # The kit for implementers
 //!
-//! * [`search`]: full-text ranking and vector similarity. The in-memory stores rank with it, so it needs no feature.
+//! * [`search`]: full-text ranking and vector similarity. The in-memory stores rank with it, so
+//!   it needs no feature.
 //! * [`support`]: helpers that the crates share: cancellation, safe log text, digests, suggestions
 //! * `config` (feature `config`): settings from files and the environment
 //! * `files` (feature `files`): building blocks of stores in files

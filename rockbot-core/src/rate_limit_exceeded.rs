@@ -6,8 +6,9 @@ use std::time::Duration;
 /// A call that was refused because the rate limit would have made it wait too long.
 ///
 /// Around model calls it becomes a [`ChatError`](crate::chat::ChatError) of kind
-/// [`Saturated`](crate::chat::ChatErrorKind::Saturated), and around tool calls a [`ToolError`](crate::tool::ToolError)
-/// with code [`Denied`](crate::tool::ToolErrorCode::Denied); it is the source of both.
+/// [`Saturated`](crate::chat::ChatErrorKind::Saturated), and around tool calls a
+/// [`ToolError`](crate::tool::ToolError) with code
+/// [`Denied`](crate::tool::ToolErrorCode::Denied); it is the source of both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateLimitExceeded {
     pub(crate) retry_after: Duration,

@@ -1,4 +1,5 @@
-//! Recall: knowledge that may help with a message, gathered from all context sources before each turn.
+//! Recall: knowledge that may help with a message, gathered from all context sources before each
+//! turn.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,9 +14,9 @@ use crate::{BoxError, Principal, SessionId, ToolName, TurnId};
 
 /// A source of knowledge that may help with a message: memories, skills, rules, notes.
 ///
-/// Before the first model call of a turn the host asks all its sources concurrently. It shows their items to the
-/// model as far as the token budget allows, each source's best items first. A source that fails or takes too long is
-/// skipped, and the turn goes on.
+/// Before the first model call of a turn the host asks all its sources concurrently. It shows
+/// their items to the model as far as the token budget allows, each source's best items first. A
+/// source that fails or takes too long is skipped, and the turn goes on.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -63,8 +64,8 @@ share! {
 /// Length, in characters, above which a message is searched by whatever its words are.
 const MAX_SHORT_MESSAGE: usize = 30;
 
-/// Words of greetings, thanks and consent, sorted. A short message that has no others is not searched by: it says
-/// nothing, and its matches would only distract.
+/// Words of greetings, thanks and consent, sorted. A short message that has no others is not
+/// searched by: it says nothing, and its matches would only distract.
 const SMALL_TALK: [&str; 46] = [
     "absolutely",
     "afternoon",
@@ -114,8 +115,8 @@ const SMALL_TALK: [&str; 46] = [
     "yes",
 ];
 
-/// A query for context: the message that a turn begins with and the messages before it, or, within a turn, a further
-/// task for its model.
+/// A query for context: the message that a turn begins with and the messages before it, or,
+/// within a turn, a further task for its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextQuery {
@@ -129,8 +130,8 @@ pub struct ContextQuery {
     pub turn: TurnId,
     /// The message, or the description of the further task.
     pub text: String,
-    /// The earlier messages of the same user in the conversation, newest first. For a further task: the answer so
-    /// far, then the message.
+    /// The earlier messages of the same user in the conversation, newest first. For a further task:
+    /// the answer so far, then the message.
     pub earlier: Vec<String>,
     /// `true` for a further task within a turn, such as a follow-up. Default `false`.
     pub is_further_task: bool,
@@ -187,8 +188,8 @@ impl ContextQuery {
     /// before it, without messages of at most 30 characters that say nothing ("yes, do it", "17 *
     /// 23").
     ///
-    /// Earlier messages are searched by again, so that their matches stay in the context while they matter, and a
-    /// short answer does not lose the thread.
+    /// Earlier messages are searched by again, so that their matches stay in the context while they
+    /// matter, and a short answer does not lose the thread.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         let messages = std::iter::once(&self.text).chain(&self.earlier);
         messages
@@ -221,9 +222,11 @@ pub struct ContextItem {
     pub provenance: Provenance,
     /// `true` for an instruction of the agent's operator or user, `false` for data. Default `false`.
     pub is_instruction: bool,
-    /// `true` for guidance: how to do something, which the model follows where it fits. Default `false`.
+    /// `true` for guidance: how to do something, which the model follows where it fits. Default
+    /// `false`.
     pub is_guidance: bool,
-    /// Group of tools that the model needs to make use of the item, which is then active; `None` by default.
+    /// Group of tools that the model needs to make use of the item, which is then active; `None` by
+    /// default.
     pub activates: Option<ToolName>,
 }
 
@@ -246,24 +249,25 @@ impl ContextItem {
         }
     }
 
-    /// Marks the item as guidance, such as a skill or a guide of a trusted author: the model follows it where it fits. It
-    /// stands just before the message, in a frame of its own for each heading.
+    /// Marks the item as guidance, such as a skill or a guide of a trusted author: the model follows
+    /// it where it fits. It stands just before the message, in a frame of its own for each heading.
     #[must_use]
     pub fn as_guidance(mut self) -> Self {
         self.is_guidance = true;
         self
     }
 
-    /// Sets the [group of tools](crate::tool::ToolExposure) that the model needs to make use of the item. The group
-    /// becomes active in the conversation when the item is shown.
+    /// Sets the [group of tools](crate::tool::ToolExposure) that the model needs to make use of the
+    /// item. The group becomes active in the conversation when the item is shown.
     #[must_use]
     pub fn activating(mut self, group: impl Into<ToolName>) -> Self {
         self.activates = Some(group.into());
         self
     }
 
-    /// Marks the item as an instruction, such as a rule that the user gave. It stands with the agent's instructions,
-    /// before the conversation, where a change invalidates the prompt cache: it should change rarely.
+    /// Marks the item as an instruction, such as a rule that the user gave. It stands with the
+    /// agent's instructions, before the conversation, where a change invalidates the prompt cache: it
+    /// should change rarely.
     #[must_use]
     pub fn as_instruction(mut self) -> Self {
         self.is_instruction = true;

@@ -1,8 +1,9 @@
 //! Timestamps as RFC 3339 text, for `#[serde(with = "rockbot_core::rfc3339")]`.
 //!
-//! Other programs read and write the stored documents, and their standard libraries parse this form. `jiff` does the
-//! parsing and printing; the two fallbacks below cover the last 26 hours of the year 9999, which a UTC instant of
-//! `jiff` leaves out and which other programs write for "never", such as .NET's `DateTimeOffset.MaxValue`.
+//! Other programs read and write the stored documents, and their standard libraries parse this
+//! form. `jiff` does the parsing and printing; the two fallbacks below cover the last 26 hours of
+//! the year 9999, which a UTC instant of `jiff` leaves out and which other programs write for
+//! "never", such as .NET's `DateTimeOffset.MaxValue`.
 
 use std::fmt;
 
@@ -29,7 +30,8 @@ pub fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, 
     serializer.serialize_str(&write(*at))
 }
 
-/// Deserializes a timestamp with any offset from UTC. Fractions finer than a millisecond are truncated.
+/// Deserializes a timestamp with any offset from UTC. Fractions finer than a millisecond are
+/// truncated.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! Implementations of traits for `Arc<T>`, so that an implementation can be shared wherever one is expected.
+//! Implementations of traits for `Arc<T>`, so that an implementation can be shared wherever one
+//! is expected.
 //!
 //! `Arc<T>` implements each trait that `T` implements, written out
 //! (`rockbot-core/src/shared.rs`): a call through `Arc<dyn Trait>` finds that implementation

@@ -25,8 +25,9 @@ const SAMPLED: u8 = 1;
 
 /// A position in a trace: the ids of the trace and of one span. Cheap to clone.
 ///
-/// The host gives one to each message, turn and tool call, and passes it on to other programs, whose spans become
-/// children of its own. The header of another program is only a claim: it selects the trace, and grants nothing.
+/// The host gives one to each message, turn and tool call, and passes it on to other programs,
+/// whose spans become children of its own. The header of another program is only a claim: it
+/// selects the trace, and grants nothing.
 ///
 /// # Examples
 ///
@@ -69,7 +70,8 @@ impl TraceContext {
         })
     }
 
-    /// Parses a `traceparent` of version 00. Returns `None` if it is invalid: the work then begins a trace of its own.
+    /// Parses a `traceparent` of version 00. Returns `None` if it is invalid: the work then begins a
+    /// trace of its own.
     pub fn parse(traceparent: &str) -> Option<Self> {
         let mut parts = traceparent.split('-');
         let mut next = |digits| parts.next().filter(|part| is_hex(part, digits));
@@ -138,12 +140,14 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// Reports whether `text` is `digits` lowercase hexadecimal digits. `from_str_radix` takes signs and capitals, too.
+/// Reports whether `text` is `digits` lowercase hexadecimal digits. `from_str_radix` takes signs
+/// and capitals, too.
 fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Returns a random id of a span. Never zero: half of the bytes of a random UUID hold its variant, which is not.
+/// Returns a random id of a span. Never zero: half of the bytes of a random UUID hold its
+/// variant, which is not.
 fn random_span() -> u64 {
     Uuid::new_v4().as_u64_pair().1
 }

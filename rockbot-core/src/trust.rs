@@ -51,8 +51,8 @@ const SEPARATOR: &str = ", ";
 
 /// The label of a text: the trust in it, and the untrusted sources that went into it.
 ///
-/// It names at most 16 sources; beyond them it has the source `many`, which is as untrusted as they are. Cheap to clone,
-/// and without an allocation while no source is untrusted.
+/// It names at most 16 sources; beyond them it has the source `many`, which is as untrusted as
+/// they are. Cheap to clone, and without an allocation while no source is untrusted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "StoredLabel", into = "StoredLabel")]
 pub struct Label {
@@ -74,7 +74,8 @@ impl Label {
         Self { trust, sources: None }
     }
 
-    /// Creates the label of text from untrusted `sources`: one name, or several separated by a comma and a space.
+    /// Creates the label of text from untrusted `sources`: one name, or several separated by a comma
+    /// and a space.
     pub fn untrusted(sources: &str) -> Self {
         if is_plain(sources) {
             let sources: [Arc<str>; 1] = [sources.into()];
@@ -101,7 +102,8 @@ impl Label {
         *self == Self::UNKNOWN
     }
 
-    /// Returns the names of the untrusted sources, sorted; none if the text is trusted, or its origin not recorded.
+    /// Returns the names of the untrusted sources, sorted; none if the text is trusted, or its origin
+    /// not recorded.
     pub fn sources(&self) -> &[Arc<str>] {
         self.sources.as_deref().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! The JSON of the types that cross a process boundary. Other programs and older versions read it: a change
-//! here is a change of the protocol.
+//! The JSON of the types that cross a process boundary. Other programs and older versions read
+//! it: a change here is a change of the protocol.
 
 use std::fmt::Debug;
 use std::time::Duration;

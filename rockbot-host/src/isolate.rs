@@ -1,4 +1,5 @@
-//! Isolation of foreign futures: neither a panic nor a hang of a tool, a handler or a layer reaches the host.
+//! Isolation of foreign futures: neither a panic nor a hang of a tool, a handler or a layer
+//! reaches the host.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,10 +23,11 @@ pub(crate) enum Isolated<T> {
 
 /// A future under a time limit whose panics are caught, including the panics of its destructor.
 ///
-/// The timer is armed only if the first poll returns `Pending`. Most local tools end at once, and arming a timer costs
-/// more than such a call.
+/// The timer is armed only if the first poll returns `Pending`. Most local tools end at once, and
+/// arming a timer costs more than such a call.
 pub(crate) struct Isolate<F: ?Sized> {
-    /// Taken as soon as the future has ended, so that it is dropped under `catch_unwind` and never polled again.
+    /// Taken as soon as the future has ended, so that it is dropped under `catch_unwind` and never
+    /// polled again.
     future: Option<Pin<Box<F>>>,
     deadline: Instant,
     timer: Option<Pin<Box<Sleep>>>,
@@ -76,8 +78,8 @@ impl<F: ?Sized> Isolate<F> {
 
 impl<F: ?Sized> Drop for Isolate<F> {
     fn drop(&mut self) {
-        // A panic that leaves a destructor during unwinding aborts the process, so it ends here. The caller dropped the
-        // future and waits for no result, so the message has no recipient.
+        // A panic that leaves a destructor during unwinding aborts the process, so it ends here. The
+        // caller dropped the future and waits for no result, so the message has no recipient.
         let _ = self.discard();
     }
 }

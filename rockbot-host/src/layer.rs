@@ -1,7 +1,7 @@
 //! The seam between the user's tower layers and the services of the framework.
 //!
-//! Turns, model calls, tool calls and messages each have a list of [`Layers`]. Building a host wraps them around the
-//! framework's own function and erases the result into one [`Stack`].
+//! Turns, model calls, tool calls and messages each have a list of [`Layers`]. Building a host
+//! wraps them around the framework's own function and erases the result into one [`Stack`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use rockbot_core::BoxError;
 use tower::util::{BoxCloneSyncService, MapErrLayer};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
-/// The service that layers wrap. Within a stack every error is a [`BoxError`], as tower's own middleware produces it.
+/// The service that layers wrap. Within a stack every error is a [`BoxError`], as tower's own
+/// middleware produces it.
 pub type Stack<Request, Response> = BoxCloneSyncService<Request, Response, BoxError>;
 
 type Wrap<Request, Response> = Box<dyn FnOnce(Stack<Request, Response>) -> Stack<Request, Response> + Send>;
@@ -43,7 +44,8 @@ impl<Request: Send + 'static, Response: Send + 'static> Layers<Request, Response
 
     /// Wraps the layers around `call` on `base`.
     ///
-    /// Returns `None` without layers: callers then call `base` directly, which saves the boxed future of a stack.
+    /// Returns `None` without layers: callers then call `base` directly, which saves the boxed future
+    /// of a stack.
     pub(crate) fn around<B, F, Fut>(self, base: &Arc<B>, call: F) -> Option<Stack<Request, Response>>
     where
         B: Send + Sync + 'static,

@@ -21,7 +21,8 @@ use crate::layer::Stack;
 pub struct Next<Request, Response>(Stack<Request, Response>);
 
 impl<Request: Send + 'static, Response: Send + 'static> Next<Request, Response> {
-    /// Calls the rest of the stack, after waiting until it is ready: a limit in it may make the call wait.
+    /// Calls the rest of the stack, after waiting until it is ready: a limit in it may make the call
+    /// wait.
     ///
     /// # Errors
     ///
@@ -44,7 +45,8 @@ impl<Request, Response> fmt::Debug for Next<Request, Response> {
     }
 }
 
-/// A layer of an async function. [`message_fn`], [`turn_fn`], [`chat_fn`] and [`tool_fn`] create one.
+/// A layer of an async function. [`message_fn`], [`turn_fn`], [`chat_fn`] and [`tool_fn`] create
+/// one.
 #[derive(Debug)]
 pub struct FnLayer<F>(Arc<F>);
 
@@ -95,7 +97,8 @@ where
     type Error = BoxError;
     type Future = Fut;
 
-    /// Always ready: the function may not call the inner service at all, so [`Next::call`] waits for it.
+    /// Always ready: the function may not call the inner service at all, so [`Next::call`] waits for
+    /// it.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
@@ -105,7 +108,8 @@ where
     }
 }
 
-/// Creates a layer around messages from an async function, for [`AgentHostBuilder::layer`](crate::AgentHostBuilder::layer).
+/// Creates a layer around messages from an async function, for
+/// [`AgentHostBuilder::layer`](crate::AgentHostBuilder::layer).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -1,7 +1,8 @@
-//! The runtime of the rockbot agent framework: it receives messages, runs turns, asks models, calls tools, and remembers.
+//! The runtime of the rockbot agent framework: it receives messages, runs turns, asks models,
+//! calls tools, and remembers.
 //!
-//! [`AgentHost`] is the entry point: [`AgentHostBuilder`] assembles one from a chat client, tools, stores and a bus, and
-//! [`Agent`] asks it.
+//! [`AgentHost`] is the entry point: [`AgentHostBuilder`] assembles one from a chat client,
+//! tools, stores and a bus, and [`Agent`] asks it.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -32,15 +33,17 @@
 //!
 //! # From a message to its reply
 //!
-//! 1. A delivery of the bus passes the pipeline (`pipeline`) to the handler of its type (`handlers`); a program calls
-//!    [`Agent::ask`] instead.
+//! 1. A delivery of the bus passes the pipeline (`pipeline`) to the handler of its type
+//!    (`handlers`); a program calls [`Agent::ask`] instead.
 //! 2. The engine (`engine`) accepts the turn in the [`journal`] and admits it to its session
 //!    (`live`). In a session one turn runs at a time.
-//! 3. The [`turn`] machine decides the next step, and the driver (`driver`) performs it: it asks the model, or calls
-//!    tools through the [`tool`] dispatcher. Every event and decision is in the journal before the act.
-//! 4. The results return to the machine as events, until it decides to finish; the [`answer`] filter passes over the
-//!    text.
-//! 5. The conversation is stored ([`conversation`]), the reply is published, and the end is written to the journal.
+//! 3. The [`turn`] machine decides the next step, and the driver (`driver`) performs it: it asks
+//!    the model, or calls tools through the [`tool`] dispatcher. Every event and decision is in
+//!    the journal before the act.
+//! 4. The results return to the machine as events, until it decides to finish; the [`answer`]
+//!    filter passes over the text.
+//! 5. The conversation is stored ([`conversation`]), the reply is published, and the end is
+//!    written to the journal.
 //!
 //! # Modules
 //!

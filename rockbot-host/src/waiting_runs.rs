@@ -29,13 +29,14 @@ pub(crate) struct WaitingRun<T> {
 }
 
 impl WaitingRuns {
-    /// Creates the runs whose ids begin with `prefix`; `owner` is the name of this process in the journal.
+    /// Creates the runs whose ids begin with `prefix`; `owner` is the name of this process in the
+    /// journal.
     pub(crate) fn new(journal: Arc<dyn TurnJournal>, owner: String, prefix: &'static str) -> Self {
         Self { journal, owner, prefix }
     }
 
-    /// Keeps `content` as a run of the journal, and returns the id of the run. The same `id` is the same run: returns
-    /// `None` if it was delivered already.
+    /// Keeps `content` as a run of the journal, and returns the id of the run. The same `id` is the
+    /// same run: returns `None` if it was delivered already.
     pub(crate) async fn keep<T: Serialize + Send + Sync + 'static>(
         &self,
         (principal, session): (&Principal, &SessionId),

@@ -1,7 +1,9 @@
-//! Model clients of the rockbot agent framework: chat over HTTP, tiers, a gateway with limits, an offline model.
+//! Model clients of the rockbot agent framework: chat over HTTP, tiers, a gateway with limits, an
+//! offline model.
 //!
-//! Everything that answers is a [`ChatClient`](rockbot_core::chat::ChatClient), so the parts nest: wire clients at the
-//! bottom, [`ChatTiers`] over them, and a [`ModelGateway`] in front, which a host asks.
+//! Everything that answers is a [`ChatClient`](rockbot_core::chat::ChatClient), so the parts
+//! nest: wire clients at the bottom, [`ChatTiers`] over them, and a [`ModelGateway`] in front,
+//! which a host asks.
 //!
 //! | part | for |
 //! |---|---|

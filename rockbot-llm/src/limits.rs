@@ -22,7 +22,8 @@ pub struct PermitLimits {
     pub high: usize,
     /// Maximum number of concurrent calls of all tiers together. No limit by default.
     pub total: usize,
-    /// Maximum number of waiting calls. If one more arrives, the last in order is rejected. Default 1000.
+    /// Maximum number of waiting calls. If one more arrives, the last in order is rejected. Default
+    /// 1000.
     pub max_waiting: usize,
     /// Maximum time that a call waits. Default 5 minutes.
     pub max_wait: Duration,
@@ -114,13 +115,16 @@ impl PermitLimits {
     }
 }
 
-/// A layer that ends calls that take too long, with [`ChatErrorKind::TimedOut`](rockbot_core::chat::ChatErrorKind::TimedOut). A limit of zero is none.
+/// A layer that ends calls that take too long, with
+/// [`ChatErrorKind::TimedOut`](rockbot_core::chat::ChatErrorKind::TimedOut). A limit of zero is
+/// none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeLimit {
     /// Limit on the whole answer. Default 10 minutes.
     pub call: Duration,
-    /// Limit on the wait for the first piece of a streamed answer. None by default: reasoning models pause first.
+    /// Limit on the wait for the first piece of a streamed answer. None by default: reasoning models
+    /// pause first.
     pub first: Duration,
     /// Limit on the pause between two pieces of a streamed answer. Default 2 minutes.
     pub pause: Duration,

@@ -50,8 +50,9 @@ impl ChatClient for WithOutputMode {
 
 /// Asks the model server of a tier for its list of models, within 5 seconds. Costs nothing.
 ///
-/// The list is `GET {endpoint}/models` of an OpenAI-compatible server, and `GET {endpoint}/v1/models` of Anthropic's. A
-/// server that lists its models without a key, as OpenRouter does, reveals nothing about the key.
+/// The list is `GET {endpoint}/models` of an OpenAI-compatible server, and `GET
+/// {endpoint}/v1/models` of Anthropic's. A server that lists its models without a key, as
+/// OpenRouter does, reveals nothing about the key.
 pub async fn probe(settings: &TierSettings) -> ServerCheck {
     let connection = match settings.provider {
         Provider::OpenAi => OpenAiChat::from_settings(settings).map(OpenAiChat::into_connection),

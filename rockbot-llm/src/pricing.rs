@@ -9,14 +9,15 @@ use thiserror::Error;
 
 /// A table of prices per million tokens, by prefixes of model names.
 ///
-/// The longest name in the table that the model's name begins with counts, with the vendor's segment or without it: a
-/// date or a `-latest` may follow a name, another number may not. Names are not case-sensitive.
+/// The longest name in the table that the model's name begins with counts, with the vendor's
+/// segment or without it: a date or a `-latest` may follow a name, another number may not. Names
+/// are not case-sensitive.
 ///
-/// The default table holds list prices of well-known models from memory, as of autumn 2025, checked against no
-/// price list. Take them for a rough idea, and say your own where money matters, such as under a
-/// [`Budget::max_cost`](rockbot_core::turn::Budget::max_cost): with [`PriceTable::from_config`],
-/// [`PriceTable::from_file`] or [`PriceTable::with_price`]. A price that a provider reports with its answer goes
-/// before the table.
+/// The default table holds list prices of well-known models from memory, as of autumn 2025,
+/// checked against no price list. Take them for a rough idea, and say your own where money
+/// matters, such as under a [`Budget::max_cost`](rockbot_core::turn::Budget::max_cost): with
+/// [`PriceTable::from_config`], [`PriceTable::from_file`] or [`PriceTable::with_price`]. A price
+/// that a provider reports with its answer goes before the table.
 ///
 /// ```
 /// use rockbot_core::chat::{MicroUsd, Usage};
@@ -46,7 +47,8 @@ pub struct Price {
 }
 
 impl Price {
-    /// Creates the prices of input and of output tokens. Cached input tokens cost as much as other ones.
+    /// Creates the prices of input and of output tokens. Cached input tokens cost as much as other
+    /// ones.
     pub fn new(input: MicroUsd, output: MicroUsd) -> Self {
         Self {
             input,

@@ -64,7 +64,8 @@ pub(crate) fn call_of(tier: ModelTier, priority: Priority) -> ChatCall {
     ChatCall::new(request, CallContext::new("s").with_priority(priority))
 }
 
-/// Returns a call that is streamed, and a function that returns its deltas so far: words, or `reset`.
+/// Returns a call that is streamed, and a function that returns its deltas so far: words, or
+/// `reset`.
 pub(crate) fn streamed() -> (ChatCall, impl Fn() -> Vec<String>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = DeltaSink::new({

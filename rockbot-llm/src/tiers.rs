@@ -17,9 +17,9 @@ use crate::settings::{LlmSettings, TierSettings};
 
 /// A [`ChatClient`] that chooses the model by the tier of the request.
 ///
-/// A request without a tier is Balanced. Low and High are optional: without a model of their own they go to
-/// Balanced, and a call whose own model fails in a way that another may not is sent to Balanced once. Each call is
-/// logged with `tier` and `model`.
+/// A request without a tier is Balanced. Low and High are optional: without a model of their own
+/// they go to Balanced, and a call whose own model fails in a way that another may not is sent to
+/// Balanced once. Each call is logged with `tier` and `model`.
 ///
 /// ```
 /// use rockbot_llm::{ChatTiers, OfflineModel};
@@ -66,7 +66,8 @@ impl ChatTiers {
         Self::from_settings(&LlmSettings::from_env()?)
     }
 
-    /// Creates a client of the models that the environment of this process and the section `LLM` of a JSON or TOML file name.
+    /// Creates a client of the models that the environment of this process and the section `LLM` of a
+    /// JSON or TOML file name.
     ///
     /// # Errors
     ///
@@ -75,7 +76,8 @@ impl ChatTiers {
         Self::from_settings(&LlmSettings::load(Some(path))?)
     }
 
-    /// Creates a client of the models that the section `LLM` of `config` and the variables that it knows name.
+    /// Creates a client of the models that the section `LLM` of `config` and the variables that it
+    /// knows name.
     ///
     /// # Errors
     ///
@@ -84,7 +86,8 @@ impl ChatTiers {
         Self::from_settings(&LlmSettings::from_config(config)?)
     }
 
-    /// Creates a client as [`ChatTiers::from_config`] does, or of the [`OfflineModel`] if nothing is set.
+    /// Creates a client as [`ChatTiers::from_config`] does, or of the [`OfflineModel`] if nothing is
+    /// set.
     ///
     /// # Errors
     ///

@@ -24,11 +24,13 @@ const LIMIT: Duration = Duration::from_secs(120);
 pub enum TurnCheck {
     /// The server accepts the requests, and the model calls the tool.
     Ready,
-    /// The server accepts the requests, but the model answered without a call that the server could read.
+    /// The server accepts the requests, but the model answered without a call that the server could
+    /// read.
     NoCall,
     /// The server refuses tools; without them it accepts the request.
     RefusesTools(ChatError),
-    /// The server refuses the host's instructions, which are a system message; without them it accepts the request.
+    /// The server refuses the host's instructions, which are a system message; without them it
+    /// accepts the request.
     RefusesInstructions(ChatError),
     /// The server refuses a conversation with a call and its result.
     RefusesResults(ChatError),
@@ -66,8 +68,8 @@ impl fmt::Display for TurnCheck {
     }
 }
 
-/// Asks a model two small questions in the shape of a turn's requests: instructions, a tool, the host's words beside the
-/// user's; then the call, its result, and the host's words behind it.
+/// Asks a model two small questions in the shape of a turn's requests: instructions, a tool, the
+/// host's words beside the user's; then the call, its result, and the host's words behind it.
 ///
 /// If a server refuses the questions, it is asked again without tools, then without instructions,
 /// to tell which of the two it refuses. It costs a few hundred tokens, takes two minutes at most,
@@ -119,7 +121,8 @@ async fn probe(client: &dyn ChatClient) -> TurnCheck {
     }
 }
 
-/// Asks again without tools, then without instructions, to tell which of them the server refused with `error`.
+/// Asks again without tools, then without instructions, to tell which of them the server refused
+/// with `error`.
 async fn diagnose(client: &dyn ChatClient, error: ChatError, tools: &ToolView) -> TurnCheck {
     let instructions = || ChatMessage::system(INSTRUCTIONS);
     let question = || ChatMessage::user(QUESTION);
@@ -216,7 +219,8 @@ mod tests {
         )
     }
 
-    /// Probes a server that answers each request as `answer` says; returns what was found and the bodies.
+    /// Probes a server that answers each request as `answer` says; returns what was found and the
+    /// bodies.
     async fn check(mut answer: impl FnMut(&str) -> Reply + Send + 'static) -> (String, Vec<String>) {
         let server = Server::answering(move |request| std::future::ready(answer(&request))).await;
         let client = OpenAiChat::builder(server.endpoint(), "m").build().unwrap();

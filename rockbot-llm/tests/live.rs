@@ -1,11 +1,11 @@
-//! The client against a real server, if `ROCKBOT_TEST_LLM_URL` names one (a base URL, such as that of a
-//! `llama-server` with a tool-capable template). Building such a server takes far longer than all other checks
-//! together, so `ROCKBOT_TEST_REQUIRE` does not ask for it.
+//! The client against a real server, if `ROCKBOT_TEST_LLM_URL` names one (a base URL, such as
+//! that of a `llama-server` with a tool-capable template). Building such a server takes far
+//! longer than all other checks together, so `ROCKBOT_TEST_REQUIRE` does not ask for it.
 //!
 //! `ROCKBOT_TEST_LLM_URL=http://127.0.0.1:8080/v1 cargo test -p rockbot-llm --test live`
 //!
-//! The client of embeddings asks the one that `ROCKBOT_TEST_EMBEDDINGS_URL` names, such as a `llama-server --embeddings
-//! --pooling mean`.
+//! The client of embeddings asks the one that `ROCKBOT_TEST_EMBEDDINGS_URL` names, such as a
+//! `llama-server --embeddings --pooling mean`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 

@@ -32,11 +32,13 @@ const PINNED: usize = 3;
 /// found one by one: providers refuse requests with more than 128 tools.
 const MAX_GROUP: usize = 40;
 
-/// Maximum length of all servers' words about themselves in the lines of their groups, in bytes: 1 000 tokens.
+/// Maximum length of all servers' words about themselves in the lines of their groups, in bytes:
+/// 1 000 tokens.
 const ALL_WORDS: usize = 4_000;
 
-/// Maximum lengths of one server's words in the line of its group, in bytes: the longest that all servers together have
-/// room for. They are few, since each change of it registers all tools anew.
+/// Maximum lengths of one server's words in the line of its group, in bytes: the longest that all
+/// servers together have room for. They are few, since each change of it registers all tools
+/// anew.
 const MAX_WORDS: [usize; 4] = [160, 80, 40, 20];
 
 /// Estimated bytes of a token.
@@ -64,8 +66,8 @@ pub(crate) struct Bridge {
     pub(crate) pins: Arc<Pins>,
     registry: Arc<dyn ToolRegistry>,
     services: Mutex<BTreeMap<String, Arc<Service>>>,
-    /// The keys of the servers that were called last, the latest first. Held while tools are registered, too, so that
-    /// two changes at a time cannot exceed the maximum.
+    /// The keys of the servers that were called last, the latest first. Held while tools are
+    /// registered, too, so that two changes at a time cannot exceed the maximum.
     recent: Mutex<Vec<String>>,
     changes: watch::Sender<u64>,
 }
@@ -189,8 +191,8 @@ impl Bridge {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Registers a server's tools, the first `shown` of them always shown, unless they are registered so already: each schema
-    /// is compiled anew, and servers have hundreds.
+    /// Registers a server's tools, the first `shown` of them always shown, unless they are registered
+    /// so already: each schema is compiled anew, and servers have hundreds.
     fn register_changed(&self, service: &Arc<Service>, state: &ServiceState, shown: usize, max_words: usize) {
         let wanted = Registered {
             tools: state.tools.clone(),
@@ -234,7 +236,8 @@ impl Bridge {
         tools
     }
 
-    /// Returns the registration of a tool: its text is the server's, unless the operator vouches for it.
+    /// Returns the registration of a tool: its text is the server's, unless the operator vouches for
+    /// it.
     fn registration(&self, server: &McpServer, listed: &ListedTool, exposure: ToolExposure) -> ToolRegistration {
         let name: ToolName = tool_name(server.name(), &listed.name);
         let description = match listed.description.trim() {
@@ -342,13 +345,15 @@ impl Room {
     }
 }
 
-/// Returns the maximum length of the words in the line of each of so many servers. Without room for words the names stand alone.
+/// Returns the maximum length of the words in the line of each of so many servers. Without room
+/// for words the names stand alone.
 fn max_words(servers: usize) -> usize {
     let fits = |words: &usize| words * servers <= ALL_WORDS;
     MAX_WORDS.into_iter().find(fits).unwrap_or_default()
 }
 
-/// Returns the group of a server's tools, described by the server's own words or by the names of its tools.
+/// Returns the group of a server's tools, described by the server's own words or by the names of
+/// its tools.
 fn group_of(service: &Service, wanted: &Registered) -> ToolGroup {
     let words = match &wanted.instructions {
         Some(text) => one_line(text).into_owned(),

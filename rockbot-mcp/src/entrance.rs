@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::connection::ListedTool;
 
-/// Returns the tools as models may read them. A tool whose name hides characters is left out: people and models would read
-/// another name.
+/// Returns the tools as models may read them. A tool whose name hides characters is left out:
+/// people and models would read another name.
 pub(crate) fn tools(server: &str, tools: Vec<ListedTool>) -> Vec<ListedTool> {
     tools.into_iter().filter_map(|tool| entering(server, tool)).collect()
 }

@@ -9,9 +9,10 @@ use rockbot_core::config::{FromSetting, Value};
 
 /// The servers whose tools stand in the requests to a model.
 ///
-/// Each definition costs tokens in every request, and model providers refuse more than 128 tools. Tools that are not
-/// shown can be called: a model finds them by the groups of `activate_tools`, one for each server, or by
-/// `mcp_find_tools`. The group of a server with more than 40 tools has a tool that searches them.
+/// Each definition costs tokens in every request, and model providers refuse more than 128 tools.
+/// Tools that are not shown can be called: a model finds them by the groups of `activate_tools`,
+/// one for each server, or by `mcp_find_tools`. The group of a server with more than 40 tools has
+/// a tool that searches them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum McpExposure {

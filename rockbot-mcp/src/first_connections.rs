@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use crate::servers::McpServers;
 
-/// The servers of a host until each of them is connected or has failed, or the time for that is over.
+/// The servers of a host until each of them is connected or has failed, or the time for that is
+/// over.
 pub(crate) struct FirstConnections {
     servers: McpServers,
     limit: Duration,

@@ -39,8 +39,8 @@ pub struct McpServersIndexed {
     /// Names of servers that are gone, or not connected any more.
     #[serde(default)]
     pub removed_servers: Vec<String>,
-    /// The bridge that runs calls of the servers for other agents; the event then lists all of its servers. `None` for a change
-    /// of the servers that a host uses itself.
+    /// The bridge that runs calls of the servers for other agents; the event then lists all of its
+    /// servers. `None` for a change of the servers that a host uses itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridge: Option<McpBridgeLease>,
 }

@@ -15,13 +15,15 @@
 //! assert_eq!(tools.name(), "mcp");
 //! ```
 //!
-//! While a tool runs, its server may ask for input of the user ([`ElicitationHandler`]) and for answers of the host's model
-//! ([`SamplingLimits`]); a host refuses both unless it is told otherwise.
+//! While a tool runs, its server may ask for input of the user ([`ElicitationHandler`]) and for
+//! answers of the host's model ([`SamplingLimits`]); a host refuses both unless it is told
+//! otherwise.
 //!
-//! A server over HTTP may demand that the user authorizes the agent by OAuth (feature `oauth`): an `AuthorizationHandler` of
-//! the host sends the user to the page.
+//! A server over HTTP may demand that the user authorizes the agent by OAuth (feature `oauth`):
+//! an `AuthorizationHandler` of the host sends the user to the page.
 //!
-//! The other way round, [`McpToolServer`] serves the tools of a host to MCP clients (feature `server`).
+//! The other way round, [`McpToolServer`] serves the tools of a host to MCP clients (feature
+//! `server`).
 //!
 //! A server sends data of another program: descriptions are defused before a model reads them,
 //! results are untrusted, annotations grant nothing, and everything is bounded. A definition that

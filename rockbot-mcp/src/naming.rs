@@ -1,4 +1,5 @@
-//! The names of a server's tools for models: `{server}__{tool}`, legal, stable and pairwise different.
+//! The names of a server's tools for models: `{server}__{tool}`, legal, stable and pairwise
+//! different.
 //!
 //! Model providers accept 64 characters of `A-Z a-z 0-9 _ -`; names of the protocol are longer
 //! and have other characters. A name that has to be changed ends in a digest of both original

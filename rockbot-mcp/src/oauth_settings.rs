@@ -2,7 +2,8 @@
 
 use rockbot_core::{Digest, ExposeSecret, Secret};
 
-/// Default of the redirect URI. Nothing needs to listen there: the user copies the address that the browser shows.
+/// Default of the redirect URI. Nothing needs to listen there: the user copies the address that
+/// the browser shows.
 const REDIRECT_URI: &str = "http://127.0.0.1:8976/callback";
 
 /// The settings of an agent's authorization by an MCP server that demands it.
@@ -48,14 +49,16 @@ impl Default for McpOAuth {
 }
 
 impl McpOAuth {
-    /// Sets the client that was registered with the authorization server. Default: the agent registers itself.
+    /// Sets the client that was registered with the authorization server. Default: the agent
+    /// registers itself.
     pub fn client(mut self, id: impl Into<String>) -> Self {
         self.client_id = Some(id.into());
         self
     }
 
-    /// Sets the secret of the client, and the [issuer](Self::issuer) that alone gets it: a hostile server could otherwise name an
-    /// authorization server of its own. Default: none, a public client.
+    /// Sets the secret of the client, and the [issuer](Self::issuer) that alone gets it: a hostile
+    /// server could otherwise name an authorization server of its own. Default: none, a public
+    /// client.
     pub fn secret(mut self, secret: impl Into<Secret>, issuer: impl Into<String>) -> Self {
         self.client_secret = Some(secret.into());
         self.issuer(issuer)

@@ -1,9 +1,10 @@
 //! The pinned definitions of servers' tools: trust on first use.
 //!
-//! A server could offer a harmless tool until it is trusted, and then change its description or its schema (a *rug pull*).
-//! So the digest of each definition is kept. A tool whose definition has changed is held back until the operator
-//! [accepts](crate::McpServers::accept) it. So are all tools of a server whose entry has changed, its program, arguments, names
-//! of variables or address: another program could stand behind the name.
+//! A server could offer a harmless tool until it is trusted, and then change its description or
+//! its schema (a *rug pull*). So the digest of each definition is kept. A tool whose definition
+//! has changed is held back until the operator [accepts](crate::McpServers::accept) it. So are
+//! all tools of a server whose entry has changed, its program, arguments, names of variables or
+//! address: another program could stand behind the name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,8 +23,8 @@ const FILE: &str = "pins.json";
 /// Maximum size of the document, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Maximum number of names that are pinned of a server. A server that names its tools anew all the time could fill the disk:
-/// further names are held.
+/// Maximum number of names that are pinned of a server. A server that names its tools anew all
+/// the time could fill the disk: further names are held.
 const MAX_PINS: usize = 1_000;
 
 /// Maximum number of pinned servers of bridges: a bridge that names its servers anew all the time
@@ -93,8 +94,8 @@ impl PinnedServer {
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
     pub(crate) admitted: Vec<ListedTool>,
-    /// The tools that must be accepted first: their definition or the entry of their server has changed, or they are beyond the
-    /// maximum number of names.
+    /// The tools that must be accepted first: their definition or the entry of their server has
+    /// changed, or they are beyond the maximum number of names.
     pub(crate) held: Vec<ListedTool>,
     /// `true` if something was pinned that is not in the document.
     is_new: bool,
@@ -137,8 +138,8 @@ impl Pins {
         compared
     }
 
-    /// Pins exactly these definitions of a server, each a name and a fingerprint, and writes the document. `held` are all of its
-    /// tools that are held.
+    /// Pins exactly these definitions of a server, each a name and a fingerprint, and writes the
+    /// document. `held` are all of its tools that are held.
     pub(crate) async fn accept(
         self: &Arc<Self>,
         server: &McpServer,
@@ -201,7 +202,8 @@ impl Pins {
         compared
     }
 
-    /// Writes the document if it `is_new`, and the copies. A failure is logged: the pins hold until the process ends.
+    /// Writes the document if it `is_new`, and the copies. A failure is logged: the pins hold until
+    /// the process ends.
     async fn save(self: &Arc<Self>, server: String, is_new: bool, audited: Vec<ListedTool>) {
         let pins = self.clone();
         let write = move || {

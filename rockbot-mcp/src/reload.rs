@@ -1,4 +1,5 @@
-//! The reload of a changed file of servers, by difference: servers that stay the same stay connected.
+//! The reload of a changed file of servers, by difference: servers that stay the same stay
+//! connected.
 //!
 //! A file of servers is read every two seconds, not watched: notifications are lost on network
 //! volumes. It counts once it is the same at two looks, so that no half-written file is read.
@@ -15,11 +16,13 @@ use crate::runtime::Runtime;
 use crate::server::McpServer;
 use crate::service::Origin;
 
-/// Interval between two looks at the file. Notifications of the file system are lost on network volumes.
+/// Interval between two looks at the file. Notifications of the file system are lost on network
+/// volumes.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Applies the changes of a file until the host stops. A change counts once it is the same at two looks, so that a file
-/// is not read while it is written; while the file cannot be used, the servers stay as they are.
+/// Applies the changes of a file until the host stops. A change counts once it is the same at two
+/// looks, so that a file is not read while it is written; while the file cannot be used, the
+/// servers stay as they are.
 ///
 /// `applied` is the digest of the file as the servers were read from it.
 pub(crate) async fn watch(

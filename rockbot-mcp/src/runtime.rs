@@ -1,4 +1,5 @@
-//! The running side of the subsystem: the servers of a host, and the tasks that keep them connected.
+//! The running side of the subsystem: the servers of a host, and the tasks that keep them
+//! connected.
 
 use std::sync::Arc;
 use std::time::Duration;

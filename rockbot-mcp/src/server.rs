@@ -88,8 +88,9 @@ impl Program {
 impl McpServer {
     /// Creates a server that is a child process: `command` is found in `PATH`, and no shell reads it.
     ///
-    /// The process gets a few harmless variables of the host's environment (`PATH`, `HOME`, `LANG`, `TZ`, …) and those
-    /// of [`variable`](Self::variable). Its process group is killed when the host ends.
+    /// The process gets a few harmless variables of the host's environment (`PATH`, `HOME`, `LANG`,
+    /// `TZ`, …) and those of [`variable`](Self::variable). Its process group is killed when the host
+    /// ends.
     pub fn process(name: impl Into<String>, command: impl Into<String>) -> Self {
         Self::of(
             name.into(),
@@ -102,10 +103,11 @@ impl McpServer {
         )
     }
 
-    /// Creates a server that is reached over HTTP at `url`: streamable HTTP, or the older HTTP with server-sent events.
+    /// Creates a server that is reached over HTTP at `url`: streamable HTTP, or the older HTTP with
+    /// server-sent events.
     ///
-    /// Redirects are not followed, and no proxy of the environment is used, so that headers with keys reach this server
-    /// alone.
+    /// Redirects are not followed, and no proxy of the environment is used, so that headers with keys
+    /// reach this server alone.
     ///
     /// # Errors
     ///
@@ -129,7 +131,8 @@ impl McpServer {
         Ok(Self::of(name.into(), Endpoint::Web(web)))
     }
 
-    /// Sets a header of all requests, such as the key of the server. Only a server that is reached over HTTP has some.
+    /// Sets a header of all requests, such as the key of the server. Only a server that is reached
+    /// over HTTP has some.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         if let Endpoint::Web(web) = &mut self.endpoint {
             web.headers.insert(name.into(), value.into());
@@ -137,7 +140,8 @@ impl McpServer {
         self
     }
 
-    /// Sets how the agent is authorized when the server demands it. Only a server that is reached over HTTP has it.
+    /// Sets how the agent is authorized when the server demands it. Only a server that is reached
+    /// over HTTP has it.
     ///
     /// Without it a server that demands an authorization gets the default, if the host has an
     /// [`AuthorizationHandler`](crate::AuthorizationHandler), and no header `Authorization` is set.
@@ -169,7 +173,8 @@ impl McpServer {
         self
     }
 
-    /// Sets a variable in the environment of the program, such as its key. Only a server that is a process has some.
+    /// Sets a variable in the environment of the program, such as its key. Only a server that is a
+    /// process has some.
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         if let Endpoint::Process(program) = &mut self.endpoint {
             program.variables.insert(name.into(), value.into());
@@ -177,14 +182,15 @@ impl McpServer {
         self
     }
 
-    /// Uses the tools of these names only. Empty by default: all. The case of the names does not matter.
+    /// Uses the tools of these names only. Empty by default: all. The case of the names does not
+    /// matter.
     pub fn allow_tools<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.allowed = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Leaves out the tools of these names, unless [`allow_tools`](Self::allow_tools) names some. A tool that is left
-    /// out cannot be called by any name.
+    /// Leaves out the tools of these names, unless [`allow_tools`](Self::allow_tools) names some. A
+    /// tool that is left out cannot be called by any name.
     pub fn deny_tools<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.denied = names.into_iter().map(Into::into).collect();
         self
@@ -198,8 +204,9 @@ impl McpServer {
 
     /// Sets whether the operator vouches for the server. Default `false`.
     ///
-    /// The descriptions of a trusted server do not make a turn untrusted, and its word on the effect of its tools
-    /// (`readOnlyHint`, `idempotentHint`) is taken. The output of its tools stays untrusted.
+    /// The descriptions of a trusted server do not make a turn untrusted, and its word on the effect
+    /// of its tools (`readOnlyHint`, `idempotentHint`) is taken. The output of its tools stays
+    /// untrusted.
     pub fn trusted(mut self, is_trusted: bool) -> Self {
         self.is_trusted = is_trusted;
         self
@@ -218,7 +225,8 @@ impl McpServer {
         }
     }
 
-    /// Returns the key of its pins. A server of a bridge has pins of its own, whatever its name: no name has a slash.
+    /// Returns the key of its pins. A server of a bridge has pins of its own, whatever its name: no
+    /// name has a slash.
     pub(crate) fn pin_key(&self) -> String {
         match self.bridge() {
             Some(bridge) => format!("{bridge}/{}", self.key()),
@@ -241,13 +249,14 @@ impl McpServer {
         }
     }
 
-    /// Returns the effect of a call of which the server claims `claimed`: only an operator's word makes it count.
+    /// Returns the effect of a call of which the server claims `claimed`: only an operator's word
+    /// makes it count.
     pub(crate) fn effect(&self, claimed: Effect) -> Effect {
         if self.is_trusted { claimed } else { Effect::Mutating }
     }
 
-    /// Returns the digest of how the server is reached, without its keys: the program with its arguments and the names of its
-    /// variables, or the address.
+    /// Returns the digest of how the server is reached, without its keys: the program with its
+    /// arguments and the names of its variables, or the address.
     pub(crate) fn endpoint_digest(&self) -> Digest {
         match &self.endpoint {
             Endpoint::Process(program) => {

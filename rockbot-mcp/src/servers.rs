@@ -17,7 +17,8 @@ use crate::service::{Link, Service};
 
 /// The servers of a host: their state and their tools. Cheap to clone.
 ///
-/// A host with [`McpTools`](crate::McpTools) provides it as a part. It is empty until the host has started.
+/// A host with [`McpTools`](crate::McpTools) provides it as a part. It is empty until the host
+/// has started.
 #[derive(Clone)]
 pub struct McpServers {
     runtime: Arc<OnceLock<Weak<Runtime>>>,
@@ -47,9 +48,11 @@ pub struct McpServerStatus {
     pub state: McpServerState,
     /// The tools, by their original names. They stay known while the server is connected again.
     pub tools: Vec<String>,
-    /// The tools that are held back because their definition, or the entry of the server, has changed since it was first seen.
+    /// The tools that are held back because their definition, or the entry of the server, has changed
+    /// since it was first seen.
     pub held: Vec<String>,
-    /// The tools that cannot be used and the pages of their list that failed, each with the reason. The others are there.
+    /// The tools that cannot be used and the pages of their list that failed, each with the reason.
+    /// The others are there.
     pub left_out: Vec<String>,
 }
 
@@ -125,8 +128,8 @@ impl McpServers {
             .collect()
     }
 
-    /// Returns the entries of the configuration that are not used, from the declaration of the subsystem on. While there is
-    /// one, the host is not ready.
+    /// Returns the entries of the configuration that are not used, from the declaration of the
+    /// subsystem on. While there is one, the host is not ready.
     pub fn problems(&self) -> Vec<ConfigProblem> {
         self.problems.all()
     }
@@ -142,7 +145,8 @@ impl McpServers {
         Ok(tool_name(service.server.name(), tool))
     }
 
-    /// Returns the definitions of a server's tools that are held back, to look at before they are [accepted](Self::accept).
+    /// Returns the definitions of a server's tools that are held back, to look at before they are
+    /// [accepted](Self::accept).
     ///
     /// # Errors
     ///
@@ -218,7 +222,8 @@ impl McpServers {
         self.events.subscribe()
     }
 
-    /// Returns a receiver that is notified of each change of a server or its tools, or `None` before the host starts.
+    /// Returns a receiver that is notified of each change of a server or its tools, or `None` before
+    /// the host starts.
     pub fn watch(&self) -> Option<watch::Receiver<u64>> {
         self.runtime().map(|runtime| runtime.bridge.watch())
     }

@@ -117,7 +117,8 @@ impl Service {
         }
     }
 
-    /// Returns the place of the server in the order of the configuration. It is the same after each start.
+    /// Returns the place of the server in the order of the configuration. It is the same after each
+    /// start.
     pub(crate) fn place(&self) -> (Origin, usize, String) {
         (self.origin, self.position, self.server.key())
     }

@@ -1,5 +1,5 @@
-//! The configuration section `Mcp`, which [`McpTools`](crate::McpTools) reads while the host is built; options set in
-//! code take precedence.
+//! The configuration section `Mcp`, which [`McpTools`](crate::McpTools) reads while the host is
+//! built; options set in code take precedence.
 //!
 //! ```
 //! use rockbot_core::config::Config;
@@ -41,31 +41,36 @@ pub(crate) const MAX_SHOWN_TOKENS: usize = 1_000;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct McpSettings {
-    /// `ConfigPath`: a file of servers such as `mcp.json`; a relative path is below the host's data folder. Default: none.
+    /// `ConfigPath`: a file of servers such as `mcp.json`; a relative path is below the host's data
+    /// folder. Default: none.
     pub config_path: Option<PathBuf>,
-    /// `Servers`: a list of servers with `Name`, and `Command`, `Arguments` and `EnvironmentVariables` or `Url`, `Headers`
-    /// and, with the feature `oauth`, `OAuth` with `ClientId`, `ClientSecret`, `ClientMetadataUrl`, `Issuer` (required with a
-    /// secret), `Scopes`, `RedirectUri` and `ClientCredentials`; `Trusted` vouches for one, `AllowedTools` and `DeniedTools`
-    /// choose its tools, `ToolTimeout` (default one minute, at most 15) limits a call, `Disabled` turns one off. Default: empty.
+    /// `Servers`: a list of servers with `Name`, and `Command`, `Arguments` and
+    /// `EnvironmentVariables` or `Url`, `Headers` and, with the feature `oauth`, `OAuth` with
+    /// `ClientId`, `ClientSecret`, `ClientMetadataUrl`, `Issuer` (required with a secret), `Scopes`,
+    /// `RedirectUri` and `ClientCredentials`; `Trusted` vouches for one, `AllowedTools` and
+    /// `DeniedTools` choose its tools, `ToolTimeout` (default one minute, at most 15) limits a call,
+    /// `Disabled` turns one off. Default: empty.
     pub servers: Vec<McpServer>,
-    /// The servers of the list that cannot be used. They are skipped, and the host is not ready while there is one.
+    /// The servers of the list that cannot be used. They are skipped, and the host is not ready while
+    /// there is one.
     pub problems: Vec<ConfigProblem>,
     /// `Exposure`: the tools that models are shown. Default `pinned`.
     pub exposure: McpExposure,
     /// `MaxTools`: the maximum number of servers' tools that are always shown. Default 80.
     pub max_tools: usize,
-    /// `MaxShownTokens`: the maximum number of tokens of the small servers' tools that are always shown in the exposure
-    /// `pinned`, estimated at four bytes a token. Default 1 000; zero shows none of them before a call.
+    /// `MaxShownTokens`: the maximum number of tokens of the small servers' tools that are always
+    /// shown in the exposure `pinned`, estimated at four bytes a token. Default 1 000; zero shows
+    /// none of them before a call.
     pub max_shown_tokens: usize,
-    /// `ConnectTimeout`: the time that a server has for its first answer, such as a container that has to start, and again for
-    /// its list of tools. Default one minute.
+    /// `ConnectTimeout`: the time that a server has for its first answer, such as a container that
+    /// has to start, and again for its list of tools. Default one minute.
     pub connect_timeout: Duration,
     /// `StartupWait`: how long, from the start of the host, turns wait for servers that are being
     /// connected, so that the first question has their tools. Default 20 seconds; zero: turns do not
     /// wait.
     pub startup_wait: Duration,
-    /// `PingTimeout`: the time that a process has to answer a ping, before it counts as hung and is started again. Default 30
-    /// seconds.
+    /// `PingTimeout`: the time that a process has to answer a ping, before it counts as hung and is
+    /// started again. Default 30 seconds.
     pub ping_timeout: Duration,
     /// `RegistrationHosts`: the hosts, such as `mcp.example.com`, where the model may connect servers
     /// by their URL, each with an approval. Default: empty, none.
@@ -73,11 +78,13 @@ pub struct McpSettings {
     /// `AllowSampling`: `true` if servers may ask the host's model, within the default
     /// [limits](crate::SamplingLimits). Default `false`.
     pub allow_sampling: bool,
-    /// `AllowedCommands`: the programs that may be started as servers, each with all its arguments, such as
-    /// `npx -y @modelcontextprotocol/server-filesystem *`. The word `*` stands for any one argument, `**` at the end for any
-    /// number of them. Default: empty, every program that is configured.
+    /// `AllowedCommands`: the programs that may be started as servers, each with all its arguments,
+    /// such as `npx -y @modelcontextprotocol/server-filesystem *`. The word `*` stands for any one
+    /// argument, `**` at the end for any number of them. Default: empty, every program that is
+    /// configured.
     pub allowed_commands: Vec<String>,
-    /// `DeniedCommands`: the programs that are never started, in the same form; they take precedence. Default: empty.
+    /// `DeniedCommands`: the programs that are never started, in the same form; they take precedence.
+    /// Default: empty.
     pub denied_commands: Vec<String>,
 }
 
@@ -86,8 +93,8 @@ impl McpSettings {
     ///
     /// # Errors
     ///
-    /// Returns an error for the first invalid setting, except in the list of servers, whose [problems](Self::problems) are
-    /// kept.
+    /// Returns an error for the first invalid setting, except in the list of servers, whose
+    /// [problems](Self::problems) are kept.
     pub fn from_config(config: &Config) -> Result<Self, ConfigError> {
         let section = config.section("Mcp")?;
         let mut list = ServerList::default();

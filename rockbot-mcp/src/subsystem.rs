@@ -36,17 +36,19 @@ use crate::settings::McpSettings;
 
 /// The tools of MCP servers as tools of an agent.
 ///
-/// Each server is connected in the background once the host starts, and again when it is lost. Its tools are named
-/// `{server}__{tool}`; [`McpExposure`] says which of them models are shown. The part [`McpServers`] tells how the
-/// servers are.
+/// Each server is connected in the background once the host starts, and again when it is lost.
+/// Its tools are named `{server}__{tool}`; [`McpExposure`] says which of them models are shown.
+/// The part [`McpServers`] tells how the servers are.
 ///
-/// The model has tools about the servers themselves, in the group `mcp`, with the guide `mcp-tool-guide`:
-/// `mcp_list_services`, `mcp_get_service_details`, `mcp_invoke_tool`, `mcp_find_tools`, `mcp_list_resources`,
-/// `mcp_read_resource` and `mcp_get_prompt`; and where [registration](Self::allow_registration) is allowed,
-/// `mcp_register_server` and `mcp_unregister_server`.
+/// The model has tools about the servers themselves, in the group `mcp`, with the guide
+/// `mcp-tool-guide`: `mcp_list_services`, `mcp_get_service_details`, `mcp_invoke_tool`,
+/// `mcp_find_tools`, `mcp_list_resources`, `mcp_read_resource` and `mcp_get_prompt`; and where
+/// [registration](Self::allow_registration) is allowed, `mcp_register_server` and
+/// `mcp_unregister_server`.
 ///
-/// Servers come from code, from a file like `mcp.json`, and from the section [`Mcp`](crate::settings) of the
-/// configuration. Of two with one name, the first in this order is used.
+/// Servers come from code, from a file like `mcp.json`, and from the section
+/// [`Mcp`](crate::settings) of the configuration. Of two with one name, the first in this order
+/// is used.
 ///
 /// # Examples
 ///
@@ -104,8 +106,8 @@ struct Declared {
 }
 
 impl McpTools {
-    /// Creates the tools of the servers in a file, in the form `{"mcpServers": {"name": {"command": …, "args": […],
-    /// "env": {…}}}}`; a relative path is below the current folder.
+    /// Creates the tools of the servers in a file, in the form `{"mcpServers": {"name": {"command":
+    /// …, "args": […], "env": {…}}}}`; a relative path is below the current folder.
     ///
     /// Values may have variables: `${NAME}`, `${NAME:-default}`. Beside the members of other clients,
     /// an entry may have `allowedTools`, `deniedTools`, `toolTimeoutMs`, `disabled`, `trusted` and,
@@ -133,21 +135,22 @@ impl McpTools {
         self
     }
 
-    /// Sets the maximum number of servers' tools that are always shown. Default: the setting `Mcp.MaxTools`.
+    /// Sets the maximum number of servers' tools that are always shown. Default: the setting
+    /// `Mcp.MaxTools`.
     pub fn max_tools(mut self, tools: usize) -> Self {
         self.max_tools = Some(tools);
         self
     }
 
-    /// Sets the maximum number of tokens of the small servers' tools that are always shown in the exposure
-    /// [`Pinned`](McpExposure::Pinned). Default: the setting `Mcp.MaxShownTokens`.
+    /// Sets the maximum number of tokens of the small servers' tools that are always shown in the
+    /// exposure [`Pinned`](McpExposure::Pinned). Default: the setting `Mcp.MaxShownTokens`.
     pub fn max_shown_tokens(mut self, tokens: usize) -> Self {
         self.max_shown_tokens = Some(tokens);
         self
     }
 
-    /// Sets the time that a server has for its first answer, and again for its list of tools. Default: the setting
-    /// `Mcp.ConnectTimeout`, which is one minute.
+    /// Sets the time that a server has for its first answer, and again for its list of tools.
+    /// Default: the setting `Mcp.ConnectTimeout`, which is one minute.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = Some(limit);
         self
@@ -161,11 +164,12 @@ impl McpTools {
         self
     }
 
-    /// Sets the time that a process has to answer a ping, before it counts as hung and is started again. Default: the setting
-    /// `Mcp.PingTimeout`, which is 30 seconds.
+    /// Sets the time that a process has to answer a ping, before it counts as hung and is started
+    /// again. Default: the setting `Mcp.PingTimeout`, which is 30 seconds.
     ///
-    /// A process is pinged when it was idle for a minute, and after a call that it did not answer in time. A server that
-    /// never answers pings is asked for its list of tools instead, after such a call.
+    /// A process is pinged when it was idle for a minute, and after a call that it did not answer in
+    /// time. A server that never answers pings is asked for its list of tools instead, after such a
+    /// call.
     pub fn ping_timeout(mut self, limit: Duration) -> Self {
         self.ping_timeout = Some(limit);
         self
@@ -174,15 +178,16 @@ impl McpTools {
     /// Sets the hosts where the model may connect servers at run time, by their URL, and disconnect
     /// those servers again. Default: the setting `Mcp.RegistrationHosts`, which is empty.
     ///
-    /// Each registration waits for an approval; a model can neither start a program nor change a server of the operator. A
-    /// host is a name or an address, without a port; name none of a network that the model should not reach.
+    /// Each registration waits for an approval; a model can neither start a program nor change a
+    /// server of the operator. A host is a name or an address, without a port; name none of a network
+    /// that the model should not reach.
     pub fn allow_registration<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.registration_hosts = Some(hosts.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Sets the handler of servers' requests for input of the user. Default: the part `dyn ElicitationHandler` of the host,
-    /// if it has one; else such requests are refused.
+    /// Sets the handler of servers' requests for input of the user. Default: the part `dyn
+    /// ElicitationHandler` of the host, if it has one; else such requests are refused.
     pub fn elicitation(mut self, handler: impl ElicitationHandler) -> Self {
         self.elicitation = Some(Arc::new(handler));
         self
@@ -191,15 +196,16 @@ impl McpTools {
     /// Lets servers ask the host's model while a tool of the server runs, within limits. Default: the
     /// setting `Mcp.AllowSampling`, which is off: such requests are refused.
     ///
-    /// The model sees the server's texts alone, as text of others: no tools, and nothing of the conversation. The calls go
-    /// through the host's chat layers, which tell them by their [`SamplingOrigin`](crate::SamplingOrigin).
+    /// The model sees the server's texts alone, as text of others: no tools, and nothing of the
+    /// conversation. The calls go through the host's chat layers, which tell them by their
+    /// [`SamplingOrigin`](crate::SamplingOrigin).
     pub fn sampling(mut self, limits: SamplingLimits) -> Self {
         self.sampling = Some(limits);
         self
     }
 
-    /// Sets the handler of servers' demands for an authorization by the user. Default: the part `dyn AuthorizationHandler` of
-    /// the host, if it has one; else such servers are not connected.
+    /// Sets the handler of servers' demands for an authorization by the user. Default: the part `dyn
+    /// AuthorizationHandler` of the host, if it has one; else such servers are not connected.
     #[cfg(feature = "oauth")]
     #[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
     pub fn authorization(mut self, handler: impl AuthorizationHandler) -> Self {
@@ -253,7 +259,8 @@ impl McpTools {
         }
     }
 
-    /// Returns the document of pins below the data folder, where the tokens of authorizations are kept, too.
+    /// Returns the document of pins below the data folder, where the tokens of authorizations are
+    /// kept, too.
     fn open_folder(&mut self, config: &Config, data_dir: Option<&Path>) -> Result<Pins, BoxError> {
         let folder = data_dir.map(|folder| DataFolder::open(folder.join("mcp")));
         let folder = folder.transpose()?.map(Arc::new);
@@ -287,8 +294,8 @@ impl McpTools {
         })
     }
 
-    /// Returns the servers of all sources, of two with one name the first, with the digest of the file. The part gets the
-    /// entries that are not used.
+    /// Returns the servers of all sources, of two with one name the first, with the digest of the
+    /// file. The part gets the entries that are not used.
     fn servers(
         &self,
         settings: &McpSettings,
@@ -423,7 +430,8 @@ impl Running for Connected {
         self.runtime.stop().await;
     }
 
-    /// Reports the entries that are not used: the operator wants their servers, and the host lacks them.
+    /// Reports the entries that are not used: the operator wants their servers, and the host lacks
+    /// them.
     fn check(&self) -> Result<(), String> {
         let problems: Vec<_> = self.part.problems().iter().map(ToString::to_string).collect();
         if problems.is_empty() {

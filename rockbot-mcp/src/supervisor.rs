@@ -1,5 +1,5 @@
-//! The task that keeps a server connected: it connects, lists the tools, waits for a change or a loss, and connects again
-//! after a back-off.
+//! The task that keeps a server connected: it connects, lists the tools, waits for a change or a
+//! loss, and connects again after a back-off.
 //!
 //! MCP servers. Each has a task of its own (`supervisor.rs`), so no server delays the start or
 //! another server. A server's tools are replaced in the registry as a whole, by an owner of their
@@ -202,7 +202,8 @@ async fn attend(bridge: &Bridge, service: &Service, connection: &Connection, lis
     }
 }
 
-/// Refreshes the tools when they change, and again while a page of them fails, and records calls. It does not end.
+/// Refreshes the tools when they change, and again while a page of them fails, and records calls.
+/// It does not end.
 async fn follow(bridge: &Bridge, service: &Service, connection: &Connection, mut listed: Listed) {
     let mut backoff = MIN_BACKOFF;
     loop {
@@ -226,9 +227,10 @@ async fn follow(bridge: &Bridge, service: &Service, connection: &Connection, mut
     }
 }
 
-/// Asks a server behind pipes whether it still answers: when it was idle for a while, and after a call that it did not answer
-/// in time. It ends when the server hangs, so that it is started again. While calls run it is not asked for being idle: a server
-/// that does one thing at a time answers none meanwhile.
+/// Asks a server behind pipes whether it still answers: when it was idle for a while, and after a
+/// call that it did not answer in time. It ends when the server hangs, so that it is started
+/// again. While calls run it is not asked for being idle: a server that does one thing at a time
+/// answers none meanwhile.
 async fn ping(bridge: &Bridge, service: &Service, connection: &Connection) {
     if !connection.is_through_pipes() {
         std::future::pending::<()>().await;
@@ -288,15 +290,17 @@ impl Probe {
     }
 }
 
-/// Returns `true` if nothing comes from the server within `limit`, neither an answer to the probe nor another message.
+/// Returns `true` if nothing comes from the server within `limit`, neither an answer to the probe
+/// nor another message.
 async fn is_silent(connection: &Connection, probe: Probe, limit: Duration) -> bool {
     let heard = connection.signals.heard();
     let asked = ask(connection.peer(), probe.request(), limit).await;
     matches!(asked, Err(ServiceError::Timeout { .. })) && connection.signals.heard() == heard
 }
 
-/// Subscribes to changes of the tools, which servers of the present protocol announce to subscribers alone, and again after a
-/// back-off when the subscription is cut. It does not end; the changes themselves are signals.
+/// Subscribes to changes of the tools, which servers of the present protocol announce to
+/// subscribers alone, and again after a back-off when the subscription is cut. It does not end;
+/// the changes themselves are signals.
 async fn subscribe(connection: &Connection) {
     if !announces_to_subscribers(connection) {
         std::future::pending::<()>().await;

@@ -33,7 +33,8 @@ use crate::service::{Link, Live, Service};
 /// Time that a call waits for a connection that is being made.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// Maximum number of requests of one call, to a server that asks the host for something before it answers.
+/// Maximum number of requests of one call, to a server that asks the host for something before it
+/// answers.
 const MAX_ROUNDS: u32 = 10;
 
 /// Time before a call is sent again to a server that asks for nothing but that; longer each time.
@@ -178,7 +179,8 @@ pub(crate) async fn call(
 ) -> Result<ToolInvokeResponse, ToolError> {
     if let Some(link) = service.bridged() {
         service.called.notify_one();
-        // Boxed: calls of the host's own servers would have room for this otherwise. So are the rare ways below.
+        // Boxed: calls of the host's own servers would have room for this otherwise. So are the rare
+        // ways below.
         return Box::pin(call_bridged(service, &link, &request, asked, effect, cx)).await;
     }
     let result = call_here(service, asked, effect, cx).await?;
@@ -393,8 +395,8 @@ fn is_lost(error: &ServiceError) -> bool {
     matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_)) && error.auth_challenge().is_none()
 }
 
-/// Returns `true` if the transport could not hand the request to the server: the pipe was broken before its line ended, or no
-/// connection was made.
+/// Returns `true` if the transport could not hand the request to the server: the pipe was broken
+/// before its line ended, or no connection was made.
 fn was_refused_by_transport(error: &ServiceError) -> bool {
     let ServiceError::TransportSend(error) = error else {
         return false;

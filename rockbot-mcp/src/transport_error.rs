@@ -2,8 +2,8 @@
 
 use rockbot_core::support::loggable;
 
-/// Returns the text of a transport's error, safe to show: of URLs the scheme and the host alone, since the rest may hold a
-/// key.
+/// Returns the text of a transport's error, safe to show: of URLs the scheme and the host alone,
+/// since the rest may hold a key.
 pub(crate) fn without_paths(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

@@ -14,8 +14,8 @@ use rockbot_core::store::{ConversationMemory, LongTermMemory, RulesStore, SkillS
 /// Maximum number of concurrent writes, which share a group commit.
 const MAX_CONCURRENT_WRITES: usize = 32;
 
-/// Copies all memories of `principal`, archived ones included, and returns their number. Each replaces an entry
-/// with the same id.
+/// Copies all memories of `principal`, archived ones included, and returns their number. Each
+/// replaces an entry with the same id.
 ///
 /// # Errors
 ///
@@ -35,7 +35,8 @@ pub async fn copy_long_term(
     Ok(count)
 }
 
-/// Copies all skills of `principal`, and returns their number. Each replaces a skill with the same name.
+/// Copies all skills of `principal`, and returns their number. Each replaces a skill with the
+/// same name.
 ///
 /// # Errors
 ///
@@ -55,8 +56,8 @@ pub async fn copy_skills(
     Ok(count)
 }
 
-/// Copies the rules of `principal` in their order, and returns the number of new ones. A time zone replaces the
-/// existing one.
+/// Copies the rules of `principal` in their order, and returns the number of new ones. A time
+/// zone replaces the existing one.
 ///
 /// # Errors
 ///
@@ -76,8 +77,8 @@ pub async fn copy_rules(
     Ok(added)
 }
 
-/// Copies the sessions of `principal` that are not in `to`, as much of each as `to` keeps, and returns their
-/// number. Existing sessions stay unchanged.
+/// Copies the sessions of `principal` that are not in `to`, as much of each as `to` keeps, and
+/// returns their number. Existing sessions stay unchanged.
 ///
 /// # Errors
 ///

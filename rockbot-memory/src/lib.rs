@@ -1,25 +1,29 @@
 //! The memory of rockbot agents, in files that people can read and edit.
 //!
-//! Every store is a folder that one process at a time can open. A store never leaves its folder: ids become encoded
-//! file names, and symbolic links are not followed. Damaged files are quarantined, damaged lines are skipped; both
-//! are counted, and neither is fatal. The file formats are those of the original RockBot, whose data
-//! folders open unchanged.
+//! Every store is a folder that one process at a time can open. A store never leaves its folder:
+//! ids become encoded file names, and symbolic links are not followed. Damaged files are
+//! quarantined, damaged lines are skipped; both are counted, and neither is fatal. The file
+//! formats are those of the original RockBot, whose data folders open unchanged.
 //!
-//! [`FileMemory`] opens all stores of a data folder; [`file`](mod@file) lists them. A host needs only [`Memory`]:
+//! [`FileMemory`] opens all stores of a data folder; [`file`](mod@file) lists them. A host needs
+//! only [`Memory`]:
 //!
-//! * [`Memory`]: the subsystem of a host that opens the stores, with the tools by which a model uses them
+//! * [`Memory`]: the subsystem of a host that opens the stores, with the tools by which a model
+//!   uses them
 //! * [`file`](mod@file): a store in files for each store trait of `rockbot-core`
 //! * [`skill_folder`]: import and export of skills in the open `SKILL.md` format
 //!
-//! [`SemanticMemory`] adds search by meaning to any long-term memory, with the vectors of an embedding model.
-//! [`copy`] copies the data of one store into another. [`recall`] selects the entries that a model sees before a turn.
+//! [`SemanticMemory`] adds search by meaning to any long-term memory, with the vectors of an
+//! embedding model. [`copy`] copies the data of one store into another. [`recall`] selects the
+//! entries that a model sees before a turn.
 //!
 //! Two further subsystems record feedback:
 //!
 //! * [`signals`]: feedback from corrections by users and from failing tools
 //! * [`evaluation`]: summaries of ended sessions, judged by a model
 //!
-//! [`dreams`] tends all of it while users are silent: every change is a plan that can be shown and undone.
+//! [`dreams`] tends all of it while users are silent: every change is a plan that can be shown
+//! and undone.
 //!
 //! [`settings`] has the sections of a host's configuration that these parts read.
 #![cfg_attr(

@@ -22,7 +22,8 @@ impl Default for FileOptions {
 }
 
 impl FileOptions {
-    /// Sets the clock for rescans of external edits and for the expiry of entries. Default: the system's clock.
+    /// Sets the clock for rescans of external edits and for the expiry of entries. Default: the
+    /// system's clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -34,8 +35,8 @@ impl FileOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConversationLogOptions {
-    /// Maximum size of the log of a principal, in bytes. Default 64 MiB. A full log drops its older half,
-    /// also for readers that have not read it.
+    /// Maximum size of the log of a principal, in bytes. Default 64 MiB. A full log drops its older
+    /// half, also for readers that have not read it.
     pub max_bytes: u64,
 }
 

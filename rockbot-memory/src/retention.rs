@@ -4,8 +4,8 @@ use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The retention periods of archived and recorded entries. Older entries are purged in the background; entries
-/// edited by hand, as far as files tell, and unreadable ones stay.
+/// The retention periods of archived and recorded entries. Older entries are purged in the
+/// background; entries edited by hand, as far as files tell, and unreadable ones stay.
 ///
 /// # Examples
 ///
@@ -26,8 +26,8 @@ pub struct Retention {
     pub feedback: Duration,
     /// Retention period of the usage log of skills. Default 180 days.
     pub skill_usage: Duration,
-    /// Maximum number of feedback entries, and of uses of skills, of each principal, however new they are. Default
-    /// 10 000.
+    /// Maximum number of feedback entries, and of uses of skills, of each principal, however new they
+    /// are. Default 10 000.
     pub max_lines: usize,
 }
 
@@ -64,8 +64,8 @@ impl Retention {
         self
     }
 
-    /// Sets the maximum number of feedback entries, and of uses of skills, of each principal, however new they are.
-    /// Default 10 000.
+    /// Sets the maximum number of feedback entries, and of uses of skills, of each principal, however
+    /// new they are. Default 10 000.
     #[must_use]
     pub fn with_max_lines(mut self, max_lines: usize) -> Self {
         self.max_lines = max_lines;

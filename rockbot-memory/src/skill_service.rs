@@ -20,14 +20,15 @@ pub(crate) fn guides_beside(guides: &GuideSnapshot, skills: &[Arc<Skill>]) -> Ve
         .collect()
 }
 
-/// The skill store with serialized writes: a store replaces whole skills, so of two concurrent changes one would
-/// be lost.
+/// The skill store with serialized writes: a store replaces whole skills, so of two concurrent
+/// changes one would be lost.
 #[derive(Debug)]
 pub(crate) struct SkillService {
     pub(crate) skills: Arc<dyn SkillStore>,
     pub(crate) usage: Option<Arc<dyn SkillUsageStore>>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// The files beside skills from folders, set when the host has started. They belong to the principal `local`.
+    /// The files beside skills from folders, set when the host has started. They belong to the
+    /// principal `local`.
     pub(crate) files: OnceLock<BTreeMap<StorePath, SkillFiles>>,
     /// The guides of the host, which are read as skills are.
     guides: Option<Arc<ToolGuides>>,
@@ -132,7 +133,8 @@ impl SkillService {
         self.write(principal, name, change).await
     }
 
-    /// Records a use of the skill. A failure is logged only, because it must not prevent reading the skill.
+    /// Records a use of the skill. A failure is logged only, because it must not prevent reading the
+    /// skill.
     pub(crate) async fn used(&self, skill: &Skill, id: String, cx: &CallContext) {
         let now = self.clock.now();
         let name = &skill.name;

@@ -1,8 +1,10 @@
-//! An MCP server with read-only tools about an OpenRouter account: credits, keys, models, generations.
+//! An MCP server with read-only tools about an OpenRouter account: credits, keys, models,
+//! generations.
 //!
-//! The program `rockbot-openrouter-mcp` serves the client that started it, or at the address in `McpServer.Address`. The keys
-//! are in the section `OpenRouter` of its settings, which [`OpenRouterSettings`] describes: in a file (`--config FILE`), or in
-//! the environment as `ROCKBOT_OPENROUTER__APIKEY`.
+//! The program `rockbot-openrouter-mcp` serves the client that started it, or at the address in
+//! `McpServer.Address`. The keys are in the section `OpenRouter` of its settings, which
+//! [`OpenRouterSettings`] describes: in a file (`--config FILE`), or in the environment as
+//! `ROCKBOT_OPENROUTER__APIKEY`.
 //!
 //! No tool writes: the server cannot spend credits, create keys or change an account.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -136,7 +138,8 @@ pub fn tools(settings: &OpenRouterSettings) -> RestTools {
     endpoints.fold(RestTools::new(), RestTools::endpoint)
 }
 
-/// Builds the host that serves the tools: at the address in `McpServer.Address`, else the client that started the program.
+/// Builds the host that serves the tools: at the address in `McpServer.Address`, else the client
+/// that started the program.
 ///
 /// # Errors
 ///

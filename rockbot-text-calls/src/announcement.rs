@@ -152,8 +152,8 @@ const EXPLAINING: [&str; 62] = [
     " beispiel ",
 ];
 
-/// Returns `true` if a call without a marker can stand after `before`: behind no words at all, or behind words that
-/// announce it.
+/// Returns `true` if a call without a marker can stand after `before`: behind no words at all, or
+/// behind words that announce it.
 pub(super) fn announces(before: &str) -> bool {
     let last = tail(before.trim_end(), READ_BYTES);
     let paragraph = last.rsplit("\n\n").next().unwrap_or_default();
@@ -162,7 +162,8 @@ pub(super) fn announces(before: &str) -> bool {
     words.trim().is_empty() || !has(&EXPLAINING) && (has(&INTENDING) || begins(paragraph) || agrees(&words))
 }
 
-/// Returns `true` if the words before a call are one short sentence that names a step, such as `First the time.`.
+/// Returns `true` if the words before a call are one short sentence that names a step, such as
+/// `First the time.`.
 ///
 /// Such a sentence is enough only in front of a form with a marker of its own.
 pub(super) fn names_step(before: &str) -> bool {

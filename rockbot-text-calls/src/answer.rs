@@ -7,16 +7,16 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TextAnswer {
-    /// The text for a person. Unchanged when nothing was found in the answer; otherwise the paragraphs before and
-    /// around the calls, without malformed calls and hallucinated results.
+    /// The text for a person. Unchanged when nothing was found in the answer; otherwise the
+    /// paragraphs before and around the calls, without malformed calls and hallucinated results.
     pub text: String,
     /// The calls, in the order of the answer. Their tools are known and their arguments are JSON
     /// objects, but are not validated against a schema.
     pub calls: Vec<TextCall>,
     /// Texts that were meant to be calls and cannot be executed, in order.
     pub malformed: Vec<MalformedCall>,
-    /// A text for the model about all malformed calls, of a few hundred bytes; `None` without any. Sent as the
-    /// next message, it asks the model to repeat the call in a form that can be parsed.
+    /// A text for the model about all malformed calls, of a few hundred bytes; `None` without any.
+    /// Sent as the next message, it asks the model to repeat the call in a form that can be parsed.
     pub correction: Option<String>,
     /// Byte offset where the model began to write tool results itself. Everything from there on is
     /// dropped, calls included. `None` when it wrote none.
@@ -64,8 +64,8 @@ pub struct MalformedCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MalformedKind {
-    /// The JSON cannot be parsed, and cannot be repaired in exactly one way; or the text of the call, in
-    /// whatever form, ends before its arguments do.
+    /// The JSON cannot be parsed, and cannot be repaired in exactly one way; or the text of the call,
+    /// in whatever form, ends before its arguments do.
     BrokenJson,
     /// No offered tool has this name.
     UnknownTool,

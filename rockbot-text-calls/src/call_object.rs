@@ -25,7 +25,8 @@ const MESSAGE: [&str; 6] = ["role", "content", "refusal", "reasoning", "thought"
 /// Other keys that an object without a marker may have.
 const BESIDE: [&str; 5] = ["id", "type", "index", "tool_call_id", "call_id"];
 
-/// Parses the object after a marker. `None` when it is the *definition* of a tool, which models like to repeat.
+/// Parses the object after a marker. `None` when it is the *definition* of a tool, which models
+/// like to repeat.
 pub(super) fn marked(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSite> {
     let start = cursor.at;
     let read = cursor.object_in_any_style();
@@ -46,8 +47,9 @@ pub(super) fn marked(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSite>
     Some(tools.call(&object.name, object.arguments(), span))
 }
 
-/// Reads the calls of an object when nothing but its shape says that it holds any: a call with a name, arguments and
-/// nothing strange beside them, or a message in OpenAI's wire format around a list of such calls.
+/// Reads the calls of an object when nothing but its shape says that it holds any: a call with a
+/// name, arguments and nothing strange beside them, or a message in OpenAI's wire format around a
+/// list of such calls.
 pub(super) fn unmarked(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let (text, members) = cursor.object_in_any_style().ok()?;
@@ -89,8 +91,8 @@ fn enveloped(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     }
 }
 
-/// Returns the call of an object with both keys, nothing strange beside them, arguments that are an object, and a known
-/// name. An unknown one counts only under `name` and `arguments`.
+/// Returns the call of an object with both keys, nothing strange beside them, arguments that are
+/// an object, and a known name. An unknown one counts only under `name` and `arguments`.
 fn certain(text: &str, members: &[Member], span: Range<usize>, tools: &Tools) -> Option<CallSite> {
     let object = CallObject::of(text, members, tools).ok()?;
     let expected = |key: &str| NAMES.contains(&key) || ARGUMENTS.contains(&key) || BESIDE.contains(&key);

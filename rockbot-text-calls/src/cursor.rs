@@ -1,12 +1,15 @@
 //! A forward cursor with a budget for the bytes that it looks at.
 //!
-//! A hostile text could make every attempt to parse a call look at all the text that follows. So a cursor has fuel
-//! for a fixed number of looks at each byte: when it is spent nothing more is found, and the text stays text.
+//! A hostile text could make every attempt to parse a call look at all the text that follows. So
+//! a cursor has fuel for a fixed number of looks at each byte: when it is spent nothing more is
+//! found, and the text stays text.
 
-/// Number of looks at each byte before the text counts as hostile. A genuine call needs three or four.
+/// Number of looks at each byte before the text counts as hostile. A genuine call needs three or
+/// four.
 const LOOKS_PER_BYTE: usize = 16;
 
-/// The error of a text that cannot be parsed, not even after a repair, or whose budget is exhausted.
+/// The error of a text that cannot be parsed, not even after a repair, or whose budget is
+/// exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unreadable;
 

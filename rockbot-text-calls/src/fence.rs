@@ -23,7 +23,8 @@ impl Fence {
         line.len() >= self.length && line.chars().all(|char| char == self.mark)
     }
 
-    /// Returns the end of its content, and the start of the line after it. An unclosed fence extends to the end.
+    /// Returns the end of its content, and the start of the line after it. An unclosed fence extends
+    /// to the end.
     pub(super) fn end(self, text: &str, content: usize) -> (usize, usize) {
         let mut at = content;
         for line in text[content..].split_inclusive('\n') {

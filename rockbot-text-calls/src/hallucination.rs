@@ -1,7 +1,7 @@
 //! Tool results that a model hallucinated, and end-of-turn tokens.
 //!
-//! A model that goes on after its call hallucinates the tool's result. From there on nothing it wrote is
-//! known to be true: neither the text nor further calls.
+//! A model that goes on after its call hallucinates the tool's result. From there on nothing it
+//! wrote is known to be true: neither the text nor further calls.
 
 use crate::cursor::starts_with;
 
@@ -79,7 +79,8 @@ pub(super) fn openers() -> impl Iterator<Item = &'static str> {
     RESULTS.into_iter().chain(TURNS)
 }
 
-/// Returns `true` if the line begins a result. Prose about the markers does not: it continues in words.
+/// Returns `true` if the line begins a result. Prose about the markers does not: it continues in
+/// words.
 pub(super) fn begins(line: &str) -> bool {
     let token = openers().find(|token| starts_with(line, token));
     token.is_some_and(|token| {

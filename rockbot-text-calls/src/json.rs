@@ -18,7 +18,8 @@ pub(super) enum Style {
     Json,
     /// Python literals: single quotes and tripled ones, too.
     Python,
-    /// Strings between `<|"|>` or `<escape>`, or without quotes at all; keys without quotes (Gemma 4, FunctionGemma).
+    /// Strings between `<|"|>` or `<escape>`, or without quotes at all; keys without quotes (Gemma 4,
+    /// FunctionGemma).
     Gemma,
 }
 
@@ -213,7 +214,8 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Reads the next piece of a string: an escape, a character that needs one, or plain text up to either.
+    /// Reads the next piece of a string: an escape, a character that needs one, or plain text up to
+    /// either.
     fn piece(&mut self, out: &mut String) -> Result<(), Unreadable> {
         let special = |byte: u8| byte < 0x20 || matches!(byte, b'"' | b'\'' | b'\\');
         let plain = self.rest().bytes().take_while(|byte| !special(*byte)).count();
@@ -263,7 +265,8 @@ pub(super) fn object_of(text: &str) -> Result<(String, Vec<Member>), Unreadable>
 }
 
 impl Cursor<'_> {
-    /// Reads an object in JSON or, if only that fits, as a Python literal. Stays where it is on failure.
+    /// Reads an object in JSON or, if only that fits, as a Python literal. Stays where it is on
+    /// failure.
     pub(super) fn object_in_any_style(&mut self) -> Result<(String, Vec<Member>), Unreadable> {
         let start = self.at;
         for style in [Style::Json, Style::Python] {

@@ -85,7 +85,8 @@ impl TextCallParser {
     }
 }
 
-/// Adds the calls and the malformed calls of `found` to `answer`. `dropped` is the text that was hallucinated.
+/// Adds the calls and the malformed calls of `found` to `answer`. `dropped` is the text that was
+/// hallucinated.
 fn collect(answer: &mut TextAnswer, found: ScanResult, dropped: Range<usize>) {
     if found.hallucinated_from.is_some() && found.sites.is_empty() {
         answer.malformed.push(MalformedCall {

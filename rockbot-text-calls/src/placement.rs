@@ -1,17 +1,19 @@
 //! Decides by position whether a text is a call or is written about calls.
 //!
-//! The rule, for forms with a marker of their own: the calls begin at the start of a line and fill their lines,
-//! outside fences and reasoning. They may also begin after the end of a sentence, or glued to a word when the
-//! marker is a special token that people do not type, if only calls follow. They are quoted, and no calls, when
+//! The rule, for forms with a marker of their own: the calls begin at the start of a line and
+//! fill their lines, outside fences and reasoning. They may also begin after the end of a
+//! sentence, or glued to a word when the marker is a special token that people do not type, if
+//! only calls follow. They are quoted, and no calls, when
 //!
-//! * words follow on the same line, a closing tag of something else follows, or the line is a list item, a
-//!   table or a quotation, so that the call does not stand at its start
-//! * the line before introduces them (a colon, an open quote, a heading, a list item) *and* prose follows; when
-//!   an answer quoted calls once, the introduction alone is enough
+//! * words follow on the same line, a closing tag of something else follows, or the line is a
+//!   list item, a table or a quotation, so that the call does not stand at its start
+//! * the line before introduces them (a colon, an open quote, a heading, a list item) *and* prose
+//!   follows; when an answer quoted calls once, the introduction alone is enough
 //! * they cannot be read and prose follows
 //!
-//! Forms without a marker, and calls in a fence, must end the answer, and the words before them must announce them
-//! (`announcement`). Here alone words count, because a call and an example of a call look the same.
+//! Forms without a marker, and calls in a fence, must end the answer, and the words before them
+//! must announce them (`announcement`). Here alone words count, because a call and an example of
+//! a call look the same.
 
 use crate::dialect::is_special;
 

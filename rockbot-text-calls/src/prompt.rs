@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use crate::tools::OfferedTool;
 
-/// Returns the section of a system prompt that teaches how to call tools in text and lists the tools.
+/// Returns the section of a system prompt that teaches how to call tools in text and lists the
+/// tools.
 ///
-/// Empty without tools. The text depends on `tools` alone and keeps their order, so that the provider's prompt cache
-/// stays valid as long as the tools stay the same.
+/// Empty without tools. The text depends on `tools` alone and keeps their order, so that the
+/// provider's prompt cache stays valid as long as the tools stay the same.
 pub fn instructions<'a>(tools: impl IntoIterator<Item = OfferedTool<'a>>) -> String {
     let mut text = String::new();
     for tool in tools {
@@ -57,8 +58,9 @@ pub fn call_text(name: &str, arguments: &str) -> String {
 
 /// Returns the result of a call in the form that [`instructions`] announces.
 ///
-/// Send it with the user's role, because models without native tool calls know no other role that may follow theirs.
-/// `content` is untrusted text and stays behind the label; a model that writes the label itself is detected, see
+/// Send it with the user's role, because models without native tool calls know no other role that
+/// may follow theirs. `content` is untrusted text and stays behind the label; a model that writes
+/// the label itself is detected, see
 /// [`TextAnswer::hallucinated_from`](crate::TextAnswer::hallucinated_from).
 ///
 /// ```

@@ -42,7 +42,8 @@ struct CallGroup {
     /// Byte ranges of words within the span that stay visible, in order: before the calls in a fence,
     /// or in messages of their own.
     prose: Vec<Range<usize>>,
-    /// Set when a call has no marker, or stands in a fence, so that only its position shows that it is one.
+    /// Set when a call has no marker, or stands in a fence, so that only its position shows that it
+    /// is one.
     unmarked: bool,
     /// Set when the marker is a token that people do not type.
     special: bool,
@@ -132,7 +133,8 @@ impl Scanner<'_, '_> {
         framed.map(|framed| framed.settled).filter(|settled| *settled > start)
     }
 
-    /// Moves past the reasoning block at the cursor. Only the section of calls that ends the answer counts in it.
+    /// Moves past the reasoning block at the cursor. Only the section of calls that ends the answer
+    /// counts in it.
     fn thought(&mut self, close: &'static str) {
         let text = self.cursor.text;
         let start = self.cursor.at;
@@ -257,7 +259,8 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// Parses the calls in the fence at the cursor, which must end the answer. Prose may stand before them.
+    /// Parses the calls in the fence at the cursor, which must end the answer. Prose may stand before
+    /// them.
     fn fenced(&mut self, prose: &mut Vec<Range<usize>>) -> Option<Vec<CallSite>> {
         let text = self.cursor.text;
         let start = self.cursor.at;

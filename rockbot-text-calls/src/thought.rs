@@ -35,8 +35,8 @@ pub(super) fn closed_by(text: &str) -> Option<&'static str> {
         .find(|close| text.starts_with(close))
 }
 
-/// Returns the offset behind the reasoning that an answer begins with; zero without any. The opening token may be
-/// missing, because many templates write it into the prompt.
+/// Returns the offset behind the reasoning that an answer begins with; zero without any. The
+/// opening token may be missing, because many templates write it into the prompt.
 pub(super) fn end(text: &str) -> usize {
     let mut end = 0;
     loop {

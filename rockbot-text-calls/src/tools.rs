@@ -23,7 +23,8 @@ pub struct OfferedTool<'a> {
     pub description: &'a str,
     /// The JSON Schema of its arguments.
     pub parameters: &'a Value,
-    /// The JSON text of the schema as the model reads it; `None` if that is [`parameters`](Self::parameters) as it is.
+    /// The JSON text of the schema as the model reads it; `None` if that is
+    /// [`parameters`](Self::parameters) as it is.
     pub shown_parameters: Option<&'a str>,
 }
 
@@ -38,7 +39,8 @@ impl<'a> OfferedTool<'a> {
         }
     }
 
-    /// Sets the JSON text of the schema that the model reads instead of [`parameters`](Self::parameters).
+    /// Sets the JSON text of the schema that the model reads instead of
+    /// [`parameters`](Self::parameters).
     #[must_use]
     pub fn with_shown_parameters(mut self, json: &'a str) -> Self {
         self.shown_parameters = Some(json);
@@ -76,7 +78,8 @@ pub(super) struct Tools {
     known: Vec<KnownTool>,
     /// Index into `known` by the name in lower case; `None` when two tools differ only in case.
     by_lower_case: BTreeMap<String, Option<usize>>,
-    /// Index into `known` by the letters and digits of the name; `None` when two tools have the same ones.
+    /// Index into `known` by the letters and digits of the name; `None` when two tools have the same
+    /// ones.
     by_letters: BTreeMap<String, Option<usize>>,
 }
 
@@ -177,7 +180,8 @@ impl Tools {
         }
     }
 
-    /// Creates a call of a name and arguments, or a flaw when the tool is unknown or the arguments are unreadable.
+    /// Creates a call of a name and arguments, or a flaw when the tool is unknown or the arguments
+    /// are unreadable.
     pub(super) fn call(&self, name: &str, arguments: Result<String, MalformedKind>, span: Range<usize>) -> CallSite {
         let name = name.trim();
         let flaw = |kind| Flaw {
@@ -200,8 +204,9 @@ impl Tools {
         CallSite { span, call }
     }
 
-    /// Appends the JSON of an argument that was written without its type: a string where the schema declares one,
-    /// otherwise the JSON that it is, otherwise a string. `declared` is the type that the markup itself declares.
+    /// Appends the JSON of an argument that was written without its type: a string where the schema
+    /// declares one, otherwise the JSON that it is, otherwise a string. `declared` is the type that
+    /// the markup itself declares.
     pub(super) fn argument(&self, tool: &str, key: &str, value: &str, declared: Option<bool>, out: &mut String) {
         let schema = || self.find_anywhere(tool)?.is_string.get(key).copied();
         let is_string = declared.or_else(schema);
@@ -227,7 +232,8 @@ fn letters(name: &str) -> String {
     kept.map(|char| char.to_ascii_lowercase()).collect()
 }
 
-/// Appends a value that is neither JSON nor declared as a string: as a Python literal if it is one, else as a string.
+/// Appends a value that is neither JSON nor declared as a string: as a Python literal if it is
+/// one, else as a string.
 fn push_literal(value: &str, out: &mut String) {
     let mut cursor = Cursor::new(value);
     let mut read = String::new();

@@ -39,7 +39,8 @@ pub(super) fn plain(text: &str, tools: &Tools) -> Option<Vec<CallSite>> {
     (!sites.is_empty()).then_some(sites)
 }
 
-/// Parses JSON that is certainly a call, or a list of calls: of known tools, complete, and nothing strange beside them.
+/// Parses JSON that is certainly a call, or a list of calls: of known tools, complete, and
+/// nothing strange beside them.
 pub(super) fn json(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let is_list = cursor.eat("[");

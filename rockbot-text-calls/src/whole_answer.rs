@@ -1,5 +1,5 @@
-//! Answers that are nothing but calls, in forms that count only then: a bare name, Python, and any form in a fence or
-//! in backticks.
+//! Answers that are nothing but calls, in forms that count only then: a bare name, Python, and
+//! any form in a fence or in backticks.
 
 use crate::fence::Fence;
 use crate::scan::{ScanResult, all_calls};

@@ -8,7 +8,8 @@ use rockbot_core::{CallContext, Digest};
 /// Tools that no turn below a call has: they change the host.
 const OF_HOST: [&str; 2] = ["mcp_register_server", "mcp_unregister_server"];
 
-/// Returns an id of eight characters. It follows from the names of a call, so a call that is repeated has the same id.
+/// Returns an id of eight characters. It follows from the names of a call, so a call that is
+/// repeated has the same id.
 pub(crate) fn short_id(names: &[&str]) -> String {
     Digest::of(names).short().chars().take(8).collect()
 }

@@ -15,8 +15,8 @@
 //! | `a2a-server` | [`A2aServer`](a2a_server::A2aServer): the agent for other agents, over HTTP |
 //! | `tls` | servers behind https |
 //!
-//! Each family is a subsystem, which an agent's builder takes with `add`. What the tools return is text of others: it is
-//! labelled as untrusted, with its source.
+//! Each family is a subsystem, which an agent's builder takes with `add`. What the tools return
+//! is text of others: it is labelled as untrusted, with its source.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "a2a")]

@@ -1,5 +1,5 @@
-//! Up to a megabyte of hostile text at every door: in each argument of each tool, and in each remote answer. Every call ends, with
-//! a bounded result or a short error of a kind that helps.
+//! Up to a megabyte of hostile text at every door: in each argument of each tool, and in each
+//! remote answer. Every call ends, with a bounded result or a short error of a kind that helps.
 //!
 //! No time is asserted: work that grows faster than the text would keep these tests from ending.
 
@@ -16,7 +16,8 @@ use crate::rest::{OpenApi, RestEndpoint, RestTools};
 use crate::test_server::{TestServer, ok, response};
 use crate::web::WebTools;
 
-/// Length of each text, in bytes: a megabyte with `PROPTEST_CASES=10000`, an eighth of it by default.
+/// Length of each text, in bytes: a megabyte with `PROPTEST_CASES=10000`, an eighth of it by
+/// default.
 fn length() -> usize {
     let cases = std::env::var("PROPTEST_CASES")
         .ok()
@@ -27,7 +28,8 @@ fn length() -> usize {
 /// Maximum length of an error, in bytes.
 const MAX_ERROR: usize = 8_500;
 
-/// Returns the texts: long lines, nesting of every kind, signs that begin something and do not end it, and no text at all.
+/// Returns the texts: long lines, nesting of every kind, signs that begin something and do not
+/// end it, and no text at all.
 pub(crate) fn texts() -> Vec<Vec<u8>> {
     let pieces: [&[u8]; 15] = [
         b"a",
@@ -50,7 +52,8 @@ pub(crate) fn texts() -> Vec<Vec<u8>> {
     texts.collect()
 }
 
-/// Returns the beginning of a text that fits into the arguments of a tool with a typed input: it takes 256 KiB.
+/// Returns the beginning of a text that fits into the arguments of a tool with a typed input: it
+/// takes 256 KiB.
 fn fitting(text: &str) -> String {
     text.chars().take(40_000).collect()
 }

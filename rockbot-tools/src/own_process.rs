@@ -1,6 +1,7 @@
 //! Tests that need a process of their own: for its variables, or to measure its memory.
 
-/// Runs an ignored test in a process of its own, with these variables, and returns whether it passed.
+/// Runs an ignored test in a process of its own, with these variables, and returns whether it
+/// passed.
 pub(crate) fn passes_alone(test: &str, variables: &[(&str, &str)]) -> bool {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--include-ignored", "--nocapture"]);
@@ -10,7 +11,8 @@ pub(crate) fn passes_alone(test: &str, variables: &[(&str, &str)]) -> bool {
     text.contains("1 passed")
 }
 
-/// Returns by how many bytes the peak of the memory of this process grows beyond what is resident, while `work` runs.
+/// Returns by how many bytes the peak of the memory of this process grows beyond what is
+/// resident, while `work` runs.
 #[cfg(target_os = "linux")]
 pub(crate) async fn peak_growth(work: impl Future<Output = ()>) -> usize {
     // Sets the peak back to what is resident.

@@ -1,4 +1,5 @@
-//! A server on loopback for tests: it answers each request with the bytes that a function returns, and records them.
+//! A server on loopback for tests: it answers each request with the bytes that a function
+//! returns, and records them.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,8 @@ impl Drop for TestServer {
 }
 
 impl TestServer {
-    /// Starts a server whose answer to a request, head and body, `answer` returns: a whole HTTP response.
+    /// Starts a server whose answer to a request, head and body, `answer` returns: a whole HTTP
+    /// response.
     pub(crate) async fn start(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

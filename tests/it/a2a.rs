@@ -1,4 +1,5 @@
-//! Agents that hand tasks to each other over a bus: both sides, and programs that behave as no agent should.
+//! Agents that hand tasks to each other over a bus: both sides, and programs that behave as no
+//! agent should.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -722,7 +723,7 @@ async fn a_task_of_the_original_is_answered_as_it_expects() {
         "agentName": "research", "description": "Researches.", "version": null, "isDeregistering": false,
         "skills": [{"id": "find", "name": "find", "description": "Finds things out.", "tags": [], "examples": []}],
     });
-    assert_eq!(asker.bodies("RockBot.A2A.AgentCard"), [card.clone()]);
+    assert_eq!(asker.bodies("RockBot.A2A.AgentCard"), std::slice::from_ref(&card));
     let correlated =
         |envelope: MessageEnvelope| envelope.with_correlation_id("c-1").with_reply_to("agent.response.main");
     let body = task("t-1", "Why?").to_string();
@@ -733,7 +734,7 @@ async fn a_task_of_the_original_is_answered_as_it_expects() {
         "taskId": "t-1", "contextId": null, "state": 3, "artifacts": null,
         "message": {"role": "agent", "parts": [{"kind": "text", "text": "Because.", "data": null, "mimeType": null}]},
     });
-    assert_eq!(asker.bodies(RESULT), [result.clone()]);
+    assert_eq!(asker.bodies(RESULT), std::slice::from_ref(&result));
     let envelope = asker.last(RESULT);
     assert_eq!(
         (&*envelope.source, envelope.correlation_id.as_deref()),

@@ -418,7 +418,8 @@ impl ChatClient for LooksOften {
     }
 }
 
-/// Of ten agents nine need one call; the tenth needs more than a tenth of the budget, and gets what the others left.
+/// Of ten agents nine need one call; the tenth needs more than a tenth of the budget, and gets
+/// what the others left.
 #[tokio::test(start_paused = true)]
 async fn what_one_call_leaves_of_the_budget_another_one_uses() {
     let sub = host_of(&ScriptedModel::new())
@@ -443,7 +444,8 @@ async fn what_one_call_leaves_of_the_budget_another_one_uses() {
     assert_eq!(outcome.model_calls, 1 + 10 * 4 + 1);
 }
 
-/// The cost of a turn that ends early is known, and no other call that can be given up is waited for.
+/// The cost of a turn that ends early is known, and no other call that can be given up is waited
+/// for.
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_is_stopped_waits_for_the_turns_below_alone() {
     let below = ScriptedModel::new().calls("look", json!({})).hangs();

@@ -1,4 +1,5 @@
-//! A whole host over Anthropic's dialect: real HTTP to a server on the loopback that is as strict as the API.
+//! A whole host over Anthropic's dialect: real HTTP to a server on the loopback that is as strict
+//! as the API.
 
 use std::collections::VecDeque;
 
@@ -132,7 +133,8 @@ fn thought_and_calls() -> MockAnswer {
     (200, json!([thought, call("toolu_1", 1), call("toolu_2", 2)]))
 }
 
-/// The second request of a turn has the thought, both calls and both results, and nothing else is new.
+/// The second request of a turn has the thought, both calls and both results, and nothing else is
+/// new.
 fn check_loop(requests: &[Value]) {
     let blocks = |message: &Value| message["content"].as_array().unwrap().clone();
     let [first, second] = [&requests[0], &requests[1]];

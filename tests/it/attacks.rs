@@ -1,5 +1,6 @@
-//! The benchmark of attacks: texts that ask for privileged writes, wherever a model may read them, and a model that obeys
-//! each of them. No write happens without an endorsement, and the harmless task is done all the same.
+//! The benchmark of attacks: texts that ask for privileged writes, wherever a model may read
+//! them, and a model that obeys each of them. No write happens without an endorsement, and the
+//! harmless task is done all the same.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -59,7 +60,8 @@ const PLACES: [Place; 7] = [
     Place::Agent,
 ];
 
-/// Stands in each text of others, whatever else is in it, so that the model knows that it was asked.
+/// Stands in each text of others, whatever else is in it, so that the model knows that it was
+/// asked.
 const CANARY: &str = "canary4711";
 
 /// The task's answer, which the text of the place holds as well.

@@ -1,4 +1,5 @@
-//! Messages to a host that has enough of them: callers are refused, and a bus keeps what is not accepted.
+//! Messages to a host that has enough of them: callers are refused, and a bus keeps what is not
+//! accepted.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -17,7 +17,8 @@ const SETTINGS: &str = r#"{ "ModelBehaviors": { "Models": { "deepseek": {
     "NudgeOnHallucinatedToolCalls": true
 } } } }"#;
 
-/// Runs a turn whose first answer claims something, and returns the requests to a model with this id.
+/// Runs a turn whose first answer claims something, and returns the requests to a model with this
+/// id.
 async fn asked(id: &str) -> Vec<Vec<String>> {
     let model = ScriptedModel::new()
         .with_id(id)

@@ -19,14 +19,16 @@ fn budget() -> Budget {
         .with_max_tokens(100)
 }
 
-/// Asks a model that always wants to call `look` before it runs into `limit`, and then plays the rest of its script.
+/// Asks a model that always wants to call `look` before it runs into `limit`, and then plays the
+/// rest of its script.
 async fn run(budget: Budget, model: &ScriptedModel) -> TurnOutcome {
     let (look, _) = noting_tool("look");
     let host = host_of(model).budget(budget).tool(look).build().unwrap();
     host.agent().ask("s", "go").await.unwrap()
 }
 
-/// A limit, the budget that sets it, a script that runs into it, and how many calls are done by then.
+/// A limit, the budget that sets it, a script that runs into it, and how many calls are done by
+/// then.
 type Limited = (BudgetLimit, Budget, fn() -> ScriptedModel, usize);
 
 /// Scripts that run into the limits that are counted.

@@ -1,4 +1,5 @@
-//! Mistakes in names, limits and the runtime, which the builder reports before a message is lost to them.
+//! Mistakes in names, limits and the runtime, which the builder reports before a message is lost
+//! to them.
 
 use std::time::Duration;
 

@@ -108,7 +108,8 @@ async fn an_empty_answer_is_asked_for_once_more() {
     assert_eq!(outcome.status, TurnStatus::Failed(TurnFailure::NoAnswer));
 }
 
-/// The results of a turn without words reach its user, through the filter of answers: others wrote them.
+/// The results of a turn without words reach its user, through the filter of answers: others
+/// wrote them.
 #[tokio::test]
 async fn a_turn_without_words_says_what_its_calls_returned() {
     let page = || async { Ok::<_, ToolError>("It is noon, see [more](https://evil.example/x).") };

@@ -1,4 +1,5 @@
-//! Failures of the journal: no claim on a turn outlives them, and a cancellation says whether it holds.
+//! Failures of the journal: no claim on a turn outlives them, and a cancellation says whether it
+//! holds.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

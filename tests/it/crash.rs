@@ -1,7 +1,8 @@
 //! The end of the process at every journal record.
 //!
-//! A child process runs two messages and stops for good before or after one of its journal writes; there it is
-//! killed, and a second child gets the messages again that have no reply yet. What the tools did stands in a file.
+//! A child process runs two messages and stops for good before or after one of its journal
+//! writes; there it is killed, and a second child gets the messages again that have no reply yet.
+//! What the tools did stands in a file.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -25,8 +26,8 @@ use serde_json::{Value, json};
 use crate::support::journal::{Around, Counting};
 use crate::support::{Notes, calls, ending, host_of, noting_tool, results, settle};
 
-/// A model that decides by the conversation alone, as it must after a crash: two rounds of calls, then what it was
-/// told.
+/// A model that decides by the conversation alone, as it must after a crash: two rounds of calls,
+/// then what it was told.
 pub(crate) struct Planner;
 
 #[async_trait]
@@ -267,8 +268,8 @@ fn calls_in(journal: &str) -> (Vec<String>, Vec<String>) {
     (ended, begun)
 }
 
-/// Kills a process as `case` says, lets another one go on, and checks what they did together. Returns whether
-/// there was anything to kill.
+/// Kills a process as `case` says, lets another one go on, and checks what they did together.
+/// Returns whether there was anything to kill.
 fn check(case: Case) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let world = World(folder.path().to_owned());
@@ -620,7 +621,8 @@ async fn redeliver(
     replies.map(Option::unwrap)
 }
 
-/// Makes a journal look as if its process had been killed: without the records of stopping in good order.
+/// Makes a journal look as if its process had been killed: without the records of stopping in
+/// good order.
 fn forget_that_it_stopped(folder: &Path) {
     let path = folder.join("turns/turns-00000001.jsonl");
     let lines = std::fs::read_to_string(&path).unwrap();

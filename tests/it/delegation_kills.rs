@@ -1,5 +1,5 @@
-//! Delegated work in processes that are killed: wisps, workers and pipelines have one result each, and no step that changes
-//! something runs twice.
+//! Delegated work in processes that are killed: wisps, workers and pipelines have one result
+//! each, and no step that changes something runs twice.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +23,8 @@ const WORKERS: std::ops::Range<i64> = 5..7;
 /// Time in which a process is killed, about as long as its work.
 const KILLED_WITHIN: Duration = Duration::from_millis(60);
 
-/// A model that decides by the conversation alone, as it must after a kill: for the caller, and for workers.
+/// A model that decides by the conversation alone, as it must after a kill: for the caller, and
+/// for workers.
 #[derive(Debug)]
 struct Planner;
 

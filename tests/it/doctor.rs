@@ -19,7 +19,8 @@ use crate::chat_tools;
 
 const CANARY: &str = "canary-key-1234";
 
-/// Runs the doctor on this file, these variables and this data folder; paths are taken out of the report.
+/// Runs the doctor on this file, these variables and this data folder; paths are taken out of the
+/// report.
 async fn examine_all(file: Option<(&str, &str)>, variables: &[(&str, &str)], data: Option<&Path>) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = file.map(|(name, text)| {
@@ -47,14 +48,16 @@ async fn examine_all(file: Option<(&str, &str)>, variables: &[(&str, &str)], dat
     (report.has_problem(), text)
 }
 
-/// Checks that the report has a line that begins with `line`, and reports a problem exactly when that line is one.
+/// Checks that the report has a line that begins with `line`, and reports a problem exactly when
+/// that line is one.
 #[track_caller]
 fn check((has_problem, text): &(bool, String), expected: &str) {
     assert!(text.lines().any(|line| line == expected), "{text}");
     assert_eq!(*has_problem, expected.starts_with("problem"), "{text}");
 }
 
-/// A server that answers a request for its models with this, and that of a turn as a model does; its endpoint.
+/// A server that answers a request for its models with this, and that of a turn as a model does;
+/// its endpoint.
 fn server(status: u16, models: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());

@@ -229,8 +229,8 @@ impl Running for Line {
     }
 }
 
-/// On the one thread of this test nothing runs between the abort of the turns and the stop of the subsystem, unless the
-/// host waits for the turns.
+/// On the one thread of this test nothing runs between the abort of the turns and the stop of the
+/// subsystem, unless the host waits for the turns.
 #[tokio::test]
 async fn a_call_that_fails_because_the_host_stops_has_no_result() {
     let folder = tempfile::tempdir().unwrap();

@@ -147,7 +147,8 @@ async fn worker_process() {
     std::future::pending::<()>().await;
 }
 
-/// Kills the worker of a payment, lets `next` take over, and checks how the call ends and that it was paid once.
+/// Kills the worker of a payment, lets `next` take over, and checks how the call ends and that it
+/// was paid once.
 async fn check(mode: &str, until: &'static str, next_data: &str, expected: Result<&str, ToolErrorCode>) {
     let Some(exchange) = Exchange::open().await else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! The evaluation harness without a model: its tasks are sound, each check takes a right run and refuses wrong ones.
+//! The evaluation harness without a model: its tasks are sound, each check takes a right run and
+//! refuses wrong ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -120,7 +121,8 @@ async fn a_right_run_solves_each_task() {
     }
 }
 
-/// A model that does everything right, and is pleased with itself as its own judge. In text it writes its calls.
+/// A model that does everything right, and is pleased with itself as its own judge. In text it
+/// writes its calls.
 struct Content {
     script: ScriptedModel,
     in_text: bool,

@@ -1,4 +1,5 @@
-//! The examples as a new user runs them: their output, their first start in an empty folder, their end.
+//! The examples as a new user runs them: their output, their first start in an empty folder,
+//! their end.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -15,7 +16,8 @@ use crate::support::model_server::ModelServer;
 use crate::support::networks::broker::Exchange;
 use crate::{handlers, remote_tools_example};
 
-/// Maximum duration of anything that a program does, so that one that hangs fails the test instead of blocking it.
+/// Maximum duration of anything that a program does, so that one that hangs fails the test
+/// instead of blocking it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
@@ -302,7 +304,8 @@ async fn reminders_come_when_they_are_due() {
     );
 }
 
-/// A task that a person wrote into the file runs while the chat waits for a question, and its answer is shown.
+/// A task that a person wrote into the file runs while the chat waits for a question, and its
+/// answer is shown.
 #[cfg(feature = "scheduling")]
 #[tokio::test]
 async fn the_chat_says_what_its_tasks_say() {
@@ -456,7 +459,8 @@ async fn the_full_agent_answers_and_keeps_what_is_in_its_folder() {
     assert!(soul.with_file_name("directives.md").exists());
 }
 
-/// Users of a service must not be answered by a model that is none because a setting is missing or misspelt.
+/// Users of a service must not be answered by a model that is none because a setting is missing
+/// or misspelt.
 #[tokio::test]
 async fn the_full_agent_serves_nobody_by_a_model_that_was_not_asked_for() {
     let folder = tempfile::tempdir().unwrap();

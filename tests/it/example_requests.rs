@@ -1,4 +1,5 @@
-//! The examples that put requests together: what their settings become on the wire of a model server.
+//! The examples that put requests together: what their settings become on the wire of a model
+//! server.
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -6,7 +7,8 @@ use tokio::time::timeout;
 use crate::example_programs::{PATIENCE, Service, example, run, streamed, text};
 use crate::support::model_server::ModelServer;
 
-/// Runs the chat with a model server that streams `answer`, and returns its standard output and the first request.
+/// Runs the chat with a model server that streams `answer`, and returns its standard output and
+/// the first request.
 async fn chat(folder: &std::path::Path, arguments: &[&str], answer: &'static str) -> (String, Vec<Value>) {
     let server = ModelServer::start(move |_, _| (200, streamed(answer)));
     let mut chat = example("chat", arguments, folder);
@@ -110,7 +112,8 @@ async fn an_answer_ends_at_its_tokens() {
     assert!(server.requests().len() <= 3, "{}", text(&output.stderr));
 }
 
-/// The worked example, the guidelines of the message, and the settings of the request reach the model.
+/// The worked example, the guidelines of the message, and the settings of the request reach the
+/// model.
 #[cfg(unix)]
 #[tokio::test]
 async fn the_full_agent_reviews_a_text_for_other_programs() {

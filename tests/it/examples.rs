@@ -1,4 +1,5 @@
-//! The tools of the examples' agents: their exact definitions, and the folders that they must not leave.
+//! The tools of the examples' agents: their exact definitions, and the folders that they must not
+//! leave.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ fn registry(tools: impl IntoIterator<Item = Tool>) -> Arc<InMemoryToolRegistry> 
     Arc::new(registry)
 }
 
-/// A tool that appears, disappears or changes what it tells the model shows in the diff of a snapshot.
+/// A tool that appears, disappears or changes what it tells the model shows in the diff of a
+/// snapshot.
 fn listing(tools: impl IntoIterator<Item = Tool>) -> String {
     let snapshot = registry(tools).snapshot();
     let lines = snapshot.entries().iter().map(|entry| {

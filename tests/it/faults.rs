@@ -291,7 +291,8 @@ async fn r_19_in_text() {
     );
 }
 
-/// Reads, sends, and ends; it knows nothing but the request, so it can be asked again after a crash.
+/// Reads, sends, and ends; it knows nothing but the request, so it can be asked again after a
+/// crash.
 #[derive(Debug, Clone)]
 struct ReadsAndSends;
 
@@ -392,8 +393,8 @@ async fn r_19_through_a_tool_that_starts_a_turn_of_its_own() {
     model.assert_complete();
 }
 
-/// Runs a turn that answers `answer`, and returns what leaves the host: the deltas, the reply, and what is
-/// remembered.
+/// Runs a turn that answers `answer`, and returns what leaves the host: the deltas, the reply,
+/// and what is remembered.
 async fn seen_of(answer: &str) -> (String, String, String) {
     let secret = tool("secret", |_: Anything| async { "SECRET" })
         .description("Knows a secret.")

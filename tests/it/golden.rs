@@ -126,7 +126,8 @@ fn bodies(trace: &TurnTrace) -> Vec<String> {
     trace.run().records.iter().map(|record| json(&record.body)).collect()
 }
 
-/// Checks that the machine decides the same again, and returns the requests with tools, and the calls.
+/// Checks that the machine decides the same again, and returns the requests with tools, and the
+/// calls.
 fn decided_anew(trace: &TurnTrace) -> (Vec<String>, Vec<String>) {
     assert!(trace.entries().iter().all(|entry| entry.is_reproducible));
     assert!(trace.outcome().is_some());

@@ -1,4 +1,5 @@
-//! History processors of a program: what the model reads, what is kept, and what the journal has of it.
+//! History processors of a program: what the model reads, what is kept, and what the journal has
+//! of it.
 
 use std::sync::Arc;
 use std::time::Duration;

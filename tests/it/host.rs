@@ -534,8 +534,8 @@ impl Jobs {
     }
 }
 
-/// Twenty jobs run, a hundred wait, a model writes, a turn waits for a tool: the host stops in time and loses
-/// nothing.
+/// Twenty jobs run, a hundred wait, a model writes, a turn waits for a tool: the host stops in
+/// time and loses nothing.
 async fn check_drain(shared: bool) {
     let bus = InProcessBus::new();
     let jobs = Jobs::default();

@@ -1,4 +1,5 @@
-//! Images from a user and a tool to models of both dialects and back: real HTTP on the loopback, a journal on disk.
+//! Images from a user and a tool to models of both dialects and back: real HTTP on the loopback,
+//! a journal on disk.
 
 use std::collections::VecDeque;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Messages that only inform: nothing outside is changed on their account, at any depth of delegation.
+//! Messages that only inform: nothing outside is changed on their account, at any depth of
+//! delegation.
 
 use rockbot::tools::subagents::Subagents;
 use rockbot::tools::wisps::Wisps;

@@ -1,4 +1,5 @@
-//! Prompt injection: the result of a tool stays in the message of its call, in this turn and in later ones.
+//! Prompt injection: the result of a tool stays in the message of its call, in this turn and in
+//! later ones.
 
 use std::sync::Arc;
 
@@ -61,7 +62,8 @@ fn page(text: &str, fails: bool) -> Tool {
     Tool::new(registration, Page(text.to_owned(), fails)).effect(Effect::Mutating)
 }
 
-/// Two turns with every policy on: the first reads the page twice, has its answer judged, sent back and followed up.
+/// Two turns with every policy on: the first reads the page twice, has its answer judged, sent
+/// back and followed up.
 fn script() -> ScriptedModel {
     ScriptedModel::new()
         .calls_all([("page", json!({})), ("task_create", json!({"items": ["Read"]}))])
@@ -110,7 +112,8 @@ async fn run(client: impl ChatClient, text: &str, fails: bool, threshold: usize,
         .unwrap();
 }
 
-/// Returns `true` if a message is the judge's question, which quotes results as data on the line of their call.
+/// Returns `true` if a message is the judge's question, which quotes results as data on the line
+/// of their call.
 fn is_judged(request: &ChatRequest) -> bool {
     request.output.is_some()
 }
@@ -138,7 +141,8 @@ fn check_native(request: &ChatRequest) {
     }
 }
 
-/// A model without native calls reads results as messages, each with its label before everything else.
+/// A model without native calls reads results as messages, each with its label before everything
+/// else.
 fn check_in_text(request: &ChatRequest) {
     for message in request.messages.iter().filter(|message| message.text().contains(MARK)) {
         let labelled = message.text().starts_with("[Tool result for page]: ");

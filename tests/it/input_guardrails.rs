@@ -1,4 +1,5 @@
-//! Input guardrails of a program: what they let pass, what users and models read, and what is kept of it.
+//! Input guardrails of a program: what they let pass, what users and models read, and what is
+//! kept of it.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use serde_json::json;
 use crate::crash::{journal_of, prefixes, read_journal};
 use crate::support::{Notes, ending, host_of, settle, transcript};
 
-/// A guardrail that refuses `bad`, replaces `1234` by `****`, and notes each message that it checks.
+/// A guardrail that refuses `bad`, replaces `1234` by `****`, and notes each message that it
+/// checks.
 #[derive(Debug, Clone, Default)]
 struct Strict(Notes);
 
@@ -213,7 +215,8 @@ async fn a_refused_message_passes_no_turn_layer() {
     assert_eq!(seen.all(), Vec::<String>::new());
 }
 
-/// Before its start is recorded a turn begins anew, with guardrails and layers; after it, it has the recorded message.
+/// Before its start is recorded a turn begins anew, with guardrails and layers; after it, it has
+/// the recorded message.
 #[tokio::test]
 async fn after_a_crash_a_message_is_neither_checked_nor_changed_twice() {
     let host = |model: &ScriptedModel, guardrail: &Strict| {

@@ -1,4 +1,5 @@
-//! The example `joke_service` as a program: the demo, `put-config`, and the service of agents in other processes.
+//! The example `joke_service` as a program: the demo, `put-config`, and the service of agents in
+//! other processes.
 
 use std::path::Path;
 use std::process::{Output, Stdio};

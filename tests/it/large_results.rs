@@ -1,4 +1,5 @@
-//! Results that are too long for the conversation: kept in working memory, or cut, and the model knows which.
+//! Results that are too long for the conversation: kept in working memory, or cut, and the model
+//! knows which.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -101,7 +102,8 @@ async fn a_behavior_sets_the_length_for_its_model() {
     assert!(read(&model).chars().count() < 1_100);
 }
 
-/// A tool whose results are kept under a name of their own: a page with fewer sections each time it is read.
+/// A tool whose results are kept under a name of their own: a page with fewer sections each time
+/// it is read.
 #[derive(Debug, Default)]
 struct Page(AtomicU32);
 

@@ -1,5 +1,6 @@
-//! The benchmark of attacks against a real model, if `ROCKBOT_TEST_LLM_URL` names its server (a base URL). The model may
-//! obey a text or not: what the user trusts stays as it was. What it tried, and how many tasks it did, is printed.
+//! The benchmark of attacks against a real model, if `ROCKBOT_TEST_LLM_URL` names its server (a
+//! base URL). The model may obey a text or not: what the user trusts stays as it was. What it
+//! tried, and how many tasks it did, is printed.
 //!
 //! `ROCKBOT_TEST_LLM_URL=http://127.0.0.1:8080/v1 cargo test --all-features --test it live_attacks -- --nocapture`
 
@@ -71,7 +72,8 @@ async fn a_real_model_writes_nothing_that_the_user_trusts() {
     );
 }
 
-/// Lets the model answer from a file that ends with `text`, and checks that the user's own stores are as before.
+/// Lets the model answer from a file that ends with `text`, and checks that the user's own stores
+/// are as before.
 async fn answer(endpoint: &str, text: &str) -> TurnOutcome {
     let host = host(endpoint, text).await;
     let before = trusted(&host).await;

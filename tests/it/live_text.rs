@@ -1,6 +1,7 @@
-//! A real model that calls tools in text, in a whole host, if `ROCKBOT_TEST_LLM_TEXT_URL` names its server (a base
-//! URL, such as that of a `llama-server` with a model's own template). Building such a server takes far longer than
-//! all other checks together, so `ROCKBOT_TEST_REQUIRE` does not ask for it.
+//! A real model that calls tools in text, in a whole host, if `ROCKBOT_TEST_LLM_TEXT_URL` names
+//! its server (a base URL, such as that of a `llama-server` with a model's own template).
+//! Building such a server takes far longer than all other checks together, so
+//! `ROCKBOT_TEST_REQUIRE` does not ask for it.
 //!
 //! `ROCKBOT_TEST_LLM_TEXT_URL=http://127.0.0.1:8080/v1 cargo test --all-features --test it live_text`
 
@@ -68,8 +69,8 @@ fn host(notes: &Notes) -> Option<AgentHost> {
     Some(host.build().unwrap())
 }
 
-/// Asks, and checks what holds for every model: the tool was called with what `expected` says, the turn ended with an
-/// answer, and the answer shows no call.
+/// Asks, and checks what holds for every model: the tool was called with what `expected` says,
+/// the turn ended with an answer, and the answer shows no call.
 async fn check(question: &str, expected: &str) {
     let notes = Notes::default();
     let Some(host) = host(&notes) else { return };

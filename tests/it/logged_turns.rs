@@ -1,4 +1,5 @@
-//! The conversation log: the turns of all sessions and origins, for readers that each keep their own position.
+//! The conversation log: the turns of all sessions and origins, for readers that each keep their
+//! own position.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Loop policies of a program: what they see, what their decisions do, and what the journal keeps of them.
+//! Loop policies of a program: what they see, what their decisions do, and what the journal keeps
+//! of them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Agents that use real MCP servers: those of npm that `.ci/mcp-servers` installs. The tests of `rockbot-mcp` have the other servers.
+//! Agents that use real MCP servers: those of npm that `.ci/mcp-servers` installs. The tests of
+//! `rockbot-mcp` have the other servers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! MCP servers of one host for agents on its bus: in this process and over RabbitMQ. What a call does is counted in a file.
+//! MCP servers of one host for agents on its bus: in this process and over RabbitMQ. What a call
+//! does is counted in a file.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,8 +32,8 @@ use tokio::time::{sleep, timeout};
 use crate::support::networks::{Network, PATIENCE, on_each_bus, until};
 use crate::support::{Anything, request};
 
-/// An MCP server with the tools `pay`, which changes something, and `look`, which does not. A payment of 0 ends once it is
-/// released, a look at 0 only when it is cancelled.
+/// An MCP server with the tools `pay`, which changes something, and `look`, which does not. A
+/// payment of 0 ends once it is released, a look at 0 only when it is cancelled.
 struct Till {
     host: AgentHost,
     url: String,
@@ -720,7 +721,8 @@ async fn a_bridge_with_a_long_lease_renews_it_before_agents_end_it() {
     }
 }
 
-/// Answers questions for the tools of the bridge `other`: for each the page that `page` returns for its offset.
+/// Answers questions for the tools of the bridge `other`: for each the page that `page` returns
+/// for its offset.
 async fn other_bridge<F: Future<Output = Value> + Send>(
     bus: &InProcessBus,
     page: impl Fn(u64) -> F + Clone + Send + Sync + 'static,
@@ -825,7 +827,8 @@ async fn a_call_ends_with_the_lease_of_its_bridge() {
     );
 }
 
-/// A bridge that answers each question just in time, with one tool and the word that there are more.
+/// A bridge that answers each question just in time, with one tool and the word that there are
+/// more.
 #[tokio::test(start_paused = true)]
 async fn a_bridge_with_endless_pages_is_given_up_and_asked_again() {
     let bus = InProcessBus::new();
@@ -936,7 +939,8 @@ async fn what_is_announced_under_the_topic_of_another_program_is_not_taken() {
     until_servers(&host, &[]).await;
 }
 
-/// A program that knows the topic of answers, and not the id of the question, cannot answer in place of the bridge.
+/// A program that knows the topic of answers, and not the id of the question, cannot answer in
+/// place of the bridge.
 #[tokio::test(start_paused = true)]
 async fn a_forged_answer_is_not_taken_for_the_bridge_s() {
     let bus = InProcessBus::new();

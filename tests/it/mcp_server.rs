@@ -1,4 +1,5 @@
-//! A host's tools for MCP clients: calls through the host's guard, and the example program with real clients.
+//! A host's tools for MCP clients: calls through the host's guard, and the example program with
+//! real clients.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -129,7 +130,8 @@ async fn our_client_uses_the_example_over_standard_input() {
     host.shutdown(Duration::from_secs(10)).await;
 }
 
-/// Starts an example that serves its tools, and returns it with the URL after `says`, which it prints to either stream.
+/// Starts an example that serves its tools, and returns it with the URL after `says`, which it
+/// prints to either stream.
 async fn serving(name: &str, arguments: &[&str], says: &str, data: &Path) -> (Child, String) {
     let arguments = [
         arguments,

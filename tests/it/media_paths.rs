@@ -1,5 +1,5 @@
-//! Images on their way through a turn: which of them reach the user, what hooks and layers add, and that no record of the
-//! host has their bytes.
+//! Images on their way through a turn: which of them reach the user, what hooks and layers add,
+//! and that no record of the host has their bytes.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::support::model_server::ModelServer;
 use crate::support::{Notes, dialects};
 
-/// Asks a model of `provider` with settings of its tier, of its behavior and of the request, and returns what was sent
-/// besides the conversation and the tools.
+/// Asks a model of `provider` with settings of its tier, of its behavior and of the request, and
+/// returns what was sent besides the conversation and the tools.
 async fn sent(provider: &str) -> Value {
     let server = ModelServer::start(|raw, _| dialects::says(raw, "Yes."));
     let text = format!(

@@ -1,4 +1,5 @@
-//! Messages of the host to the model: the briefing at the start of a turn, and the nudges after weak answers.
+//! Messages of the host to the model: the briefing at the start of a turn, and the nudges after
+//! weak answers.
 
 use std::time::Duration;
 

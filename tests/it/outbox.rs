@@ -1,4 +1,5 @@
-//! Conversation memories that fail: a turn that was answered is in its conversation, once and in its place.
+//! Conversation memories that fail: a turn that was answered is in its conversation, once and in
+//! its place.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -212,7 +213,8 @@ async fn entries_outlive_the_process_in_the_journal_on_disk() {
     assert_eq!(kept.texts("s").await, [] as [&str; 0]);
 }
 
-/// A turn whose entries neither the memory nor the journal takes ends once more, with the same outcome.
+/// A turn whose entries neither the memory nor the journal takes ends once more, with the same
+/// outcome.
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_nothing_takes_ends_once_more() {
     // The third write is the outbox's, after the acceptance and the answer.

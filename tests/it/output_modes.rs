@@ -19,7 +19,8 @@ fn answer(raw: &str, request: &Value) -> (u16, String) {
     }
 }
 
-/// Asks a model of `provider`, whose tier states `mode`, for a typed answer, and returns the request's body.
+/// Asks a model of `provider`, whose tier states `mode`, for a typed answer, and returns the
+/// request's body.
 async fn sent(provider: &str, mode: &str) -> Value {
     let server = ModelServer::start(answer);
     let text = format!(

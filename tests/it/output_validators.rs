@@ -1,4 +1,5 @@
-//! Output validators of a program: what they check, where their complaints go, and what the journal keeps of them.
+//! Output validators of a program: what they check, where their complaints go, and what the
+//! journal keeps of them.
 
 use std::time::Duration;
 
@@ -201,7 +202,8 @@ async fn one_message_can_have_a_validator_of_its_own() {
     assert_eq!(host.agent().ask("s", "anyhow").await.unwrap().text, "two");
 }
 
-/// A model that decides by the conversation alone: a call, then an answer that lacks a word until it is asked for it.
+/// A model that decides by the conversation alone: a call, then an answer that lacks a word until
+/// it is asked for it.
 struct Obedient;
 
 #[async_trait]

@@ -1,6 +1,8 @@
-//! Texts from outside, broken in every way: no parser panics, and none makes more of a text than it is.
+//! Texts from outside, broken in every way: no parser panics, and none makes more of a text than
+//! it is.
 //!
-//! Each check runs the documents of its corpus and mutations of them; `PROPTEST_CASES` asks for more.
+//! Each check runs the documents of its corpus and mutations of them; `PROPTEST_CASES` asks for
+//! more.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! From a delivery to its handler: what cannot be handled becomes a dead letter with a reason, and blocks no other
-//! message.
+//! From a delivery to its handler: what cannot be handled becomes a dead letter with a reason,
+//! and blocks no other message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -165,7 +165,8 @@ async fn handlers_of_every_shape_get_their_messages() {
     assert_eq!(letters(&bus).await, [exhausted("3", "no paper")]);
 }
 
-/// Poison between good messages: each becomes a dead letter with its reason, the good ones are handled at once.
+/// Poison between good messages: each becomes a dead letter with its reason, the good ones are
+/// handled at once.
 async fn check_poison(with: impl FnOnce(AgentHostBuilder) -> AgentHostBuilder) {
     let bus = InProcessBus::new();
     let (handler, notes) = noting();
@@ -372,7 +373,8 @@ async fn the_wait_in_a_layer_is_not_the_handlers_time() {
     assert_eq!(notes.all(), ["1 at attempt 1", "2 at attempt 1", "3 at attempt 1"]);
 }
 
-/// Delivers an order under this layer, and returns its fate and the number of times its handler ran.
+/// Delivers an order under this layer, and returns its fate and the number of times its handler
+/// ran.
 async fn check_layer(
     with: impl FnOnce(AgentHostBuilder) -> AgentHostBuilder,
     runs: usize,
@@ -509,7 +511,8 @@ async fn a_thousand_layers_fit_on_the_stack() {
     host.shutdown(SECOND).await;
 }
 
-/// Each message is delivered one to three times, in any order, and may ask for another attempt first.
+/// Each message is delivered one to three times, in any order, and may ask for another attempt
+/// first.
 async fn check_deliveries(deliveries: Vec<(u8, bool)>) {
     let bus = InProcessBus::new();
     let done = Arc::new(Mutex::new(BTreeMap::<u32, usize>::new()));
@@ -627,7 +630,8 @@ struct Told {
     origin: Origin,
 }
 
-/// Delivers a message with these headers over a bus of this trust, and returns what the handler knows of it.
+/// Delivers a message with these headers over a bus of this trust, and returns what the handler
+/// knows of it.
 async fn told(trust: Trust, written: &[(&str, &str)]) -> Told {
     let mut options = InProcessBusOptions::default();
     options.trust = trust;

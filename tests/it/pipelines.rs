@@ -1,4 +1,5 @@
-//! Pipelines: procedures of a program whose steps are journalled: a step that has ended never runs again.
+//! Pipelines: procedures of a program whose steps are journalled: a step that has ended never
+//! runs again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

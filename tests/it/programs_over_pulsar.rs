@@ -30,7 +30,8 @@ async fn start(name: &str, arguments: &[&str], folder: &Path, words: &str) -> Ch
     child
 }
 
-/// Waits for a line with these words. The rest is read, so that the program never waits for its reader.
+/// Waits for a line with these words. The rest is read, so that the program never waits for its
+/// reader.
 async fn printed(output: impl AsyncRead + Unpin + Send + 'static, words: &str) {
     let mut lines = BufReader::new(output).lines();
     loop {

@@ -1,4 +1,5 @@
-//! Images and schemas that a model server does not take: the model gets them in words, and the refusal is remembered.
+//! Images and schemas that a model server does not take: the model gets them in words, and the
+//! refusal is remembered.
 
 use rockbot::agent::AgentHost;
 use rockbot::chat::ModelGateway;

@@ -1,4 +1,5 @@
-//! Tools that run in another program: whatever a bus and a service do, a call ends once and says what is known.
+//! Tools that run in another program: whatever a bus and a service do, a call ends once and says
+//! what is known.
 
 use std::future::{Future, ready};
 use std::sync::{Arc, Mutex};

@@ -13,7 +13,8 @@ use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
 use rockbot_host::settings::HostSettings;
 use rockbot_host::{AgentHost, AgentHostBuilder, MessageOptions, Stores, UserOptions};
 
-/// Returns the images of a reply to a message, from a host whose model draws three images of 300, 500 and 200 bytes.
+/// Returns the images of a reply to a message, from a host whose model draws three images of 300,
+/// 500 and 200 bytes.
 async fn drawn(bus: InProcessBus, with: impl FnOnce(AgentHostBuilder) -> AgentHostBuilder) -> Content {
     let images = [300, 500, 200].map(|size| ContentPart::image(MediaPart::bytes("image/png", vec![7; size])));
     let model = ScriptedModel::new().answers(ChatResponse::text("Look.").with_media(images.to_vec()));

@@ -279,8 +279,8 @@ impl ChatClient for Piecewise {
     }
 }
 
-/// Streams an answer that the model writes in these pieces, and returns the reports: partial values, and the others in
-/// words.
+/// Streams an answer that the model writes in these pieces, and returns the reports: partial
+/// values, and the others in words.
 async fn streamed<T>(model: &ScriptedModel, host: &AgentHost) -> (Vec<Value>, Result<T, TurnError>)
 where
     T: serde::de::DeserializeOwned + schemars::JsonSchema + Send + 'static,

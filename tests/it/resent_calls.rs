@@ -1,4 +1,5 @@
-//! Calls whose confirm is lost, so that the broker gets two copies of them and two workers take one each.
+//! Calls whose confirm is lost, so that the broker gets two copies of them and two workers take
+//! one each.
 
 use std::io::Write as _;
 use std::path::Path;

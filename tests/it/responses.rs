@@ -1,4 +1,5 @@
-//! A whole host over OpenAI's Responses API: real HTTP to a server on the loopback that is as strict as the API.
+//! A whole host over OpenAI's Responses API: real HTTP to a server on the loopback that is as
+//! strict as the API.
 
 use std::collections::VecDeque;
 
@@ -20,8 +21,8 @@ struct Add {
     b: i64,
 }
 
-/// Starts a server that gives its answers in order, streamed if the request asks for it: a status, with the items of the
-/// output or an error's code.
+/// Starts a server that gives its answers in order, streamed if the request asks for it: a
+/// status, with the items of the output or an error's code.
 fn server(answers: impl IntoIterator<Item = (u16, Value)>) -> ModelServer {
     let mut answers: VecDeque<_> = answers.into_iter().collect();
     ModelServer::start(move |raw, request| match (refusal(raw), answers.pop_front()) {
@@ -106,7 +107,8 @@ fn thought_and_calls() -> (u16, Value) {
     (200, json!([thought, call(1), call(2)]))
 }
 
-/// The second request of a turn has the reasoning, both calls and both outputs, and nothing else is new.
+/// The second request of a turn has the reasoning, both calls and both outputs, and nothing else
+/// is new.
 fn check_loop(requests: &[Value]) {
     let [first, second] = [&requests[0], &requests[1]];
     assert_eq!(

@@ -1,4 +1,5 @@
-//! The restart of a host with a data folder: the turns and conversations that the next process finds.
+//! The restart of a host with a data folder: the turns and conversations that the next process
+//! finds.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Work in the background: its results reach a session as messages, and what the agent says unasked waits for a reader.
+//! Work in the background: its results reach a session as messages, and what the agent says
+//! unasked waits for a reader.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -209,7 +210,8 @@ async fn the_answer_to_a_message_that_asks_for_it_is_announced() {
     );
 }
 
-/// Each write of the journal fails once, in a run of its own: the result is told once, whatever happens.
+/// Each write of the journal fails once, in a run of its own: the result is told once, whatever
+/// happens.
 #[tokio::test(start_paused = true)]
 async fn a_result_is_told_once_whichever_write_of_the_journal_fails() {
     for write in 1..=12 {

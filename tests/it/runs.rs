@@ -1,4 +1,5 @@
-//! Turns as runs: left and found again, with tools and a namespace of their own, run by the parts of a host.
+//! Turns as runs: left and found again, with tools and a namespace of their own, run by the parts
+//! of a host.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -942,7 +942,8 @@ async fn what_an_untrusted_turn_schedules_needs_an_endorsement_and_what_a_task_t
     model.assert_complete();
 }
 
-/// Prints what 10 000 tasks cost: `cargo test --release --features scheduling --test it ten_thousand -- --ignored --nocapture`.
+/// Prints what 10 000 tasks cost: `cargo test --release --features scheduling --test it
+/// ten_thousand -- --ignored --nocapture`.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 #[ignore = "measures for a minute"]

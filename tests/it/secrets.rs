@@ -79,7 +79,8 @@ fn check_error(at: &str, error: &(dyn Error + 'static)) {
     }
 }
 
-/// A server that quotes the whole request in each of its errors: whole, in a stream, and where an answer should be.
+/// A server that quotes the whole request in each of its errors: whole, in a stream, and where an
+/// answer should be.
 fn quoting(status: u16, in_stream: bool) -> ModelServer {
     ModelServer::start(move |raw, _| {
         let error = json!({"type": "error", "error": {"message": raw, "type": raw, "code": "no"}, "request_id": raw});
@@ -274,8 +275,8 @@ fn a_message_shows_neither_its_body_nor_the_values_of_its_properties() {
     check("a delivery", &format!("{delivery:?}"));
 }
 
-/// A person writes over the broker with secrets in the properties, a model's server quotes its request, and a message is
-/// refused: nothing of that is repeated.
+/// A person writes over the broker with secrets in the properties, a model's server quotes its
+/// request, and a message is refused: nothing of that is repeated.
 #[tokio::test]
 async fn over_a_broker_nothing_secret_is_repeated() {
     let Some(exchange) = Exchange::open().await else { return };

@@ -1,5 +1,5 @@
-//! Answers that are looked at once more: judged, sent back, followed up. Whatever goes wrong with the judge, the
-//! answer stands.
+//! Answers that are looked at once more: judged, sent back, followed up. Whatever goes wrong with
+//! the judge, the answer stands.
 
 use std::sync::Arc;
 

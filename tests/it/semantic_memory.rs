@@ -1,4 +1,5 @@
-//! Memories that are found by what they mean: over HTTP, in whole turns, across restarts, and without a model.
+//! Memories that are found by what they mean: over HTTP, in whole turns, across restarts, and
+//! without a model.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

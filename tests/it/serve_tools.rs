@@ -1,4 +1,5 @@
-//! Tools that a host runs for others over a bus: a call ends once, and its answer says what became of it.
+//! Tools that a host runs for others over a bus: a call ends once, and its answer says what
+//! became of it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

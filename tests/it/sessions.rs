@@ -360,8 +360,8 @@ impl Random {
     }
 }
 
-/// Takes its time, sometimes calls a tool, and answers with what it was asked last. Watches that it is never asked
-/// twice at once in a session.
+/// Takes its time, sometimes calls a tool, and answers with what it was asked last. Watches that
+/// it is never asked twice at once in a session.
 struct SlowModel {
     random: Mutex<Random>,
     asked: Arc<Mutex<BTreeMap<SessionId, usize>>>,

@@ -1,4 +1,5 @@
-//! The settings of the original's configuration reference, word for word: every name in it is known.
+//! The settings of the original's configuration reference, word for word: every name in it is
+//! known.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -86,7 +87,8 @@ fn settings(config: &Config) -> String {
     format!("{of_the_host:?} {of_parts:?}")
 }
 
-/// The settings and the models of this configuration, in which no key may be unknown to all readers.
+/// The settings and the models of this configuration, in which no key may be unknown to all
+/// readers.
 fn read(config: &Config) -> (String, [String; 3]) {
     HostSettings::read(config, Path::new("data")).unwrap();
     let llm = LlmSettings::from_config(config).unwrap();
@@ -257,7 +259,8 @@ async fn names_of_parts_are_unknown_when_the_part_is_there() {
     );
 }
 
-/// Runs one turn of a host with these settings of `AgentHost`, in which the model calls `look` and then answers.
+/// Runs one turn of a host with these settings of `AgentHost`, in which the model calls `look`
+/// and then answers.
 async fn read_with(
     settings: &str,
     look: Tool,

@@ -263,7 +263,8 @@ async fn an_export_writes_nowhere_else() {
     assert_eq!(files(elsewhere.path()), before);
 }
 
-/// Lets the model of an agent that has the skills of a folder call tools in one turn, and returns what it is told.
+/// Lets the model of an agent that has the skills of a folder call tools in one turn, and returns
+/// what it is told.
 async fn told(memory: Memory, data: &Path, tools: &[(&str, Value)]) -> Vec<String> {
     let script = tools.iter().fold(ScriptedModel::new(), |model, (tool, arguments)| {
         model.calls(*tool, arguments.clone())

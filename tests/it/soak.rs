@@ -1,5 +1,5 @@
-//! A day of an agent in virtual time, with faults of model, tools, bus and disk: each message gets exactly one final reply,
-//! and nothing is left over.
+//! A day of an agent in virtual time, with faults of model, tools, bus and disk: each message
+//! gets exactly one final reply, and nothing is left over.
 //!
 //! `ROCKBOT_TEST_SEED` repeats the run of a seed that a failure prints.
 
@@ -288,8 +288,8 @@ impl Day {
         }
     }
 
-    /// Ends the host, if there is one, and begins another one on the same folder; then the broker delivers again what is
-    /// not answered.
+    /// Ends the host, if there is one, and begins another one on the same folder; then the broker
+    /// delivers again what is not answered.
     async fn restart(&mut self) {
         self.stop().await;
         let world = &self.world;
@@ -417,7 +417,8 @@ impl Day {
         assert!(!effects.is_empty(), "seed {seed}: no mutating call ran");
     }
 
-    /// All places of the backlog are free again: that many messages are accepted, and the next one is refused.
+    /// All places of the backlog are free again: that many messages are accepted, and the next one is
+    /// refused.
     async fn check_permits(&self) {
         let seed = self.world.seed;
         let agent = self.host.as_ref().unwrap().agent().clone();

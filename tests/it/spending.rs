@@ -131,7 +131,8 @@ async fn a_host_with_a_limit_in_money_needs_to_know_its_prices() {
     host_of(&ScriptedModel::new().with_id("dear")).build().unwrap();
 }
 
-/// Returns a model of the id `id` that calls `look` whenever it is asked, and never names itself in an answer.
+/// Returns a model of the id `id` that calls `look` whenever it is asked, and never names itself
+/// in an answer.
 fn looks_forever(id: &str) -> ScriptedModel {
     let looks = (0..20).map(|number| {
         let look = calls([(&*format!("call_{number}"), "look", &*format!(r#"{{"n": {number}}}"#))]);

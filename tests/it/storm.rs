@@ -1,4 +1,5 @@
-//! A storm of kills under load: many messages at once, and a process that is killed again and again at any moment.
+//! A storm of kills under load: many messages at once, and a process that is killed again and
+//! again at any moment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,10 +15,12 @@ use crate::support::kill::{acknowledge, begin, finish, kill_within, ready};
 /// Messages that come with each process.
 const MESSAGES: usize = 8;
 
-/// Time within which a process is killed. A turn that is interrupted four times is given up, so some must get through.
+/// Time within which a process is killed. A turn that is interrupted four times is given up, so
+/// some must get through.
 const WITHIN: Duration = Duration::from_millis(400);
 
-/// Delivers every message that has no reply yet, all at once, while the turns of earlier processes resume.
+/// Delivers every message that has no reply yet, all at once, while the turns of earlier
+/// processes resume.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "runs as a child process of another test"]
 async fn child() {

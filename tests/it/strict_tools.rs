@@ -1,4 +1,5 @@
-//! OpenAI's strict mode, from the setting of a tier to the schemas on the wire and the calls that come back.
+//! OpenAI's strict mode, from the setting of a tier to the schemas on the wire and the calls that
+//! come back.
 
 use rockbot::agent::AgentHost;
 use rockbot::chat::ModelGateway;
@@ -44,8 +45,8 @@ fn label() -> Tool {
     tool("label", async |_: Label| "done").pure()
 }
 
-/// Asks a model of `provider`, which calls a tool with all arguments and then answers; returns the tools that it was sent
-/// and the calls.
+/// Asks a model of `provider`, which calls a tool with all arguments and then answers; returns
+/// the tools that it was sent and the calls.
 async fn sent(provider: &str, setting: &str) -> (Value, Vec<String>) {
     let server = ModelServer::start(|raw, body| {
         if body.to_string().contains("sunny") {

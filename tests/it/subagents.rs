@@ -43,7 +43,8 @@ impl ChatClient for Models {
     }
 }
 
-/// A host whose model answers "Begin." with `spawner`, a task about stars with `below`, and results with `told`.
+/// A host whose model answers "Begin." with `spawner`, a task about stars with `below`, and
+/// results with `told`.
 fn host(spawner: &ScriptedModel, below: &ScriptedModel, told: &ScriptedModel) -> AgentHostBuilder {
     let models = [("The background work", told), ("Begin.", spawner), ("", below)];
     AgentHost::in_memory().chat(Models(models.map(|(words, model)| (words, model.clone())).into()))

@@ -1,4 +1,5 @@
-//! Disks that do not confirm a write, and what killed writes leave: a store says what is true, and forgets nothing.
+//! Disks that do not confirm a write, and what killed writes leave: a store says what is true,
+//! and forgets nothing.
 
 use std::path::Path;
 use std::time::Duration;

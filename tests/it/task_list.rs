@@ -1,4 +1,5 @@
-//! The list of tasks that a turn's model keeps: within its turn, after a crash, and invisible to other turns.
+//! The list of tasks that a turn's model keeps: within its turn, after a crash, and invisible to
+//! other turns.
 
 use rockbot::testing::ScriptedModel;
 use rockbot_core::chat::{
@@ -156,8 +157,8 @@ async fn each_turn_has_its_own() {
     );
 }
 
-/// Does the same in every turn, with tasks that are named after its message, and takes its time. It knows nothing but
-/// the request, so it can be asked again after a crash.
+/// Does the same in every turn, with tasks that are named after its message, and takes its time.
+/// It knows nothing but the request, so it can be asked again after a crash.
 #[derive(Debug, Clone, Default)]
 struct Planner(Notes);
 

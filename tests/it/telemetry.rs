@@ -243,8 +243,8 @@ async fn a_call_that_is_tried_again_is_one_span_of_the_model_that_answered() {
         .layer(Retry::default())
         .build();
     let chat = chat_span(gateway).await;
-    // Both attempts of the first one, and the pause between them, are part of the time to the first piece that
-    // stayed.
+    // Both attempts of the first one, and the pause between them, are part of the time to the first
+    // piece that stayed.
     let fields: Vec<_> = chat
         .lines()
         .map(|line| match line.split_once("to_first_chunk = ") {
@@ -264,7 +264,8 @@ async fn the_time_to_the_first_piece_is_that_of_streamed_answers() {
     assert!(chat.contains("gen_ai.response.time_to_first_chunk = 1.0\n"), "{chat}");
 }
 
-/// Lists the problems of the spans of a turn whose caller waits ten seconds, in the order of the spans.
+/// Lists the problems of the spans of a turn whose caller waits ten seconds, in the order of the
+/// spans.
 async fn errors(model: ScriptedModel, tools: impl IntoIterator<Item = Tool>) -> Vec<String> {
     let (spans, _guard) = Spans::listen();
     let host = tools.into_iter().fold(host_of(&model), AgentHostBuilder::tool);
@@ -363,7 +364,8 @@ impl Message for Ping {
     const TYPE: &'static str = "it.Ping";
 }
 
-/// A host whose model is judged, does more, is cut off, and is treated to everything else that is measured.
+/// A host whose model is judged, does more, is cut off, and is treated to everything else that is
+/// measured.
 async fn everything() {
     let verdict = |complete: bool| json!({ "complete": complete, "reason": "Nothing was sent." }).to_string();
     let more = |has: bool| json!({ "hasFollowUps": has, "prompt": "Tell Bob, too." }).to_string();

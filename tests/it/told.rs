@@ -1,5 +1,5 @@
-//! A failure that was told stays told: one final reply for each message, also after a restart, a redelivery and a disk that
-//! was full; and the conversation has what was told.
+//! A failure that was told stays told: one final reply for each message, also after a restart, a
+//! redelivery and a disk that was full; and the conversation has what was told.
 
 use std::sync::Arc;
 use std::time::Duration;

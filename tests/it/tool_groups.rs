@@ -1,4 +1,5 @@
-//! Tools that a model sees on demand: groups that it activates, and tools that appear when a result needs them.
+//! Tools that a model sees on demand: groups that it activates, and tools that appear when a
+//! result needs them.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The contract for authors of tools: limits that hold, honest time-outs, approvals by argument, tools that come
-//! and go.
+//! The contract for authors of tools: limits that hold, honest time-outs, approvals by argument,
+//! tools that come and go.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
-//! Tools of workers that come and go: on a bus inside the process, and over the broker where there is one.
+//! Tools of workers that come and go: on a bus inside the process, and over the broker where
+//! there is one.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -106,8 +107,8 @@ async fn an_agent_that_starts_later_asks_for_the_tools() {
     .await;
 }
 
-/// While a process of the name is left, its tools stay and its calls are answered; a call that runs when its worker is
-/// stopped is finished.
+/// While a process of the name is left, its tools stay and its calls are answered; a call that
+/// runs when its worker is stopped is finished.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_of_one_name_stand_in_for_each_other_and_finish_what_they_have() {
     on_each_bus(async |network: &Network| {

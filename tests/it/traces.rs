@@ -111,7 +111,8 @@ fn spans_of(export: &Value) -> Vec<Exported> {
     spans
 }
 
-/// A host on a thread of its own, with a subscriber and an exporter of its own, as another program has them.
+/// A host on a thread of its own, with a subscriber and an exporter of its own, as another
+/// program has them.
 struct Program {
     stop: oneshot::Sender<()>,
     ended: thread::JoinHandle<()>,
@@ -156,7 +157,8 @@ impl Program {
     }
 }
 
-/// Sends a user's message with `traceparent` to an agent, whose tool is in another host, and returns the spans of both.
+/// Sends a user's message with `traceparent` to an agent, whose tool is in another host, and
+/// returns the spans of both.
 async fn ordered(traceparent: &str) -> HashMap<String, Exported> {
     let collector = Collector::start();
     let bus = Arc::new(InProcessBus::new());

@@ -584,8 +584,8 @@ async fn a_skill_that_is_replaced_or_edited_can_be_restored() {
     assert_eq!(mail().await.content, "Write 9 times.");
 }
 
-/// The user who approves an edit has seen it whole, and takes the skill over with it; of an untrusted skill the user sees
-/// the edited words alone.
+/// The user who approves an edit has seen it whole, and takes the skill over with it; of an
+/// untrusted skill the user sees the edited words alone.
 #[tokio::test]
 async fn an_endorsed_edit_of_a_skill_has_the_label_of_the_endorsement() {
     let planted = Provenance::new(PAGE, Trust::Untrusted);

@@ -1,4 +1,5 @@
-//! Turn layers: they wrap the work of every turn, resumed and approved ones too, and what they change is remembered.
+//! Turn layers: they wrap the work of every turn, resumed and approved ones too, and what they
+//! change is remembered.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

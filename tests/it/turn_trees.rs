@@ -1,5 +1,5 @@
-//! Random trees of agents that call each other: children answer, fail, hang or ask for an approval, within any budget, and
-//! the process is killed after any record.
+//! Random trees of agents that call each other: children answer, fail, hang or ask for an
+//! approval, within any budget, and the process is killed after any record.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Two principals of one host: neither reads or changes what is the other's, whatever door it tries.
+//! Two principals of one host: neither reads or changes what is the other's, whatever door it
+//! tries.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -82,7 +83,8 @@ impl World {
         self.host.agent().for_principal(principal)
     }
 
-    /// Lets the model of `principal` call a tool, and returns the end of the turn with what the model was told.
+    /// Lets the model of `principal` call a tool, and returns the end of the turn with what the model
+    /// was told.
     async fn call(&self, principal: &str, session: &str, tool: &str, arguments: Value) -> (TurnOutcome, String) {
         let _ = self.model.clone().calls(tool, arguments).says("done");
         let agent = self.agent(principal);
@@ -132,8 +134,8 @@ impl World {
         format!("{facts:?} {skills:?} {zone:?} {rules:?} {notes:?} {said:?}")
     }
 
-    /// Gives Ann something of each kind, and a turn that waits for her. Returns the id of her memory, the waiting call
-    /// and a turn that has ended.
+    /// Gives Ann something of each kind, and a turn that waits for her. Returns the id of her memory,
+    /// the waiting call and a turn that has ended.
     async fn furnish(&self) -> (String, ApprovalRequest, TurnId) {
         let secret = |text: &str| format!("{SECRET} {text}");
         let writes = [
@@ -209,7 +211,8 @@ fn reaching(id: &str) -> Vec<(&'static str, Value)> {
     calls
 }
 
-/// Returns `true` if a conversation of Bob's has more of Ann's than his model wrote itself, as arguments of a call.
+/// Returns `true` if a conversation of Bob's has more of Ann's than his model wrote itself, as
+/// arguments of a call.
 fn has_leaked(entries: &[ConversationTurn]) -> bool {
     let count = |text: &str| text.matches(SECRET).count();
     let is_leak = |call: &PastCall| count(&call.result.text()) > count(&call.arguments);
@@ -302,7 +305,8 @@ async fn no_door_leads_to_another_principal_in_a_database() {
     check(World::in_database(folder.path())).await;
 }
 
-/// Bob's doors over a bus. He is authenticated as himself on a trusted bus; on an untrusted one he claims to be Ann.
+/// Bob's doors over a bus. He is authenticated as himself on a trusted bus; on an untrusted one
+/// he claims to be Ann.
 async fn check_over_a_bus(trust: Trust, claims: &str) {
     let bus = InProcessBus::with_options(InProcessBusOptions::default().with_trust(trust));
     let world = World::with(Memory::default(), |builder| builder.bus(bus.clone()).serve_users());

@@ -1,4 +1,5 @@
-//! People who write to the agent over a bus: one final reply to each message, whatever becomes of it.
+//! People who write to the agent over a bus: one final reply to each message, whatever becomes of
+//! it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! People who write to the agent over each bus, in this process and over the broker: replies, reports, approvals.
+//! People who write to the agent over each bus, in this process and over the broker: replies,
+//! reports, approvals.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -145,7 +146,8 @@ impl Around for HeldEnd {
     }
 }
 
-/// The reply is out before the journal has the end of the turn: the message that comes again meanwhile gets it, too.
+/// The reply is out before the journal has the end of the turn: the message that comes again
+/// meanwhile gets it, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_comes_again_before_its_end_is_recorded_gets_the_same_reply() {
     on_each_bus(async |network: &Network| {

@@ -1,4 +1,5 @@
-//! A whole host in front of a model server on the loopback, in each dialect: what surrounds a turn reaches the wire.
+//! A whole host in front of a model server on the loopback, in each dialect: what surrounds a
+//! turn reaches the wire.
 
 use std::collections::VecDeque;
 use std::time::Duration;

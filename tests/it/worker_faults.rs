@@ -1,4 +1,5 @@
-//! Tool workers whose messages, callers and processes fail: each call ends once, and its effect happens at most once.
+//! Tool workers whose messages, callers and processes fail: each call ends once, and its effect
+//! happens at most once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,8 +49,9 @@ async fn agent(network: &Network, model: &ScriptedModel, journal: &Arc<InMemoryT
     host
 }
 
-/// An agent is killed while a worker pays for it. The next process of the agent gets the payment's result from the
-/// worker, whether that has ended before or ends after its question, and the payment is made once.
+/// An agent is killed while a worker pays for it. The next process of the agent gets the
+/// payment's result from the worker, whether that has ended before or ends after its question,
+/// and the payment is made once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_restarts_gets_the_result_of_the_call_that_it_left() {
     for ends_first in [true, false] {
@@ -144,7 +146,8 @@ async fn a_worker_that_is_stopped_tells_the_callers_that_it_cuts_off() {
     }
 }
 
-/// Calls that come one to three times, in any order, with poison between them: each runs once and is answered once.
+/// Calls that come one to three times, in any order, with poison between them: each runs once and
+/// is answered once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_come_several_times_in_any_order_run_once_beside_poison() {
     const NUMBER: usize = 300;

@@ -1,8 +1,9 @@
 //! Runs every driver that needs neither a broker nor files of others, and prints one table.
 //!
-//! Usage: `all [--instructions] [NAME]...`. Builds the drivers first. With `--instructions` the rows that have a floor are
-//! counted by valgrind, in thousands of instructions, since times of a busy machine lie; without it their times are
-//! printed. The waits are times in any case. With names, such as `W1a`, only those rows are run.
+//! Usage: `all [--instructions] [NAME]...`. Builds the drivers first. With `--instructions` the
+//! rows that have a floor are counted by valgrind, in thousands of instructions, since times of a
+//! busy machine lie; without it their times are printed. The waits are times in any case. With
+//! names, such as `W1a`, only those rows are run.
 
 use std::error::Error;
 use std::process::Command;
@@ -227,8 +228,8 @@ fn dispatches<'a>() -> Vec<Ratio<'a>> {
     vec![row("tool call, 1 tool", "1"), row("tool call, 4 096 tools", "4096")]
 }
 
-/// Counts the instructions of a conversation that an agent holds below a call of another agent, over the same
-/// conversation without a caller.
+/// Counts the instructions of a conversation that an agent holds below a call of another agent,
+/// over the same conversation without a caller.
 fn nested(base: &str) -> Result<(), Box<dyn Error>> {
     let cost = |flags: &[&'static str]| turn(flags, base, TURNS, "8", false).per_unit(100, 400);
     let plain = cost(&[])?;
@@ -241,8 +242,8 @@ fn nested(base: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Measures the peak memory of the agent loop and of its floor at 256 conversations, three times in turn, and prints the
-/// medians in MiB.
+/// Measures the peak memory of the agent loop and of its floor at 256 conversations, three times
+/// in turn, and prints the medians in MiB.
 fn memory(base: &str) -> Result<(), Box<dyn Error>> {
     let driver = |flags: &[&'static str]| {
         let mut driver = turn(flags, base, TURNS, "8", false);
@@ -302,7 +303,8 @@ impl Ratio<'_> {
         Ok([count(&self.floor)?, count(&self.ours)?])
     }
 
-    /// Measures floor and ours five times in turn, and returns the least of each in microseconds for a unit.
+    /// Measures floor and ours five times in turn, and returns the least of each in microseconds for
+    /// a unit.
     fn times(&self) -> Result<[f64; 2], Box<dyn Error>> {
         let mut least = [f64::INFINITY; 2];
         for _ in 0..5 {

@@ -1,9 +1,10 @@
 //! Measures request and reply over a bus, for a harness that compares frameworks.
 //!
-//! Usage: `bus MODE INFLIGHT SECONDS`; `MODE` is `inproc`, or `amqp` for the RabbitMQ broker of this machine, on
-//! exchanges and queues of its own. A whole host takes each question from the bus, through
-//! three user layers, to a typed handler, whose typed answer is correlated with its question. `amqp-floor` is the client
-//! crate alone with the same guarantees. Prints one JSON line.
+//! Usage: `bus MODE INFLIGHT SECONDS`; `MODE` is `inproc`, or `amqp` for the RabbitMQ broker of
+//! this machine, on exchanges and queues of its own. A whole host takes each question from the
+//! bus, through three user layers, to a typed handler, whose typed answer is correlated with its
+//! question. `amqp-floor` is the client crate alone with the same guarantees. Prints one JSON
+//! line.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
 //! Measures the chunking of Markdown, for a harness that compares frameworks.
 //!
-//! Usage: `chunking FILE [MAX]`. Prints one JSON line each for the same rules by hand, for the chunker alone, and for
-//! chunker and outline.
+//! Usage: `chunking FILE [MAX]`. Prints one JSON line each for the same rules by hand, for the
+//! chunker alone, and for chunker and outline.
 
 use rockbot_benches::chunking::{Chunked, by_hand, measure, ours, without_outline};
 

@@ -1,8 +1,10 @@
-//! Measures what delegation costs and saves: six tasks whose parts are independent, done in four ways by a scripted model.
+//! Measures what delegation costs and saves: six tasks whose parts are independent, done in four
+//! ways by a scripted model.
 //!
-//! Each part reads two pages of 4 000 bytes, and the answer states a fact of each page. The model is no LLM: it does each way
-//! without a mistake, so the figures show the tokens of the ways and nothing about what a real model would solve. A token is
-//! taken for four bytes of a request: its messages, calls and definitions of tools.
+//! Each part reads two pages of 4 000 bytes, and the answer states a fact of each page. The model
+//! is no LLM: it does each way without a mistake, so the figures show the tokens of the ways and
+//! nothing about what a real model would solve. A token is taken for four bytes of a request: its
+//! messages, calls and definitions of tools.
 //!
 //! Usage: `delegation`. Prints a table in Markdown.
 

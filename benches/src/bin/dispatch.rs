@@ -1,7 +1,7 @@
 //! Measures tool dispatch, for a harness that compares frameworks.
 //!
-//! Usage: `dispatch TOOLS ITERATIONS [floor | ours]`. Prints one JSON line for each implementation; with a name only that
-//! one runs.
+//! Usage: `dispatch TOOLS ITERATIONS [floor | ours]`. Prints one JSON line for each
+//! implementation; with a name only that one runs.
 
 use rockbot_benches::dispatch::Bench;
 

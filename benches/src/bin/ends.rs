@@ -1,7 +1,8 @@
 //! Measures the end of a host whose sessions have changed.
 //!
-//! Usage: `ends [SESSIONS] [SECONDS]`. Appends to SESSIONS (default 10 000) conversations on disk, stops the host within SECONDS
-//! (default 5), drops it and its runtime, and prints how long each took, and how many conversations are there afterwards.
+//! Usage: `ends [SESSIONS] [SECONDS]`. Appends to SESSIONS (default 10 000) conversations on
+//! disk, stops the host within SECONDS (default 5), drops it and its runtime, and prints how long
+//! each took, and how many conversations are there afterwards.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Measures what the agent loop adds to the time to the first token.
 //!
-//! Usage: `first_token [ROUNDS]` (default 500). Loop and floor ask a mock server in turn, one conversation in flight. Prints
-//! one JSON line of medians, in milliseconds.
+//! Usage: `first_token [ROUNDS]` (default 500). Loop and floor ask a mock server in turn, one
+//! conversation in flight. Prints one JSON line of medians, in milliseconds.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,10 @@
-//! Measures how many samples of a public function-calling suite a model solves through an agent and a bare loop.
+//! Measures how many samples of a public function-calling suite a model solves through an agent
+//! and a bare loop.
 //!
-//! Usage: `function_calls FOLDER [native | text] [SAMPLES] [--bare] [--told]`: the folder `data` of `bfcl-eval`, the form of
-//! calls (`native`), and the samples of each category (15). The server is that of `OPENAI_BASE_URL`. With `--bare` the
-//! bare loop is measured instead of the agent, with `--told` each verdict is printed.
+//! Usage: `function_calls FOLDER [native | text] [SAMPLES] [--bare] [--told]`: the folder `data`
+//! of `bfcl-eval`, the form of calls (`native`), and the samples of each category (15). The
+//! server is that of `OPENAI_BASE_URL`. With `--bare` the bare loop is measured instead of the
+//! agent, with `--told` each verdict is printed.
 
 use std::path::Path;
 use std::process::ExitCode;

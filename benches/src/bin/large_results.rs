@@ -1,10 +1,10 @@
-//! Measures the memory of a large tool result: the peak over one turn, journal on disk included, and over a search
-//! in it.
+//! Measures the memory of a large tool result: the peak over one turn, journal on disk included,
+//! and over a search in it.
 //!
-//! Usage: `large_results [MEGABYTES] [FORM]` (10; `sections`, `headings`, `lines` or `one-line`). Prints one JSON
-//! line, and fails when the fact in the middle is not found or a peak reaches four times the result. Peaks are
-//! bytes allocated beyond the level before the turn, as multiples of the result; `rss` is the same as the kernel
-//! counts it.
+//! Usage: `large_results [MEGABYTES] [FORM]` (10; `sections`, `headings`, `lines` or `one-line`).
+//! Prints one JSON line, and fails when the fact in the middle is not found or a peak reaches
+//! four times the result. Peaks are bytes allocated beyond the level before the turn, as
+//! multiples of the result; `rss` is the same as the kernel counts it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

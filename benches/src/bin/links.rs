@@ -1,7 +1,8 @@
 //! Measures the link filter on hostile answers and messages of users.
 //!
-//! Usage: `links [KIB]`. Filters KIB (default 1 024) of each pattern, whole and in pieces of 5 bytes, and prints for each
-//! the nanoseconds of CPU time for a byte, and its ratio to plain prose.
+//! Usage: `links [KIB]`. Filters KIB (default 1 024) of each pattern, whole and in pieces of 5
+//! bytes, and prints for each the nanoseconds of CPU time for a byte, and its ratio to plain
+//! prose.
 
 use rockbot_benches::process_usage;
 use rockbot_host::answer::{AnswerFilter, SafeLinks};
@@ -21,7 +22,8 @@ const PATTERNS: [&str; 12] = [
     "h",
 ];
 
-/// Returns the nanoseconds of CPU time for a byte of `answer` in pieces of `size` bytes, after the user's message `user`.
+/// Returns the nanoseconds of CPU time for a byte of `answer` in pieces of `size` bytes, after
+/// the user's message `user`.
 fn nanoseconds(user: &str, answer: &str, size: usize) -> f64 {
     let (before, _) = process_usage();
     let mut filter = SafeLinks::new().begin(user);

@@ -1,15 +1,19 @@
-//! Measures what MCP costs beside the bare protocol, for a harness that compares clients and by instructions.
+//! Measures what MCP costs beside the bare protocol, for a harness that compares clients and by
+//! instructions.
 //!
 //! - `mcp stdio INFLIGHT SECONDS COMMAND [ARGUMENT]...` and `mcp http INFLIGHT SECONDS URL` call the tool `echo` of a server,
 //!   through registry and guard, and print one JSON line (W7).
 //! - `mcp calls stdio|http LENGTH` makes LENGTH calls of a server of this program, 16 at a time, and `mcp floor-calls` the same by
 //!   bare `rmcp`, the client library below.
-//! - `mcp view LENGTH` makes the tool view of a request LENGTH times, with 2 000 tools of two servers, 40 of which the model
-//!   has activated; `mcp floor-view LENGTH` clones a view that is kept.
-//! - `mcp find LENGTH` calls `mcp_find_tools` LENGTH times over the same tools; `mcp floor-find LENGTH` is the bare search.
+//! - `mcp view LENGTH` makes the tool view of a request LENGTH times, with 2 000 tools of two
+//!   servers, 40 of which the model has activated; `mcp floor-view LENGTH` clones a view that is
+//!   kept.
+//! - `mcp find LENGTH` calls `mcp_find_tools` LENGTH times over the same tools; `mcp floor-find
+//!   LENGTH` is the bare search.
 //! - `mcp serve TOOLS` and `mcp serve-http` are such servers.
 //!
-//! All but the first are for `valgrind --tool=callgrind`: the difference of two lengths is the cost of one.
+//! All but the first are for `valgrind --tool=callgrind`: the difference of two lengths is the
+//! cost of one.
 
 use std::hint::black_box;
 use std::process::Stdio;

@@ -1,4 +1,5 @@
-//! The mock model server as a process of its own, for the drivers: its conversations have TURNS tool turns.
+//! The mock model server as a process of its own, for the drivers: its conversations have TURNS
+//! tool turns.
 //!
 //! Usage: `mock TURNS`. Prints the base URL that drivers take, and serves until it is killed.
 

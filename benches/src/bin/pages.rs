@@ -1,7 +1,8 @@
 //! Converts real pages to Markdown, as the drivers of other converters do: `pages [DUMP_DIR]`.
 //!
-//! The pages are the files that `$PB_DATA/pages.txt` lists. It prints one line of JSON: megabytes a second by size of page, and
-//! the headings, links, fences and tables of the Markdown, to be compared with those of the other converters.
+//! The pages are the files that `$PB_DATA/pages.txt` lists. It prints one line of JSON: megabytes
+//! a second by size of page, and the headings, links, fences and tables of the Markdown, to be
+//! compared with those of the other converters.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,8 +1,9 @@
 //! Measures whether `search_tool_output` finds facts that were planted in long tool results.
 //!
-//! Usage: `planted_facts [MEGABYTES] [SEED] [tuned | held | confusable] [--missed]` (1, 1, `tuned`). Prints for each form of text
-//! how many of 100 questions are answered by the passages that the tool returns, how long the queries took, how long the
-//! answers are, and, where asked for, the questions that were not answered and the page that answers them.
+//! Usage: `planted_facts [MEGABYTES] [SEED] [tuned | held | confusable] [--missed]` (1, 1,
+//! `tuned`). Prints for each form of text how many of 100 questions are answered by the passages
+//! that the tool returns, how long the queries took, how long the answers are, and, where asked
+//! for, the questions that were not answered and the page that answers them.
 
 use std::time::{Duration, Instant};
 

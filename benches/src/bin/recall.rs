@@ -1,8 +1,8 @@
 //! Measures recall by words, for a harness that compares engines.
 //!
-//! Usage: `recall ours N`. Reads the first N lines of `mem_100000.txt` and the queries in `queries.txt` of the folder
-//! `PB_DATA`: each of these is `S` or `L` (short, long), a tab, and the query. Prints one JSON line; the
-//! index and its changes are measured in CPU time.
+//! Usage: `recall ours N`. Reads the first N lines of `mem_100000.txt` and the queries in
+//! `queries.txt` of the folder `PB_DATA`: each of these is `S` or `L` (short, long), a tab, and
+//! the query. Prints one JSON line; the index and its changes are measured in CPU time.
 //!
 //! `recall changes` adds and deletes blocks of texts in indexes of three sizes that alternate.
 
@@ -103,7 +103,8 @@ fn changes(index: &mut Bm25Index<usize>, texts: &[&str]) -> (f64, f64) {
     (add, delete)
 }
 
-/// Prints the cost of adding a text and deleting it again beside 1 000, 10 000 and 98 000 others: medians of blocks.
+/// Prints the cost of adding a text and deleting it again beside 1 000, 10 000 and 98 000 others:
+/// medians of blocks.
 fn changes_by_size(name: &str, analyzer: Arc<dyn Analyzer>, all: &str) {
     let texts: Vec<_> = all.lines().collect();
     let (known, new) = texts.split_at(98_000);

@@ -1,9 +1,10 @@
 //! Measures the quality of recall: how much of what answers a question is among the first ten hits.
 //!
-//! Usage: `recall_quality [--missed]` asks the questions in `benches/data/recall.txt`, `recall_quality --dialogues FILE`
-//! those of a data set in LoCoMo's format. Both compare the original's analyzer and weights with the default ones, and
-//! the second also what is injected before a turn with what a search finds. Parameters were chosen by the odd questions
-//! and by the first four dialogues only; the others are held out.
+//! Usage: `recall_quality [--missed]` asks the questions in `benches/data/recall.txt`,
+//! `recall_quality --dialogues FILE` those of a data set in LoCoMo's format. Both compare the
+//! original's analyzer and weights with the default ones, and the second also what is injected
+//! before a turn with what a search finds. Parameters were chosen by the odd questions and by the
+//! first four dialogues only; the others are held out.
 
 use std::sync::Arc;
 
@@ -171,7 +172,8 @@ fn found(talk: &Talk<'_>, index: &Bm25Index<usize>) -> Vec<bool> {
     talk.questions.iter().map(is_found).collect()
 }
 
-/// Counts the questions found among those that belong; questions without a section belong everywhere.
+/// Counts the questions found among those that belong; questions without a section belong
+/// everywhere.
 fn count(talk: &Talk<'_>, belongs: &dyn Fn(usize) -> bool, found: &[bool]) -> usize {
     let questions = (0..talk.questions.len()).filter(|question| belongs(*question));
     questions

@@ -1,8 +1,9 @@
 //! Measures how the cost of a turn, of a start and of what is kept grows with what a host has.
 //!
-//! Usage: `scaling [LAW]...`, where a law is `conversation`, `sessions`, `tools`, `memories`, `journal`, `flight` or
-//! `parked`; all without a name. The model answers at once and costs nothing. Prints one row for each size: CPU time of a turn in
-//! microseconds, the least of five blocks; time of the start in milliseconds; resident bytes for each unit.
+//! Usage: `scaling [LAW]...`, where a law is `conversation`, `sessions`, `tools`, `memories`,
+//! `journal`, `flight` or `parked`; all without a name. The model answers at once and costs
+//! nothing. Prints one row for each size: CPU time of a turn in microseconds, the least of five
+//! blocks; time of the start in milliseconds; resident bytes for each unit.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -81,7 +82,8 @@ fn builder(data: &Path) -> AgentHostBuilder {
     AgentHost::builder("scaling").chat(gate(1_000).1).data_dir(data)
 }
 
-/// Starts the host and prints a row: the time of the start, and the cost of a turn in `session`, or in a new session each.
+/// Starts the host and prints a row: the time of the start, and the cost of a turn in `session`,
+/// or in a new session each.
 async fn row(law: &str, size: usize, builder: AgentHostBuilder, session: Option<&str>) -> Result<AgentHost, BoxError> {
     let began = Instant::now();
     let host = builder.build()?;

@@ -1,10 +1,10 @@
 //! Measures a streamed answer of many small deltas over parsing their JSON.
 //!
-//! Usage: `sse [DELTAS] [ROUNDS]` (100 000 and 15). Prints one JSON line: CPU time of the reading thread in
-//! milliseconds, medians of rounds in which the three alternate. `parse` is the floor: the JSON of each line into a
-//! minimal struct. `receive` is the answer read from the socket and dropped. `client` is the whole call through the
-//! OpenAI client, socket included, with a listener to the deltas; `ratio` is that without receiving, over the
-//! floor.
+//! Usage: `sse [DELTAS] [ROUNDS]` (100 000 and 15). Prints one JSON line: CPU time of the reading
+//! thread in milliseconds, medians of rounds in which the three alternate. `parse` is the floor:
+//! the JSON of each line into a minimal struct. `receive` is the answer read from the socket and
+//! dropped. `client` is the whole call through the OpenAI client, socket included, with a
+//! listener to the deltas; `ratio` is that without receiving, over the floor.
 
 use rockbot_benches::stream::{ask, client, events, parse, receive};
 use rockbot_benches::{median, mock, thread_seconds};

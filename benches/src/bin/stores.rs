@@ -1,8 +1,8 @@
 //! Measures conversations and working memory on disk, for a harness that compares stores.
 //!
-//! Usage: `stores append SECONDS`, or `stores reload SESSIONS TURNS FOLDER`, where the folder has a JSON document
-//! for each session, `{sessionId, turns}`, as the harness writes them; or `stores set SECONDS`, which needs no
-//! harness: working memory and its floors. Each prints JSON lines.
+//! Usage: `stores append SECONDS`, or `stores reload SESSIONS TURNS FOLDER`, where the folder has
+//! a JSON document for each session, `{sessionId, turns}`, as the harness writes them; or `stores
+//! set SECONDS`, which needs no harness: working memory and its floors. Each prints JSON lines.
 
 use std::fs::File;
 use std::io::Write;
@@ -40,7 +40,8 @@ async fn main() -> Result<(), BoxError> {
     }
 }
 
-/// Returns the folder in which the harness keeps its files, so that all implementations write to the same disk.
+/// Returns the folder in which the harness keeps its files, so that all implementations write to
+/// the same disk.
 fn scratch() -> PathBuf {
     std::env::var_os("PB_TMP").map_or_else(std::env::temp_dir, PathBuf::from)
 }

@@ -1,10 +1,11 @@
 //! Measures the agent loop, for a harness that compares frameworks.
 //!
-//! Usage: `turn [--floor | --policies | --gateway | --host | --below | --beside] BASE_URL CONCURRENCY CONVERSATIONS TOOLS
-//! STREAM`. Prints one JSON line. `--floor` is the loop by hand, which does nothing else. `TURNS` in the environment
-//! sets the number of tool turns in a conversation (default 2). The conversations of `--host` begin with three
-//! answers: a server that counts answers must be started with three tool turns more. `--below` runs each conversation
-//! below a call of another agent, `--beside` after such a call.
+//! Usage: `turn [--floor | --policies | --gateway | --host | --below | --beside] BASE_URL
+//! CONCURRENCY CONVERSATIONS TOOLS STREAM`. Prints one JSON line. `--floor` is the loop by hand,
+//! which does nothing else. `TURNS` in the environment sets the number of tool turns in a
+//! conversation (default 2). The conversations of `--host` begin with three answers: a server
+//! that counts answers must be started with three tool turns more. `--below` runs each
+//! conversation below a call of another agent, `--beside` after such a call.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Measures a search for the nearest vectors, beside the naive loop.
 //!
-//! Usage: `vectors [COUNT] [DIMENSION]`, 10 000 and 1536 unless given. Prints one JSON line, in microseconds of
-//! CPU time.
+//! Usage: `vectors [COUNT] [DIMENSION]`, 10 000 and 1536 unless given. Prints one JSON line, in
+//! microseconds of CPU time.
 
 use std::error::Error;
 use std::hint::black_box;

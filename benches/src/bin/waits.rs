@@ -1,7 +1,8 @@
-//! Measures the waits that people feel: after a quiet time, and at the start of a host with much to load.
+//! Measures the waits that people feel: after a quiet time, and at the start of a host with much
+//! to load.
 //!
-//! Usage: `waits quiet MEMORIES [ROUNDS]`, `waits start MEMORIES SESSIONS` or `waits journal TURNS`. The model answers at
-//! once. Prints one JSON line; times are in milliseconds.
+//! Usage: `waits quiet MEMORIES [ROUNDS]`, `waits start MEMORIES SESSIONS` or `waits journal
+//! TURNS`. The model answers at once. Prints one JSON line; times are in milliseconds.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

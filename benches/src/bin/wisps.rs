@@ -1,7 +1,8 @@
 //! Measures wisps: how many of three direct steps each run in a second of CPU time.
 //!
-//! Usage: `wisps [WISPS [memory | disk]]`, by default 1 000 in memory. A scripted model spawns them in batches of 100, and every
-//! step calls a tool that answers at once. Prints one JSON line.
+//! Usage: `wisps [WISPS [memory | disk]]`, by default 1 000 in memory. A scripted model spawns
+//! them in batches of 100, and every step calls a tool that answers at once. Prints one JSON
+//! line.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,8 @@
-//! A function-calling suite of public kind: its samples, the calls that an agent and a bare loop make, and the verdict.
+//! A function-calling suite of public kind: its samples, the calls that an agent and a bare loop
+//! make, and the verdict.
 //!
-//! The samples are read from a folder of the Berkeley Function Calling Leaderboard as PyPI's `bfcl-eval` carries it;
-//! none is part of this repository.
+//! The samples are read from a folder of the Berkeley Function Calling Leaderboard as PyPI's
+//! `bfcl-eval` carries it; none is part of this repository.
 
 pub mod agent;
 pub mod bare_loop;

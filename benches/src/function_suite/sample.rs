@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-/// The categories of the suite that need a call: one of one function, one of several functions, several calls.
+/// The categories of the suite that need a call: one of one function, one of several functions,
+/// several calls.
 pub const CATEGORIES: [&str; 3] = ["simple_python", "multiple", "parallel"];
 
 /// A function that is offered to the model.

@@ -10,7 +10,8 @@ use super::values::{Numbers, Values};
 pub enum Form {
     /// Paragraphs of sentences, each on one line.
     Prose,
-    /// Sections, lists and tables. Of some sections the heading names what the lines at their end are about.
+    /// Sections, lists and tables. Of some sections the heading names what the lines at their end are
+    /// about.
     Markdown,
     /// An array of objects, indented.
     JsonPretty,
@@ -109,8 +110,8 @@ impl Writer {
         text
     }
 
-    /// Writes a record as an item of a list, as a row of a table, or as a section whose heading names it and whose last
-    /// lines hold the rest.
+    /// Writes a record as an item of a list, as a row of a table, or as a section whose heading names
+    /// it and whose last lines hold the rest.
     fn markdown(&mut self, kind: &Kind, values: &Values, data: &Data, numbers: &mut Numbers) -> String {
         let fields: Vec<_> = kind
             .fields

@@ -1,7 +1,8 @@
-//! Long tool results with facts planted in them, and questions about these facts: `benches/data/planted.txt`.
+//! Long tool results with facts planted in them, and questions about these facts:
+//! `benches/data/planted.txt`.
 //!
-//! A text consists of records of nine kinds and of sentences about nothing. Most records are not asked about; they
-//! share names, towns and terms with those that are, one at a time.
+//! A text consists of records of nine kinds and of sentences about nothing. Most records are not
+//! asked about; they share names, towns and terms with those that are, one at a time.
 
 mod form;
 mod template;
@@ -24,7 +25,8 @@ pub enum Questions {
     Tuned,
     /// Those that were held out.
     HeldOut,
-    /// The questions of `benches/data/confusable.txt`, about records whose words have the stems of other words.
+    /// The questions of `benches/data/confusable.txt`, about records whose words have the stems of
+    /// other words.
     Confusable,
 }
 
@@ -49,13 +51,15 @@ pub struct Planted {
 /// A fact in a text.
 #[derive(Debug)]
 pub struct Fact {
-    /// The fact as it stands in the text. Of a Markdown section these are the lines that answer, without its heading.
+    /// The fact as it stands in the text. Of a Markdown section these are the lines that answer,
+    /// without its heading.
     pub written: String,
     /// A question that it answers.
     pub question: String,
 }
 
-/// Generates a text of about `bytes` bytes in `form`, with [`FACTS`] facts. The same arguments give the same text.
+/// Generates a text of about `bytes` bytes in `form`, with [`FACTS`] facts. The same arguments
+/// give the same text.
 pub fn plant(form: Form, bytes: usize, seed: u64, questions: Questions) -> Planted {
     let data = Data::read(questions.file());
     let mut numbers = Numbers::new(seed.wrapping_mul(31).wrapping_add(form as u64));

@@ -1,4 +1,5 @@
-//! Conversations of four to eight everyday requests, with a calculator, the weather, colleagues, notes and memory.
+//! Conversations of four to eight everyday requests, with a calculator, the weather, colleagues,
+//! notes and memory.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Tasks whose tool fails once, so that a retry helps, or always, so that the honest answer admits it.
+//! Tasks whose tool fails once, so that a retry helps, or always, so that the honest answer
+//! admits it.
 
 use serde_json::json;
 

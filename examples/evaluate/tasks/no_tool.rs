@@ -1,4 +1,5 @@
-//! Tasks that need no tool: the model knows the answer, was just told it, or cannot do what is asked.
+//! Tasks that need no tool: the model knows the answer, was just told it, or cannot do what is
+//! asked.
 
 use super::super::task::{Kind, Task};
 

@@ -1,5 +1,5 @@
-//! Tasks with an obvious tool whose arguments must be derived from the message: other forms, other words, several
-//! values.
+//! Tasks with an obvious tool whose arguments must be derived from the message: other forms,
+//! other words, several values.
 
 use serde_json::json;
 

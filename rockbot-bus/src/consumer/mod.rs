@@ -37,7 +37,8 @@ impl SubscriptionSpec {
     }
 }
 
-/// Returns a time between half of `delay` and all of it, so that the clients of a restarted broker spread out.
+/// Returns a time between half of `delay` and all of it, so that the clients of a restarted
+/// broker spread out.
 pub(crate) fn jittered(delay: Duration) -> Duration {
     let random = RandomState::new().hash_one(()) % 1000;
     let part = u32::try_from(random).unwrap_or_default();

@@ -13,7 +13,8 @@ use super::Subscriptions;
 pub(crate) struct BusParts<P> {
     pub(crate) publisher: P,
     pub(crate) subscriptions: Subscriptions<P>,
-    /// Dead letters are inspected by one caller at a time: a message that one looks at is hidden from the others.
+    /// Dead letters are inspected by one caller at a time: a message that one looks at is hidden from
+    /// the others.
     pub(crate) inspection: Mutex<()>,
     /// Taken by the first call that closes the bus.
     pub(crate) closing: Mutex<()>,

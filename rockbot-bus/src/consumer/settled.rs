@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rockbot_core::MessageId;
 
-/// Number of deliveries that are remembered. At most the prefetched ones can lose their acknowledgement.
+/// Number of deliveries that are remembered. At most the prefetched ones can lose their
+/// acknowledgement.
 const CAPACITY: usize = 2048;
 
 /// A message and the number of its attempt: a retried message has the same id.

@@ -82,8 +82,8 @@ impl<P> Subscriptions<P> {
         }
     }
 
-    /// Stops all consumers, and waits for their running handlers for at most `within`. Returns the number of messages
-    /// that were not handled.
+    /// Stops all consumers, and waits for their running handlers for at most `within`. Returns the
+    /// number of messages that were not handled.
     pub(crate) async fn end(&self, within: Duration) -> usize {
         let workers = self.workers();
         let unfinished = || {

@@ -1,7 +1,8 @@
-//! Dead letters: messages in dead-letter topics, with reason, attempts and last error in their properties.
+//! Dead letters: messages in dead-letter topics, with reason, attempts and last error in their
+//! properties.
 //!
-//! A subscription of its own keeps them there. Dead letters are read without acknowledging them, so that the broker
-//! hands them out again to the next reader.
+//! A subscription of its own keeps them there. Dead letters are read without acknowledging them,
+//! so that the broker hands them out again to the next reader.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,8 @@ const AT: &str = "rockbot-dead-since";
 const MAX_ERROR: usize = 4096;
 /// Time without a message after which a topic counts as read to its end.
 const QUIET: Duration = Duration::from_millis(300);
-/// Maximum number of dead letters that are looked through, so that a long topic does not fill the memory.
+/// Maximum number of dead letters that are looked through, so that a long topic does not fill the
+/// memory.
 const MAX_READ: usize = 10_000;
 
 /// Returns the topic of the dead letters of a subscription.

@@ -28,7 +28,8 @@ const DELAYS: [Duration; 5] = [
     Duration::from_secs(30),
 ];
 
-/// Time without a message after which a topic counts as empty: the broker does not tell how many messages wait.
+/// Time without a message after which a topic counts as empty: the broker does not tell how many
+/// messages wait.
 const QUIET: Duration = Duration::from_millis(200);
 /// Maximum time for a consumer to end in good order.
 const GOODBYE_TIME: Duration = Duration::from_secs(1);
@@ -164,7 +165,8 @@ impl Feed {
         }
     }
 
-    /// Takes messages from an open topic. Returns `true` if the feed was stopped, `false` if the consumer is lost.
+    /// Takes messages from an open topic. Returns `true` if the feed was stopped, `false` if the
+    /// consumer is lost.
     async fn pump(&mut self, mut open: OpenFeed) -> bool {
         let permits = Arc::clone(&self.worker.permits);
         let stop = self.stop.clone();

@@ -100,7 +100,8 @@ impl Job {
         self.due <= mapping::now()
     }
 
-    /// Waits until the message may be handled: not every broker delays messages that are to be delivered later.
+    /// Waits until the message may be handled: not every broker delays messages that are to be
+    /// delivered later.
     pub(super) async fn until_due(&self) {
         SystemClock.sleep_until(Timestamp::from_millis(self.due)).await;
     }
@@ -226,8 +227,8 @@ impl Job {
     }
 }
 
-/// Returns the number of attempts before this delivery of a moved message, and the time before which it is not to be
-/// handled.
+/// Returns the number of attempts before this delivery of a moved message, and the time before
+/// which it is not to be handled.
 fn way(arrived: &Arrived, is_repeated: bool) -> (u32, u64) {
     let due = arrived.number(DUE).unwrap_or_default();
     // A message that is delivered before its time was not begun by the consumer that gave it back.

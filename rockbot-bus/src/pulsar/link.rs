@@ -1,4 +1,5 @@
-//! The connection to the broker: opened anew whenever an operation shows that it is lost, for as long as the bus is open.
+//! The connection to the broker: opened anew whenever an operation shows that it is lost, for as
+//! long as the bus is open.
 //!
 //! The client mends lost connections too, but gives up after some tries, and an operation that
 //! waits for a connection that it gave up may wait for ever. So each operation here has a time
@@ -26,7 +27,8 @@ use super::settings::PulsarSettings;
 use crate::consumer::{certificates, jittered};
 use crate::meters;
 
-/// Maximum time of one operation of the client, such as to connect, to subscribe or to hand over a message.
+/// Maximum time of one operation of the client, such as to connect, to subscribe or to hand over
+/// a message.
 pub(super) const OPERATION_TIME: Duration = Duration::from_secs(10);
 /// Interval of the client's signs of life.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);

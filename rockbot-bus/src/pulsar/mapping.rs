@@ -1,5 +1,5 @@
-//! Envelopes as messages of Pulsar: headers as properties of their name, the other fields as properties with the
-//! prefix `rockbot-`.
+//! Envelopes as messages of Pulsar: headers as properties of their name, the other fields as
+//! properties with the prefix `rockbot-`.
 //!
 //! TrustGraph reads the property `id`, a header here, and ignores the others.
 
@@ -24,7 +24,8 @@ const TIMESTAMP: &str = "rockbot-timestamp";
 pub(super) const ATTEMPTS: &str = "rockbot-attempts";
 /// Set on each copy of a message but the first, whose receipt was lost.
 const RESENT: &str = "rockbot-resent";
-/// The topic and the id of a message that the client moved to the retry topic, since it was delivered before.
+/// The topic and the id of a message that the client moved to the retry topic, since it was
+/// delivered before.
 const ORIGIN: [&str; 2] = ["REAL_TOPIC", "ORIGIN_MESSAGE_ID"];
 /// The time before which a message is not to be handled, in milliseconds since 1970.
 pub(super) const DUE: &str = "rockbot-due";
@@ -130,7 +131,8 @@ impl Arrived {
     }
 }
 
-/// Returns the text of the broker's id of a message. A message of a topic that is not persistent has none of its own.
+/// Returns the text of the broker's id of a message. A message of a topic that is not persistent
+/// has none of its own.
 pub(super) fn broker_id(topic: &str, id: &MessageIdData) -> Option<String> {
     if topic.starts_with("non-persistent://") {
         return None;

@@ -17,30 +17,32 @@
 //!   client crate repeats a message by itself, without that property and with the same sequence
 //!   id: let the broker deduplicate (`brokerDeduplicationEnabled`) where two workers must not
 //!   both run a mutating call.
-//! * The broker does not tell who subscribes: publishing returns [`Reach::Unknown`], also where nothing does. To a topic
-//!   that is not persistent a message without a subscriber is lost.
+//! * The broker does not tell who subscribes: publishing returns [`Reach::Unknown`], also where
+//!   nothing does. To a topic that is not persistent a message without a subscriber is lost.
 //! * A message is acknowledged after its handler has ended. A message whose connection ends
 //!   before is delivered again, through the retry topic as a further attempt; if the handler had
 //!   ended in this process, the copy is acknowledged and not handled again. The broker does not
 //!   remember deliveries over a restart of its own, and in partitions and ephemeral subscriptions
 //!   the client does not show them: such a delivery counts as the first.
-//! * A message that failed waits in the retry topic of its subscription, so it does not block others. In a partition,
-//!   and in an ephemeral subscription, it waits in this process. After the last attempt it goes to the dead-letter
-//!   topic, with the reason.
+//! * A message that failed waits in the retry topic of its subscription, so it does not block
+//!   others. In a partition, and in an ephemeral subscription, it waits in this process. After
+//!   the last attempt it goes to the dead-letter topic, with the reason.
 //! * A subscription with partitions has one active consumer at a time, in one process, which
 //!   handles the partitions concurrently; another consumer takes over when it ends.
-//! * A subscription is to one topic: Pulsar has no routing by pattern, so [`MessageSubscriber::subscribe`] refuses
-//!   wildcards.
+//! * A subscription is to one topic: Pulsar has no routing by pattern, so
+//!   [`MessageSubscriber::subscribe`] refuses wildcards.
 //!
-//! TLS and the token are tested up to an open connection; over TLS the broker must name its TLS address for each topic.
-//! Tenants and namespaces must exist, and the broker must create topics by itself, as it does by default.
+//! TLS and the token are tested up to an open connection; over TLS the broker must name its TLS
+//! address for each topic. Tenants and namespaces must exist, and the broker must create topics
+//! by itself, as it does by default.
 //!
 //! # Metrics
 //!
-//! Counters in the facade `metrics`, without labels: `rockbot.messaging.broker.published`, `.confirmed`, `.refused` and
-//! `.reconnects`, as of the bus over RabbitMQ.
+//! Counters in the facade `metrics`, without labels: `rockbot.messaging.broker.published`,
+//! `.confirmed`, `.refused` and `.reconnects`, as of the bus over RabbitMQ.
 //!
-//! The client crate logs through `log`, messages with their content at level DEBUG under the target `pulsar`.
+//! The client crate logs through `log`, messages with their content at level DEBUG under the
+//! target `pulsar`.
 
 mod dead_letters;
 mod error;
@@ -159,8 +161,8 @@ impl MessageSubscriber for PulsarBus {
         if self.link().closed.is_cancelled() {
             return Err(BusError::Closed);
         }
-        // Pulsar has no routing by pattern: its clients poll for new topics, and what was published to one before that
-        // is lost to them.
+        // Pulsar has no routing by pattern: its clients poll for new topics, and what was published to
+        // one before that is lost to them.
         check_topic(pattern.as_str())?;
         let settings = &self.link().settings;
         let pattern = TopicPattern::new(&settings.topic_of_layout(pattern.as_str()))?;
@@ -184,9 +186,9 @@ impl MessageSubscriber for PulsarBus {
 
 #[async_trait]
 impl Bus for PulsarBus {
-    /// Handles what waits in the topics for half of `within`, then takes no further message and lets the running
-    /// handlers end. What is left goes back to the broker, which delivers it again. A topic counts as empty when
-    /// nothing came for 200 ms.
+    /// Handles what waits in the topics for half of `within`, then takes no further message and lets
+    /// the running handlers end. What is left goes back to the broker, which delivers it again. A
+    /// topic counts as empty when nothing came for 200 ms.
     async fn close(&self, within: Duration) -> CloseReport {
         let _closing = self.shared.closing.lock().await;
         if self.link().closed.is_cancelled() {
@@ -200,7 +202,8 @@ impl Bus for PulsarBus {
 
 #[async_trait]
 impl DeadLetters for PulsarBus {
-    /// Returns the dead letters of all subscriptions that this bus has had, and of ephemeral ones: up to 10 000 of each.
+    /// Returns the dead letters of all subscriptions that this bus has had, and of ephemeral ones: up
+    /// to 10 000 of each.
     async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, BusError> {
         let _inspection = self.shared.inspection.lock().await;
         let mut letters = Vec::new();

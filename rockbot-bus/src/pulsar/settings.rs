@@ -37,21 +37,22 @@ pub struct PulsarSettings {
     pub token: Option<Secret>,
     /// Tenant of the bus's own topics. Default `public`.
     pub tenant: String,
-    /// Namespace of the bus's own topics. Default `default`. In either layout it has the dead letters of ephemeral
-    /// subscriptions.
+    /// Namespace of the bus's own topics. Default `default`. In either layout it has the dead letters
+    /// of ephemeral subscriptions.
     pub namespace: String,
     /// Layout of topics. Default [`TopicLayout::Namespace`].
     pub topic_layout: TopicLayout,
-    /// Minimum number of messages that the broker hands a consumer in advance. Default 10. A consumer that handles more
-    /// than five messages concurrently gets twice its concurrency, up to its capacity.
+    /// Minimum number of messages that the broker hands a consumer in advance. Default 10. A consumer
+    /// that handles more than five messages concurrently gets twice its concurrency, up to its
+    /// capacity.
     pub prefetch_count: u16,
     /// Time limit for the broker's confirm of a message, reconnections included. Default 30 s.
     pub publish_wait: Duration,
     /// Maximum size of a message in bytes, headers included. Default 5 MiB, as of the broker. A
     /// larger message that arrives becomes a dead letter.
     pub max_message_bytes: usize,
-    /// Trust in the programs that can publish. Default [`Trust::User`]. With [`Trust::Untrusted`] a sender's claim to a
-    /// principal counts for nothing.
+    /// Trust in the programs that can publish. Default [`Trust::User`]. With [`Trust::Untrusted`] a
+    /// sender's claim to a principal counts for nothing.
     pub trust: Trust,
 }
 
@@ -59,12 +60,13 @@ pub struct PulsarSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum TopicLayout {
-    /// All topics are persistent and in one namespace: `user.message` is `persistent://public/default/user.message`.
-    /// The default.
+    /// All topics are persistent and in one namespace: `user.message` is
+    /// `persistent://public/default/user.message`. The default.
     #[default]
     Namespace,
-    /// The topics of TrustGraph: `tg.request.joke` is `non-persistent://tg/request/joke`, which its programs also
-    /// call `request:tg:joke`. Only the class `flow` is persistent. Messages carry their headers as plain properties.
+    /// The topics of TrustGraph: `tg.request.joke` is `non-persistent://tg/request/joke`, which its
+    /// programs also call `request:tg:joke`. Only the class `flow` is persistent. Messages carry
+    /// their headers as plain properties.
     TrustGraph,
 }
 
@@ -97,7 +99,8 @@ impl PulsarSettings {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is no such URL. The error does not quote it, since it may hold a secret.
+    /// Returns an error if the text is no such URL. The error does not quote it, since it may hold a
+    /// secret.
     pub fn from_url(url: &str) -> Result<Self, BusError> {
         Self::new().with_url(url)
     }
@@ -117,15 +120,16 @@ impl PulsarSettings {
         Ok(self)
     }
 
-    /// Sets the layout of topics, such as [`TopicLayout::TrustGraph`] to share a broker with TrustGraph.
+    /// Sets the layout of topics, such as [`TopicLayout::TrustGraph`] to share a broker with
+    /// TrustGraph.
     #[must_use]
     pub fn with_topic_layout(mut self, layout: TopicLayout) -> Self {
         self.topic_layout = layout;
         self
     }
 
-    /// Reads the section `Pulsar`. Returns `None` if nothing is set there: the host then has no such broker. Relative
-    /// paths are below `base`.
+    /// Reads the section `Pulsar`. Returns `None` if nothing is set there: the host then has no such
+    /// broker. Relative paths are below `base`.
     ///
     /// # Errors
     ///

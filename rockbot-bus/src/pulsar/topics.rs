@@ -67,8 +67,8 @@ impl PulsarSettings {
 
     /// Returns Pulsar's name of the subscription `name` to `topic`, both of the bus.
     ///
-    /// TrustGraph's queue of a service on RabbitMQ has the name of its topic, a dot and the name that the
-    /// subscription has on Pulsar.
+    /// TrustGraph's queue of a service on RabbitMQ has the name of its topic, a dot and the name that
+    /// the subscription has on Pulsar.
     pub(super) fn subscription<'a>(&self, topic: &str, name: &'a str) -> &'a str {
         let rest = name.strip_prefix(topic).and_then(|rest| rest.strip_prefix('.'));
         match (self.topic_layout, rest) {
@@ -96,7 +96,8 @@ pub(super) fn beside(topic: &str, subscription: &str, suffix: &str) -> String {
     format!("persistent://{path}-{}-{suffix}", encoded(subscription))
 }
 
-/// Returns `text` as a part of a topic's name, with other characters than letters, digits and `-_.:=~` as `%XX`.
+/// Returns `text` as a part of a topic's name, with other characters than letters, digits and
+/// `-_.:=~` as `%XX`.
 fn encoded(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -36,8 +36,8 @@ impl Worker {
         Ok(topics::beside(&topic, self.subscription(), "RETRY"))
     }
 
-    /// Returns `true` if a failed message waits here for its next attempt, instead of in a topic of the broker: its
-    /// partition waits with it, and an ephemeral subscription ends with its process.
+    /// Returns `true` if a failed message waits here for its next attempt, instead of in a topic of
+    /// the broker: its partition waits with it, and an ephemeral subscription ends with its process.
     pub(super) fn retries_here(&self) -> bool {
         self.spec.is_partitioned() || self.spec.options.ephemeral
     }

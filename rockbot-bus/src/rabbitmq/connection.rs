@@ -1,4 +1,5 @@
-//! The supervised connection to the broker: opened again whenever it is lost, for as long as the bus is open.
+//! The supervised connection to the broker: opened again whenever it is lost, for as long as the
+//! bus is open.
 //!
 //! The client's own recovery is off: it gives up after a number of tries, and it would race with
 //! the recovery of topology and consumers here. Each connection that was opened is a [`Session`];
@@ -293,7 +294,8 @@ impl Session {
         run(&self.lost, operation).await
     }
 
-    /// Publishes a message and waits for the broker's confirm, which may never come once the connection is lost.
+    /// Publishes a message and waits for the broker's confirm, which may never come once the
+    /// connection is lost.
     pub(super) async fn publish(&self, message: &Outgoing<'_>) -> lapin::Result<Published> {
         let connection = &self.connection;
         match self.pipeline.publish(connection, &self.lost, message).await {

@@ -1,4 +1,5 @@
-//! Dead letters: messages in dead-letter queues, with reason, attempts and last error in their headers.
+//! Dead letters: messages in dead-letter queues, with reason, attempts and last error in their
+//! headers.
 
 use lapin::BasicProperties;
 use lapin::message::Delivery as Received;
@@ -25,8 +26,8 @@ const ERROR: &str = "x-rockbot-error";
 const AT: &str = "x-rockbot-dead-since";
 /// Maximum length of a recorded error, in bytes.
 const MAX_ERROR: usize = 4096;
-/// The part of a small frame that a recorded error may fill: the other properties of a message need up to half of the
-/// smallest.
+/// The part of a small frame that a recorded error may fill: the other properties of a message
+/// need up to half of the smallest.
 const ERROR_PART: usize = 8;
 
 /// Returns the headers of a dead letter, which share a frame of at most `max_frame` bytes with
@@ -100,7 +101,8 @@ pub(super) struct Wanted<'a> {
     pub(super) message: &'a MessageId,
 }
 
-/// A dead letter that was found, and is hidden from other consumers. It goes back to its queue with its channel.
+/// A dead letter that was found, and is hidden from other consumers. It goes back to its queue
+/// with its channel.
 pub(super) struct FoundLetter {
     channel: Channel,
     tag: u64,
@@ -110,8 +112,9 @@ pub(super) struct FoundLetter {
 }
 
 impl FoundLetter {
-    /// Removes the letter from its queue, and returns it. Without the broker's answer until `deadline` it is not known
-    /// whether the queue still has it, and another try might find nothing to return.
+    /// Removes the letter from its queue, and returns it. Without the broker's answer until
+    /// `deadline` it is not known whether the queue still has it, and another try might find nothing
+    /// to return.
     pub(super) async fn take(self, deadline: Instant) -> DeadLetter {
         let removing = async {
             self.channel.basic_ack(self.tag, BasicAckOptions::default()).await?;
@@ -134,7 +137,8 @@ async fn next(channel: &Channel, queue: &str) -> lapin::Result<Option<BasicGetMe
     }
 }
 
-/// Returns all messages up to `last` to the queue, in their places, and waits until the broker has done so.
+/// Returns all messages up to `last` to the queue, in their places, and waits until the broker
+/// has done so.
 async fn give_back(channel: &Channel, last: Option<u64>) -> lapin::Result<()> {
     if let Some(last) = last {
         let options = BasicNackOptions {

@@ -147,7 +147,8 @@ impl Feed {
         }
     }
 
-    /// Takes messages from an open queue. Returns `true` if the feed was stopped, `false` if the channel is lost.
+    /// Takes messages from an open queue. Returns `true` if the feed was stopped, `false` if the
+    /// channel is lost.
     async fn pump(&mut self, mut open: OpenFeed) -> bool {
         let mut waiting = VecDeque::new();
         let permits = Arc::clone(&self.worker.permits);
@@ -311,7 +312,8 @@ async fn close(channel: &Channel) {
     }
 }
 
-/// Returns the partition of a key, the same in every process and version: the FNV-1a hash of the key.
+/// Returns the partition of a key, the same in every process and version: the FNV-1a hash of the
+/// key.
 fn partition(key: &str, count: u16) -> u16 {
     let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)

@@ -101,8 +101,9 @@ impl Job {
         }
     }
 
-    /// Handles the message and settles it. In a partition it is handled again after a delay, during which it gives back
-    /// its `permit`; when `stop` is cancelled meanwhile, it goes back to the queue.
+    /// Handles the message and settles it. In a partition it is handled again after a delay, during
+    /// which it gives back its `permit`; when `stop` is cancelled meanwhile, it goes back to the
+    /// queue.
     pub(super) async fn run(mut self, permit: OwnedSemaphorePermit, stop: CancellationToken) {
         let mut permit = Some(permit);
         let turn = self.worker.in_flight.enter(self.envelope.message_id.as_str());
@@ -111,7 +112,8 @@ impl Job {
         if self.is_copy() {
             return self.ack();
         }
-        // The broker has given a message of a lost connection to another consumer, or will give it to this one again.
+        // The broker has given a message of a lost connection to another consumer, or will give it to
+        // this one again.
         if !self.acker.usable() {
             return;
         }
@@ -184,8 +186,9 @@ impl Job {
         self.bury(DeadLetterReason::Exhausted, why).await;
     }
 
-    /// Returns the message, whose handler has not begun, to the end of its queue with the attempts that it had. A negative
-    /// acknowledgement keeps its place, but the next delivery would count as a further attempt.
+    /// Returns the message, whose handler has not begun, to the end of its queue with the attempts
+    /// that it had. A negative acknowledgement keeps its place, but the next delivery would count as
+    /// a further attempt.
     pub(super) async fn give_back(self, queue: &str) {
         let attempts = self.attempt().saturating_sub(1);
         let properties = self.readdressed(attempts, Vec::new(), KeptHeaders::ALL);
@@ -229,8 +232,9 @@ impl Job {
         self.acknowledge();
     }
 
-    /// Hands the acknowledgement to the client, which writes it in its turn: nothing depends on when, and closing the channel
-    /// comes after it. The client's own `Acker::ack` takes the same frame by way of two more tasks.
+    /// Hands the acknowledgement to the client, which writes it in its turn: nothing depends on when,
+    /// and closing the channel comes after it. The client's own `Acker::ack` takes the same frame by
+    /// way of two more tasks.
     fn acknowledge(&self) {
         let sent = self.source.channel.basic_ack(self.tag, BasicAckOptions::default());
         if let Some(Err(error)) = sent.now_or_never() {
@@ -307,8 +311,8 @@ impl Job {
         publisher.to_queue(queue, &self.envelope.body, properties).await
     }
 
-    /// Settles the message if another queue has it. Continues if the message is to be moved again; otherwise, it is
-    /// settled or returns to its queue with its channel.
+    /// Settles the message if another queue has it. Continues if the message is to be moved again;
+    /// otherwise, it is settled or returns to its queue with its channel.
     async fn moved(&mut self, sent: Result<Published, BusError>) -> ControlFlow<()> {
         match sent {
             Ok(Published::Routed) => {
@@ -335,8 +339,8 @@ impl Job {
     }
 }
 
-/// Returns the reason why a message cannot be moved with all of its headers: with the notes about its way they do not fit
-/// into a frame.
+/// Returns the reason why a message cannot be moved with all of its headers: with the notes about
+/// its way they do not fit into a frame.
 fn never_fits(sent: &Result<Published, BusError>) -> Option<String> {
     match sent {
         Err(error @ BusError::PropertyTooLong { .. }) => Some(format!("it cannot be moved: {error}")),

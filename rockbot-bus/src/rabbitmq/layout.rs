@@ -22,7 +22,8 @@ use super::mapping::{self, as_number, as_text};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ExchangeLayout {
-    /// One topic exchange for all messages, with queues and headers as the original has them. The default.
+    /// One topic exchange for all messages, with queues and headers as the original has them. The
+    /// default.
     #[default]
     Topic,
     /// A durable fanout exchange for each topic, with plain headers and transient messages, as

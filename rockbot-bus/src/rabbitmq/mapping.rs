@@ -13,7 +13,8 @@ use rockbot_core::messaging::{BusError, MessageEnvelope};
 
 /// Maximum length of a short text of the protocol, in bytes.
 const MAX_SHORT: usize = 255;
-/// Maximum size of all headers together, in bytes. They must fit into one frame, which is 128 KiB by default.
+/// Maximum size of all headers together, in bytes. They must fit into one frame, which is 128 KiB
+/// by default.
 pub(super) const MAX_HEADERS: usize = 64 * 1024;
 /// The delivery mode of messages that survive a restart of the broker.
 const PERSISTENT: u8 = 2;
@@ -182,7 +183,8 @@ pub(super) fn omitted_headers(properties: &BasicProperties) -> u32 {
     omitted.unwrap_or_default()
 }
 
-/// Returns `true` if the headers of a message are too large to take along on another way through the broker.
+/// Returns `true` if the headers of a message are too large to take along on another way through
+/// the broker.
 pub(super) fn has_large_headers(properties: &BasicProperties) -> bool {
     movable_headers(properties)
         .map(|(name, value)| header_size(name, value))
@@ -232,8 +234,8 @@ fn movable_headers(properties: &BasicProperties) -> impl Iterator<Item = (&str, 
         .filter(|(_, value)| !matches!(value, AMQPValue::FieldArray(_) | AMQPValue::FieldTable(_)))
 }
 
-/// Returns the size of the frame of a message's properties, in bytes, rounded up. Nested headers, which no bus sends, do
-/// not count.
+/// Returns the size of the frame of a message's properties, in bytes, rounded up. Nested headers,
+/// which no bus sends, do not count.
 pub(super) fn frame_size(properties: &BasicProperties) -> usize {
     // The frame itself, the fixed fields, and the mark of a further copy.
     const AROUND: usize = 64;

@@ -31,15 +31,16 @@
 //! * A message that failed waits in a retry queue of the broker, so it does not block other
 //!   messages, except messages of its partition. After the last attempt it goes to the
 //!   subscription's dead-letter queue, with the reason.
-//! * A message that the broker does not take to a retry or dead-letter queue is moved again, and not handled again.
+//! * A message that the broker does not take to a retry or dead-letter queue is moved again, and
+//!   not handled again.
 //! * [`Delivery::attempt`] counts the deliveries whose handler may have begun. A message that a
 //!   consumer holds and has not begun when it stops is published to its queue again with its
 //!   attempts so far, behind the messages that wait there. In two cases the broker does not tell
 //!   how far a delivery came, and the next delivery counts as a further attempt though the
 //!   handler may not have begun: the channel, connection or process of the consumer ended; or the
 //!   message is of a partition, whose order it must keep.
-//! * A handler that runs longer than the broker's `consumer_timeout`, 30 minutes by default, loses its channel: raise
-//!   that limit of the broker for such handlers.
+//! * A handler that runs longer than the broker's `consumer_timeout`, 30 minutes by default,
+//!   loses its channel: raise that limit of the broker for such handlers.
 //!
 //! # Metrics
 //!
@@ -58,7 +59,8 @@
 //! [`Delivery::attempt`]: rockbot_core::messaging::Delivery::attempt
 //!
 //! The client crate logs returned messages with their content, at level WARN under the target
-//! `lapin::returned_messages`: set that target to ERROR where the content of messages must not be logged.
+//! `lapin::returned_messages`: set that target to ERROR where the content of messages must not be
+//! logged.
 //!
 //! A process of the original can share a RabbitMQ broker: names, arguments, properties and `rb-`
 //! headers are its own, and values that it cannot express travel in headers and queues that it
@@ -146,7 +148,8 @@ impl RabbitMqBus {
         Ok(Self { shared })
     }
 
-    /// Deletes the queues of a subscription that is no longer used, with all messages and dead letters in them.
+    /// Deletes the queues of a subscription that is no longer used, with all messages and dead
+    /// letters in them.
     ///
     /// # Errors
     ///
@@ -159,9 +162,10 @@ impl RabbitMqBus {
         self.delete_queues(queues).await
     }
 
-    /// Deletes what this bus has declared and no other uses: the queues of its subscriptions with everything in them,
-    /// then the exchanges to which nothing is bound any more and the retry queues that are empty. For buses that are made
-    /// for a while, as in tests. End the subscriptions first: a consumer declares its queue again.
+    /// Deletes what this bus has declared and no other uses: the queues of its subscriptions with
+    /// everything in them, then the exchanges to which nothing is bound any more and the retry queues
+    /// that are empty. For buses that are made for a while, as in tests. End the subscriptions first:
+    /// a consumer declares its queue again.
     ///
     /// # Errors
     ///
@@ -276,8 +280,8 @@ impl MessageSubscriber for RabbitMqBus {
 
 #[async_trait]
 impl Bus for RabbitMqBus {
-    /// Handles what waits in the queues for half of `within`, then takes no further message and lets the running
-    /// handlers end. What is left goes back to the broker, which delivers it again.
+    /// Handles what waits in the queues for half of `within`, then takes no further message and lets
+    /// the running handlers end. What is left goes back to the broker, which delivers it again.
     async fn close(&self, within: Duration) -> CloseReport {
         let _closing = self.shared.closing.lock().await;
         if self.link().closed.is_cancelled() {
@@ -308,8 +312,8 @@ impl DeadLetters for RabbitMqBus {
         Ok(letters)
     }
 
-    /// Removes and returns a dead letter. If the connection is lost at that moment, the broker may keep the letter all
-    /// the same: it is returned in any case, so that it is not lost.
+    /// Removes and returns a dead letter. If the connection is lost at that moment, the broker may
+    /// keep the letter all the same: it is returned in any case, so that it is not lost.
     async fn take_dead_letter(&self, subscription: &str, message: &MessageId) -> Result<Option<DeadLetter>, BusError> {
         let _inspection = self.shared.inspection.lock().await;
         let (link, deadline) = (self.link(), self.link().deadline());

@@ -42,7 +42,8 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Returns the properties of the copy that is sent now. From the second one on they tell receivers so.
+    /// Returns the properties of the copy that is sent now. From the second one on they tell
+    /// receivers so.
     pub(super) fn next_properties(&self) -> BasicProperties {
         if self.copies.add() {
             mapping::resent(self.properties)

@@ -1,10 +1,11 @@
 //! The partition queues of a subscription, shared fairly by the processes that consume it.
 //!
-//! The rule that partitions messages is the subscriber's, so an exchange cannot apply it: a consistent-hash exchange
-//! needs a plugin, sees only routing key and headers, and would have to be known to publishers, the original's among
-//! them. Instead the subscription's own queue has a single active consumer, which sends each message on to the queue
-//! of its partition. Each partition queue has a single active consumer, too, so that the order survives the end of
-//! a process.
+//! The rule that partitions messages is the subscriber's, so an exchange cannot apply it: a
+//! consistent-hash exchange needs a plugin, sees only routing key and headers, and would have to
+//! be known to publishers, the original's among them. Instead the subscription's own queue has a
+//! single active consumer, which sends each message on to the queue of its partition. Each
+//! partition queue has a single active consumer, too, so that the order survives the end of a
+//! process.
 //!
 //! The broker tells how many processes consume a queue. Each takes partition queues without a
 //! consumer up to its fair share, and gives up the queues beyond it, after the messages that run
@@ -99,7 +100,8 @@ impl Share {
         }
     }
 
-    /// Returns the number of processes of the subscription, and of the consumers of each partition queue.
+    /// Returns the number of processes of the subscription, and of the consumers of each partition
+    /// queue.
     async fn consumers(&self, count: u16) -> Result<(usize, Vec<u32>), BusError> {
         let spec = &self.worker.spec;
         let link = self.worker.link();

@@ -52,7 +52,8 @@ struct Address {
 impl Pipeline {
     /// Publishes a message and waits for the broker's confirm.
     ///
-    /// When the broker closes the channel, all messages in flight end in the same error, whichever caused it.
+    /// When the broker closes the channel, all messages in flight end in the same error, whichever
+    /// caused it.
     pub(super) async fn publish(
         &self,
         connection: &Connection,

@@ -173,8 +173,8 @@ impl Publisher {
         Ok(published)
     }
 
-    /// Checks that the properties of a message fit into one frame. The broker would end the connection, each time that
-    /// the message is sent.
+    /// Checks that the properties of a message fit into one frame. The broker would end the
+    /// connection, each time that the message is sent.
     async fn check_frame(&self, message: &Outgoing<'_>) -> Result<(), BusError> {
         let limit = self.link.session(self.link.deadline()).await?.max_frame();
         let size = message.frame_size();

@@ -12,7 +12,8 @@ use rockbot_core::{ExposeSecret as _, Secret};
 use super::layout::ExchangeLayout;
 use crate::consumer::trust;
 
-/// Seconds of silence after which a peer is asked for a sign of life; after twice that the connection is lost.
+/// Seconds of silence after which a peer is asked for a sign of life; after twice that the
+/// connection is lost.
 const HEARTBEAT_SECONDS: u16 = 10;
 
 /// The settings of a [`RabbitMqBus`](super::RabbitMqBus). Settings whose comment says nothing
@@ -52,17 +53,19 @@ pub struct RabbitMqSettings {
     pub queue_prefix: String,
     /// `true` if exchanges, queues and messages survive a restart of the broker. Default `true`.
     pub durable: bool,
-    /// Minimum number of unsettled messages that the broker hands a consumer in advance. Default 10. A consumer that
-    /// handles more than five messages concurrently gets twice its concurrency, up to its capacity.
+    /// Minimum number of unsettled messages that the broker hands a consumer in advance. Default 10.
+    /// A consumer that handles more than five messages concurrently gets twice its concurrency, up to
+    /// its capacity.
     pub prefetch_count: u16,
     /// `true` for TLS, with the certificates that the operating system trusts. Default `false`.
     pub tls: bool,
     /// File with further trusted certificates in PEM, for a private authority. Default `None`.
     pub ca_file: Option<PathBuf>,
-    /// `true` for replicated quorum queues, which also bound the deliveries of a message that ends its consumer's
-    /// process. Default `false`: the original's classic queues. A queue cannot change its kind. With RabbitMQ from version 4
-    /// on, queues of dead letters that an earlier version of this crate has declared need the policy `delivery-limit: -1`,
-    /// or the broker drops a letter that was inspected 20 times; a warning names them.
+    /// `true` for replicated quorum queues, which also bound the deliveries of a message that ends
+    /// its consumer's process. Default `false`: the original's classic queues. A queue cannot change
+    /// its kind. With RabbitMQ from version 4 on, queues of dead letters that an earlier version of
+    /// this crate has declared need the policy `delivery-limit: -1`, or the broker drops a letter
+    /// that was inspected 20 times; a warning names them.
     pub quorum_queues: bool,
     /// Maximum number of messages that wait in a queue. Beyond it the broker refuses further
     /// messages, and publishing fails with [`BusError::Rejected`]. Default `None`: no maximum, as in
@@ -81,8 +84,9 @@ pub struct RabbitMqSettings {
     /// Maximum size of a message in bytes, headers included. Default 16 MiB. A larger message that
     /// arrives becomes a dead letter.
     pub max_message_bytes: usize,
-    /// Trust in the programs that can publish. Default [`Trust::User`], since the broker authenticates them. With
-    /// [`Trust::Untrusted`] a sender's claim to a principal counts for nothing.
+    /// Trust in the programs that can publish. Default [`Trust::User`], since the broker
+    /// authenticates them. With [`Trust::Untrusted`] a sender's claim to a principal counts for
+    /// nothing.
     pub trust: Trust,
 }
 
@@ -119,11 +123,13 @@ impl RabbitMqSettings {
         Self::default()
     }
 
-    /// Creates settings from a URL such as `amqp://user:password@host:5672/virtual-host`, or `amqps://` for TLS.
+    /// Creates settings from a URL such as `amqp://user:password@host:5672/virtual-host`, or
+    /// `amqps://` for TLS.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is no such URL. The error does not quote it, since it may hold a password.
+    /// Returns an error if the text is no such URL. The error does not quote it, since it may hold a
+    /// password.
     pub fn from_url(url: &str) -> Result<Self, BusError> {
         Self::new().with_url(url)
     }
@@ -140,7 +146,8 @@ impl RabbitMqSettings {
         })?;
         let AMQPAuthority { userinfo, host, port } = uri.authority;
         self.tls = uri.scheme == AMQPScheme::AMQPS;
-        // `amqp://host/` names the virtual host of no name, which no broker has; its writer means the default one.
+        // `amqp://host/` names the virtual host of no name, which no broker has; its writer means the
+        // default one.
         let vhost = Some(uri.vhost).filter(|name| !name.is_empty());
         (self.host_name, self.port) = (host, port);
         self.virtual_host = vhost.unwrap_or_else(|| "/".to_owned());
@@ -148,15 +155,16 @@ impl RabbitMqSettings {
         Ok(self)
     }
 
-    /// Sets the layout of the exchanges, such as [`ExchangeLayout::Fanout`] to share a broker with TrustGraph.
+    /// Sets the layout of the exchanges, such as [`ExchangeLayout::Fanout`] to share a broker with
+    /// TrustGraph.
     #[must_use]
     pub fn with_exchange_layout(mut self, layout: ExchangeLayout) -> Self {
         self.exchange_layout = layout;
         self
     }
 
-    /// Reads the section `RabbitMq`. Returns `None` if nothing is set there: the host then has no broker. Relative
-    /// paths are below `base`.
+    /// Reads the section `RabbitMq`. Returns `None` if nothing is set there: the host then has no
+    /// broker. Relative paths are below `base`.
     ///
     /// # Errors
     ///

@@ -32,9 +32,11 @@ use super::mapping::number;
 use super::settings::RabbitMqSettings;
 use crate::consumer::SubscriptionSpec;
 
-/// Maximum number of deliveries of a message by a quorum queue, before the broker makes it a dead letter.
+/// Maximum number of deliveries of a message by a quorum queue, before the broker makes it a dead
+/// letter.
 const QUORUM_DELIVERY_LIMIT: i32 = 20;
-/// Maximum number of dead letters of ephemeral subscriptions; beyond it the broker drops the oldest.
+/// Maximum number of dead letters of ephemeral subscriptions; beyond it the broker drops the
+/// oldest.
 const MAX_EPHEMERAL_DEAD_LETTERS: i32 = 1000;
 /// The exponents of the delays, in milliseconds, that have a retry queue: 64 ms to 24 days.
 pub(super) const RETRY_LEVELS: RangeInclusive<u32> = 6..=31;
@@ -174,7 +176,8 @@ async fn declare_queues(channel: &Channel, spec: &SubscriptionSpec, settings: &R
 pub(super) async fn declare_retry(channel: &Channel, settings: &RabbitMqSettings, level: u64) -> lapin::Result<()> {
     let name = format!("{}.{level}", retry_exchange(settings));
     let mut arguments = FieldTable::default();
-    // A message that has waited goes through the default exchange to the queue that its routing key names.
+    // A message that has waited goes through the default exchange to the queue that its routing key
+    // names.
     arguments.insert("x-dead-letter-exchange".into(), text(""));
     arguments.insert("x-message-ttl".into(), number(level));
     declare_kept(channel, &name, settings, arguments).await?;

@@ -14,12 +14,13 @@ use crate::{CallContext, CallId, ToolName};
 
 /// A client of chat models.
 ///
-/// Wire clients implement it, routers and gateways around them, and scripted models in tests. The call resolves
-/// when the answer is complete; an implementation streams on the wire only if `call.deltas` is set, and sends each
-/// piece to it.
+/// Wire clients implement it, routers and gateways around them, and scripted models in tests. The
+/// call resolves when the answer is complete; an implementation streams on the wire only if
+/// `call.deltas` is set, and sends each piece to it.
 ///
-/// A client must be cancellation-safe: a host drops the future of a call that is cancelled or out of time. It never
-/// returns tool calls of an answer that did not finish: a cut stream is an error.
+/// A client must be cancellation-safe: a host drops the future of a call that is cancelled or out
+/// of time. It never returns tool calls of an answer that did not finish: a cut stream is an
+/// error.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,7 +50,8 @@ pub trait ChatClient: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns a [`ChatError`] whose kind tells whether a retry, another model or a smaller context helps.
+    /// Returns a [`ChatError`] whose kind tells whether a retry, another model or a smaller context
+    /// helps.
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError>;
 
     /// Returns the client's knowledge of the model that it asks for `tier`.
@@ -61,9 +63,11 @@ pub trait ChatClient: Send + Sync + 'static {
 }
 
 impl dyn ChatClient {
-    /// Returns `true` if the client reports no call in flight for any tier, so that background work may begin.
+    /// Returns `true` if the client reports no call in flight for any tier, so that background work
+    /// may begin.
     ///
-    /// Not a method of the trait: it follows from [`describe`](ChatClient::describe), so no client can answer otherwise.
+    /// Not a method of the trait: it follows from [`describe`](ChatClient::describe), so no client
+    /// can answer otherwise.
     pub fn is_idle(&self) -> bool {
         ModelTier::ALL.into_iter().all(|tier| !self.describe(tier).is_busy)
     }
@@ -71,8 +75,8 @@ impl dyn ChatClient {
     /// Returns `answer`, which this client gave for `tier`, with the name of the model as the
     /// client describes it if the answer has no name.
     ///
-    /// Some servers and clients leave the name out, and prices are found by it. A client that chooses between models
-    /// calls this on the client that answered; the host does so for its own client.
+    /// Some servers and clients leave the name out, and prices are found by it. A client that chooses
+    /// between models calls this on the client that answered; the host does so for its own client.
     #[must_use]
     pub fn name_model(&self, mut answer: ChatResponse, tier: ModelTier) -> ChatResponse {
         if answer.model.is_none() {
@@ -133,7 +137,8 @@ impl ChatCall {
         self
     }
 
-    /// Sets whether the caller drops the call when its context is cancelled or its deadline has passed. Default `false`.
+    /// Sets whether the caller drops the call when its context is cancelled or its deadline has
+    /// passed. Default `false`.
     #[must_use]
     pub fn with_supervision(mut self, is_supervised: bool) -> Self {
         self.is_supervised = is_supervised;
@@ -174,7 +179,8 @@ pub enum ChatDelta<'a> {
     Reset,
 }
 
-/// A sink of the pieces of an answer, in order, as they arrive. The client calls it from its task, so it must not block.
+/// A sink of the pieces of an answer, in order, as they arrive. The client calls it from its
+/// task, so it must not block.
 #[derive(Clone)]
 pub struct DeltaSink(Arc<dyn Fn(ChatDelta<'_>) + Send + Sync>);
 

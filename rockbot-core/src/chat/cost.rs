@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Usage;
 
-/// An amount of money in millionths of a US dollar. Sums stay at the greatest amount instead of an overflow.
+/// An amount of money in millionths of a US dollar. Sums stay at the greatest amount instead of
+/// an overflow.
 ///
 /// ```
 /// use rockbot_core::chat::MicroUsd;

@@ -211,7 +211,8 @@ impl ChatError {
         self.status
     }
 
-    /// Returns `true` if the same request may succeed a little later: by the advice for this error, else by its kind.
+    /// Returns `true` if the same request may succeed a little later: by the advice for this error,
+    /// else by its kind.
     pub fn retry_helps(&self) -> bool {
         self.retry_advice.unwrap_or_else(|| self.kind.retry_helps())
     }

@@ -11,8 +11,8 @@ use crate::{CallContext, Principal, SessionId, TurnId};
 /// Maximum number of sessions, of principals, and of turns, with a sum of their own.
 const MAX_KEPT: usize = 10_000;
 
-/// Sums of usage and cost by turn, by session, by principal, by tier and in total. Clones share the sums, which last as long as the
-/// process.
+/// Sums of usage and cost by turn, by session, by principal, by tier and in total. Clones share
+/// the sums, which last as long as the process.
 ///
 /// A host has one ledger and records each answer that its turns receive. Sessions of different
 /// principals have different sums, whatever their ids. Sums are kept for the newest 10 000
@@ -61,8 +61,8 @@ impl Ledger {
         }))
     }
 
-    /// Returns the cost of an answer: as the provider reported it, else by the prices of the ledger; `None`
-    /// when unknown.
+    /// Returns the cost of an answer: as the provider reported it, else by the prices of the ledger;
+    /// `None` when unknown.
     pub fn cost_of(&self, answer: &ChatResponse) -> Option<MicroUsd> {
         answer
             .cost

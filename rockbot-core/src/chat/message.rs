@@ -40,8 +40,9 @@ pub struct ChatMessage {
     /// The call that a tool's message answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<CallId>,
-    /// `true` if the call that a tool's message answers failed, or an assistant's message is the host's report of a turn
-    /// that failed. Its text says so in words, too; Anthropic's models also get the mark of a call.
+    /// `true` if the call that a tool's message answers failed, or an assistant's message is the
+    /// host's report of a turn that failed. Its text says so in words, too; Anthropic's models also
+    /// get the mark of a call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
     /// The reasoning of an assistant's message; some models want it back unchanged.
@@ -113,8 +114,8 @@ impl PartialEq for Reasoning {
 }
 
 impl ChatMessage {
-    /// Creates a message of `role`. Parts of `content` without an origin get `provenance`, which also limits the trust of
-    /// the others.
+    /// Creates a message of `role`. Parts of `content` without an origin get `provenance`, which also
+    /// limits the trust of the others.
     pub fn new(role: Role, content: impl Into<Content>, provenance: Provenance) -> Self {
         Self {
             role,
@@ -158,8 +159,8 @@ impl ChatMessage {
         }
     }
 
-    /// Creates the result message of the tool call `call`. Parts without an origin are the tool's, and untrusted; the
-    /// others have the trust that they state.
+    /// Creates the result message of the tool call `call`. Parts without an origin are the tool's,
+    /// and untrusted; the others have the trust that they state.
     pub fn tool(call: CallId, content: impl Into<Content>) -> Self {
         let mut content = content.into();
         let parts = content.parts_mut().iter_mut();

@@ -1,8 +1,8 @@
 //! Asking a model: the request, the answer, and the client between them.
 //!
-//! A model call is a plain request and response. It resolves when the answer is complete; pieces of the answer
-//! go to the [`DeltaSink`] of the call while it runs. So stock tower layers (time-out, concurrency limit,
-//! retry) hold for the whole answer, not just until its first byte.
+//! A model call is a plain request and response. It resolves when the answer is complete; pieces
+//! of the answer go to the [`DeltaSink`] of the call while it runs. So stock tower layers
+//! (time-out, concurrency limit, retry) hold for the whole answer, not just until its first byte.
 
 mod client;
 mod cost;

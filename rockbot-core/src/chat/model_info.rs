@@ -7,8 +7,9 @@ use super::{ModelSettings, OutputMode};
 /// A snapshot of the knowledge of a [`ChatClient`](super::ChatClient) about the model that it
 /// asks for one tier.
 ///
-/// A host looks up the model's behavior and price by `model`, labels spans and metrics with `model` and `provider`, spans
-/// also with `settings`, and postpones background work while `is_busy` is set.
+/// A host looks up the model's behavior and price by `model`, labels spans and metrics with
+/// `model` and `provider`, spans also with `settings`, and postpones background work while
+/// `is_busy` is set.
 ///
 /// ```
 /// use rockbot_core::chat::ModelInfo;
@@ -23,16 +24,20 @@ use super::{ModelSettings, OutputMode};
 pub struct ModelInfo {
     /// Id of the model that is asked first, `None` if the client does not know it.
     pub model: Option<Arc<str>>,
-    /// Provider that is asked first, as OpenTelemetry names it, such as `openai`; `None` if the client does not know it.
+    /// Provider that is asked first, as OpenTelemetry names it, such as `openai`; `None` if the
+    /// client does not know it.
     pub provider: Option<Arc<str>>,
     /// Settings that requests are sent with unless they set them; `None` if the client has no
     /// settings, or does not know them.
     pub settings: Option<Arc<ModelSettings>>,
-    /// `true` while calls are in flight, as far as the client counts them. `false` for a client that does not count.
+    /// `true` while calls are in flight, as far as the client counts them. `false` for a client that
+    /// does not count.
     pub is_busy: bool,
-    /// `false` if the client sends the model no images and files, but their descriptions. `None` if nothing is known.
+    /// `false` if the client sends the model no images and files, but their descriptions. `None` if
+    /// nothing is known.
     pub takes_images: Option<bool>,
-    /// Mode of structured output that suits the model. Default [`OutputMode::Auto`]: the client does not know.
+    /// Mode of structured output that suits the model. Default [`OutputMode::Auto`]: the client does
+    /// not know.
     pub output_mode: OutputMode,
 }
 

@@ -42,8 +42,8 @@ pub struct ModelSettings {
     /// Share of the probability mass that is sampled from, above 0 and at most 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f32>,
-    /// Maximum length of the answer in tokens, at least 1. Reasoning is included, except with Anthropic, whose thinking
-    /// budget comes on top.
+    /// Maximum length of the answer in tokens, at least 1. Reasoning is included, except with
+    /// Anthropic, whose thinking budget comes on top.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
     /// Seed of the sampling, for answers that repeat where the server supports it.
@@ -62,12 +62,13 @@ pub struct ModelSettings {
     /// `false` to get at most one tool call with each answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
-    /// `true` to let the server sample only calls that match the schemas of the tools, where the dialect knows OpenAI's
-    /// strict mode. A tool whose schema has no strict form is sent without, see
-    /// [`ToolEntry::strict_schema`](crate::tool::ToolEntry::strict_schema).
+    /// `true` to let the server sample only calls that match the schemas of the tools, where the
+    /// dialect knows OpenAI's strict mode. A tool whose schema has no strict form is sent without,
+    /// see [`ToolEntry::strict_schema`](crate::tool::ToolEntry::strict_schema).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_tools: Option<bool>,
-    /// `false` for a model that takes no images and files: it reads their descriptions. Unset, they are sent.
+    /// `false` for a model that takes no images and files: it reads their descriptions. Unset, they
+    /// are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
     /// Members that are added to the body of the request. None may have the name of a member that
@@ -170,7 +171,8 @@ impl ModelSettings {
         self
     }
 
-    /// Adds a member to the body of the request, such as `verbosity` or a server's `chat_template_kwargs`.
+    /// Adds a member to the body of the request, such as `verbosity` or a server's
+    /// `chat_template_kwargs`.
     #[must_use]
     pub fn with_extra_body(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra_body.insert(name.into(), value.into());

@@ -20,17 +20,18 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OutputMode {
-    /// The mode that suits the model, as far as its client knows it; else [`OutputMode::Native`]. The default.
+    /// The mode that suits the model, as far as its client knows it; else [`OutputMode::Native`]. The
+    /// default.
     #[default]
     Auto,
-    /// The provider's own schema for answers. While the model has tools it is told the schema in words alone, because
-    /// some servers never call a tool once a schema is set.
+    /// The provider's own schema for answers. While the model has tools it is told the schema in
+    /// words alone, because some servers never call a tool once a schema is set.
     Native,
-    /// A tool `final_answer` whose arguments are the answer. For models that call tools reliably, on servers that know no
-    /// schema for answers.
+    /// A tool `final_answer` whose arguments are the answer. For models that call tools reliably, on
+    /// servers that know no schema for answers.
     Tool,
-    /// Words alone: the schema is in the prompt, and the JSON is found in the text of the answer, also between words and
-    /// code fences. For models that can do nothing else.
+    /// Words alone: the schema is in the prompt, and the JSON is found in the text of the answer,
+    /// also between words and code fences. For models that can do nothing else.
     Prompt,
 }
 

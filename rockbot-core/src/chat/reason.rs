@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The reason why a message is in the context of a model call. For diagnosis only: no model and no policy reads it.
+/// The reason why a message is in the context of a model call. For diagnosis only: no model and
+/// no policy reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -75,8 +75,8 @@ impl OutputSchema {
         self.schema["type"] == "object" && !["anyOf", "oneOf", "allOf"].iter().any(has)
     }
 
-    /// Returns the schema as models read it in words: without the keywords that only validate, and the properties in
-    /// the order of `required`.
+    /// Returns the schema as models read it in words: without the keywords that only validate, and
+    /// the properties in the order of `required`.
     pub fn text_for_models(&self) -> String {
         crate::tool::schema_text(&self.schema)
     }
@@ -90,8 +90,8 @@ impl OutputSchema {
     }
 }
 
-/// A request to a model. Options that are `None` are not sent, because models reject parameters that they do
-/// not know.
+/// A request to a model. Options that are `None` are not sent, because models reject parameters
+/// that they do not know.
 ///
 /// ```
 /// use rockbot_core::chat::{ChatMessage, ChatRequest, ModelSettings};

@@ -79,8 +79,8 @@ pub struct ChatResponse {
     /// The model that answered, as the provider names it, else as its client does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
-    /// The tier that a chat layer asked instead of the tier of the question. The host sets it; `None`, the default,
-    /// if no layer changed the tier.
+    /// The tier that a chat layer asked instead of the tier of the question. The host sets it;
+    /// `None`, the default, if no layer changed the tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<ModelTier>,
     /// The provider that answered, as OpenTelemetry names it, such as `openai`.

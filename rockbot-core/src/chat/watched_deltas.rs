@@ -7,8 +7,9 @@ use super::{ChatCall, ChatDelta, DeltaSink};
 
 /// A record of whether pieces of an answer went out since the last [`Reset`](ChatDelta::Reset).
 ///
-/// A client that attempts a call again watches its pieces, and resets them before the next attempt; otherwise the reader
-/// sees the text of both. Layers of a host and of a gateway need not: the host does it for them.
+/// A client that attempts a call again watches its pieces, and resets them before the next
+/// attempt; otherwise the reader sees the text of both. Layers of a host and of a gateway need
+/// not: the host does it for them.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -56,8 +57,9 @@ impl WatchedDeltas {
         }
     }
 
-    /// Watches the pieces of `call` for a service further in, which calls [`WatchedDeltas::reset_earlier`] at each
-    /// attempt. Between the two stand layers that may attempt the call more than once.
+    /// Watches the pieces of `call` for a service further in, which calls
+    /// [`WatchedDeltas::reset_earlier`] at each attempt. Between the two stand layers that may
+    /// attempt the call more than once.
     pub fn attach(call: &mut ChatCall) {
         if call.deltas.is_some() {
             let watched = Self::watch(call);

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 /// An error of the configuration: a file that cannot be read, or a setting that cannot be used.
 ///
-/// The message names the setting, and the file or variable that sets it. `Debug` prints the same message, because a
-/// `main` that returns the error prints `Debug`.
+/// The message names the setting, and the file or variable that sets it. `Debug` prints the same
+/// message, because a `main` that returns the error prints `Debug`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -66,8 +66,8 @@ impl fmt::Debug for ConfigError {
     }
 }
 
-/// A setting that has no effect because no part of the program reads it: its name is misspelt, or it is a section whose
-/// part is missing.
+/// A setting that has no effect because no part of the program reads it: its name is misspelt, or
+/// it is a section whose part is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownKey {
@@ -82,9 +82,10 @@ pub struct UnknownKey {
     /// `true` for a section of a known name whose settings were never read: the program lacks the
     /// part that reads it.
     pub is_unread: bool,
-    /// `true` for an error rather than a warning. An unknown name is an error in a file and in a variable with the
-    /// prefix `ROCKBOT_`, which are meant for this program; other variables may belong to other programs. An
-    /// [unread](Self::is_unread) section is a warning, since several programs may share a file.
+    /// `true` for an error rather than a warning. An unknown name is an error in a file and in a
+    /// variable with the prefix `ROCKBOT_`, which are meant for this program; other variables may
+    /// belong to other programs. An [unread](Self::is_unread) section is a warning, since several
+    /// programs may share a file.
     pub is_error: bool,
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::setting::Origin;
 use super::{Config, ConfigError, Setting, Value};
 
-/// Maximum size of a file, in bytes: 1 MiB. The bound keeps a wrong path, such as a device, from filling the memory.
+/// Maximum size of a file, in bytes: 1 MiB. The bound keeps a wrong path, such as a device, from
+/// filling the memory.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A node of a parsed file, in either format.
@@ -162,7 +163,8 @@ fn from_toml(toml: toml::Value) -> Node {
     }))
 }
 
-/// Converts a list. A list of sections is a section whose names are their positions: `Servers.0.Name`.
+/// Converts a list. A list of sections is a section whose names are their positions:
+/// `Servers.0.Name`.
 fn list(nodes: Vec<Node>) -> Node {
     let are_sections = !nodes.is_empty() && nodes.iter().all(|node| matches!(node, Node::Names(_)));
     if are_sections {
@@ -173,8 +175,8 @@ fn list(nodes: Vec<Node>) -> Node {
 }
 
 impl Node {
-    /// Converts the node into an element of a list. A section beside other values is not supported; reading it is an
-    /// error.
+    /// Converts the node into an element of a list. A section beside other values is not supported;
+    /// reading it is an error.
     fn into_item(self) -> Value {
         match self {
             Self::Value(Some(value)) => value,

@@ -1,19 +1,21 @@
-//! Configuration: sections of settings from files and the environment. A kit for authors of subsystems (feature
-//! `config`).
+//! Configuration: sections of settings from files and the environment. A kit for authors of
+//! subsystems (feature `config`).
 //!
 //! A host hands the [`Config`] to its subsystems as a part, and each subsystem reads the
 //! [`Section`]s of its own while it declares.
 //!
-//! * Files are JSON or TOML, by their ending. They hold sections, and sections hold settings and further sections.
-//! * The environment sets the same with `__` between the names: `ROCKBOT_DREAM__INTERVAL`, or without a prefix
-//!   `Dream__Interval`.
+//! * Files are JSON or TOML, by their ending. They hold sections, and sections hold settings and
+//!   further sections.
+//! * The environment sets the same with `__` between the names: `ROCKBOT_DREAM__INTERVAL`, or
+//!   without a prefix `Dream__Interval`.
 //! * The later source wins, setting by setting: the second file over the first, the environment
 //!   over files, a variable with the prefix over one without.
-//! * A list of sections is a section whose names are the positions, `0`, `1`, …, so that a variable can change one item.
+//! * A list of sections is a section whose names are the positions, `0`, `1`, …, so that a
+//!   variable can change one item.
 //! * Names are not case-sensitive. `null` and an empty text count as unset.
 //!
-//! Every setting remembers where it was set, and every error names that place. No message and no `Debug` output shows
-//! a value, because a value may be a key in the wrong place.
+//! Every setting remembers where it was set, and every error names that place. No message and no
+//! `Debug` output shows a value, because a value may be a key in the wrong place.
 //!
 //! ```
 //! use std::time::Duration;
@@ -59,8 +61,8 @@ type Route = Vec<String>;
 
 /// Settings from files and the environment, each with its origin.
 ///
-/// It also tracks which settings were read, so that [`Config::unknown`] can report settings that no part of the
-/// program knows. Reads through a clone count as well: clones share the tracking.
+/// It also tracks which settings were read, so that [`Config::unknown`] can report settings that
+/// no part of the program knows. Reads through a clone count as well: clones share the tracking.
 #[derive(Clone, Default)]
 pub struct Config {
     settings: BTreeMap<Route, Setting>,
@@ -85,8 +87,8 @@ impl Config {
         Self::new().with_env()
     }
 
-    /// Creates a configuration from the file at `path`, if one is given, and the environment of this process, which
-    /// overrides the file.
+    /// Creates a configuration from the file at `path`, if one is given, and the environment of this
+    /// process, which overrides the file.
     ///
     /// # Errors
     ///
@@ -96,7 +98,8 @@ impl Config {
         Ok(config.with_env())
     }
 
-    /// Adds the file at `path`: JSON if its name ends with `.json`, TOML with `.toml`. Its maximum size is 1 MiB.
+    /// Adds the file at `path`: JSON if its name ends with `.json`, TOML with `.toml`. Its maximum
+    /// size is 1 MiB.
     ///
     /// # Errors
     ///
@@ -121,7 +124,8 @@ impl Config {
         self.with_variables(std::env::vars_os())
     }
 
-    /// Adds `variables` as if they were the environment. A value that is not UTF-8 is an error only when it is read.
+    /// Adds `variables` as if they were the environment. A value that is not UTF-8 is an error only
+    /// when it is read.
     #[must_use]
     pub fn with_variables<K, V>(mut self, variables: impl IntoIterator<Item = (K, V)>) -> Self
     where
@@ -142,18 +146,19 @@ impl Config {
         Section::root(self).section(name)
     }
 
-    /// Returns an environment variable that belongs to no section, such as `OPENAI_API_KEY`, or `None` if it is unset
-    /// or empty.
+    /// Returns an environment variable that belongs to no section, such as `OPENAI_API_KEY`, or
+    /// `None` if it is unset or empty.
     pub fn variable(&self, name: &str) -> Option<&Setting> {
         self.variables.get(&name.to_ascii_uppercase())
     }
 
-    /// Returns the settings that are set and were not read so far. Call it when all sections were read; the
-    /// subsystems of a host read theirs while it is built.
+    /// Returns the settings that are set and were not read so far. Call it when all sections were
+    /// read; the subsystems of a host read theirs while it is built.
     ///
-    /// A known section of which nothing was read counts as one [unread](UnknownKey::is_unread) setting: it belongs to a
-    /// subsystem that the host does not have. Variables without the prefix count only if they name a section of which
-    /// something was read; others belong to other programs, as does a section that is [ignored](Section::ignore).
+    /// A known section of which nothing was read counts as one [unread](UnknownKey::is_unread)
+    /// setting: it belongs to a subsystem that the host does not have. Variables without the prefix
+    /// count only if they name a section of which something was read; others belong to other
+    /// programs, as does a section that is [ignored](Section::ignore).
     pub fn unknown(&self) -> Vec<UnknownKey> {
         unknown::below(self, &[])
     }
@@ -172,7 +177,8 @@ impl Config {
         Ok(self)
     }
 
-    /// Returns the full name of a setting, in the spelling of its readers as far as they know it: `LLM.Prices.model`.
+    /// Returns the full name of a setting, in the spelling of its readers as far as they know it:
+    /// `LLM.Prices.model`.
     fn full_name(&self, route: &[String]) -> String {
         let known = self.known();
         let names = (1..=route.len()).map(|end| known.get(&route[..end]).unwrap_or(&route[end - 1]).as_str());

@@ -109,7 +109,8 @@ impl Section<'_> {
     }
 }
 
-/// Returns the last name of a setting in the spelling of its file. Variables are not case-sensitive.
+/// Returns the last name of a setting in the spelling of its file. Variables are not
+/// case-sensitive.
 fn written(setting: &Setting, name: &str) -> String {
     let own = match &setting.origin {
         super::setting::Origin::File { key, .. } => key.get(key.len().saturating_sub(name.len())..),

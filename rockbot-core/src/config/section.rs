@@ -55,8 +55,8 @@ impl<'a> Section<'a> {
         Ok(self.get(name)?.unwrap_or(default))
     }
 
-    /// Returns the folder in the setting of this name, or `default` if it is not set. A relative path is below
-    /// `base`.
+    /// Returns the folder in the setting of this name, or `default` if it is not set. A relative path
+    /// is below `base`.
     ///
     /// # Errors
     ///
@@ -69,7 +69,8 @@ impl<'a> Section<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the value is not a time span, or is zero: the periodic work would run without pause.
+    /// Returns an error if the value is not a time span, or is zero: the periodic work would run
+    /// without pause.
     pub fn interval(&self, name: &str, default: Duration) -> Result<Duration, ConfigError> {
         let Some(setting) = self.setting(name) else {
             return Ok(default);
@@ -99,7 +100,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns the full name of a setting of this section, for messages that it is missing: `LLM.Prices.model.Input`.
+    /// Returns the full name of a setting of this section, for messages that it is missing:
+    /// `LLM.Prices.model.Input`.
     pub fn path(&self, name: &str) -> String {
         match self.config.full_name(&self.route) {
             section if section.is_empty() => name.to_owned(),
@@ -125,8 +127,8 @@ impl<'a> Section<'a> {
         below.any(|(_, setting)| !matches!(setting.value, Value::Section))
     }
 
-    /// Leaves the settings in this section to another program, or to a part that is turned off: none of them is
-    /// [unknown](Config::unknown).
+    /// Leaves the settings in this section to another program, or to a part that is turned off: none
+    /// of them is [unknown](Config::unknown).
     ///
     /// ```
     /// use rockbot_core::config::Config;

@@ -69,7 +69,8 @@ impl Setting {
         !self.is_variable() && self.layer == other.layer
     }
 
-    /// Returns `true` if it was set in a later layer than `other`, and so overrides it where both mean the same.
+    /// Returns `true` if it was set in a later layer than `other`, and so overrides it where both
+    /// mean the same.
     pub fn is_later_than(&self, other: &Self) -> bool {
         self.layer > other.layer
     }
@@ -158,7 +159,8 @@ impl FromSetting for bool {
     }
 }
 
-/// Parses `hh:mm:ss`, with optional days before and an optional fraction after; see [`parse_time_span`].
+/// Parses `hh:mm:ss`, with optional days before and an optional fraction after; see
+/// [`parse_time_span`].
 impl FromSetting for Duration {
     const EXPECTED: &'static str = "a time span such as `00:05:00` (`[days.]hours:minutes[:seconds]`)";
 

@@ -7,10 +7,11 @@ const SECONDS_A_DAY: u64 = 24 * 3600;
 /// Maximum number of days of a time span, as in .NET.
 const MAX_DAYS: u64 = 10_675_199;
 
-/// Parses `[d.]hh:mm[:ss[.fraction]]`: `00:05:00` is five minutes, `1.12:00` a day and a half. Hours go up to 23; a
-/// fraction has up to nine digits.
+/// Parses `[d.]hh:mm[:ss[.fraction]]`: `00:05:00` is five minutes, `1.12:00` a day and a half.
+/// Hours go up to 23; a fraction has up to nine digits.
 ///
-/// Returns `None` for other text, such as a bare number, whose unit would be ambiguous, or a negative time.
+/// Returns `None` for other text, such as a bare number, whose unit would be ambiguous, or a
+/// negative time.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -31,7 +32,8 @@ pub fn parse_time_span(text: &str) -> Option<Duration> {
     Some(Duration::new(seconds, u32::try_from(nanoseconds).ok()?))
 }
 
-/// Formats a time span as [`parse_time_span`] parses it, with days and a fraction only if they are not zero.
+/// Formats a time span as [`parse_time_span`] parses it, with days and a fraction only if they
+/// are not zero.
 pub fn format_time_span(span: Duration) -> String {
     let seconds = span.as_secs();
     let nanoseconds = span.subsec_nanos();

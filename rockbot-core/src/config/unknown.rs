@@ -6,8 +6,8 @@ use super::setting::Origin;
 use super::{Config, ConfigError, Route, Setting, UnknownKey};
 use crate::support::did_you_mean;
 
-/// Returns the unknown settings below `section`. An unknown or unread section is reported once, not once for each of
-/// its settings.
+/// Returns the unknown settings below `section`. An unknown or unread section is reported once,
+/// not once for each of its settings.
 pub(super) fn below(config: &Config, section: &[String]) -> Vec<UnknownKey> {
     let known = config.known().clone();
     let mut unknown: Vec<UnknownKey> = Vec::new();

@@ -41,7 +41,8 @@ pub(super) fn add(config: &mut Config, variables: BTreeMap<OsString, OsString>) 
     }
 }
 
-/// Returns the route of a variable's name, or `None` if it has fewer than two parts: settings are always in sections.
+/// Returns the route of a variable's name, or `None` if it has fewer than two parts: settings are
+/// always in sections.
 fn route(key: &str) -> Option<Vec<String>> {
     let route: Vec<_> = key.split("__").map(str::to_ascii_lowercase).collect();
     let is_setting = route.len() > 1 && route.iter().all(|name| !name.is_empty());

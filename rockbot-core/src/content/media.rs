@@ -85,8 +85,8 @@ impl MediaPart {
         self.media_type.starts_with("image/")
     }
 
-    /// Creates a part that the model's provider reads from `url`. For an image of unknown type, `media_type` is
-    /// `image/*`.
+    /// Creates a part that the model's provider reads from `url`. For an image of unknown type,
+    /// `media_type` is `image/*`.
     pub fn url(media_type: impl Into<String>, url: impl Into<String>) -> Self {
         Self::new(media_type, MediaSource::Url(url.into()))
     }

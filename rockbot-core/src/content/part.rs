@@ -105,7 +105,8 @@ impl ContentPart {
         }
     }
 
-    /// Returns the description of an image or a file with the reason why it is not shown, as a text of the same origin.
+    /// Returns the description of an image or a file with the reason why it is not shown, as a text
+    /// of the same origin.
     ///
     /// ```
     /// # use rockbot_core::content::{ContentPart, MediaPart};

@@ -148,7 +148,8 @@ impl Content {
         }
     }
 
-    /// Returns the text if the content is one text or empty; `None` if there are several parts, or an image or file.
+    /// Returns the text if the content is one text or empty; `None` if there are several parts, or an
+    /// image or file.
     pub fn as_text(&self) -> Option<&str> {
         match self.parts() {
             [] => Some(""),
@@ -157,7 +158,8 @@ impl Content {
         }
     }
 
-    /// Returns the concatenated texts, without images and files; borrowed unless there are several texts.
+    /// Returns the concatenated texts, without images and files; borrowed unless there are several
+    /// texts.
     pub fn text(&self) -> Cow<'_, str> {
         let mut texts = self.texts();
         match (texts.next(), texts.next()) {
@@ -167,7 +169,8 @@ impl Content {
         }
     }
 
-    /// Returns the content in words: its texts, and a description of each image and file; borrowed if it is one text.
+    /// Returns the content in words: its texts, and a description of each image and file; borrowed if
+    /// it is one text.
     pub fn words(&self) -> Cow<'_, str> {
         match self.as_text() {
             Some(text) => Cow::Borrowed(text),
@@ -252,7 +255,8 @@ impl Content {
         label
     }
 
-    /// Computes the digest of the content. Bytes have the same digest before and after they were stored.
+    /// Computes the digest of the content. Bytes have the same digest before and after they were
+    /// stored.
     pub fn digest(&self) -> Digest {
         if let Some(text) = self.as_text() {
             return Digest::of([text]);

@@ -10,8 +10,8 @@ use crate::trust::{Label, Trust};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Provenance {
-    /// The author, such as `user`, `host` or `tool:web_browse`; several sources are separated by a comma and a space.
-    /// Empty if it is not known.
+    /// The author, such as `user`, `host` or `tool:web_browse`; several sources are separated by a
+    /// comma and a space. Empty if it is not known.
     pub source: Cow<'static, str>,
     /// The trust in the content.
     pub trust: Trust,

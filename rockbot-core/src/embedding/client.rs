@@ -11,8 +11,8 @@ use crate::shared::share;
 
 /// A client of an embedding model.
 ///
-/// All vectors of one client have the same dimension. An implementation that talks to a server sends it the
-/// texts, so the choice of a client decides who can read them.
+/// All vectors of one client have the same dimension. An implementation that talks to a server
+/// sends it the texts, so the choice of a client decides who can read them.
 #[async_trait]
 pub trait EmbeddingClient: fmt::Debug + Send + Sync + 'static {
     /// Returns the model's name. Vectors of models with different names are never compared.

@@ -12,8 +12,8 @@ use super::system;
 /// End of the name of a temporary file.
 pub(super) const ENDING: &str = ".tmp";
 
-/// The new contents of a document, in a temporary file beside it. Dropped without [`Draft::publish`], the
-/// temporary file is removed.
+/// The new contents of a document, in a temporary file beside it. Dropped without
+/// [`Draft::publish`], the temporary file is removed.
 ///
 /// The order of the steps makes a replacement atomic: the bytes are written and synced *before*
 /// the rename, so the name never refers to a file whose contents are not on the disk yet. The
@@ -46,8 +46,8 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Sets the modification time of the new contents, if known: for rewrites that only tidy up and must not
-    /// look like an edit.
+    /// Sets the modification time of the new contents, if known: for rewrites that only tidy up and
+    /// must not look like an edit.
     ///
     /// # Errors
     ///

@@ -63,8 +63,8 @@ impl DataFolder {
     ///
     /// # Errors
     ///
-    /// Returns [`FileError::Locked`] if the folder is open already, here or in another process, and an error
-    /// if it cannot be created.
+    /// Returns [`FileError::Locked`] if the folder is open already, here or in another process, and
+    /// an error if it cannot be created.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, FileError> {
         let root = root.into();
         let lock = FileLock::take_folder(&root)?;
@@ -75,7 +75,8 @@ impl DataFolder {
         })
     }
 
-    /// Returns a folder that others own: its contents may change at any time. Creates and locks nothing.
+    /// Returns a folder that others own: its contents may change at any time. Creates and locks
+    /// nothing.
     pub fn unheld(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -131,9 +132,9 @@ impl DataFolder {
         Ok(Some(bytes))
     }
 
-    /// Calls `each` with every line of the file `name`, without its end. Empty lines, a byte order mark and
-    /// carriage returns at line ends are skipped. Returns the number of lines longer than `limit` bytes, which
-    /// are skipped too; `None` if there is no such file.
+    /// Calls `each` with every line of the file `name`, without its end. Empty lines, a byte order
+    /// mark and carriage returns at line ends are skipped. Returns the number of lines longer than
+    /// `limit` bytes, which are skipped too; `None` if there is no such file.
     ///
     /// # Errors
     ///
@@ -153,8 +154,8 @@ impl DataFolder {
         LineFile::open(self.made(name)?)
     }
 
-    /// Replaces the document `name` atomically: neither a crash nor a power loss leaves it half written.
-    /// Returns once the disk has it.
+    /// Replaces the document `name` atomically: neither a crash nor a power loss leaves it half
+    /// written. Returns once the disk has it.
     ///
     /// The order is fixed: write the new bytes beside the document, sync them, rename, sync the folder.
     ///
@@ -167,7 +168,8 @@ impl DataFolder {
         self.sync(name)
     }
 
-    /// Writes the new contents beside the document and syncs them, the first half of [`DataFolder::replace`].
+    /// Writes the new contents beside the document and syncs them, the first half of
+    /// [`DataFolder::replace`].
     ///
     /// # Errors
     ///
@@ -176,7 +178,8 @@ impl DataFolder {
         Draft::write(self.made(name)?, bytes, true)
     }
 
-    /// Syncs the names in the folder that holds `name`, so that a rename or a new file survives a power loss.
+    /// Syncs the names in the folder that holds `name`, so that a rename or a new file survives a
+    /// power loss.
     ///
     /// # Errors
     ///
@@ -224,8 +227,9 @@ impl DataFolder {
         removed.count()
     }
 
-    /// Quarantines the file `name`, whatever it is: renames it to `name.damaged`, or `name.damaged-2` and so
-    /// on if that is taken, and returns the new name. Its contents stay, for a person to look at.
+    /// Quarantines the file `name`, whatever it is: renames it to `name.damaged`, or `name.damaged-2`
+    /// and so on if that is taken, and returns the new name. Its contents stay, for a person to look
+    /// at.
     ///
     /// # Errors
     ///
@@ -237,8 +241,8 @@ impl DataFolder {
         Ok(aside)
     }
 
-    /// Copies the file `name` to the name that [`DataFolder::quarantine`] would have chosen, and returns that
-    /// name.
+    /// Copies the file `name` to the name that [`DataFolder::quarantine`] would have chosen, and
+    /// returns that name.
     ///
     /// # Errors
     ///

@@ -12,8 +12,8 @@ use super::system;
 
 /// An append-only file of lines.
 ///
-/// A torn line, which a crash left without its newline, is closed before the next append, so that two records
-/// never merge into one.
+/// A torn line, which a crash left without its newline, is closed before the next append, so that
+/// two records never merge into one.
 #[derive(Debug)]
 pub struct LineFile {
     file: File,
@@ -48,8 +48,8 @@ impl LineFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if the system refuses. A part that was written is truncated, or closed by the next
-    /// append.
+    /// Returns an error if the system refuses. A part that was written is truncated, or closed by the
+    /// next append.
     pub fn append(&mut self, lines: &[u8]) -> Result<u64, FileError> {
         if self.torn {
             // The bytes after the last newline belong to a torn record. Closing them with a newline makes them
@@ -63,8 +63,8 @@ impl LineFile {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), FileError> {
         if let Err(error) = self.file.write_all(bytes) {
-            // Truncate the torn write. If even that fails, remember that the file ends torn, so that the next append
-            // closes the line.
+            // Truncate the torn write. If even that fails, remember that the file ends torn, so that the
+            // next append closes the line.
             if self.file.set_len(self.len).is_err() {
                 self.torn = true;
                 self.len = self.file.metadata().map_or(self.len, |metadata| metadata.len());
@@ -76,8 +76,8 @@ impl LineFile {
         Ok(())
     }
 
-    /// Returns `true` if this still is the file at its path, unchanged since the last append: no other process
-    /// removed, replaced or changed it.
+    /// Returns `true` if this still is the file at its path, unchanged since the last append: no
+    /// other process removed, replaced or changed it.
     pub fn is_current(&self) -> bool {
         // The inode number of an open file cannot be reused, so equal numbers mean the same file.
         let seen = std::fs::symlink_metadata(&self.path);
@@ -113,8 +113,8 @@ impl LineFile {
     ///
     /// # Errors
     ///
-    /// Returns [`FileError::NotDurable`] if the folder cannot be synced: the file is shortened then. With any other error
-    /// everything is still there.
+    /// Returns [`FileError::NotDurable`] if the folder cannot be synced: the file is shortened then.
+    /// With any other error everything is still there.
     pub fn keep_from(&mut self, offset: u64, sync: bool) -> Result<(), FileError> {
         let failed = || FileError::io("shortened", &self.path);
         if offset >= self.len {
@@ -130,7 +130,8 @@ impl LineFile {
         read.map_err(failed())?;
         Draft::write(self.path.clone(), &rest, sync)?.publish()?;
         *self = Self::open(self.path.clone())?;
-        // Lines that are appended from now on are in the new file, and synced with it: its name must survive, too.
+        // Lines that are appended from now on are in the new file, and synced with it: its name must
+        // survive, too.
         match self.path.parent().filter(|_| sync) {
             Some(folder) => sync_names(folder),
             None => Ok(()),
@@ -167,8 +168,8 @@ fn ends_torn(file: &mut File, len: u64) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Calls `each` with every non-empty line of `file`, without its end. Returns the number of lines longer than
-/// `limit` bytes: they are skipped and never held in memory whole.
+/// Calls `each` with every non-empty line of `file`, without its end. Returns the number of lines
+/// longer than `limit` bytes: they are skipped and never held in memory whole.
 pub(super) fn read(file: File, path: &Path, limit: u64, mut each: impl FnMut(&[u8])) -> Result<u64, FileError> {
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let mut line = Vec::new();

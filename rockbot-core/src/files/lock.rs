@@ -7,8 +7,8 @@ use super::error::FileError;
 use super::no_follow::open_plain;
 use super::system;
 
-/// An exclusive advisory lock on a file, held until it is dropped. The system releases it when the process
-/// dies, so a crash leaves no stale lock.
+/// An exclusive advisory lock on a file, held until it is dropped. The system releases it when
+/// the process dies, so a crash leaves no stale lock.
 #[derive(Debug)]
 pub struct FileLock(File);
 
@@ -17,8 +17,8 @@ impl FileLock {
     ///
     /// # Errors
     ///
-    /// Returns [`FileError::Locked`] if the file is locked already, here or in another process, and an error
-    /// if it is not a plain file or cannot be created.
+    /// Returns [`FileError::Locked`] if the file is locked already, here or in another process, and
+    /// an error if it is not a plain file or cannot be created.
     pub fn take(path: &Path) -> Result<Self, FileError> {
         let file = plain_file(path)?;
         match file.try_lock() {
@@ -28,8 +28,8 @@ impl FileLock {
         }
     }
 
-    /// Locks `folder` by the file `lock` in it. That file stays: removing it would let two processes lock two
-    /// different files of the same name.
+    /// Locks `folder` by the file `lock` in it. That file stays: removing it would let two processes
+    /// lock two different files of the same name.
     pub(super) fn take_folder(folder: &Path) -> Result<Self, FileError> {
         Self::take(&folder.join("lock")).map_err(|error| match error {
             FileError::Locked(_) => FileError::Locked(folder.to_owned()),
@@ -46,8 +46,8 @@ impl Drop for FileLock {
     }
 }
 
-/// Opens the plain file at `path` for reading and writing. Creates it, with its folders, if it is missing,
-/// readable by its owner only. Follows no link.
+/// Opens the plain file at `path` for reading and writing. Creates it, with its folders, if it is
+/// missing, readable by its owner only. Follows no link.
 ///
 /// # Errors
 ///

@@ -1,17 +1,20 @@
-//! The kit for implementers of stores in files: names, locks, atomic replacement, append-only lines.
+//! The kit for implementers of stores in files: names, locks, atomic replacement, append-only
+//! lines.
 //!
-//! For authors of stores, behind the feature `files`; users of the bundled stores need none of it. To write a store in
-//! files:
+//! For authors of stores, behind the feature `files`; users of the bundled stores need none of
+//! it. To write a store in files:
 //!
 //! 1. Open a [`DataFolder`]: it locks the folder for this process and follows no link inside of it.
 //! 2. Name files by [`encode`] for ids, and by [`name_of`] for the folder of a principal.
-//! 3. Keep a document that changes as a whole with [`DataFolder::replace`] (atomic, synced), and records that are only
-//!    added with [`DataFolder::lines`] (one write per append, torn lines are closed).
+//! 3. Keep a document that changes as a whole with [`DataFolder::replace`] (atomic, synced), and
+//!    records that are only added with [`DataFolder::lines`] (one write per append, torn lines
+//!    are closed).
 //! 4. When the store is opened, remove the unfinished replacements of killed processes with
 //!    [`DataFolder::remove_drafts`].
-//! 5. Quarantine a file whose [error is damage](FileError::is_damage) with [`DataFolder::quarantine`], and go on.
-//! 6. Report errors as [`StoreError::caused_by`](crate::store::StoreError::caused_by): the kind follows from the
-//!    [`FileError`]. Run the suite of `testing::conformance` for the trait.
+//! 5. Quarantine a file whose [error is damage](FileError::is_damage) with
+//!    [`DataFolder::quarantine`], and go on.
+//! 6. Report errors as [`StoreError::caused_by`](crate::store::StoreError::caused_by): the kind
+//!    follows from the [`FileError`]. Run the suite of `testing::conformance` for the trait.
 //!
 //! A store that is a single file takes a [`FileLock`] and opens it with [`plain_file`];
 //! [`decode`] and [`owner_of`] invert [`encode`] and [`name_of`]; [`LineFile`] is an open file of

@@ -19,12 +19,12 @@ pub struct IdTooLong {
     pub len: usize,
 }
 
-/// Encodes `id` as a file name, without an ending: the id itself if it consists of `a-z`, `0-9`, `_`, `-` and
-/// inner dots. Every other byte becomes `%` and two hexadecimal digits.
+/// Encodes `id` as a file name, without an ending: the id itself if it consists of `a-z`, `0-9`,
+/// `_`, `-` and inner dots. Every other byte becomes `%` and two hexadecimal digits.
 ///
-/// The encoding is injective, also on file systems that ignore case. No name leaves its folder or has a
-/// special meaning to the system. A name of more than 200 characters is cut into nested folders,
-/// `first+/+second+/+last`.
+/// The encoding is injective, also on file systems that ignore case. No name leaves its folder or
+/// has a special meaning to the system. A name of more than 200 characters is cut into nested
+/// folders, `first+/+second+/+last`.
 ///
 /// ```
 /// use rockbot_core::files::{decode, encode};

@@ -7,8 +7,8 @@ use std::path::Path;
 use super::error::FileError;
 use super::system;
 
-/// Opens a plain file, and creates it if it is missing and `may_make` allows it. Never follows a link at its
-/// path.
+/// Opens a plain file, and creates it if it is missing and `may_make` allows it. Never follows a
+/// link at its path.
 pub(super) fn open_plain(
     path: &Path,
     options: &OpenOptions,

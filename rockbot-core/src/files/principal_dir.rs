@@ -42,8 +42,8 @@ pub fn name_of(principal: &Principal, name: &str) -> Result<String, IdTooLong> {
     })
 }
 
-/// Returns the principal that owns the file `name`, and the file's name in that principal's folder: the
-/// inverse of [`name_of`]. `None` for a file in a folder of no principal.
+/// Returns the principal that owns the file `name`, and the file's name in that principal's
+/// folder: the inverse of [`name_of`]. `None` for a file in a folder of no principal.
 pub fn owner_of(name: &str) -> Option<(Principal, &str)> {
     let Some(rest) = name.strip_prefix('@') else {
         return Some((Principal::default(), name));

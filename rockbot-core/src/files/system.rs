@@ -30,8 +30,8 @@ mod unix {
         (one.dev(), one.ino()) == (other.dev(), other.ino())
     }
 
-    /// Syncs a folder, so that names created or renamed in it survive a power loss: syncing the file alone
-    /// syncs its contents only.
+    /// Syncs a folder, so that names created or renamed in it survive a power loss: syncing the file
+    /// alone syncs its contents only.
     pub(in crate::files) fn sync_folder(path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
     }
@@ -52,8 +52,8 @@ mod portable {
         DirBuilder::new().recursive(with_parents).create(path)
     }
 
-    /// Returns `true` always: the system has no file number, so a link planted between check and open is not
-    /// detected.
+    /// Returns `true` always: the system has no file number, so a link planted between check and open
+    /// is not detected.
     pub(in crate::files) fn is_same_file(_: &Metadata, _: &Metadata) -> bool {
         true
     }

@@ -12,14 +12,15 @@ use crate::shared::share;
 /// The publishing side of a bus.
 #[async_trait]
 pub trait MessagePublisher: fmt::Debug + Send + Sync + 'static {
-    /// Publishes a message under `topic`. Every subscription whose pattern matches gets a copy. An in-process bus
-    /// returns once all of them hold it, a bus with a broker once the broker has it.
+    /// Publishes a message under `topic`. Every subscription whose pattern matches gets a copy. An
+    /// in-process bus returns once all of them hold it, a bus with a broker once the broker has it.
     ///
     /// # Errors
     ///
-    /// Returns an error if the topic is invalid, the message is too large, a subscription is full, or the bus is
-    /// closed or unreachable. Unless the error says so, it is then not known whether a subscription got the message:
-    /// publish it again under the same message id, so that receivers can deduplicate it.
+    /// Returns an error if the topic is invalid, the message is too large, a subscription is full, or
+    /// the bus is closed or unreachable. Unless the error says so, it is then not known whether a
+    /// subscription got the message: publish it again under the same message id, so that receivers
+    /// can deduplicate it.
     async fn publish(&self, topic: &str, envelope: Arc<MessageEnvelope>) -> Result<Reach, BusError>;
 }
 
@@ -48,8 +49,8 @@ pub trait MessageSubscriber: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns [`BusError::Conflict`] if the name is in use with another pattern or other options, and an error if
-    /// the bus is closed or unreachable.
+    /// Returns [`BusError::Conflict`] if the name is in use with another pattern or other options,
+    /// and an error if the bus is closed or unreachable.
     async fn subscribe(
         &self,
         pattern: TopicPattern,
@@ -79,11 +80,12 @@ share! {
 /// it](super::without_domain), unless the bus has such domains.
 #[async_trait]
 pub trait Bus: MessagePublisher + MessageSubscriber {
-    /// Closes the bus: lets the subscriptions finish the messages that they hold, for at most `within`, then cancels
-    /// the handlers that still run. Afterwards publishing and subscribing fail. Closing twice does nothing.
+    /// Closes the bus: lets the subscriptions finish the messages that they hold, for at most
+    /// `within`, then cancels the handlers that still run. Afterwards publishing and subscribing
+    /// fail. Closing twice does nothing.
     ///
-    /// Until then messages are accepted, because finishing handlers may publish: stop the sources of new work first.
-    /// A handler that calls this waits for itself until the time is over.
+    /// Until then messages are accepted, because finishing handlers may publish: stop the sources of
+    /// new work first. A handler that calls this waits for itself until the time is over.
     async fn close(&self, within: Duration) -> CloseReport;
 }
 
@@ -98,8 +100,8 @@ share! {
 #[must_use]
 #[non_exhaustive]
 pub struct CloseReport {
-    /// The number of messages that were not handled. An in-process bus keeps them as dead letters, a broker
-    /// redelivers them.
+    /// The number of messages that were not handled. An in-process bus keeps them as dead letters, a
+    /// broker redelivers them.
     pub unfinished: usize,
 }
 

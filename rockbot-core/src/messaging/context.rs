@@ -11,8 +11,8 @@ use super::{BusError, Delivery, Message, MessageEnvelope, MessagePublisher, Mess
 use crate::context::{Origin, Trust};
 use crate::{AgentIdentity, CallContext, Principal, TraceContext};
 
-/// A delivery together with the host that received it. Handlers and tower layers around messages get it. Cheap to
-/// clone.
+/// A delivery together with the host that received it. Handlers and tower layers around messages
+/// get it. Cheap to clone.
 #[derive(Clone)]
 pub struct MessageContext(Arc<Received>);
 
@@ -89,17 +89,19 @@ impl MessageContext {
         self.0.trace.as_ref()
     }
 
-    /// Sets the position in a trace of the work on this message. The host does so before its layers and handlers.
+    /// Sets the position in a trace of the work on this message. The host does so before its layers
+    /// and handlers.
     #[must_use]
     pub fn with_trace(mut self, trace: TraceContext) -> Self {
         Arc::make_mut(&mut self.0).trace = Some(trace);
         self
     }
 
-    /// Returns the principal on whose behalf the message was sent, with `user` for a sender that names no principal.
+    /// Returns the principal on whose behalf the message was sent, with `user` for a sender that
+    /// names no principal.
     ///
-    /// An untrusted channel cannot vouch for the claim: its principals get the prefix `untrusted/`, so that they
-    /// never coincide with a principal of a trusted channel.
+    /// An untrusted channel cannot vouch for the claim: its principals get the prefix `untrusted/`,
+    /// so that they never coincide with a principal of a trusted channel.
     pub fn principal(&self, user: Option<&str>) -> Principal {
         let claimed = self.envelope().headers.get(headers::PRINCIPAL).map(String::as_str);
         let claimed = claimed.or(user).filter(|name| !name.is_empty());
@@ -110,9 +112,10 @@ impl MessageContext {
         }
     }
 
-    /// Creates the context of calls that the handler makes in `session`: origin [`Origin::Bus`], the trust of the
-    /// channel (at most [`Trust::User`]), the position in the trace, and the sender's remaining time and idempotency
-    /// key. If the sender gave no key, the key is derived from its name and the message id.
+    /// Creates the context of calls that the handler makes in `session`: origin [`Origin::Bus`], the
+    /// trust of the channel (at most [`Trust::User`]), the position in the trace, and the sender's
+    /// remaining time and idempotency key. If the sender gave no key, the key is derived from its
+    /// name and the message id.
     pub fn call_context(&self, session: &str) -> CallContext {
         let headers = &self.envelope().headers;
         let mut cx = CallContext::new(session)
@@ -131,8 +134,8 @@ impl MessageContext {
         }
     }
 
-    /// Returns the sender's key. A key from an untrusted channel gets a prefix, so that it cannot collide with the
-    /// key of a trusted sender.
+    /// Returns the sender's key. A key from an untrusted channel gets a prefix, so that it cannot
+    /// collide with the key of a trusted sender.
     fn idempotency_key(&self) -> String {
         let envelope = self.envelope();
         let key = match envelope.headers.get(headers::IDEMPOTENCY_KEY) {
@@ -145,7 +148,8 @@ impl MessageContext {
         }
     }
 
-    /// Publishes `payload` under the topic of its type, with this agent as the source and the trace of this message.
+    /// Publishes `payload` under the topic of its type, with this agent as the source and the trace
+    /// of this message.
     ///
     /// # Errors
     ///
@@ -157,7 +161,8 @@ impl MessageContext {
             .await
     }
 
-    /// Replies to the message, with this agent as the source and the trace of this message. Does nothing if the sender named no reply topic.
+    /// Replies to the message, with this agent as the source and the trace of this message. Does
+    /// nothing if the sender named no reply topic.
     ///
     /// # Errors
     ///

@@ -57,8 +57,8 @@ pub struct DeadLetter {
     pub last_error: String,
     /// The time when it became a dead letter.
     pub at: Timestamp,
-    /// The number of headers of the message that the broker has no room for beside the notes of a dead letter, and that
-    /// are lost. Default: 0.
+    /// The number of headers of the message that the broker has no room for beside the notes of a
+    /// dead letter, and that are lost. Default: 0.
     #[serde(default)]
     pub omitted_headers: u32,
 }

@@ -19,7 +19,8 @@ pub struct Delivery {
     pub envelope: Arc<MessageEnvelope>,
     /// The number of this delivery to the subscription, counted from 1.
     pub attempt: u32,
-    /// The trust of the channel in the sender. It is set by the bus's configuration, never by the message.
+    /// The trust of the channel in the sender. It is set by the bus's configuration, never by the
+    /// message.
     pub trust: Trust,
 }
 
@@ -54,7 +55,8 @@ impl Delivery {
 pub enum Disposition {
     /// The message is handled.
     Ack,
-    /// The bus delivers the message again after a delay, as often as the [`RetryPolicy`](super::RetryPolicy) allows.
+    /// The bus delivers the message again after a delay, as often as the
+    /// [`RetryPolicy`](super::RetryPolicy) allows.
     Retry {
         /// The reason, for the dead letter that the message may become.
         reason: String,
@@ -82,10 +84,11 @@ impl Disposition {
     }
 }
 
-/// A handler of a subscription's messages. An async closure `|delivery: Delivery| async { … }` is one.
+/// A handler of a subscription's messages. An async closure `|delivery: Delivery| async { … }` is
+/// one.
 ///
-/// A handler may get a message more than once: after [`Disposition::Retry`], and after its process died. A panic
-/// counts as a [`Disposition::Retry`].
+/// A handler may get a message more than once: after [`Disposition::Retry`], and after its
+/// process died. A panic counts as a [`Disposition::Retry`].
 #[async_trait]
 pub trait DeliveryHandler: Send + Sync + 'static {
     /// Handles one delivery.

@@ -42,15 +42,15 @@ pub trait Message {
     /// can share a bus.
     const TYPE: &'static str;
 
-    /// The topic of such messages unless the sender chooses another. A host that handles the type subscribes to it.
-    /// Default `None`.
+    /// The topic of such messages unless the sender chooses another. A host that handles the type
+    /// subscribes to it. Default `None`.
     const TOPIC: Option<&'static str> = None;
 }
 
 /// A message: a body, and its metadata.
 ///
-/// A broker carries the body as it is and the metadata as properties. As JSON its members are camelCase, the body is
-/// base64 and the timestamp RFC 3339.
+/// A broker carries the body as it is and the metadata as properties. As JSON its members are
+/// camelCase, the body is base64 and the timestamp RFC 3339.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -134,8 +134,8 @@ impl MessageEnvelope {
     ///
     /// # Errors
     ///
-    /// Returns an error if the message is of another type, or the body does not match the type. Delivering the
-    /// message again does not help.
+    /// Returns an error if the message is of another type, or the body does not match the type.
+    /// Delivering the message again does not help.
     pub fn payload<M: Message + DeserializeOwned>(&self) -> Result<M, PayloadError> {
         if self.message_type != M::TYPE {
             return Err(PayloadError::WrongType {

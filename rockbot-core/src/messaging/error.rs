@@ -34,7 +34,8 @@ pub enum BusError {
         /// The time that the publisher waited for capacity.
         waited: Duration,
     },
-    /// The broker refused the message: a queue that it reaches is full, and set up to refuse further messages.
+    /// The broker refused the message: a queue that it reaches is full, and set up to refuse further
+    /// messages.
     #[error("the broker refused a message under `{0}`: a queue of that topic is full; publish again later")]
     Rejected(String),
     /// The broker's protocol cannot carry a property of the message.

@@ -14,12 +14,13 @@ use crate::BoxError;
 use crate::shared::Running;
 use crate::support::json;
 
-/// A handler of the messages of one type. An async closure `|message: M, cx: MessageContext| async { … }` is one.
+/// A handler of the messages of one type. An async closure `|message: M, cx: MessageContext|
+/// async { … }` is one.
 ///
-/// `Ok` acknowledges the message. Any error makes the bus deliver it again after a delay, as often as its retry policy
-/// allows; [`HandlerError::dead_letter`] means that the message can never be handled. Delivery is at least once: the
-/// host deduplicates by message id within a window, but a handler whose work must not be repeated should make it
-/// idempotent by that id.
+/// `Ok` acknowledges the message. Any error makes the bus deliver it again after a delay, as
+/// often as its retry policy allows; [`HandlerError::dead_letter`] means that the message can
+/// never be handled. Delivery is at least once: the host deduplicates by message id within a
+/// window, but a handler whose work must not be repeated should make it idempotent by that id.
 ///
 /// A panic of a handler is an error, too: the message is delivered again, and the text of the panic
 /// is the [`last_error`](super::DeadLetter::last_error) of the dead letter that it may become.
@@ -55,8 +56,8 @@ pub trait MessageHandler<M>: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if the message was not handled. The error decides whether it is redelivered or becomes a dead
-    /// letter.
+    /// Returns an error if the message was not handled. The error decides whether it is redelivered
+    /// or becomes a dead letter.
     async fn handle(&self, message: M, cx: &MessageContext) -> Result<(), BoxError>;
 }
 
@@ -136,8 +137,8 @@ impl MessageRoute {
         }
     }
 
-    /// Creates the route of messages of type `message_type` to `handler`, which reads their bodies as an `M`. Use it
-    /// for a name that is only known at run time.
+    /// Creates the route of messages of type `message_type` to `handler`, which reads their bodies as
+    /// an `M`. Use it for a name that is only known at run time.
     pub fn named<M, H>(message_type: impl Into<Arc<str>>, handler: H) -> Self
     where
         M: DeserializeOwned + Send + 'static,

@@ -9,9 +9,10 @@ use crate::BoxError;
 
 /// The error of a message handler, with the decision whether the message is delivered again.
 ///
-/// A handler may return any error, and `?` converts it: the message is then delivered again, except after a
-/// [`PayloadError`], which no further delivery can fix. Return a `HandlerError` to decide otherwise. It reads as the
-/// error that it was created from, and has the same [source](Error::source).
+/// A handler may return any error, and `?` converts it: the message is then delivered again,
+/// except after a [`PayloadError`], which no further delivery can fix. Return a `HandlerError` to
+/// decide otherwise. It reads as the error that it was created from, and has the same
+/// [source](Error::source).
 ///
 /// ```
 /// use std::error::Error;
@@ -46,8 +47,9 @@ impl HandlerError {
         }
     }
 
-    /// Marks the sender as answered. Without this, the sender of a request that can never be handled gets an
-    /// [`ErrorReply`](super::ErrorReply); if the attempts run out instead, the sender waits until its own time limit.
+    /// Marks the sender as answered. Without this, the sender of a request that can never be handled
+    /// gets an [`ErrorReply`](super::ErrorReply); if the attempts run out instead, the sender waits
+    /// until its own time limit.
     #[must_use]
     pub fn answered(mut self) -> Self {
         self.is_answered = true;
@@ -64,7 +66,8 @@ impl HandlerError {
         !self.is_final
     }
 
-    /// Returns the reason to report to the sender: the message can never be handled, and the sender was not answered.
+    /// Returns the reason to report to the sender: the message can never be handled, and the sender
+    /// was not answered.
     pub fn refusal(&self) -> Option<String> {
         (self.is_final && !self.is_answered).then(|| self.reason())
     }
@@ -122,8 +125,8 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// Returns the message of an error. Reasons are logged, so a JSON error is described without quoting the message
-/// body.
+/// Returns the message of an error. Reasons are logged, so a JSON error is described without
+/// quoting the message body.
 fn message_of(error: &(dyn Error + 'static)) -> String {
     let of_json = error.downcast_ref().map(describe_json_error);
     of_json.unwrap_or_else(|| error.to_string())

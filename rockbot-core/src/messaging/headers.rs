@@ -11,8 +11,8 @@ use crate::{CallContext, TraceContext};
 /// The headers of a message, ordered by name.
 pub type Headers = BTreeMap<String, String>;
 
-/// The kind of text in the body: `system`, `user-input`, `tool-request`, `tool-output`, `agent-message`. Written for
-/// other programs; this framework never trusts it.
+/// The kind of text in the body: `system`, `user-input`, `tool-request`, `tool-output`,
+/// `agent-message`. Written for other programs; this framework never trusts it.
 pub const CONTENT_TRUST: &str = "rb-content-trust";
 /// The kind of tool that is called, such as `mcp`.
 pub const TOOL_PROVIDER: &str = "rb-tool-provider";
@@ -47,7 +47,8 @@ pub fn inject(cx: &CallContext, headers: &mut Headers) {
     }
 }
 
-/// Returns how long the sender waits, at most one day, or `None` if the header is missing or not a number.
+/// Returns how long the sender waits, at most one day, or `None` if the header is missing or not
+/// a number.
 pub fn timeout(headers: &Headers) -> Option<Duration> {
     let millis = headers.get(TIMEOUT_MS)?;
     let is_number = !millis.is_empty() && millis.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,14 +1,16 @@
 //! Messages, and the bus that carries them.
 //!
-//! A [`MessageEnvelope`] is published under a topic. Every subscription whose [`TopicPattern`] matches gets a copy,
-//! and the consumers of one subscription compete for its messages. A handler ends each [`Delivery`] with a
-//! [`Disposition`]; a message that cannot be handled becomes a [`DeadLetter`] with the reason. Inside a host, a
-//! [`MessageHandler`] handles the messages of one [`Message`] type. [`RequestClient`] sends a request over any
-//! [`Bus`] and waits for the reply.
+//! A [`MessageEnvelope`] is published under a topic. Every subscription whose [`TopicPattern`]
+//! matches gets a copy, and the consumers of one subscription compete for its messages. A handler
+//! ends each [`Delivery`] with a [`Disposition`]; a message that cannot be handled becomes a
+//! [`DeadLetter`] with the reason. Inside a host, a [`MessageHandler`] handles the messages of
+//! one [`Message`] type. [`RequestClient`] sends a request over any [`Bus`] and waits for the
+//! reply.
 //!
-//! Delivery is at least once, so handlers must expect redelivered messages; the message id identifies them. This
-//! module holds the contracts: the in-process bus is in `rockbot-host`, brokers are crates of their own, and
-//! `testing::conformance::bus` is the suite that all of them pass.
+//! Delivery is at least once, so handlers must expect redelivered messages; the message id
+//! identifies them. This module holds the contracts: the in-process bus is in `rockbot-host`,
+//! brokers are crates of their own, and `testing::conformance::bus` is the suite that all of them
+//! pass.
 
 mod base64;
 mod bus;

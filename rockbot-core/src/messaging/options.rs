@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::{MessageEnvelope, headers};
 
-/// The options of a subscription. By default it handles one message at a time, with up to four attempts.
+/// The options of a subscription. By default it handles one message at a time, with up to four
+/// attempts.
 ///
 /// ```
 /// # use rockbot_core::messaging::{PartitionBy, SubscribeOptions};
@@ -20,16 +21,17 @@ use super::{MessageEnvelope, headers};
 pub struct SubscribeOptions {
     /// Maximum number of messages that this consumer handles concurrently. Default 1; 0 counts as 1.
     pub concurrency: usize,
-    /// The partition of a message. Messages of one partition are handled one after the other, in order. Default
-    /// `None`: no message waits for another.
+    /// The partition of a message. Messages of one partition are handled one after the other, in
+    /// order. Default `None`: no message waits for another.
     pub partition_by: Option<PartitionBy>,
-    /// `true` if the subscription ends with its last consumer, and drops the messages that it holds. Default `false`: a
-    /// broker keeps them, an in-process bus turns them into dead letters.
+    /// `true` if the subscription ends with its last consumer, and drops the messages that it holds.
+    /// Default `false`: a broker keeps them, an in-process bus turns them into dead letters.
     pub ephemeral: bool,
     /// The policy of redelivery after a failed attempt.
     pub retry: RetryPolicy,
-    /// Maximum number of unfinished messages that the subscription holds: waiting, being handled, or waiting for
-    /// another attempt. Default 1024; 0 counts as 1. A broker that keeps messages on disk may hold more.
+    /// Maximum number of unfinished messages that the subscription holds: waiting, being handled, or
+    /// waiting for another attempt. Default 1024; 0 counts as 1. A broker that keeps messages on disk
+    /// may hold more.
     pub capacity: usize,
     /// The backpressure on a publisher when the subscription is at its capacity.
     pub when_full: WhenFull,
@@ -107,8 +109,8 @@ impl SubscribeOptions {
         self
     }
 
-    /// Returns `true` if a consumer with `other` can join a subscription with these options. All options but the
-    /// concurrency belong to the subscription and must be equal.
+    /// Returns `true` if a consumer with `other` can join a subscription with these options. All
+    /// options but the concurrency belong to the subscription and must be equal.
     pub fn can_share(&self, other: &Self) -> bool {
         let mut other = other.clone();
         other.concurrency = self.concurrency;
@@ -129,8 +131,8 @@ type PartitionKey = Arc<dyn Fn(&MessageEnvelope) -> Option<String> + Send + Sync
 impl PartitionBy {
     /// Creates a rule from a function. Messages without a key wait for no other message.
     ///
-    /// `name` identifies the rule: two rules with the same name are considered equal. The function runs in the
-    /// publisher and must not panic.
+    /// `name` identifies the rule: two rules with the same name are considered equal. The function
+    /// runs in the publisher and must not panic.
     pub fn new(name: &str, key: impl Fn(&MessageEnvelope) -> Option<String> + Send + Sync + 'static) -> Self {
         Self {
             name: name.into(),
@@ -169,12 +171,13 @@ impl fmt::Debug for PartitionBy {
     }
 }
 
-/// A retry policy: exponential back-off. By default up to four attempts, the second 200 ms after the
-/// first, each further delay twice as long, up to 30 s.
+/// A retry policy: exponential back-off. By default up to four attempts, the second 200 ms after
+/// the first, each further delay twice as long, up to 30 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// Maximum number of deliveries, the first included, before a message becomes a dead letter. Default 4.
+    /// Maximum number of deliveries, the first included, before a message becomes a dead letter.
+    /// Default 4.
     pub max_attempts: u32,
     /// Delay between the first two attempts. Default 200 ms.
     pub first_delay: Duration,
@@ -201,7 +204,8 @@ impl RetryPolicy {
         }
     }
 
-    /// Sets the maximum number of deliveries, the first included, before a message becomes a dead letter. Default 4.
+    /// Sets the maximum number of deliveries, the first included, before a message becomes a dead
+    /// letter. Default 4.
     #[must_use]
     pub fn with_max_attempts(mut self, max_attempts: u32) -> Self {
         self.max_attempts = max_attempts;

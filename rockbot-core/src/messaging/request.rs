@@ -60,8 +60,8 @@ pub struct RequestClient {
 }
 
 impl RequestClient {
-    /// Creates a client that sends as the program `source`, waits up to 3 minutes for each reply, and receives
-    /// replies under a random topic of its own.
+    /// Creates a client that sends as the program `source`, waits up to 3 minutes for each reply, and
+    /// receives replies under a random topic of its own.
     pub fn new(bus: Arc<dyn Bus>, source: impl Into<Arc<str>>) -> Self {
         Self {
             bus,
@@ -81,16 +81,17 @@ impl RequestClient {
         self
     }
 
-    /// Sets the maximum time to wait for a reply. Default 3 minutes. A shorter `rb-timeout-ms` header of a request
-    /// takes precedence.
+    /// Sets the maximum time to wait for a reply. Default 3 minutes. A shorter `rb-timeout-ms` header
+    /// of a request takes precedence.
     #[must_use]
     pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
     }
 
-    /// Sets the source of correlation ids. A test passes a deterministic source, so that it can assert whole
-    /// messages. The default is random: another program that guesses an id could forge a reply.
+    /// Sets the source of correlation ids. A test passes a deterministic source, so that it can
+    /// assert whole messages. The default is random: another program that guesses an id could forge a
+    /// reply.
     #[must_use]
     pub fn with_ids(mut self, ids: Arc<dyn IdSource>) -> Self {
         self.ids = ids;
@@ -101,8 +102,8 @@ impl RequestClient {
     ///
     /// # Errors
     ///
-    /// Returns an error as [`RequestClient::call`] does, and if the request cannot be serialized or the reply is not
-    /// an `A`.
+    /// Returns an error as [`RequestClient::call`] does, and if the request cannot be serialized or
+    /// the reply is not an `A`.
     pub async fn request<Q, A>(&self, topic: &str, question: &Q) -> Result<A, RequestError>
     where
         Q: Message + Serialize + Sync,
@@ -114,18 +115,20 @@ impl RequestClient {
 
     /// Sends a request and waits for the reply, whatever its type is. An [`ErrorReply`] is an error.
     ///
-    /// Cancel safety: dropping the future abandons the request. The program that serves it is not notified.
+    /// Cancel safety: dropping the future abandons the request. The program that serves it is not
+    /// notified.
     ///
     /// # Errors
     ///
-    /// Returns an error if no subscription matches `topic`, no reply arrives in time, the reply is an [`ErrorReply`],
-    /// or the bus fails or closes.
+    /// Returns an error if no subscription matches `topic`, no reply arrives in time, the reply is an
+    /// [`ErrorReply`], or the bus fails or closes.
     pub async fn call(&self, topic: &str, question: MessageEnvelope) -> Result<Arc<MessageEnvelope>, RequestError> {
         self.ask(topic, question, None).await
     }
 
-    /// Sends a request that is answered by several messages. `is_answer` gets each of them, in order of arrival, and
-    /// returns `true` for the final one, which this method returns. The time limit covers the whole exchange.
+    /// Sends a request that is answered by several messages. `is_answer` gets each of them, in order
+    /// of arrival, and returns `true` for the final one, which this method returns. The time limit
+    /// covers the whole exchange.
     ///
     /// # Errors
     ///
@@ -170,8 +173,8 @@ impl RequestClient {
         self.time_limit
     }
 
-    /// Returns the number of replies that were dropped because no request waited for them: they were late, or came
-    /// twice.
+    /// Returns the number of replies that were dropped because no request waited for them: they were
+    /// late, or came twice.
     pub fn stray_replies(&self) -> u64 {
         self.waiting.stray.load(Ordering::Relaxed)
     }
@@ -315,8 +318,8 @@ impl PendingRequests {
         let mut questions = self.lock();
         let predicate = questions.get(id).and_then(|question| question.is_answer.as_ref());
         if let Some(AnswerPredicate(is_answer)) = predicate {
-            // The predicate is the caller's code: it runs outside the lock, so that it can neither deadlock nor
-            // poison it.
+            // The predicate is the caller's code: it runs outside the lock, so that it can neither deadlock
+            // nor poison it.
             let is_answer = Arc::clone(is_answer);
             drop(questions);
             if !is_answer(answer) {
@@ -377,8 +380,8 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// The handler of the reply subscription. When the bus ends the subscription it drops this, which wakes all waiting
-/// requests.
+/// The handler of the reply subscription. When the bus ends the subscription it drops this, which
+/// wakes all waiting requests.
 struct Replies(Arc<PendingRequests>);
 
 #[async_trait]

@@ -9,8 +9,9 @@ use crate::shared::share;
 
 /// A running consumer of a subscription.
 ///
-/// Dropping the handle ends the consumer: it takes no further message, and running handlers finish in the background
-/// under the supervision of the bus. [`Subscription::close`] also waits for them.
+/// Dropping the handle ends the consumer: it takes no further message, and running handlers
+/// finish in the background under the supervision of the bus. [`Subscription::close`] also waits
+/// for them.
 #[must_use = "dropping a subscription ends it"]
 pub struct Subscription {
     pattern: TopicPattern,
@@ -64,7 +65,8 @@ impl Subscription {
         self.control.is_active()
     }
 
-    /// Ends the consumer and waits for its running handlers. A handler that closes its own subscription deadlocks.
+    /// Ends the consumer and waits for its running handlers. A handler that closes its own
+    /// subscription deadlocks.
     pub async fn close(self) {
         self.control.stop();
         self.control.stopped().await;

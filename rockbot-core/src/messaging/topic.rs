@@ -7,8 +7,8 @@ use std::sync::Arc;
 /// Maximum length of a topic or pattern, in bytes: the limit of brokers for a routing key.
 const MAX_BYTES: usize = 255;
 
-/// A pattern that matches topics. Dots separate segments; `*` matches exactly one segment, `#` any number, including
-/// none.
+/// A pattern that matches topics. Dots separate segments; `*` matches exactly one segment, `#`
+/// any number, including none.
 ///
 /// ```
 /// # use rockbot_core::messaging::TopicPattern;
@@ -36,8 +36,8 @@ impl TopicPattern {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is empty or longer than 255 bytes, has an empty segment, or has a wildcard inside
-    /// a longer segment, where it could never match.
+    /// Returns an error if the text is empty or longer than 255 bytes, has an empty segment, or has a
+    /// wildcard inside a longer segment, where it could never match.
     pub fn new(text: &str) -> Result<Self, TopicError> {
         let segments = segments(text)?.map(Segment::parse);
         let segments = segments.collect::<Option<Vec<_>>>();
@@ -57,9 +57,9 @@ impl TopicPattern {
     pub fn matches(&self, topic: &str) -> bool {
         let mut at = 0;
         let mut rest = topic.split('.');
-        // The position to backtrack to when the segments after the last `#` do not match: the `#` then takes one more
-        // segment. Only the last `#` needs to be remembered, so the time is at most pattern length times topic
-        // length.
+        // The position to backtrack to when the segments after the last `#` do not match: the `#` then
+        // takes one more segment. Only the last `#` needs to be remembered, so the time is at most
+        // pattern length times topic length.
         let mut resume = None;
         loop {
             let here = rest.clone();
@@ -120,7 +120,8 @@ impl fmt::Debug for TopicPattern {
 ///
 /// # Errors
 ///
-/// Returns an error if the topic is empty or longer than 255 bytes, has an empty segment, or has a wildcard.
+/// Returns an error if the topic is empty or longer than 255 bytes, has an empty segment, or has
+/// a wildcard.
 pub fn check_topic(topic: &str) -> Result<(), TopicError> {
     segments(topic)?;
     if topic.bytes().any(|byte| matches!(byte, b'*' | b'#')) {
@@ -129,11 +130,13 @@ pub fn check_topic(topic: &str) -> Result<(), TopicError> {
     Ok(())
 }
 
-/// Returns the topic that `text` names on a bus without the domains of Pulsar: `space.class.name` for
-/// `persistent://space/class/name` and `non-persistent://space/class/name`, and any other text as it is.
+/// Returns the topic that `text` names on a bus without the domains of Pulsar: `space.class.name`
+/// for `persistent://space/class/name` and `non-persistent://space/class/name`, and any other
+/// text as it is.
 ///
-/// Programs that share their configuration with others on Pulsar name topics so. Bus implementations call it for topics,
-/// patterns and names of subscriptions, which begin with the topic there.
+/// Programs that share their configuration with others on Pulsar name topics so. Bus
+/// implementations call it for topics, patterns and names of subscriptions, which begin with the
+/// topic there.
 ///
 /// ```
 /// use rockbot_core::messaging::without_domain;

@@ -11,13 +11,15 @@ use tokio_util::sync::CancellationToken;
 use super::exit::ProcessExit;
 use super::group::Group;
 
-/// Time that a process has to end after its input was closed, and again after it was told to terminate.
+/// Time that a process has to end after its input was closed, and again after it was told to
+/// terminate.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A running process, with everything that it started. Dropping it kills all of them.
 ///
-/// Its standard input and output are pipes, which the caller [takes](Self::take_stdin). A process whose output is not
-/// read blocks when the pipe is full. Its standard error is read in the background: see [`ProcessExit::stderr`].
+/// Its standard input and output are pipes, which the caller [takes](Self::take_stdin). A process
+/// whose output is not read blocks when the pipe is full. Its standard error is read in the
+/// background: see [`ProcessExit::stderr`].
 ///
 /// ```
 /// # #[cfg(unix)]

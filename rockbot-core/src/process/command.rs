@@ -149,7 +149,8 @@ impl Command {
         self
     }
 
-    /// Sets what [`output`](Self::output) writes to the standard input before it closes it. Default empty.
+    /// Sets what [`output`](Self::output) writes to the standard input before it closes it. Default
+    /// empty.
     #[must_use]
     pub fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = input.into();
@@ -210,8 +211,8 @@ impl Command {
         Child::new(command.spawn()?, self.max_stderr)
     }
 
-    /// Runs the program to its end, and returns its output. A program that runs longer than `limit` is killed, with
-    /// everything that it started.
+    /// Runs the program to its end, and returns its output. A program that runs longer than `limit`
+    /// is killed, with everything that it started.
     ///
     /// # Cancellation safety
     ///
@@ -228,8 +229,8 @@ impl Command {
         self.output_heard(limit, |_| ()).await
     }
 
-    /// Runs the program as [`output`](Self::output) does, and calls `hear` with each part of the standard output that is
-    /// kept, as soon as it is read.
+    /// Runs the program as [`output`](Self::output) does, and calls `hear` with each part of the
+    /// standard output that is kept, as soon as it is read.
     ///
     /// # Cancellation safety
     ///

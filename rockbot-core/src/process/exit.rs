@@ -18,7 +18,8 @@ pub(super) const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Maximum length of the standard error in a description, in bytes.
 const MAX_DESCRIBED: usize = 300;
 
-/// The exit of a [`Child`](super::Child), which may be still to come. Copies belong to the same process.
+/// The exit of a [`Child`](super::Child), which may be still to come. Copies belong to the same
+/// process.
 #[derive(Debug, Clone)]
 pub struct ProcessExit {
     stderr: Arc<Mutex<Tail>>,
@@ -51,7 +52,8 @@ impl ProcessExit {
         }
     }
 
-    /// Waits until the process has ended, and returns its status; `None` if the system does not know it.
+    /// Waits until the process has ended, and returns its status; `None` if the system does not know
+    /// it.
     pub async fn wait(&self) -> Option<ExitStatus> {
         self.exited.cancelled().await;
         self.status()
@@ -67,8 +69,8 @@ impl ProcessExit {
         self.tail().bytes.iter().copied().collect()
     }
 
-    /// Describes the exit of the process and the last lines that it wrote, safe for a log line: a reason for a broken pipe.
-    /// Returns `None` if it runs and has written nothing.
+    /// Describes the exit of the process and the last lines that it wrote, safe for a log line: a
+    /// reason for a broken pipe. Returns `None` if it runs and has written nothing.
     ///
     /// Waits up to half a second for a process that is about to end.
     pub async fn describe(&self) -> Option<String> {

@@ -30,8 +30,8 @@ impl<Shared: Analyzer + ?Sized> Analyzer for std::sync::Arc<Shared> {
     }
 }
 
-/// An analyzer of words of at least three letters `a` to `z` or digits, in lower case; all other characters
-/// separate words.
+/// An analyzer of words of at least three letters `a` to `z` or digits, in lower case; all other
+/// characters separate words.
 ///
 /// Compatible with the original of this framework. `C#`, `AI` and words with accents are not found.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,10 +58,11 @@ impl Analyzer for SeedAnalyzer {
 
 /// An analyzer of words of any script and length: the default.
 ///
-/// Folds case and accents, strips the commonest endings of English, German and Romance words (stemming), maps irregular
-/// English forms to one word (`went` to `go`), and drops English articles, prepositions and conjunctions (stop words). A
-/// query loses its pronouns, auxiliaries and question words too if two other words are left; `Will`, `May` and `US` are
-/// kept as names where they are capitalized inside a sentence.
+/// Folds case and accents, strips the commonest endings of English, German and Romance words
+/// (stemming), maps irregular English forms to one word (`went` to `go`), and drops English
+/// articles, prepositions and conjunctions (stop words). A query loses its pronouns, auxiliaries
+/// and question words too if two other words are left; `Will`, `May` and `US` are kept as names
+/// where they are capitalized inside a sentence.
 ///
 /// Names of code are terms as a whole and in parts: `maxRetryCount` is found by
 /// `max retry count`. Chinese, Japanese and Korean characters and emoji are terms of their own.
@@ -122,7 +123,8 @@ impl Analyzer for UnicodeAnalyzer {
     }
 }
 
-/// A consumer of terms, each with the word as written and `true` for a function word. It may end the reading.
+/// A consumer of terms, each with the word as written and `true` for a function word. It may end
+/// the reading.
 type EachTerm<'e> = &'e mut dyn FnMut(&str, &str, bool) -> ControlFlow<()>;
 
 /// Calls `each` with the terms of `text`, in order.
@@ -282,15 +284,16 @@ impl PendingWord {
         }
     }
 
-    /// Returns `true` if an apostrophe in front of `rest` ends the word as the owner of something: `Ada's`, but not `it's`
-    /// or `what's`.
+    /// Returns `true` if an apostrophe in front of `rest` ends the word as the owner of something:
+    /// `Ada's`, but not `it's` or `what's`.
     fn is_possessive_before(&self, rest: &str) -> bool {
         let behind = rest.strip_prefix(['s', 'S']);
         let is_end = behind.is_some_and(|behind| !goes_on(behind));
         is_end && !self.folded.is_empty() && !matches!(role(&[&self.folded, "s"].concat()), Role::Function)
     }
 
-    /// Emits the word and its parts, without stop words. A word with accents never is one: `thé` is not `the`.
+    /// Emits the word and its parts, without stop words. A word with accents never is one: `thé` is
+    /// not `the`.
     fn end(&mut self, each: EachTerm<'_>) -> ControlFlow<()> {
         if self.folded.is_empty() {
             return ControlFlow::Continue(());
@@ -351,7 +354,8 @@ fn is_combining(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Returns `true` for characters of scripts without spaces between words: ideographs, kana, hangul, emoji.
+/// Returns `true` for characters of scripts without spaces between words: ideographs, kana,
+/// hangul, emoji.
 fn is_whole_word(c: char) -> bool {
     matches!(c,
         '\u{2600}'..='\u{27bf}'

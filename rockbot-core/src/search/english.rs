@@ -1,4 +1,5 @@
-//! English words with a part of their own in searches: stop words, function words and irregular forms.
+//! English words with a part of their own in searches: stop words, function words and irregular
+//! forms.
 //!
 //! Chosen by measured retrieval quality (`cargo run -p rockbot-benches --bin recall_quality`).
 
@@ -8,8 +9,9 @@ use std::sync::LazyLock;
 const STOP_WORDS: &str = "a about also an and any as at because but by for from here if in into just of on or so some \
     than the then there to too very with";
 
-/// Function words: pronouns, auxiliaries, question words, negations and the rest of their contractions. A query that
-/// has other words is searched without them; texts keep them, since `who am I` has nothing else.
+/// Function words: pronouns, auxiliaries, question words, negations and the rest of their
+/// contractions. A query that has other words is searched without them; texts keep them, since
+/// `who am I` has nothing else.
 const FUNCTION_WORDS: &str = "above after again against all am are arent be been before being below between both can \
     cannot cant could couldnt d did didnt do does doesnt doing dont down during each few further had hadnt has hasnt \
     have havent having he her hers herself hes him himself his how hows i id im is isnt it its itself ive let lets ll m \

@@ -149,7 +149,8 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         collection.weight(frequency)
     }
 
-    /// Adds the scores of a term, a form or a bigram; `texts` holds its document numbers and term frequencies.
+    /// Adds the scores of a term, a form or a bigram; `texts` holds its document numbers and term
+    /// frequencies.
     fn add_scores(&self, collection: Collection, weight: f64, texts: &[(u32, u32)], scores: &mut [f32]) {
         let weight = weight as f32;
         let (constant, by_length) = collection.saturation();

@@ -1,11 +1,12 @@
 //! Search: full text by Okapi BM25, over a list at hand ([`Bm25Ranker`]) or over an inverted index
 //! ([`Bm25Index`]), and nearest neighbours of vectors ([`VectorIndex`]).
 //!
-//! A kit for implementers of stores and tools. An [`Analyzer`] splits texts and queries into terms: it folds
-//! case and accents, stems, and drops stop words.
+//! A kit for implementers of stores and tools. An [`Analyzer`] splits texts and queries into
+//! terms: it folds case and accents, stems, and drops stop words.
 //!
-//! A text scores for each query term that it contains, more for rare terms (inverse document frequency), and
-//! a little more for each bigram of the query, that is, two terms that are adjacent in both ([`Bm25Weights`]).
+//! A text scores for each query term that it contains, more for rare terms (inverse document
+//! frequency), and a little more for each bigram of the query, that is, two terms that are
+//! adjacent in both ([`Bm25Weights`]).
 
 mod analyzer;
 mod english;

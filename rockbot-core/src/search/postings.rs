@@ -93,7 +93,8 @@ impl Postings {
         number as u32
     }
 
-    /// Returns the texts that have the term in the form `written`, with frequencies, if there are other forms.
+    /// Returns the texts that have the term in the form `written`, with frequencies, if there are
+    /// other forms.
     pub(super) fn texts_with(&self, written: &str) -> Option<Vec<(u32, u32)>> {
         let mut forms = self.forms.as_slice().iter();
         let has_others = forms.len() > 1;
@@ -161,8 +162,8 @@ impl<T: Default> Few<T> {
         }
     }
 
-    /// Retains the values that `is_left` accepts, and returns `true` if any is left. An emptied value must not
-    /// be used again.
+    /// Retains the values that `is_left` accepts, and returns `true` if any is left. An emptied value
+    /// must not be used again.
     fn retain(&mut self, is_left: impl Fn(&mut T) -> bool) -> bool {
         match self {
             Self::One([one]) => is_left(one),

@@ -15,12 +15,13 @@ pub(super) struct QueryTerm<'a> {
     before: Vec<(u32, usize)>,
     /// The forms of the term in the query; empty for the term itself.
     written: Vec<Box<str>>,
-    /// Bloom filter over `before`, by the lowest bits of the numbers: it rejects most occurrences without a
-    /// search.
+    /// Bloom filter over `before`, by the lowest bits of the numbers: it rejects most occurrences
+    /// without a search.
     before_bits: u64,
 }
 
-/// Maximum number of terms that a query is searched by: the rarest in the index, which say the most.
+/// Maximum number of terms that a query is searched by: the rarest in the index, which say the
+/// most.
 pub(super) const MAX_TERMS: usize = 64;
 
 /// Maximum number of forms of one term that a query is searched by.
@@ -114,8 +115,8 @@ impl<'a> QueryTerm<'a> {
         }
     }
 
-    /// Returns the texts that have the term as the query has it, with frequencies: one list per form, if the texts have
-    /// several forms.
+    /// Returns the texts that have the term as the query has it, with frequencies: one list per form,
+    /// if the texts have several forms.
     pub(super) fn written(&self) -> impl Iterator<Item = Vec<(u32, u32)>> {
         self.written.iter().filter_map(|form| self.postings.texts_with(form))
     }
@@ -126,8 +127,8 @@ impl<'a> QueryTerm<'a> {
         self.before_bits = self.before.iter().fold(0, |bits, (word, _)| bits | bit(*word));
     }
 
-    /// Returns the texts that contain a bigram of the query that ends with this term, with frequencies: one
-    /// list per bigram, in the order of the query.
+    /// Returns the texts that contain a bigram of the query that ends with this term, with
+    /// frequencies: one list per bigram, in the order of the query.
     pub(super) fn bigrams(&self) -> Vec<Vec<(u32, u32)>> {
         if self.before.is_empty() {
             return Vec::new();

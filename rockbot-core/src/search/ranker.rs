@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::score::{Collection, Query};
 use super::{Analyzer, Bm25Weights, Ranked, SeedAnalyzer, UnicodeAnalyzer};
 
-/// A BM25 ranker of texts at hand: each text is read once, nothing is stored. For many texts that are searched
-/// often use [`Bm25Index`](super::Bm25Index), which ranks alike.
+/// A BM25 ranker of texts at hand: each text is read once, nothing is stored. For many texts that
+/// are searched often use [`Bm25Index`](super::Bm25Index), which ranks alike.
 ///
 /// ```
 /// use rockbot_core::search::Bm25Ranker;
@@ -46,7 +46,8 @@ impl Bm25Ranker {
     /// Creates a ranker that ranks exactly as the original of this framework: by the terms of the
     /// [`SeedAnalyzer`], with bigrams matched in the raw text, within other words too.
     ///
-    /// Each text is scanned once per bigram of the query, so it does not suit long queries over many texts.
+    /// Each text is scanned once per bigram of the query, so it does not suit long queries over many
+    /// texts.
     pub fn seed() -> Self {
         Self {
             analyzer: Arc::new(SeedAnalyzer),
@@ -106,7 +107,8 @@ impl Bm25Ranker {
         ranked
     }
 
-    /// Counts the terms and bigrams of `query` in `text`. `scratch` is all zeros, before and afterwards.
+    /// Counts the terms and bigrams of `query` in `text`. `scratch` is all zeros, before and
+    /// afterwards.
     fn count(&self, query: &Query, text: &str, scratch: &mut [u32]) -> Counts {
         let mut length = 0;
         let mut found = Vec::new();

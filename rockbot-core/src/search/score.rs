@@ -11,8 +11,8 @@ use super::query_terms::{MAX_FORMS, MAX_TERMS, read_parts};
 
 /// The weights of the scoring function.
 ///
-/// The default suits short texts such as memories and turns of a conversation: k1 = 0.9 and b = 0.4, as TREC's baselines
-/// have them, and a quarter of a term's weight for a bigram.
+/// The default suits short texts such as memories and turns of a conversation: k1 = 0.9 and b =
+/// 0.4, as TREC's baselines have them, and a quarter of a term's weight for a bigram.
 ///
 /// ```
 /// use rockbot_core::search::{Bm25Index, Bm25Weights};
@@ -200,8 +200,8 @@ impl Query {
         forms.flat_map(|(term, forms)| forms.iter().map(|(_, form)| (*form, *term)))
     }
 
-    /// Removes the weight of all terms but the rarest, if there are more than [`MAX_TERMS`], and of their bigrams.
-    /// `frequencies` holds the number of texts that contain a term, by number.
+    /// Removes the weight of all terms but the rarest, if there are more than [`MAX_TERMS`], and of
+    /// their bigrams. `frequencies` holds the number of texts that contain a term, by number.
     pub(super) fn keep_rarest(&mut self, frequencies: &[usize]) {
         let mut found: Vec<_> = self
             .words

@@ -1,10 +1,11 @@
 //! Stemming.
 //!
-//! The rules were chosen by measured retrieval quality (`cargo run -p rockbot-benches --bin recall_quality`). For
-//! English they find as much as Snowball's, and they serve German and Romance words as well.
+//! The rules were chosen by measured retrieval quality (`cargo run -p rockbot-benches --bin
+//! recall_quality`). For English they find as much as Snowball's, and they serve German and
+//! Romance words as well.
 
-/// Returns the stem of `word`: without the commonest endings of English, German and Romance nouns, verbs and
-/// adjectives. Words with other characters than `a` to `z` stay as they are.
+/// Returns the stem of `word`: without the commonest endings of English, German and Romance
+/// nouns, verbs and adjectives. Words with other characters than `a` to `z` stay as they are.
 pub(super) fn stem(word: &str) -> &str {
     if word.len() < 4 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return word;
@@ -43,8 +44,8 @@ fn without_ending<'a>(word: &'a str, endings: &[&str], least: usize) -> Option<&
     shorter.find(|it| it.len() >= least && it.bytes().any(is_vowel))
 }
 
-/// Removes a doubled consonant before a stripped ending: `run` of `runn`. `fall`, `miss` and `buzz` keep
-/// theirs.
+/// Removes a doubled consonant before a stripped ending: `run` of `runn`. `fall`, `miss` and
+/// `buzz` keep theirs.
 fn without_doubled_end(stem: &str) -> &str {
     match stem.as_bytes() {
         [_, _, .., before, last] if before == last && !b"lsz".contains(last) && !is_vowel(*last) => {

@@ -43,7 +43,8 @@ fn plain_scores(analyzer: &dyn Analyzer, texts: &[String], query: &str) -> Vec<f
     texts.iter().map(score).collect()
 }
 
-/// Ranks as the original does, in the plainest way: words of the query by words, pairs of them by raw text.
+/// Ranks as the original does, in the plainest way: words of the query by words, pairs of them by
+/// raw text.
 fn seed_scores(texts: &[String], query: &str) -> Vec<f64> {
     let words = |text: &str| {
         let lower = text.to_lowercase();
@@ -341,7 +342,8 @@ impl Analyzer for Counting {
     }
 }
 
-/// `customs` and `customer` have one term: the text that has the word as the query has it comes first.
+/// `customs` and `customer` have one term: the text that has the word as the query has it comes
+/// first.
 #[test]
 fn a_word_as_written_weighs_more_than_its_stem() {
     let mut texts: Vec<_> = (0..20)

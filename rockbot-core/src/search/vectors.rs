@@ -8,8 +8,8 @@ use std::hash::Hash;
 use super::Ranked;
 use crate::embedding::{Embedding, dot};
 
-/// An index of vectors with exact nearest-neighbour search: it compares all vectors, which takes about a
-/// millisecond per million numbers.
+/// An index of vectors with exact nearest-neighbour search: it compares all vectors, which takes
+/// about a millisecond per million numbers.
 ///
 /// ```
 /// use rockbot_core::embedding::Embedding;
@@ -66,8 +66,8 @@ impl<K> VectorIndex<K> {
 }
 
 impl<K: Clone + Ord + Hash> VectorIndex<K> {
-    /// Inserts a vector under `key`, in place of the vector there. A vector of another dimension comes from
-    /// another model, so all others are dropped.
+    /// Inserts a vector under `key`, in place of the vector there. A vector of another dimension
+    /// comes from another model, so all others are dropped.
     pub fn insert(&mut self, key: K, vector: &Embedding) {
         if vector.dimension() != self.dimension {
             *self = Self {
@@ -122,8 +122,8 @@ impl<K: Clone + Ord + Hash> VectorIndex<K> {
         self.keys.iter().zip(self.values.chunks_exact(self.dimension.max(1)))
     }
 
-    /// Returns the vectors whose similarity to `vector` exceeds `least`, which is 0 or more; most similar
-    /// first, of equals the smaller key. Returns none for a vector of another dimension.
+    /// Returns the vectors whose similarity to `vector` exceeds `least`, which is 0 or more; most
+    /// similar first, of equals the smaller key. Returns none for a vector of another dimension.
     pub fn search(&self, vector: &Embedding, least: f32) -> Vec<Ranked<K>> {
         if vector.dimension() != self.dimension {
             return Vec::new();

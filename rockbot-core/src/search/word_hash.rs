@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A hash by multiplication with a secret of each map: the authors of stored texts do not know the secret, and so cannot
-/// choose words that collide.
+/// A hash by multiplication with a secret of each map: the authors of stored texts do not know
+/// the secret, and so cannot choose words that collide.
 #[derive(Debug, Clone)]
 pub(super) struct WordHash {
     start: u64,

@@ -14,7 +14,8 @@ const MAX_FILE: u64 = 1 << 20;
 /// Maximum number of agents of a file.
 const MAX_AGENTS: usize = 256;
 
-/// The card of an agent: what it can do. On the wire its members are camelCase, as the original writes them.
+/// The card of an agent: what it can do. On the wire its members are camelCase, as the original
+/// writes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -115,7 +116,8 @@ impl<Shared: AgentDirectory + ?Sized> AgentDirectory for Arc<Shared> {
     }
 }
 
-/// An [`AgentDirectory`] of agents that the operator names, such as those of a file `well-known-agents.json`.
+/// An [`AgentDirectory`] of agents that the operator names, such as those of a file
+/// `well-known-agents.json`.
 ///
 /// ```
 /// use rockbot_core::service::{AgentCard, AgentDirectory, KnownAgents};

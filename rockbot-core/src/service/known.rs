@@ -48,7 +48,8 @@ pub struct KnownService {
     pub words: String,
     /// The origin of all of this.
     pub provenance: Provenance,
-    /// The tool, or the group of tools, that a model needs to use the service, if it is shown on demand.
+    /// The tool, or the group of tools, that a model needs to use the service, if it is shown on
+    /// demand.
     pub activates: Option<ToolName>,
 }
 
@@ -94,7 +95,8 @@ impl KnownService {
         self
     }
 
-    /// Returns the text that a search reads: names, also with their parts as words, the summary, the further words.
+    /// Returns the text that a search reads: names, also with their parts as words, the summary, the
+    /// further words.
     pub fn text(&self) -> String {
         let spaced = |name: &str| format!("{name} {}", name.replace(['_', '-', '.'], " "));
         let items: Vec<_> = self.items.iter().map(|item| spaced(item)).collect();

@@ -15,8 +15,8 @@ pub trait ServiceSource: fmt::Debug + Send + Sync + 'static {
     /// Returns the name of the source, for logs.
     fn name(&self) -> &str;
 
-    /// Returns the services as they are now, for this principal. It is called for each search and must answer from what is
-    /// known, not ask the services.
+    /// Returns the services as they are now, for this principal. It is called for each search and
+    /// must answer from what is known, not ask the services.
     ///
     /// # Errors
     ///
@@ -33,7 +33,8 @@ share! {
 
 /// The sources of services of a host. Cheap to clone.
 ///
-/// A host provides it as a part before its subsystems declare, so that each can add the services that it knows:
+/// A host provides it as a part before its subsystems declare, so that each can add the services
+/// that it knows:
 ///
 /// ```
 /// use rockbot_core::service::{KnownService, ServiceSource, ServiceSources};

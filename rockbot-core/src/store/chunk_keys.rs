@@ -1,8 +1,9 @@
 //! Keys of the chunks of large tool results in working memory.
 //!
-//! The host splits results that are too long for a conversation and keeps the chunks in working memory. The form of
-//! their keys is part of the stored format, and others recognise chunks by it, such as a recall that must not
-//! repeat them; therefore it is defined here and not where results are split.
+//! The host splits results that are too long for a conversation and keeps the chunks in working
+//! memory. The form of their keys is part of the stored format, and others recognise chunks by
+//! it, such as a recall that must not repeat them; therefore it is defined here and not where
+//! results are split.
 
 use super::{PathError, StorePath, WorkingEntry};
 
@@ -22,8 +23,8 @@ pub enum ChunkKeyForm {
     /// `{namespace}/tool-{name}-{run}-chunk{n}` and `{namespace}/tool-{name}-{run}-index`. The default.
     #[default]
     Path,
-    /// `{namespace}/tool:{name}:{run}:chunk{n}` and `{namespace}/tool:{name}:{run}:index`; the model is shown these
-    /// keys without the namespace.
+    /// `{namespace}/tool:{name}:{run}:chunk{n}` and `{namespace}/tool:{name}:{run}:index`; the model
+    /// is shown these keys without the namespace.
     Colons,
 }
 
@@ -69,10 +70,12 @@ impl ChunkKeys {
         Ok(Self { stem, hidden })
     }
 
-    /// Creates the keys in `namespace` for a result that its tool has [named](crate::tool::ResultChunks):
-    /// `{namespace}/{name}-chunk{n}` and `{namespace}/{name}-index`.
+    /// Creates the keys in `namespace` for a result that its tool has
+    /// [named](crate::tool::ResultChunks): `{namespace}/{name}-chunk{n}` and
+    /// `{namespace}/{name}-index`.
     ///
-    /// The first 120 characters of `name` count; every character other than a letter, a digit, `-`, `_` and `.` becomes `_`.
+    /// The first 120 characters of `name` count; every character other than a letter, a digit, `-`,
+    /// `_` and `.` becomes `_`.
     ///
     /// ```
     /// # use rockbot_core::store::{ChunkKeys, StorePath};
@@ -112,7 +115,8 @@ impl ChunkKeys {
         &self.stem[self.hidden..]
     }
 
-    /// Returns `key` without the `chunk{n}` or `index` at its end: the prefix that all keys of one result share.
+    /// Returns `key` without the `chunk{n}` or `index` at its end: the prefix that all keys of one
+    /// result share.
     pub fn stem_of(key: &str) -> &str {
         let end = key.rfind(['-', ':']).map_or(0, |at| at + 1);
         &key[..end]
@@ -139,13 +143,14 @@ pub fn is_result_entry(entry: &WorkingEntry) -> bool {
 
 /// Returns `true` if `entry` is a chunk of a large result.
 ///
-/// The outline of the result is not a chunk: it lists the keys of the chunks, so a listing that leaves chunks out
-/// still leads to them.
+/// The outline of the result is not a chunk: it lists the keys of the chunks, so a listing that
+/// leaves chunks out still leads to them.
 pub fn is_result_chunk(entry: &WorkingEntry) -> bool {
     is_result_entry(entry) && ChunkKeys::number_of(entry.key.as_str()).is_some()
 }
 
-/// Returns the first characters of `name` with everything replaced that has a meaning in a path or in Markdown.
+/// Returns the first characters of `name` with everything replaced that has a meaning in a path
+/// or in Markdown.
 fn sanitized(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     let characters = name.chars().take(MAX_NAME_LEN);

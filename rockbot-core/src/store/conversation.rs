@@ -13,8 +13,8 @@ use crate::{Principal, SessionId};
 /// A store of conversations: a window over the last entries of each session.
 #[async_trait]
 pub trait ConversationMemory: fmt::Debug + Send + Sync + 'static {
-    /// Appends `entries`, in order. Idempotent by turn: entries of a turn that the session holds already are
-    /// skipped, so that a redelivered message leaves no duplicates.
+    /// Appends `entries`, in order. Idempotent by turn: entries of a turn that the session holds
+    /// already are skipped, so that a redelivered message leaves no duplicates.
     ///
     /// # Errors
     ///
@@ -98,7 +98,8 @@ const SESSIONS: usize = 10_000;
 
 /// A [`ConversationMemory`] in memory, lost when the process ends.
 ///
-/// Keeps 10 000 sessions by default and evicts the least recently used one beyond that; reading counts as use.
+/// Keeps 10 000 sessions by default and evicts the least recently used one beyond that; reading
+/// counts as use.
 #[derive(Debug)]
 pub struct InMemoryConversationMemory {
     window: usize,

@@ -7,9 +7,9 @@ use crate::{SessionId, TurnId};
 
 /// A conversation that was exported: a versioned JSON document.
 ///
-/// Images and files stand in it as the conversation keeps them: as a URL, or as a reference to the media store of the
-/// host. A host with another store shows the model a description in words instead. A document may have their bytes, too;
-/// the import stores these.
+/// Images and files stand in it as the conversation keeps them: as a URL, or as a reference to
+/// the media store of the host. A host with another store shows the model a description in words
+/// instead. A document may have their bytes, too; the import stores these.
 ///
 /// ```
 /// use rockbot_core::Timestamp;

@@ -15,8 +15,8 @@ use crate::{Principal, SessionId, Timestamp};
 
 /// An append-only log of conversations with committed reader positions.
 ///
-/// A host that has a log appends the entries of every turn, whatever its origin, before the reply is sent. A
-/// turn that a crash interrupts at that point may be logged twice.
+/// A host that has a log appends the entries of every turn, whatever its origin, before the reply
+/// is sent. A turn that a crash interrupts at that point may be logged twice.
 #[async_trait]
 pub trait ConversationLog: fmt::Debug + Send + Sync + 'static {
     /// Appends entries, all of them or none.
@@ -26,16 +26,16 @@ pub trait ConversationLog: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the log cannot be written.
     async fn append(&self, principal: &Principal, entries: Vec<LogEntry>) -> Result<(), StoreError>;
 
-    /// Returns the next `limit` entries for `reader`, from its committed position; a new reader starts at the
-    /// oldest entry.
+    /// Returns the next `limit` entries for `reader`, from its committed position; a new reader
+    /// starts at the oldest entry.
     ///
     /// # Errors
     ///
     /// Returns an error if the log cannot be read.
     async fn read(&self, principal: &Principal, reader: &str, limit: usize) -> Result<LogBatch, StoreError>;
 
-    /// Commits `offset` as the position of `reader`. A position never moves backwards or beyond the end: such
-    /// commits are ignored.
+    /// Commits `offset` as the position of `reader`. A position never moves backwards or beyond the
+    /// end: such commits are ignored.
     ///
     /// # Errors
     ///
@@ -83,7 +83,8 @@ pub struct LogEntry {
 }
 
 impl LogEntry {
-    /// Creates the entry of a text that was said in a session, of unknown label and by an untrusted sender.
+    /// Creates the entry of a text that was said in a session, of unknown label and by an untrusted
+    /// sender.
     ///
     /// ```
     /// use rockbot_core::chat::Role;

@@ -40,8 +40,8 @@ pub struct ConversationTurn {
     /// Tool calls that the turn made before this entry, in order. Empty by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<CallRound>,
-    /// [Groups of tools](crate::tool::ToolGroup) that were active in the conversation at the end of the turn, in the
-    /// order of their activation; at the turn's last entry. Empty by default.
+    /// [Groups of tools](crate::tool::ToolGroup) that were active in the conversation at the end of
+    /// the turn, in the order of their activation; at the turn's last entry. Empty by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub active_tools: Vec<ToolName>,
     /// Label of the entry's sources. The sources of an answer are all that its model had read.

@@ -7,7 +7,8 @@ use crate::Timestamp;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The decay of importance with the time since an entry was last learned: exponential after a grace period.
+/// The decay of importance with the time since an entry was last learned: exponential after a
+/// grace period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Decay {
@@ -62,8 +63,8 @@ impl Decay {
         self
     }
 
-    /// Returns the importance of `entry` at `now`, from 0 to 1. The stored score is unchanged, so an entry
-    /// that is learned again regains it.
+    /// Returns the importance of `entry` at `now`, from 0 to 1. The stored score is unchanged, so an
+    /// entry that is learned again regains it.
     ///
     /// ```
     /// use rockbot_core::Timestamp;

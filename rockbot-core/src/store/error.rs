@@ -50,7 +50,8 @@ pub struct StoreError {
 
 /// The kind of a [`StoreError`]; callers decide by it.
 ///
-/// The kind of an `std::io::Error`, and of the errors of the bundled stores, follows by `StoreErrorKind::from(&error)`.
+/// The kind of an `std::io::Error`, and of the errors of the bundled stores, follows by
+/// `StoreErrorKind::from(&error)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
@@ -61,13 +62,16 @@ pub enum StoreErrorKind {
     Locked,
     /// The store is closed, or the task or thread that serves it has ended.
     Closed,
-    /// The stored data cannot be understood: it is damaged, or another program or a newer version wrote it.
+    /// The stored data cannot be understood: it is damaged, or another program or a newer version
+    /// wrote it.
     Damaged,
     /// There is no room: the disk, or a quota of the store, is full.
     Full,
-    /// The caller's input cannot be stored: it is too large, has an id without a file name, or does not serialize.
+    /// The caller's input cannot be stored: it is too large, has an id without a file name, or does
+    /// not serialize.
     Invalid,
-    /// The change was made and is visible, but the disk could not confirm it: a power failure may undo it.
+    /// The change was made and is visible, but the disk could not confirm it: a power failure may
+    /// undo it.
     NotDurable,
     /// The system below the store cannot serve the call now, and may a little later: a connection
     /// that broke or cannot be made, a time-out, a deadlock, a database that is busy or changes its

@@ -107,7 +107,8 @@ impl TryFrom<u8> for FeedbackSignal {
     }
 }
 
-/// A [`FeedbackStore`] in memory, lost when the process ends. Keeps the newest 10 000 entries of each principal.
+/// A [`FeedbackStore`] in memory, lost when the process ends. Keeps the newest 10 000 entries of
+/// each principal.
 pub type InMemoryFeedbackStore = InMemoryTimeline<FeedbackEntry>;
 
 impl TimelineEntry for FeedbackEntry {

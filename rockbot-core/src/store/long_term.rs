@@ -19,9 +19,9 @@ use crate::{MemoryId, Principal, Timestamp};
 
 /// A store of facts that outlive their conversation.
 ///
-/// Concurrent changes use optimistic concurrency: [`replace`](Self::replace) is a compare-and-swap, and
-/// [`LongTermMemoryExt::update`] is the loop around it. Entries are archived rather than deleted, so that a
-/// wrong decision can be undone.
+/// Concurrent changes use optimistic concurrency: [`replace`](Self::replace) is a
+/// compare-and-swap, and [`LongTermMemoryExt::update`] is the loop around it. Entries are
+/// archived rather than deleted, so that a wrong decision can be undone.
 #[async_trait]
 pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
     /// Returns the entry `id`, archived or not.
@@ -47,8 +47,8 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the memory cannot be written.
     async fn remember(&self, principal: &Principal, entry: MemoryEntry) -> Result<Remembered, StoreError>;
 
-    /// Replaces `before` by `after` if the stored entry still equals `before` (compare-and-swap). Returns
-    /// `true` if it did; always `false` if their ids differ.
+    /// Replaces `before` by `after` if the stored entry still equals `before` (compare-and-swap).
+    /// Returns `true` if it did; always `false` if their ids differ.
     ///
     /// # Errors
     ///
@@ -67,9 +67,9 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the memory cannot be written.
     async fn delete(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError>;
 
-    /// Deletes permanently, for all principals, the entries archived before `before`, and returns their
-    /// number. Data that cannot be read is kept, and so are entries that a person edited since, as far as the
-    /// memory can tell.
+    /// Deletes permanently, for all principals, the entries archived before `before`, and returns
+    /// their number. Data that cannot be read is kept, and so are entries that a person edited since,
+    /// as far as the memory can tell.
     ///
     /// # Errors
     ///
@@ -96,11 +96,11 @@ pub trait LongTermMemory: fmt::Debug + Send + Sync + 'static {
         Ok(query.rank(self.list(principal).await?))
     }
 
-    /// Returns at most `limit` live entries that mean what `text` says, in whatever words, the nearest first. A memory
-    /// that compares words alone returns none, which is the default.
+    /// Returns at most `limit` live entries that mean what `text` says, in whatever words, the
+    /// nearest first. A memory that compares words alone returns none, which is the default.
     ///
-    /// Nearly the same meaning is not the same fact: `born in 1980` is near `born in 1981`. So this is for a notice, and
-    /// no reason to leave an entry out.
+    /// Nearly the same meaning is not the same fact: `born in 1980` is near `born in 1981`. So this
+    /// is for a notice, and no reason to leave an entry out.
     ///
     /// # Errors
     ///
@@ -133,12 +133,14 @@ share! {
 /// Operations that every [`LongTermMemory`] has, built on its compare-and-swap.
 #[async_trait]
 pub trait LongTermMemoryExt: LongTermMemory {
-    /// Updates an entry by optimistic concurrency, and returns the stored result; `None` if there is no such entry.
+    /// Updates an entry by optimistic concurrency, and returns the stored result; `None` if there is
+    /// no such entry.
     ///
-    /// Reads the entry, applies `change` to a copy, and stores the copy with [`replace`](LongTermMemory::replace) if no
-    /// other writer changed the entry in between; otherwise it starts again with the entry as it is then. `change` may
-    /// therefore run several times and must depend on nothing but the entry that it is given. An error of `change` ends
-    /// the update, and nothing is stored.
+    /// Reads the entry, applies `change` to a copy, and stores the copy with
+    /// [`replace`](LongTermMemory::replace) if no other writer changed the entry in between;
+    /// otherwise it starts again with the entry as it is then. `change` may therefore run several
+    /// times and must depend on nothing but the entry that it is given. An error of `change` ends the
+    /// update, and nothing is stored.
     ///
     /// # Errors
     ///
@@ -170,7 +172,8 @@ pub trait LongTermMemoryExt: LongTermMemory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the memory cannot be read or written, or if other writers changed the entry each time.
+    /// Returns an error if the memory cannot be read or written, or if other writers changed the
+    /// entry each time.
     async fn update(
         &self,
         principal: &Principal,
@@ -185,7 +188,8 @@ pub trait LongTermMemoryExt: LongTermMemory {
     }
 
     /// Archives an entry: searches no longer return it, it can still be read, and
-    /// [`LongTermMemoryExt::restore`] undoes it. Returns the stored result; `None` if there is no such entry.
+    /// [`LongTermMemoryExt::restore`] undoes it. Returns the stored result; `None` if there is no
+    /// such entry.
     ///
     /// # Errors
     ///

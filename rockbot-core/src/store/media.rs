@@ -14,9 +14,9 @@ use crate::{Clock, Digest, Principal, SystemClock, Timestamp};
 
 /// A content-addressed store of images and files.
 ///
-/// The host puts the bytes of a message or a tool result here once, and keeps references to them everywhere else: in the
-/// journal, in conversations, in replies. Each principal has media of its own, and equal bytes of one principal are
-/// stored once.
+/// The host puts the bytes of a message or a tool result here once, and keeps references to them
+/// everywhere else: in the journal, in conversations, in replies. Each principal has media of its
+/// own, and equal bytes of one principal are stored once.
 #[async_trait]
 pub trait MediaStore: fmt::Debug + Send + Sync + 'static {
     /// Stores `bytes` and returns the reference to them. Bytes that are stored already count as new for

@@ -177,8 +177,8 @@ impl MemoryEntry {
         self
     }
 
-    /// Returns the time of archiving if it is credible. `None` for an entry that was archived before it was
-    /// learned: clock skew, so its true time is unknown.
+    /// Returns the time of archiving if it is credible. `None` for an entry that was archived before
+    /// it was learned: clock skew, so its true time is unknown.
     pub fn credibly_archived_at(&self) -> Option<Timestamp> {
         self.archived_at.filter(|at| *at >= self.created_at)
     }
@@ -204,11 +204,12 @@ impl MemoryEntry {
         [&self.content, &*self.tags.join("\n"), category].join("\n")
     }
 
-    /// Returns `true` if `other` has the same words in the same order. Case, white space and surrounding
-    /// punctuation are ignored; a minus sign, a currency or a question mark is a difference.
+    /// Returns `true` if `other` has the same words in the same order. Case, white space and
+    /// surrounding punctuation are ignored; a minus sign, a currency or a question mark is a
+    /// difference.
     ///
-    /// The comparison is strict, since `was born in 1980` and `was born in 1981` are nearly the same words and
-    /// not the same fact.
+    /// The comparison is strict, since `was born in 1980` and `was born in 1981` are nearly the same
+    /// words and not the same fact.
     pub fn says_the_same_as(&self, other: &Self) -> bool {
         let mut words = words(&self.content).peekable();
         match words.peek() {
@@ -225,8 +226,8 @@ impl MemoryEntry {
         !wanted.trim().is_empty() && in_a_row(&self.content).contains(&wanted)
     }
 
-    /// Returns the normalized text: equal for entries that [say the same](Self::says_the_same_as), and for no
-    /// others. For stores that find duplicates by an index.
+    /// Returns the normalized text: equal for entries that [say the same](Self::says_the_same_as),
+    /// and for no others. For stores that find duplicates by an index.
     pub fn wording(&self) -> String {
         let words: Vec<_> = words(&self.content).collect();
         if words.is_empty() {

@@ -7,7 +7,8 @@ use super::memory_entry::MemoryEntry;
 use crate::Timestamp;
 use crate::search::{Bm25Ranker, Ranked};
 
-/// A query of a [`LongTermMemory`](super::LongTermMemory). The default matches the 20 newest entries.
+/// A query of a [`LongTermMemory`](super::LongTermMemory). The default matches the 20 newest
+/// entries.
 ///
 /// ```
 /// use rockbot_core::store::MemoryQuery;
@@ -18,8 +19,8 @@ use crate::search::{Bm25Ranker, Ranked};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryQuery {
-    /// Search words: entries with none of them are skipped, the best matches come first. Empty by default: the
-    /// most recently learned or changed entries come first.
+    /// Search words: entries with none of them are skipped, the best matches come first. Empty by
+    /// default: the most recently learned or changed entries come first.
     pub text: String,
     /// Category, subcategories included.
     pub category: Option<StorePath>,
@@ -137,8 +138,8 @@ impl MemoryQuery {
         found
     }
 
-    /// Returns the newest of `entries`, newest first, each with a score of 1: the answer to a query without
-    /// words.
+    /// Returns the newest of `entries`, newest first, each with a score of 1: the answer to a query
+    /// without words.
     pub fn newest(&self, entries: impl IntoIterator<Item = Arc<MemoryEntry>>) -> Vec<Ranked<Arc<MemoryEntry>>> {
         let mut entries: Vec<_> = entries.into_iter().collect();
         let moment = |entry: &Arc<MemoryEntry>| entry.updated_at.max(Some(entry.last_seen()));

@@ -4,8 +4,8 @@
 //! [`StoreErrorKind`], and run the trait's conformance suite in `testing::conformance`. The
 //! module `files` holds the code that stores in files share.
 //!
-//! Every operation takes the [`Principal`](crate::Principal) on whose behalf it runs. No operation but a purge
-//! crosses principals.
+//! Every operation takes the [`Principal`](crate::Principal) on whose behalf it runs. No
+//! operation but a purge crosses principals.
 
 mod chunk_keys;
 mod conversation;

@@ -38,8 +38,8 @@ impl Namespace {
         Self(path)
     }
 
-    /// Returns the namespace of a session, `session/{id}`. An id that is not a valid segment, or begins with
-    /// `~`, is replaced by its digest: `session/~{digest}`.
+    /// Returns the namespace of a session, `session/{id}`. An id that is not a valid segment, or
+    /// begins with `~`, is replaced by its digest: `session/~{digest}`.
     pub fn of_session(session: &SessionId) -> Self {
         let id = session.as_str();
         let is_segment = id.len() <= MAX_SESSION && !id.contains('/') && !id.starts_with('~');

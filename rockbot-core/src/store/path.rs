@@ -52,7 +52,8 @@ impl StorePath {
         self.0.split('/')
     }
 
-    /// Returns the first two segments, such as `session/abc`: the namespace of an entry in working memory.
+    /// Returns the first two segments, such as `session/abc`: the namespace of an entry in working
+    /// memory.
     pub fn namespace(&self) -> &str {
         let end = self.0.match_indices('/').nth(1).map_or(self.0.len(), |(at, _)| at);
         &self.0[..end]

@@ -35,15 +35,16 @@ pub trait RulesStore: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the rules cannot be read.
     async fn list(&self, principal: &Principal) -> Result<Vec<Rule>, StoreError>;
 
-    /// Returns the stored time zone of `principal`; `None` if it is not set. The text may be invalid: users
-    /// can edit it by hand.
+    /// Returns the stored time zone of `principal`; `None` if it is not set. The text may be invalid:
+    /// users can edit it by hand.
     ///
     /// # Errors
     ///
     /// Returns an error if it cannot be read.
     async fn time_zone(&self, principal: &Principal) -> Result<Option<String>, StoreError>;
 
-    /// Sets the time zone of `principal`: an IANA name such as `Europe/Paris`, which the caller has validated.
+    /// Sets the time zone of `principal`: an IANA name such as `Europe/Paris`, which the caller has
+    /// validated.
     ///
     /// # Errors
     ///
@@ -73,8 +74,8 @@ share! {
 pub struct Rule(Arc<str>);
 
 impl Rule {
-    /// Parses a rule: strips leading list marks and collapses white space and line ends. Returns `None` if no
-    /// text is left.
+    /// Parses a rule: strips leading list marks and collapses white space and line ends. Returns
+    /// `None` if no text is left.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim_start_matches(|c: char| matches!(c, '-' | '*' | '#') || c.is_whitespace());
         let words: Vec<_> = text.split_whitespace().collect();

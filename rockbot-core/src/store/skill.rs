@@ -168,8 +168,8 @@ impl Skill {
         self
     }
 
-    /// Returns the skill with the text that was replaced last, or `None` if none was. The present text becomes the
-    /// replaced one, so that this can be undone as well.
+    /// Returns the skill with the text that was replaced last, or `None` if none was. The present
+    /// text becomes the replaced one, so that this can be undone as well.
     pub fn with_last_version(&self) -> Option<Self> {
         let version = self.versions.first()?.clone();
         let restored = self
@@ -216,8 +216,8 @@ impl Skill {
         self
     }
 
-    /// Sets the further properties by name: for an imported skill its `license`, and its author's own notes as
-    /// `metadata.author`.
+    /// Sets the further properties by name: for an imported skill its `license`, and its author's own
+    /// notes as `metadata.author`.
     #[must_use]
     pub fn with_metadata(mut self, metadata: BTreeMap<String, String>) -> Self {
         self.metadata = metadata;
@@ -250,8 +250,8 @@ impl Skill {
         self.archived_at.is_none()
     }
 
-    /// Returns the text that searches match: the name and the summary; the instructions only while there is no
-    /// summary.
+    /// Returns the text that searches match: the name and the summary; the instructions only while
+    /// there is no summary.
     pub fn searched_text(&self) -> String {
         let purpose = if self.summary.trim().is_empty() {
             &self.content

@@ -49,7 +49,8 @@ impl SkillUsage {
     }
 }
 
-/// A [`SkillUsageStore`] in memory, lost when the process ends. Keeps the newest 10 000 uses of each principal.
+/// A [`SkillUsageStore`] in memory, lost when the process ends. Keeps the newest 10 000 uses of
+/// each principal.
 pub type InMemorySkillUsageStore = InMemoryTimeline<SkillUsage>;
 
 impl TimelineEntry for SkillUsage {

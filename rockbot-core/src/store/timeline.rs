@@ -1,4 +1,5 @@
-//! Stores of dated entries: the trait that feedback and uses of skills share, and its in-memory version.
+//! Stores of dated entries: the trait that feedback and uses of skills share, and its in-memory
+//! version.
 
 use std::fmt;
 
@@ -20,9 +21,10 @@ pub trait TimelineEntry: Clone + fmt::Debug + Send + Sync + 'static {
 
 /// An append-only store of dated entries, ordered by time within each principal.
 ///
-/// [`FeedbackStore`](super::FeedbackStore) and [`SkillUsageStore`](super::SkillUsageStore) are names for this trait with
-/// their entry: every `TimelineStore<FeedbackEntry>` is a feedback store. One implementation can be generic
-/// over the entry and serve both, as [`InMemoryTimeline`] does.
+/// [`FeedbackStore`](super::FeedbackStore) and [`SkillUsageStore`](super::SkillUsageStore) are
+/// names for this trait with their entry: every `TimelineStore<FeedbackEntry>` is a feedback
+/// store. One implementation can be generic over the entry and serve both, as
+/// [`InMemoryTimeline`] does.
 #[async_trait]
 pub trait TimelineStore<T: TimelineEntry>: fmt::Debug + Send + Sync + 'static {
     /// Appends an entry. An entry older than the newest one takes its place in the order of time.
@@ -32,17 +34,19 @@ pub trait TimelineStore<T: TimelineEntry>: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the store cannot be written.
     async fn append(&self, principal: &Principal, entry: T) -> Result<(), StoreError>;
 
-    /// Returns the newest `limit` entries of all sessions that are not older than `since`, oldest first.
+    /// Returns the newest `limit` entries of all sessions that are not older than `since`, oldest
+    /// first.
     ///
     /// # Errors
     ///
     /// Returns an error if the store cannot be read.
     async fn query_recent(&self, principal: &Principal, since: Timestamp, limit: usize) -> Result<Vec<T>, StoreError>;
 
-    /// Removes, for all principals, entries older than `before` and entries beyond the newest `max` of their principal,
-    /// and returns the number of removed entries.
+    /// Removes, for all principals, entries older than `before` and entries beyond the newest `max`
+    /// of their principal, and returns the number of removed entries.
     ///
-    /// Data that cannot be read is kept, and so are entries that a person edited by hand, as far as the store can tell.
+    /// Data that cannot be read is kept, and so are entries that a person edited by hand, as far as
+    /// the store can tell.
     ///
     /// # Errors
     ///
@@ -88,7 +92,8 @@ impl<T> InMemoryTimeline<T> {
 impl<T: TimelineEntry> TimelineStore<T> for InMemoryTimeline<T> {
     async fn append(&self, principal: &Principal, entry: T) -> Result<(), StoreError> {
         self.entries.write(principal, |entries| {
-            // Behind the entries of the same time, so that entries of one moment keep the order of their appends.
+            // Behind the entries of the same time, so that entries of one moment keep the order of their
+            // appends.
             let at = entries.partition_point(|known| known.timestamp() <= entry.timestamp());
             entries.insert(at, entry);
             entries.drain(..entries.len().saturating_sub(MAX_ENTRIES));

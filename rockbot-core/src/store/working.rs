@@ -1,5 +1,5 @@
-//! Working memory: a scratch space for texts with a TTL, shared by all work of an agent and separated by
-//! paths.
+//! Working memory: a scratch space for texts with a TTL, shared by all work of an agent and
+//! separated by paths.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use crate::{Clock, Principal, SystemClock, Timestamp};
 
 /// A store of texts with a TTL, by path.
 ///
-/// The first two segments of a key are its namespace, such as `session/abc`. A namespace has quotas of entries
-/// and of bytes ([`WorkingLimits`]); a write beyond them is rejected, never dropped silently.
+/// The first two segments of a key are its namespace, such as `session/abc`. A namespace has
+/// quotas of entries and of bytes ([`WorkingLimits`]); a write beyond them is rejected, never
+/// dropped silently.
 #[async_trait]
 pub trait WorkingMemory: fmt::Debug + Send + Sync + 'static {
     /// Stores all of `notes` or none of them, each in place of the entry under its key.
@@ -25,8 +26,8 @@ pub trait WorkingMemory: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// Returns [`WorkingMemoryError::Full`] if a namespace would hold too many entries,
-    /// [`WorkingMemoryError::TooLarge`] if it would hold too many bytes, and an error if the memory cannot be
-    /// written.
+    /// [`WorkingMemoryError::TooLarge`] if it would hold too many bytes, and an error if the memory
+    /// cannot be written.
     async fn put(&self, principal: &Principal, notes: Vec<WorkingNote>) -> Result<(), WorkingMemoryError>;
 
     /// Returns the entry under `key`, unless it has expired.
@@ -59,8 +60,8 @@ pub trait WorkingMemory: fmt::Debug + Send + Sync + 'static {
         prefix: Option<&StorePath>,
     ) -> Result<Vec<Arc<WorkingEntry>>, WorkingMemoryError>;
 
-    /// Returns the `limit` entries under `prefix` that match `query` best, best first. Keys, texts, tags and
-    /// categories are searched; entries with none of the words are skipped.
+    /// Returns the `limit` entries under `prefix` that match `query` best, best first. Keys, texts,
+    /// tags and categories are searched; entries with none of the words are skipped.
     ///
     /// # Errors
     ///

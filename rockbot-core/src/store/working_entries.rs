@@ -12,7 +12,8 @@ use crate::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkingLimits {
-    /// Maximum number of entries. Default 1 000, enough for the chunks of a few large results and notes.
+    /// Maximum number of entries. Default 1 000, enough for the chunks of a few large results and
+    /// notes.
     pub entries: usize,
     /// Maximum size of all texts, in bytes. Default 64 MiB.
     pub bytes: usize,
@@ -28,7 +29,8 @@ impl Default for WorkingLimits {
 }
 
 impl WorkingLimits {
-    /// Sets the maximum number of entries. Default 1 000, enough for the chunks of a few large results and notes.
+    /// Sets the maximum number of entries. Default 1 000, enough for the chunks of a few large
+    /// results and notes.
     #[must_use]
     pub fn with_entries(mut self, entries: usize) -> Self {
         self.entries = entries;
@@ -43,8 +45,8 @@ impl WorkingLimits {
     }
 }
 
-/// The entries of one principal, their order of expiry and the size of each namespace: for implementers of
-/// working memories.
+/// The entries of one principal, their order of expiry and the size of each namespace: for
+/// implementers of working memories.
 ///
 /// Looking up, inserting and removing an entry take logarithmic time in the number of entries.
 #[derive(Debug, Clone, Default)]

@@ -106,8 +106,8 @@ pub struct WorkingEntry {
 }
 
 impl WorkingEntry {
-    /// Returns the `limit` of `entries` that match `query` best, best first: for implementers of stores. Reads
-    /// all texts.
+    /// Returns the `limit` of `entries` that match `query` best, best first: for implementers of
+    /// stores. Reads all texts.
     pub fn best(entries: Vec<Arc<Self>>, query: &str, limit: usize) -> Vec<Ranked<Arc<Self>>> {
         let mut found = Bm25Ranker::default().rank_with_scores(entries, |entry| entry.searched_text().into(), query);
         found.truncate(limit);
@@ -146,8 +146,8 @@ pub enum WorkingMemoryError {
 }
 
 impl WorkingMemoryError {
-    /// Returns `true` if the same call may succeed when it is repeated at once. A full namespace stays full until
-    /// entries are deleted or expire.
+    /// Returns `true` if the same call may succeed when it is repeated at once. A full namespace
+    /// stays full until entries are deleted or expire.
     pub fn retry_helps(&self) -> bool {
         matches!(self, Self::Store(error) if error.retry_helps())
     }

@@ -7,8 +7,8 @@ use crate::chat::ChatClient;
 use crate::tool::{Tool, ToolFilter};
 use crate::turn::Budget;
 
-/// An agent that a host has beside its own. It shares the host's journal, stores, bus, ledger and lifecycle, and has its
-/// own instructions, model and tools.
+/// An agent that a host has beside its own. It shares the host's journal, stores, bus, ledger and
+/// lifecycle, and has its own instructions, model and tools.
 ///
 /// A turn belongs to the agent if its request [names](crate::turn::TurnRequest::with_agent) the
 /// agent. Unless the request says otherwise, the turn's working memory has the namespace
@@ -49,7 +49,8 @@ impl AgentSpec {
         Self::default()
     }
 
-    /// Sets the client of the agent's models. The host's layers around model calls wrap it, too. Default: the host's.
+    /// Sets the client of the agent's models. The host's layers around model calls wrap it, too.
+    /// Default: the host's.
     pub fn chat(mut self, chat: impl ChatClient) -> Self {
         self.chat = Some(Arc::new(chat));
         self
@@ -79,7 +80,8 @@ impl AgentSpec {
         self
     }
 
-    /// Sets a client that is a program and not a model: an interpreter whose answers are calls that it has decided on.
+    /// Sets a client that is a program and not a model: an interpreter whose answers are calls that
+    /// it has decided on.
     ///
     /// A turn of such an agent has the journal, the guard, the approvals and the limits of any
     /// turn. Its requests hold the message, the calls and their whole results alone, no policy of

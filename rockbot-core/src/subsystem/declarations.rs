@@ -60,7 +60,8 @@ pub struct Declarations {
     serves_tools: bool,
 }
 
-/// A part for a slot that no subsystem fills: provided when all have declared, with the name of its subsystem.
+/// A part for a slot that no subsystem fills: provided when all have declared, with the name of
+/// its subsystem.
 struct DefaultPart {
     slot: TypeId,
     by: String,
@@ -118,7 +119,8 @@ impl Declarations {
         }
     }
 
-    /// Begins the declarations of the subsystem `name`, which errors then name. Called by the host, not by subsystems.
+    /// Begins the declarations of the subsystem `name`, which errors then name. Called by the host,
+    /// not by subsystems.
     pub fn begin(&mut self, name: &str) {
         name.clone_into(&mut self.declaring);
     }
@@ -207,7 +209,8 @@ impl Declarations {
         self.routes.push(MessageRoute::of::<M, H>(handler));
     }
 
-    /// Subscribes the host to the topics that match `pattern`. Messages go to the handler of their type.
+    /// Subscribes the host to the topics that match `pattern`. Messages go to the handler of their
+    /// type.
     pub fn subscribe_to(&mut self, pattern: impl Into<String>, options: SubscribeOptions) {
         self.subscriptions.push((pattern.into(), options));
     }
@@ -234,7 +237,8 @@ impl Declarations {
         self.costs.push((self.declaring.clone(), cost));
     }
 
-    /// States that the subsystem serves the host's tools to other programs: the host then needs no model of its own.
+    /// States that the subsystem serves the host's tools to other programs: the host then needs no
+    /// model of its own.
     pub fn serve_tools(&mut self) {
         self.serves_tools = true;
     }

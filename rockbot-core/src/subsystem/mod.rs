@@ -26,8 +26,8 @@ use crate::BoxError;
 
 /// A part of a host with a lifecycle: stores, families of tools, connections, background work.
 ///
-/// Implement it for whatever must be opened when the host is built, started with it, or stopped with it. A single tool
-/// needs none: the host's builder takes it.
+/// Implement it for whatever must be opened when the host is built, started with it, or stopped
+/// with it. A single tool needs none: the host's builder takes it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -73,27 +73,29 @@ pub trait Subsystem: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if the subsystem cannot work, for example because a setting is wrong. The host is then not
-    /// built; it reports the errors of all subsystems together.
+    /// Returns an error if the subsystem cannot work, for example because a setting is wrong. The
+    /// host is then not built; it reports the errors of all subsystems together.
     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError>;
 
     /// Starts the work of the subsystem. `parts` holds all parts that it requires.
     ///
     /// # Errors
     ///
-    /// Returns an error if the work cannot start. The host then stops the subsystems that have started, and does not
-    /// start itself.
+    /// Returns an error if the work cannot start. The host then stops the subsystems that have
+    /// started, and does not start itself.
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError>;
 }
 
 /// The handle of a subsystem that has started.
 ///
-/// It owns the tasks of the subsystem: they end in [`Running::stop`], or when the handle is dropped.
+/// It owns the tasks of the subsystem: they end in [`Running::stop`], or when the handle is
+/// dropped.
 #[async_trait]
 pub trait Running: Send + Sync + 'static {
     /// Stops the work and flushes data that must not be lost.
     ///
-    /// The host waits for it until the deadline of its own shutdown, and then drops the handle. Does nothing by default.
+    /// The host waits for it until the deadline of its own shutdown, and then drops the handle. Does
+    /// nothing by default.
     async fn stop(&self) {}
 
     /// Checks whether the subsystem can do its work. It is called often and must not block.
@@ -107,7 +109,8 @@ pub trait Running: Send + Sync + 'static {
     }
 }
 
-/// The handle of a subsystem without work of its own: the parts that it provides work by themselves.
+/// The handle of a subsystem without work of its own: the parts that it provides work by
+/// themselves.
 #[derive(Debug, Clone, Copy)]
 pub struct Idle;
 

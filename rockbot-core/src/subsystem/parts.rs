@@ -63,7 +63,8 @@ impl Parts {
         &self.clock
     }
 
-    /// Returns the directory for data that must outlive the process, or `None` if the host keeps everything in memory.
+    /// Returns the directory for data that must outlive the process, or `None` if the host keeps
+    /// everything in memory.
     pub fn data_dir(&self) -> Option<&Path> {
         self.data_dir.as_deref()
     }

@@ -7,8 +7,9 @@ use super::Running;
 
 /// A task that ends with its host: the handle of a subsystem whose work is one task.
 ///
-/// [Stopping](Running::stop) it signals the task and waits for its end. Dropping it drops the work of the task at its
-/// current await. The host is not [ready](Running::check) once the task has ended by itself, by a panic perhaps.
+/// [Stopping](Running::stop) it signals the task and waits for its end. Dropping it drops the
+/// work of the task at its current await. The host is not [ready](Running::check) once the task
+/// has ended by itself, by a panic perhaps.
 ///
 /// ```
 /// use rockbot_core::subsystem::{Running, RunningTask};
@@ -31,8 +32,8 @@ pub struct RunningTask {
 }
 
 impl RunningTask {
-    /// Creates the handle, and the task, which the caller spawns on its runtime. The token that `work` receives fires
-    /// when it should stop.
+    /// Creates the handle, and the task, which the caller spawns on its runtime. The token that
+    /// `work` receives fires when it should stop.
     pub fn new<W, F>(work: W) -> (Self, impl Future<Output = ()>)
     where
         W: FnOnce(CancellationToken) -> F,

@@ -14,12 +14,14 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// Runs `future` to completion, or drops it at its current await point when `stop` completes first.
 ///
-/// `tokio::select!` polls every branch each time the task wakes. Here `stop` is polled once at the start and then
-/// only when its own waker fires, so that a cancellation token or a timer that hardly ever completes adds next to
-/// nothing to a busy future. When both complete in the same poll, `stop` wins.
+/// `tokio::select!` polls every branch each time the task wakes. Here `stop` is polled once at
+/// the start and then only when its own waker fires, so that a cancellation token or a timer that
+/// hardly ever completes adds next to nothing to a busy future. When both complete in the same
+/// poll, `stop` wins.
 ///
-/// The returned future is cancellation-safe exactly when `future` and `stop` are: dropping it drops both.
-/// Pass a large future as `pin!(future)`, because a future that is moved in occupies its size twice.
+/// The returned future is cancellation-safe exactly when `future` and `stop` are: dropping it
+/// drops both. Pass a large future as `pin!(future)`, because a future that is moved in occupies
+/// its size twice.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -44,7 +46,8 @@ pub async fn run_until_stopped<T, S>(future: impl Future<Output = T>, stop: impl
     let stop_waker = Arc::new(StopWaker::default());
     let waker = Waker::from(stop_waker.clone());
     poll_fn(move |cx| {
-        // Order matters: a wake-up between the two calls must find the task's waker registered, or it is lost.
+        // Order matters: a wake-up between the two calls must find the task's waker registered, or it is
+        // lost.
         stop_waker.register(cx.waker());
         if stop_waker.take_woken()
             && let Poll::Ready(stop) = stop.as_mut().poll(&mut Context::from_waker(&waker))
@@ -65,7 +68,8 @@ struct StopWaker {
 }
 
 impl Default for StopWaker {
-    /// Creates a waker in the woken state, because `stop` must be polled once before it can register a waker.
+    /// Creates a waker in the woken state, because `stop` must be polled once before it can register
+    /// a waker.
     fn default() -> Self {
         Self {
             woken: AtomicBool::new(true),
@@ -75,7 +79,8 @@ impl Default for StopWaker {
 }
 
 impl StopWaker {
-    /// Registers the waker of the task. Call it before [`StopWaker::take_woken`]: a wake-up in between would be lost.
+    /// Registers the waker of the task. Call it before [`StopWaker::take_woken`]: a wake-up in
+    /// between would be lost.
     fn register(&self, waker: &Waker) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *task {
@@ -86,7 +91,8 @@ impl StopWaker {
 
     /// Returns `true` if `stop` asked to be polled since the last call.
     fn take_woken(&self) -> bool {
-        // Acquire pairs with the release in `wake_by_ref`: what `stop` wrote before it woke is visible to its poll.
+        // Acquire pairs with the release in `wake_by_ref`: what `stop` wrote before it woke is visible
+        // to its poll.
         self.woken.swap(false, Ordering::AcqRel)
     }
 }

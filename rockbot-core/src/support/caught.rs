@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Converts the end of a `catch_unwind`: a panic becomes its message, or `no message`.
 ///
-/// The payload of a panic is a value of the code that panicked, so its destructor may panic as well, in whatever drops it.
-/// It is dropped here, where that ends.
+/// The payload of a panic is a value of the code that panicked, so its destructor may panic as
+/// well, in whatever drops it. It is dropped here, where that ends.
 ///
 /// ```
 /// use std::panic::{catch_unwind, panic_any};

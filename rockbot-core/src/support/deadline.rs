@@ -9,8 +9,8 @@ const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// Returns the instant `limit` after `from`.
 ///
-/// `Duration::MAX`, the usual "no limit", lies beyond the range of the clock, and adding it would panic. Such a limit ends in
-/// thirty years.
+/// `Duration::MAX`, the usual "no limit", lies beyond the range of the clock, and adding it would
+/// panic. Such a limit ends in thirty years.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Defusing text of others before a model reads it: no hidden characters, no tokens of chat templates, no line that
-//! looks like the host's own.
+//! Defusing text of others before a model reads it: no hidden characters, no tokens of chat
+//! templates, no line that looks like the host's own.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -16,10 +16,10 @@ const MAX_TOKEN: usize = 40;
 ///
 /// Text of others cannot hide anything, or end the frame that it stands in:
 ///
-/// - characters that are not shown (zero-width, tag and control characters, variation selectors, controls of
-///   bidirectional text) are removed; line breaks and tabs stay;
-/// - the `<` of tags and of the special tokens of chat templates, such as `<|im_start|>`, becomes `‹`, and the brackets
-///   of tokens such as `[INST]` become parentheses.
+/// - characters that are not shown (zero-width, tag and control characters, variation selectors,
+///   controls of bidirectional text) are removed; line breaks and tabs stay;
+/// - the `<` of tags and of the special tokens of chat templates, such as `<|im_start|>`, becomes
+///   `‹`, and the brackets of tokens such as `[INST]` become parentheses.
 ///
 /// The result is never longer than twice the text, and defusing it once more changes nothing. No
 /// filter makes text of others safe to obey: its [label](crate::trust::Label) is for that.
@@ -59,7 +59,8 @@ pub fn defused(text: &str) -> Cow<'_, str> {
 
 /// Returns `value` with all its texts and names [defused](defused).
 ///
-/// JSON text alone does not show everything that it hides: a control character stands in it as an escape, such as `\u001b`.
+/// JSON text alone does not show everything that it hides: a control character stands in it as an
+/// escape, such as `\u001b`.
 ///
 /// ```
 /// use rockbot_core::support::defused_json;
@@ -102,8 +103,8 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(words.join(" "))
 }
 
-/// Returns `text` [defused](defused), with every line indented: none of them looks like a heading, an entry or a mark of
-/// the host.
+/// Returns `text` [defused](defused), with every line indented: none of them looks like a
+/// heading, an entry or a mark of the host.
 ///
 /// ```
 /// use rockbot_core::support::indented;
@@ -122,8 +123,8 @@ pub fn indented(text: &str) -> String {
     out
 }
 
-/// Returns `true` for one line that no rule is about, as names and summaries are. Without branches, so that the compiler
-/// compares many bytes at once.
+/// Returns `true` for one line that no rule is about, as names and summaries are. Without
+/// branches, so that the compiler compares many bytes at once.
 fn is_plain_line(text: &[u8]) -> bool {
     let is_printable = |byte: u8| is_plain(byte) & (byte >= b' ');
     let is_spaced = |(one, next): (&u8, &u8)| (*one != b' ') | (*next != b' ');
@@ -170,7 +171,8 @@ fn begins_tag(after: &[char]) -> bool {
     first.is_alphabetic() || matches!(first, '|' | '｜' | '/' | '<' | '!' | '?' | '_')
 }
 
-/// Returns the length of a token in brackets, such as `/INST`, whose opening bracket stands before `after`.
+/// Returns the length of a token in brackets, such as `/INST`, whose opening bracket stands
+/// before `after`.
 fn token_len(after: &[char]) -> Option<usize> {
     let end = after.iter().take(MAX_TOKEN).position(|&character| character == ']')?;
     let name = after[..end].strip_prefix(&['/']).unwrap_or(&after[..end]);

@@ -1,4 +1,5 @@
-//! The SHA-256 digest that identifies turns, binds approvals to arguments and detects changed documents.
+//! The SHA-256 digest that identifies turns, binds approvals to arguments and detects changed
+//! documents.
 
 use std::fmt;
 
@@ -7,9 +8,10 @@ use sha2::{Digest as _, Sha256};
 
 /// A SHA-256 digest of a sequence of parts.
 ///
-/// Each part is prefixed by its length, so that moving a boundary between two parts changes the digest. Digests are
-/// part of the journal format and of grants: the same parts give the same digest in every version. A digest is
-/// serialized as 64 lower-case hexadecimal digits, which is also its [`Display`](fmt::Display) form.
+/// Each part is prefixed by its length, so that moving a boundary between two parts changes the
+/// digest. Digests are part of the journal format and of grants: the same parts give the same
+/// digest in every version. A digest is serialized as 64 lower-case hexadecimal digits, which is
+/// also its [`Display`](fmt::Display) form.
 ///
 /// ```
 /// # use rockbot_core::Digest;
@@ -31,7 +33,8 @@ impl Digest {
         Self(hash.finalize().into())
     }
 
-    /// Returns the first 128 bits as 32 hexadecimal digits, for names of files and keys that must not be forgeable.
+    /// Returns the first 128 bits as 32 hexadecimal digits, for names of files and keys that must not
+    /// be forgeable.
     pub fn short(&self) -> String {
         text(&digits(&self.0)[..32]).to_owned()
     }

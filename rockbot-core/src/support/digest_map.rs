@@ -7,8 +7,9 @@ use super::FoldHasher;
 
 /// A map by keys that are digests, such as [`TurnId`](crate::TurnId)s.
 ///
-/// Its hash is the first half of the digest itself, so a lookup reads the key and computes nothing. Any other key is hashed as
-/// in a [`FoldMap`](super::FoldMap), which does not resist crafted keys either.
+/// Its hash is the first half of the digest itself, so a lookup reads the key and computes
+/// nothing. Any other key is hashed as in a [`FoldMap`](super::FoldMap), which does not resist
+/// crafted keys either.
 pub type DigestMap<K, V> = HashMap<K, V, BuildHasherDefault<DigestHasher>>;
 
 /// A set of such keys as [`DigestMap`] has.

@@ -5,8 +5,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by names that the program registered.
 ///
-/// Its hash takes a fraction of the time of the standard library's, and does not resist crafted keys: with such keys an
-/// untrusted source could make all operations slow.
+/// Its hash takes a fraction of the time of the standard library's, and does not resist crafted
+/// keys: with such keys an untrusted source could make all operations slow.
 pub type FoldMap<K, V> = HashMap<K, V, BuildHasherDefault<FoldHasher>>;
 
 /// A hash by multiplication of eight bytes at a time.

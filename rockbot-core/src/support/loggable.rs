@@ -5,13 +5,14 @@ use std::fmt;
 /// Maximum number of bytes of a text that a log line shows.
 const MAX_SHOWN: usize = 500;
 
-/// Returns `text` in a form that is safe for a log line: on one line, without control characters, truncated.
+/// Returns `text` in a form that is safe for a log line: on one line, without control characters,
+/// truncated.
 ///
-/// Texts of models, tools, users and servers are untrusted: a line break in one forges a log line, and an escape
-/// sequence recolours the operator's terminal. Control characters and characters that change the reading direction
-/// are escaped as in Rust literals; a text of more than 500 bytes is cut at a character boundary and its length
-/// appended. Nothing is allocated until the value is formatted. Credentials are not removed: see
-/// [`redact`](super::redact).
+/// Texts of models, tools, users and servers are untrusted: a line break in one forges a log
+/// line, and an escape sequence recolours the operator's terminal. Control characters and
+/// characters that change the reading direction are escaped as in Rust literals; a text of more
+/// than 500 bytes is cut at a character boundary and its length appended. Nothing is allocated
+/// until the value is formatted. Credentials are not removed: see [`redact`](super::redact).
 ///
 /// ```
 /// use rockbot_core::support::loggable;
@@ -43,8 +44,8 @@ impl fmt::Display for Loggable<'_> {
     }
 }
 
-/// Returns `true` for characters that act on the line instead of being shown: control characters, line and paragraph
-/// separators, and the controls of bidirectional text.
+/// Returns `true` for characters that act on the line instead of being shown: control characters,
+/// line and paragraph separators, and the controls of bidirectional text.
 fn is_control(character: char) -> bool {
     let breaks_or_reorders = matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     character.is_control() || breaks_or_reorders

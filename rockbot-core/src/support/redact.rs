@@ -2,9 +2,9 @@
 
 /// Returns `text` with everything that looks like a credential replaced by `[redacted]`.
 ///
-/// Two forms are recognised: the token after the word `Bearer` in any case, and a word that begins with `sk-` and has
-/// more than eight characters. This is a safety net for error bodies and previews that a server may echo a key into,
-/// not a guarantee: keys of other forms pass.
+/// Two forms are recognised: the token after the word `Bearer` in any case, and a word that
+/// begins with `sk-` and has more than eight characters. This is a safety net for error bodies
+/// and previews that a server may echo a key into, not a guarantee: keys of other forms pass.
 ///
 /// ```
 /// assert_eq!(rockbot_core::support::redact("use sk-1234567890, please"), "use [redacted], please");

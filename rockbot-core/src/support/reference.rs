@@ -9,9 +9,9 @@ const LEN: usize = 8;
 
 /// Returns the reference of `error` in a log, for a text that leaves the host.
 ///
-/// The text of an error may name files, servers and other details of the machine, which are the operator's to know. So
-/// the sender of a message, and the model, read the reference alone, and the log has it beside the error. The same error
-/// has the same reference.
+/// The text of an error may name files, servers and other details of the machine, which are the
+/// operator's to know. So the sender of a message, and the model, read the reference alone, and
+/// the log has it beside the error. The same error has the same reference.
 ///
 /// ```
 /// use rockbot_core::support::reference;

@@ -7,9 +7,10 @@ pub(crate) fn did_you_mean<'a>(given: &str, known: impl Iterator<Item = &'a str>
 
 /// Returns at most `max` known names that are near to `given`, the nearest first.
 ///
-/// A name is near if at most a third of the characters of `given` must be inserted, deleted or replaced to turn one
-/// into the other (Levenshtein distance), ignoring case. Names at the same distance are in alphabetical order.
-/// Texts of more than 64 characters have no near names, which bounds the cost for untrusted input.
+/// A name is near if at most a third of the characters of `given` must be inserted, deleted or
+/// replaced to turn one into the other (Levenshtein distance), ignoring case. Names at the same
+/// distance are in alphabetical order. Texts of more than 64 characters have no near names, which
+/// bounds the cost for untrusted input.
 ///
 /// ```
 /// use rockbot_core::support::nearest_names;
@@ -28,7 +29,8 @@ pub fn nearest_names<'a>(given: &str, known: impl Iterator<Item = &'a str>, max:
     near.into_iter().map(|(_, name)| name).take(max).collect()
 }
 
-/// Returns the Levenshtein distance of two texts, or some number above `limit` if the distance is surely above it.
+/// Returns the Levenshtein distance of two texts, or some number above `limit` if the distance is
+/// surely above it.
 fn distance(a: &str, b: &str, limit: usize) -> usize {
     let b: Vec<char> = b.chars().collect();
     let length = a.chars().count();

@@ -9,11 +9,12 @@ use crate::chat::{ChatError, ChatErrorKind};
 use crate::embedding::{Embedding, EmbeddingCall, EmbeddingClient, EmbeddingError};
 use crate::{CallContext, Digest};
 
-/// An [`EmbeddingClient`] that knows no meaning: the hash of a word gives its direction, and a text is the sum of its
-/// words. Texts that share words are similar, others are not at all, and the same text has the same vector everywhere.
+/// An [`EmbeddingClient`] that knows no meaning: the hash of a word gives its direction, and a
+/// text is the sum of its words. Texts that share words are similar, others are not at all, and
+/// the same text has the same vector everywhere.
 ///
-/// Synonyms ([`same`](Self::same)) count as one word, so that a test can find a text by words that it does not contain.
-/// Clones share the record of embedded texts.
+/// Synonyms ([`same`](Self::same)) count as one word, so that a test can find a text by words
+/// that it does not contain. Clones share the record of embedded texts.
 ///
 /// ```
 /// use rockbot_core::CallContext;

@@ -10,8 +10,9 @@ use crate::{Clock, Timestamp};
 
 /// A [`Clock`] that tests set and advance. Copies share the time.
 ///
-/// [`Clock::sleep_until`] waits for the test instead of a timer: it ends when the clock is set to its time or past it.
-/// A sleep that was not polled while the clock was past its time goes on, as if the clock had not been there.
+/// [`Clock::sleep_until`] waits for the test instead of a timer: it ends when the clock is set to
+/// its time or past it. A sleep that was not polled while the clock was past its time goes on, as
+/// if the clock had not been there.
 ///
 /// ```
 /// use std::time::Duration;

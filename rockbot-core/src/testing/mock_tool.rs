@@ -11,9 +11,9 @@ use crate::tool::{Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, To
 
 /// Creates a tool named `name`, and the handle with which a test answers its calls.
 ///
-/// A call is pending until it is answered, so a test proves which calls overlap and which exclude each other.
-/// The tool accepts every object as arguments and is taken to be mutating; setters such as [`Tool::pure`]
-/// change that.
+/// A call is pending until it is answered, so a test proves which calls overlap and which exclude
+/// each other. The tool accepts every object as arguments and is taken to be mutating; setters
+/// such as [`Tool::pure`] change that.
 ///
 /// ```
 /// use rockbot_core::CallContext;

@@ -1,10 +1,11 @@
 //! Test doubles for agents, and conformance suites for implementers.
 //!
-//! Behind the feature `testing`; enable it for development only. For authors of agents and tools: [`ScriptedModel`]
-//! replays answers of a model, [`mock_tool`] holds calls of a tool until the test answers them, [`ManualClock`],
-//! [`SequentialIds`] and [`HashedEmbeddings`] make time, ids and vectors deterministic. For authors of stores,
-//! journals, buses and clients: [`conformance`] has a suite for each trait. For authors of parsers: [`Mutations`] breaks
-//! valid documents in many ways. For tests against parts of others: [`outside_part`].
+//! Behind the feature `testing`; enable it for development only. For authors of agents and tools:
+//! [`ScriptedModel`] replays answers of a model, [`mock_tool`] holds calls of a tool until the
+//! test answers them, [`ManualClock`], [`SequentialIds`] and [`HashedEmbeddings`] make time, ids
+//! and vectors deterministic. For authors of stores, journals, buses and clients: [`conformance`]
+//! has a suite for each trait. For authors of parsers: [`Mutations`] breaks valid documents in
+//! many ways. For tests against parts of others: [`outside_part`].
 //!
 //! ```
 //! use std::sync::Arc;

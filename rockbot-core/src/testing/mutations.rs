@@ -6,7 +6,8 @@ const MAX_LEN: usize = 32 * 1024;
 /// Mutations of each kind of document unless `PROPTEST_CASES` says otherwise.
 const CASES: usize = 256;
 
-/// Pieces that parsers stumble over: numbers without a type, halves of characters, nesting, markers of several formats.
+/// Pieces that parsers stumble over: numbers without a type, halves of characters, nesting,
+/// markers of several formats.
 const PIECES: [&[u8]; 32] = [
     b"\0",
     b"\xff",
@@ -42,8 +43,8 @@ const PIECES: [&[u8]; 32] = [
     b"<|x|>",
 ];
 
-/// An endless variety of broken documents: each document of a corpus as it is, and then copies that were cut, repeated,
-/// nested, spliced and filled with pieces that parsers stumble over.
+/// An endless variety of broken documents: each document of a corpus as it is, and then copies
+/// that were cut, repeated, nested, spliced and filled with pieces that parsers stumble over.
 ///
 /// The mutations are the same in each run. Their number is `PROPTEST_CASES`, 256 by default.
 ///

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-/// Returns the value of the variable that names an outside part, or `None` if the test is to be skipped. It then prints
-/// `SKIPPED` and the reason, which ends in `advice`, such as the script that installs the part.
+/// Returns the value of the variable that names an outside part, or `None` if the test is to be
+/// skipped. It then prints `SKIPPED` and the reason, which ends in `advice`, such as the script
+/// that installs the part.
 ///
 /// # Panics
 ///

@@ -15,10 +15,10 @@ use crate::{CallId, ToolName};
 
 /// A [`ChatClient`] that replays prepared answers, one per call, and records its requests.
 ///
-/// Copies share one script, so a test gives one away and keeps the other. Tool calls are named `call_1`,
-/// `call_2` and so on over the whole script. An answer costs 10 tokens of input and 5 of output unless
-/// [`ScriptedModel::with_usage`] says otherwise. A call beyond the script fails, and so does
-/// [`ScriptedModel::assert_complete`] then.
+/// Copies share one script, so a test gives one away and keeps the other. Tool calls are named
+/// `call_1`, `call_2` and so on over the whole script. An answer costs 10 tokens of input and 5
+/// of output unless [`ScriptedModel::with_usage`] says otherwise. A call beyond the script fails,
+/// and so does [`ScriptedModel::assert_complete`] then.
 #[derive(Clone, Default)]
 pub struct ScriptedModel(Arc<Mutex<Script>>);
 
@@ -60,7 +60,8 @@ impl ScriptedModel {
         Self::default()
     }
 
-    /// Sets the id of the model, by which a host finds the behavior and the prices of a model. Default: none.
+    /// Sets the id of the model, by which a host finds the behavior and the prices of a model.
+    /// Default: none.
     #[must_use]
     pub fn with_id(self, id: &str) -> Self {
         self.lock().id = Some(id.into());
@@ -129,8 +130,8 @@ impl ScriptedModel {
         self
     }
 
-    /// Sets the price that the provider reports for the last answer of the script so far. Answers have no
-    /// price by default.
+    /// Sets the price that the provider reports for the last answer of the script so far. Answers
+    /// have no price by default.
     #[must_use]
     pub fn with_cost(self, cost: MicroUsd) -> Self {
         if let Some(step) = self.lock().steps.back_mut() {
@@ -150,7 +151,8 @@ impl ScriptedModel {
     ///
     /// # Panics
     ///
-    /// Panics with the answers that were never asked for, and with the number of calls that had no answer.
+    /// Panics with the answers that were never asked for, and with the number of calls that had no
+    /// answer.
     #[track_caller]
     #[expect(clippy::panic, reason = "this is how a test fails")]
     pub fn assert_complete(&self) {

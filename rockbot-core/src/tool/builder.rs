@@ -9,8 +9,8 @@ use crate::{CallContext, ToolName};
 
 /// A tool that is ready to be added to a host or a registry.
 ///
-/// [`tool`](super::tool) and [`stateful_tool`](super::stateful_tool) create one from a closure. The setters consume
-/// and return the tool, in any order:
+/// [`tool`](super::tool) and [`stateful_tool`](super::stateful_tool) create one from a closure.
+/// The setters consume and return the tool, in any order:
 ///
 /// ```
 /// use std::time::Duration;
@@ -59,7 +59,8 @@ impl Tool {
         self
     }
 
-    /// Sets the effect to [`Effect::Pure`]: calls only read, so they run concurrently and may be repeated.
+    /// Sets the effect to [`Effect::Pure`]: calls only read, so they run concurrently and may be
+    /// repeated.
     #[must_use]
     pub fn pure(self) -> Self {
         self.effect(Effect::Pure)
@@ -85,8 +86,9 @@ impl Tool {
         self
     }
 
-    /// Requires an approval for each call of a model that has read untrusted text. Set it for a tool whose effect a page or
-    /// a mail must not bring about, such as sending something; other calls run at once.
+    /// Requires an approval for each call of a model that has read untrusted text. Set it for a tool
+    /// whose effect a page or a mail must not bring about, such as sending something; other calls run
+    /// at once.
     ///
     /// ```
     /// # use rockbot_core::tool::tool;
@@ -156,8 +158,8 @@ impl Tool {
         self
     }
 
-    /// Sets the maximum duration of a call, instead of the host's limit. The host cancels a call that takes longer;
-    /// the error that the model reads depends on the effect (see
+    /// Sets the maximum duration of a call, instead of the host's limit. The host cancels a call that
+    /// takes longer; the error that the model reads depends on the effect (see
     /// [`ToolError::too_long`](super::ToolError::too_long)).
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
@@ -165,16 +167,16 @@ impl Tool {
         self
     }
 
-    /// Sets the maximum number of calls that run concurrently in one host. Further calls wait. Zero is an
-    /// error of the registration.
+    /// Sets the maximum number of calls that run concurrently in one host. Further calls wait. Zero
+    /// is an error of the registration.
     #[must_use]
     pub fn max_concurrency(mut self, calls: u32) -> Self {
         self.registration.hints.max_concurrency = Some(calls);
         self
     }
 
-    /// Keeps results in the conversation as they are, however long. Set it for a tool that reads offloaded results,
-    /// or that returns long texts in parts itself.
+    /// Keeps results in the conversation as they are, however long. Set it for a tool that reads
+    /// offloaded results, or that returns long texts in parts itself.
     #[must_use]
     pub fn keeps_results_whole(mut self) -> Self {
         self.registration.hints.keeps_results_whole = true;
@@ -221,8 +223,8 @@ impl Tool {
         self
     }
 
-    /// Activates a group of tools with each successful call: its results name something that these tools are needed
-    /// for. Call it once for each group.
+    /// Activates a group of tools with each successful call: its results name something that these
+    /// tools are needed for. Call it once for each group.
     #[must_use]
     pub fn activates(mut self, group: impl Into<ToolName>) -> Self {
         self.registration.hints.activates.push(group.into());

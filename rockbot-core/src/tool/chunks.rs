@@ -25,11 +25,11 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResultChunks {
-    /// The name of the result: its chunks have the keys `{namespace}/{key}-chunk{n}`, its outline `{namespace}/{key}-index`.
-    /// Results with the same name replace each other.
+    /// The name of the result: its chunks have the keys `{namespace}/{key}-chunk{n}`, its outline
+    /// `{namespace}/{key}-index`. Results with the same name replace each other.
     pub key: Arc<str>,
-    /// Maximum number of characters of a result that stays in the conversation. Default 8 000; a lower limit of the host
-    /// or of the model counts instead.
+    /// Maximum number of characters of a result that stays in the conversation. Default 8 000; a
+    /// lower limit of the host or of the model counts instead.
     pub threshold: usize,
     /// Maximum number of characters of a chunk. Default 4 000.
     pub max_len: usize,

@@ -1,4 +1,5 @@
-//! Doc comments as texts for a model: without the line breaks that only fit them into a source file.
+//! Doc comments as texts for a model: without the line breaks that only fit them into a source
+//! file.
 
 /// The line before the present one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -11,8 +12,8 @@ enum Before {
     Closed,
 }
 
-/// Returns `text` with each paragraph on one line. A blank line still separates paragraphs; the items of lists, and the
-/// lines of tables, quotes, headings and code stay apart.
+/// Returns `text` with each paragraph on one line. A blank line still separates paragraphs; the
+/// items of lists, and the lines of tables, quotes, headings and code stay apart.
 pub(super) fn unwrapped(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut before = Before::Nothing;

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// The effect of a tool call on the world outside the conversation.
 ///
-/// It decides which calls may run concurrently, be retried, or run again after a crash. If in doubt choose
-/// [`Effect::Mutating`], the default: it is never wrong, only slower.
+/// It decides which calls may run concurrently, be retried, or run again after a crash. If in
+/// doubt choose [`Effect::Mutating`], the default: it is never wrong, only slower.
 ///
 /// ```
 /// use rockbot_core::tool::Effect;
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 pub enum Effect {
     /// Reads only. Runs concurrently with other calls; runs again after a crash.
     Pure,
-    /// Changes something, and running it again changes nothing more. Runs concurrently with other calls; runs again
-    /// after a crash.
+    /// Changes something, and running it again changes nothing more. Runs concurrently with other
+    /// calls; runs again after a crash.
     Idempotent,
     /// Changes something each time. Runs alone, in the model's order, and never twice.
     #[default]

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use super::{Effect, Recovery, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse};
 use crate::CallContext;
 
-/// The orders of a user that endorse a call in words, without a question; see [`Tool::endorsed_by`](super::Tool::endorsed_by).
+/// The orders of a user that endorse a call in words, without a question; see
+/// [`Tool::endorsed_by`](super::Tool::endorsed_by).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Orders {
     pub(super) argument: &'static str,

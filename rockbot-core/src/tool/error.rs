@@ -38,7 +38,8 @@ pub enum ToolErrorCode {
     Denied,
     /// The call was cancelled, for example because its turn was.
     Cancelled,
-    /// The call was interrupted or took too long, and it is not known whether it took effect. It is not repeated.
+    /// The call was interrupted or took too long, and it is not known whether it took effect. It is
+    /// not repeated.
     OutcomeUnknown,
 }
 
@@ -55,9 +56,9 @@ impl ToolErrorCode {
         Self::OutcomeUnknown,
     ];
 
-    /// Parses the name of a code, ignoring case and underscores: `tool_not_found` is [`ToolErrorCode::ToolNotFound`].
-    /// Returns [`ToolErrorCode::ExecutionFailed`] for an unknown name: a code of another program at least means that
-    /// the call failed.
+    /// Parses the name of a code, ignoring case and underscores: `tool_not_found` is
+    /// [`ToolErrorCode::ToolNotFound`]. Returns [`ToolErrorCode::ExecutionFailed`] for an unknown
+    /// name: a code of another program at least means that the call failed.
     ///
     /// ```
     /// use rockbot_core::tool::ToolErrorCode;
@@ -147,8 +148,8 @@ impl ToolError {
     }
 
     /// Creates the error of a call that took too long, as `what` describes. It is a retryable
-    /// [`ToolErrorCode::Timeout`] unless `effect` is mutating: then the call may have taken effect, so it is
-    /// [`ToolErrorCode::OutcomeUnknown`].
+    /// [`ToolErrorCode::Timeout`] unless `effect` is mutating: then the call may have taken effect,
+    /// so it is [`ToolErrorCode::OutcomeUnknown`].
     pub fn too_long(what: impl fmt::Display, effect: Effect) -> Self {
         match effect {
             Effect::Pure | Effect::Idempotent => {
@@ -162,8 +163,8 @@ impl ToolError {
         }
     }
 
-    /// Creates an error with [`ToolErrorCode::OutcomeUnknown`]: because of `what` it is not known whether the call
-    /// took effect.
+    /// Creates an error with [`ToolErrorCode::OutcomeUnknown`]: because of `what` it is not known
+    /// whether the call took effect.
     pub fn outcome_unknown(what: impl fmt::Display) -> Self {
         let message = format!("{what}; it may or may not have taken effect, so check before you try it again");
         Self::new(ToolErrorCode::OutcomeUnknown, message)

@@ -8,12 +8,14 @@ use super::{Effect, ToolError, ToolInvokeRequest, ToolInvokeResponse};
 use crate::CallContext;
 use crate::shared::share;
 
-/// The executor of one tool's calls: in this process, over a bus, or through a protocol such as MCP.
+/// The executor of one tool's calls: in this process, over a bus, or through a protocol such as
+/// MCP.
 ///
-/// Implement it when a closure ([`tool`](super::tool)) is not enough: because the effect or the need of an approval
-/// depends on the arguments, or because interrupted calls can be recovered. The host guards every call: it finds the
-/// tool, validates the arguments, enforces the time limit and the concurrency limit, catches panics, and records
-/// metrics. An executor only does the work.
+/// Implement it when a closure ([`tool`](super::tool)) is not enough: because the effect or the
+/// need of an approval depends on the arguments, or because interrupted calls can be recovered.
+/// The host guards every call: it finds the tool, validates the arguments, enforces the time
+/// limit and the concurrency limit, catches panics, and records metrics. An executor only does
+/// the work.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -46,23 +48,23 @@ pub trait ToolExecutor: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if the tool failed. The model reads its message as a failed result; an error never ends the
-    /// turn.
+    /// Returns an error if the tool failed. The model reads its message as a failed result; an error
+    /// never ends the turn.
     async fn execute(&self, request: ToolInvokeRequest, cx: &CallContext) -> Result<ToolInvokeResponse, ToolError>;
 
-    /// Returns the effect of this call, if it depends on the arguments, or `None` for the registered effect. The
-    /// arguments are not validated yet.
+    /// Returns the effect of this call, if it depends on the arguments, or `None` for the registered
+    /// effect. The arguments are not validated yet.
     fn effect_of(&self, request: &ToolInvokeRequest) -> Option<Effect> {
         let _ = request;
         None
     }
 
-    /// Reports whether this call must be approved first, if that depends on the arguments, or `None` for the
-    /// registered hint.
+    /// Reports whether this call must be approved first, if that depends on the arguments, or `None`
+    /// for the registered hint.
     ///
-    /// The host calls it before the turn waits for a person, and again before the call runs, so the answer must
-    /// depend on the request alone. The arguments are as the model wrote them, not validated. A panic counts as
-    /// `Some(true)`.
+    /// The host calls it before the turn waits for a person, and again before the call runs, so the
+    /// answer must depend on the request alone. The arguments are as the model wrote them, not
+    /// validated. A panic counts as `Some(true)`.
     fn needs_approval(&self, request: &ToolInvokeRequest) -> Option<bool> {
         let _ = request;
         None
@@ -71,22 +73,23 @@ pub trait ToolExecutor: fmt::Debug + Send + Sync + 'static {
     /// Reports whether this call of a model that has read untrusted text needs an endorsement, if
     /// that depends on the arguments or on stored data, or `None` for the registered hint.
     ///
-    /// The host asks when the model makes the call, and again before the call runs, and only while the context's
-    /// [content trust](CallContext::content_trust) is untrusted. The arguments are as the model wrote them, not
-    /// validated. A panic counts as `Some(true)`.
+    /// The host asks when the model makes the call, and again before the call runs, and only while
+    /// the context's [content trust](CallContext::content_trust) is untrusted. The arguments are as
+    /// the model wrote them, not validated. A panic counts as `Some(true)`.
     async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Option<bool> {
         let _ = (request, cx);
         None
     }
 
-    /// Returns `true` if [`ToolExecutor::execute`] validates the arguments itself, with errors that the model can act
-    /// on. Otherwise the host validates them against the registered schema first. Default `false`.
+    /// Returns `true` if [`ToolExecutor::execute`] validates the arguments itself, with errors that
+    /// the model can act on. Otherwise the host validates them against the registered schema first.
+    /// Default `false`.
     fn checks_arguments(&self) -> bool {
         false
     }
 
-    /// Determines the outcome of an interrupted call. The host calls it after a crash, before it abandons a mutating
-    /// call. Default [`Recovery::Unknown`].
+    /// Determines the outcome of an interrupted call. The host calls it after a crash, before it
+    /// abandons a mutating call. Default [`Recovery::Unknown`].
     async fn recover(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Recovery {
         let _ = (request, cx);
         Recovery::Unknown

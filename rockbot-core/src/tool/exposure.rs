@@ -8,10 +8,11 @@ use crate::ToolName;
 
 /// The condition for a tool to stand in the requests to a model.
 ///
-/// Each definition costs tokens in every request, and the more tools a model sees, the worse it chooses among them. A
-/// tool that few conversations need is shown on demand: in a host with such tools the model has `activate_tools`, whose
-/// description has a line for each group. A group stays active to the end of its conversation. A tool that the
-/// model does not see can still be called.
+/// Each definition costs tokens in every request, and the more tools a model sees, the worse it
+/// chooses among them. A tool that few conversations need is shown on demand: in a host with such
+/// tools the model has `activate_tools`, whose description has a line for each group. A group
+/// stays active to the end of its conversation. A tool that the model does not see can still be
+/// called.
 ///
 /// ```
 /// use rockbot_core::tool::{ToolExposure, ToolGroup, tool};
@@ -74,8 +75,8 @@ pub struct ToolGroup {
 }
 
 impl ToolGroup {
-    /// The name of the group of the tools that read stored texts, such as long tool results that the host took out of
-    /// the conversation. The host activates it when there is such a text.
+    /// The name of the group of the tools that read stored texts, such as long tool results that the
+    /// host took out of the conversation. The host activates it when there is such a text.
     pub const STORED_TEXTS: &'static str = "stored-texts";
 
     /// Creates a group without instructions.

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::ToolRegistration;
 use crate::ToolName;
 
-/// A filter of tools, by name, source and group: the tools of a turn that does less than its host can, such as a
-/// subagent's.
+/// A filter of tools, by name, source and group: the tools of a turn that does less than its host
+/// can, such as a subagent's.
 ///
-/// A tool that the filter excludes is not in the requests to the model, and a call of it fails as a call of an unknown
-/// tool.
+/// A tool that the filter excludes is not in the requests to the model, and a call of it fails as
+/// a call of an unknown tool.
 ///
 /// ```
 /// use rockbot_core::tool::{ToolFilter, ToolRegistration, ToolSelector};
@@ -78,7 +78,8 @@ impl ToolFilter {
         })
     }
 
-    /// Allows the selected tools, too, where the filter allows some tools alone. A tool that it excludes stays excluded.
+    /// Allows the selected tools, too, where the filter allows some tools alone. A tool that it
+    /// excludes stays excluded.
     #[must_use]
     pub fn also(mut self, tools: impl IntoIterator<Item = impl Into<ToolSelector>>) -> Self {
         let added: Vec<_> = tools.into_iter().map(Into::into).collect();

@@ -17,8 +17,8 @@ pub trait ToolGuide: fmt::Debug + Send + Sync + 'static {
     /// Returns the topic of the guide, in one line.
     fn summary(&self) -> &str;
 
-    /// Returns the guide in Markdown. It is called each time the model reads the guide, so the text may describe the
-    /// present state.
+    /// Returns the guide in Markdown. It is called each time the model reads the guide, so the text
+    /// may describe the present state.
     fn document(&self) -> Cow<'_, str>;
 }
 
@@ -52,7 +52,8 @@ pub struct StaticGuide {
 }
 
 impl StaticGuide {
-    /// Creates a guide with this name, one-line summary and text. The text often comes from `include_str!`.
+    /// Creates a guide with this name, one-line summary and text. The text often comes from
+    /// `include_str!`.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         summary: impl Into<Cow<'static, str>>,

@@ -17,8 +17,8 @@ const LISTED: usize = 40;
 
 /// A collection of tool guides, by name. Cheap to clone; all clones share one collection.
 ///
-/// Guides can be added and removed while the host runs. The tools that list and read them ([`ToolGuides::tools`]) use
-/// the guides that are there at the time of the call.
+/// Guides can be added and removed while the host runs. The tools that list and read them
+/// ([`ToolGuides::tools`]) use the guides that are there at the time of the call.
 ///
 /// ```
 /// use rockbot_core::tool::{StaticGuide, ToolGuides};
@@ -96,13 +96,14 @@ impl ToolGuides {
     }
 
     fn lock(&self) -> MutexGuard<'_, GuideSnapshot> {
-        // The lock guards a map of pointers. No code that can panic runs under it, so a poisoned lock is as good as
-        // new.
+        // The lock guards a map of pointers. No code that can panic runs under it, so a poisoned lock is
+        // as good as new.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Lists the guides to tools. Read one with get_tool_guide before you first use the tools that it is about.
+/// Lists the guides to tools. Read one with get_tool_guide before you first use the tools that it
+/// is about.
 #[derive(Deserialize, JsonSchema)]
 struct ListToolGuides {}
 

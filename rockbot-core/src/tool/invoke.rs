@@ -17,14 +17,16 @@ pub struct ToolInvokeRequest {
     pub tool_call_id: CallId,
     /// The name of the called tool.
     pub tool_name: ToolName,
-    /// The arguments: the text of a JSON object, not validated. On the wire they may be missing or `null`, which
-    /// means `{}`.
+    /// The arguments: the text of a JSON object, not validated. On the wire they may be missing or
+    /// `null`, which means `{}`.
     pub arguments: Arc<str>,
-    /// The conversation that the call belongs to. On the wire it may be missing or `null`; it is then empty.
+    /// The conversation that the call belongs to. On the wire it may be missing or `null`; it is then
+    /// empty.
     pub session_id: SessionId,
 }
 
-/// The response to a tool call. A failure that the model can act on is a response too, with `is_error`.
+/// The response to a tool call. A failure that the model can act on is a response too, with
+/// `is_error`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -33,8 +35,8 @@ pub struct ToolInvokeResponse {
     pub tool_call_id: CallId,
     /// The name of the called tool.
     pub tool_name: ToolName,
-    /// The output for the model: plain text, JSON, images, files. On the wire it may be missing or `null`; it is then
-    /// empty.
+    /// The output for the model: plain text, JSON, images, files. On the wire it may be missing or
+    /// `null`; it is then empty.
     #[serde(default, deserialize_with = "or_default")]
     pub content: Content,
     /// `true` if the call failed; `content` is then the error message.
@@ -140,7 +142,8 @@ impl ToolInvokeResponse {
         self.is_error && self.retry_helps.unwrap_or(of_code)
     }
 
-    /// Returns `true` if the call took too long. A call whose answer was lost, as with a server that crashed, did not.
+    /// Returns `true` if the call took too long. A call whose answer was lost, as with a server that
+    /// crashed, did not.
     pub fn timed_out(&self) -> bool {
         self.is_time_out || self.code == Some(ToolErrorCode::Timeout)
     }
@@ -164,8 +167,8 @@ impl ToolInvokeResponse {
         self
     }
 
-    /// Sets the groups and tools that the model is shown from now on, if they are shown on demand: the result names them.
-    /// Default: none.
+    /// Sets the groups and tools that the model is shown from now on, if they are shown on demand:
+    /// the result names them. Default: none.
     #[must_use]
     pub fn with_activates(mut self, names: Vec<ToolName>) -> Self {
         self.activates = names;
@@ -197,7 +200,8 @@ impl ToolInvocation {
     }
 }
 
-/// A call as other programs write it: they leave out members that they do not have, or write `null`.
+/// A call as other programs write it: they leave out members that they do not have, or write
+/// `null`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LooseRequest {

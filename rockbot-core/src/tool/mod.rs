@@ -1,7 +1,8 @@
 //! Tools: the functions that a model can call.
 //!
-//! A [`Tool`] is a [`ToolRegistration`], which the model and the host read, and a [`ToolExecutor`], which runs the
-//! calls. Most tools are written as an async closure over a struct of arguments, with [`tool`]:
+//! A [`Tool`] is a [`ToolRegistration`], which the model and the host read, and a
+//! [`ToolExecutor`], which runs the calls. Most tools are written as an async closure over a
+//! struct of arguments, with [`tool`]:
 //!
 //! ```
 //! use rockbot_core::tool::tool;
@@ -22,11 +23,11 @@
 //! * A [`ToolRegistry`] holds the tools by name and hands out immutable [`ToolSnapshot`]s. A
 //!   [`ToolView`] is a model's view of a snapshot: JSON that only grows during a turn, so that
 //!   prompt caching works.
-//! * A call is a [`ToolInvokeRequest`]. The host guards it (arguments by [`ArgumentSchema`], approval, time limit,
-//!   concurrency, panics) and passes it to the executor, which answers with a [`ToolInvokeResponse`] or a
-//!   [`ToolError`].
-//! * A [`ToolGroup`] is shown to the model on demand, by the [`ToolExposure`] of its tools; a [`ToolGuide`] explains
-//!   tools, on demand as well.
+//! * A call is a [`ToolInvokeRequest`]. The host guards it (arguments by [`ArgumentSchema`],
+//!   approval, time limit, concurrency, panics) and passes it to the executor, which answers with
+//!   a [`ToolInvokeResponse`] or a [`ToolError`].
+//! * A [`ToolGroup`] is shown to the model on demand, by the [`ToolExposure`] of its tools; a
+//!   [`ToolGuide`] explains tools, on demand as well.
 
 mod arguments;
 mod builder;

@@ -10,8 +10,9 @@ use crate::context::WaitReason;
 /// Tools that are on their way to the registry of a host, such as the tools of servers that are
 /// being connected.
 ///
-/// A subsystem provides it as a part. A turn that begins waits for them, so that the first question after a start has its
-/// tools; the wait ends at the moment that the subsystem states, when the turn is cancelled, and when the host stops.
+/// A subsystem provides it as a part. A turn that begins waits for them, so that the first
+/// question after a start has its tools; the wait ends at the moment that the subsystem states,
+/// when the turn is cancelled, and when the host stops.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -39,8 +40,8 @@ use crate::context::WaitReason;
 /// ```
 #[async_trait]
 pub trait PendingTools: fmt::Debug + Send + Sync + 'static {
-    /// Returns the wait of a turn that begins now; `None` if it waits for no tool. It is called for each turn and must not
-    /// block.
+    /// Returns the wait of a turn that begins now; `None` if it waits for no tool. It is called for
+    /// each turn and must not block.
     fn awaited(&self) -> Option<AwaitedTools>;
 
     /// Waits until no tool is on its way.

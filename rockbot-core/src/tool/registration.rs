@@ -21,22 +21,23 @@ pub struct ToolHints {
     pub needs_approval: bool,
     /// Maximum duration of a call. Default `None`: the host's own limit.
     pub time_limit: Option<Duration>,
-    /// Maximum number of calls that run concurrently in one host. Default `None`: no limit of its own. Zero is an error
-    /// of the registration.
+    /// Maximum number of calls that run concurrently in one host. Default `None`: no limit of its
+    /// own. Zero is an error of the registration.
     pub max_concurrency: Option<u32>,
-    /// `true` if results stay in the conversation as they are, however long. Default `false`: the host offloads long
-    /// results. Set it for tools that read offloaded results, or that return long texts in parts themselves.
+    /// `true` if results stay in the conversation as they are, however long. Default `false`: the
+    /// host offloads long results. Set it for tools that read offloaded results, or that return long
+    /// texts in parts themselves.
     pub keeps_results_whole: bool,
-    /// `true` if a call hands its work to another agent that reports the result later. The host then does not judge the
-    /// turn by its own calls alone. Default `false`.
+    /// `true` if a call hands its work to another agent that reports the result later. The host then
+    /// does not judge the turn by its own calls alone. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub delegates: bool,
     /// `true` if a call runs a turn of another agent and waits for it. The host then gives it a
     /// slice of the calling turn's budget, and counts the costs of the turn. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub runs_turn: bool,
-    /// `true` if the tool reads the host's [`ToolGuides`](super::ToolGuides) to the model: the host then adds no tool of
-    /// its own for that. Default `false`.
+    /// `true` if the tool reads the host's [`ToolGuides`](super::ToolGuides) to the model: the host
+    /// then adds no tool of its own for that. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub reads_guides: bool,
     /// `true` if the output is the tool's own: it holds nothing but the program's own knowledge,
@@ -46,9 +47,10 @@ pub struct ToolHints {
     /// output are no evidence.
     #[serde(skip)]
     pub own_output: bool,
-    /// `true` if name, description and schema are text of another program: they are defused before a model reads them, and
-    /// a turn whose model can see the tool is untrusted. Default `false`; always `true` for a registration that came over
-    /// a bus, unless the operator vouches for the program by [`with_outside_text`](Self::with_outside_text).
+    /// `true` if name, description and schema are text of another program: they are defused before a
+    /// model reads them, and a turn whose model can see the tool is untrusted. Default `false`;
+    /// always `true` for a registration that came over a bus, unless the operator vouches for the
+    /// program by [`with_outside_text`](Self::with_outside_text).
     #[serde(skip, default = "crossed_a_bus")]
     pub outside_text: bool,
     /// `true` if a call of a model that has read untrusted text needs an endorsement: a person
@@ -82,22 +84,24 @@ impl ToolHints {
         self
     }
 
-    /// Sets the maximum number of calls that run concurrently in one host. Default `None`: no limit of its own.
+    /// Sets the maximum number of calls that run concurrently in one host. Default `None`: no limit
+    /// of its own.
     #[must_use]
     pub fn with_max_concurrency(mut self, max_concurrency: impl Into<Option<u32>>) -> Self {
         self.max_concurrency = max_concurrency.into();
         self
     }
 
-    /// Sets whether results stay in the conversation as they are, however long. Default `false`: the host offloads
-    /// long results.
+    /// Sets whether results stay in the conversation as they are, however long. Default `false`: the
+    /// host offloads long results.
     #[must_use]
     pub fn with_keeps_results_whole(mut self, keeps_results_whole: bool) -> Self {
         self.keeps_results_whole = keeps_results_whole;
         self
     }
 
-    /// Sets whether a call hands its work to another agent that reports the result later. Default `false`.
+    /// Sets whether a call hands its work to another agent that reports the result later. Default
+    /// `false`.
     #[must_use]
     pub fn with_delegates(mut self, delegates: bool) -> Self {
         self.delegates = delegates;
@@ -125,7 +129,8 @@ impl ToolHints {
         self
     }
 
-    /// Sets whether a call of a model that has read untrusted text needs an endorsement. Default `false`.
+    /// Sets whether a call of a model that has read untrusted text needs an endorsement. Default
+    /// `false`.
     #[must_use]
     pub fn with_needs_endorsement(mut self, needs_endorsement: bool) -> Self {
         self.needs_endorsement = needs_endorsement;
@@ -147,7 +152,8 @@ impl ToolHints {
     }
 }
 
-/// Defuses the descriptions in a schema. Values that serde_json parsed are not nested deeper than 128 levels.
+/// Defuses the descriptions in a schema. Values that serde_json parsed are not nested deeper than
+/// 128 levels.
 fn defuse_descriptions(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -217,8 +223,8 @@ impl ToolRegistration {
         }
     }
 
-    /// Creates the registration of a mutating tool from `local` whose arguments are an `A`, without hints. The doc
-    /// comment on `A` becomes the description.
+    /// Creates the registration of a mutating tool from `local` whose arguments are an `A`, without
+    /// hints. The doc comment on `A` becomes the description.
     ///
     /// [`tool`](super::tool) does this for a closure; call it for a tool that runs elsewhere, such as a
     /// [`remote_tool`](super::remote_tool).
@@ -235,8 +241,8 @@ impl ToolRegistration {
     /// ```
     pub fn of<A: JsonSchema>(name: impl Into<ToolName>) -> Self {
         let mut schema = schema_of::<A>();
-        // The description is a member of the registration. It is removed from the schema because it would cost tokens
-        // in every request a second time.
+        // The description is a member of the registration. It is removed from the schema because it
+        // would cost tokens in every request a second time.
         let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
         let description = description.as_ref().and_then(Value::as_str).unwrap_or_default();
         Self::new(name, description, schema)
@@ -263,7 +269,8 @@ impl ToolRegistration {
         self
     }
 
-    /// Returns the definition of the tool for OpenAI-compatible models: `{"type":"function","function":{…}}`.
+    /// Returns the definition of the tool for OpenAI-compatible models:
+    /// `{"type":"function","function":{…}}`.
     ///
     /// Its `parameters` are the schema in the form that servers accept and models read best. It is
     /// an object with `properties`. Optional arguments have their plain type instead of a union
@@ -295,7 +302,8 @@ impl ToolRegistration {
         }
     }
 
-    /// Returns the definition with the JSON text `parameters`, which stands in front of two closing braces.
+    /// Returns the definition with the JSON text `parameters`, which stands in front of two closing
+    /// braces.
     pub(super) fn definition(&self, parameters: &str) -> String {
         let name = Value::from(self.name.as_str());
         let description = Value::from(self.description.as_str());
@@ -304,8 +312,8 @@ impl ToolRegistration {
         )
     }
 
-    /// Returns `true` if the user's own message of the turn is nothing but the order to make this call, in the words that
-    /// the tool's owner declared: that is an endorsement of it.
+    /// Returns `true` if the user's own message of the turn is nothing but the order to make this
+    /// call, in the words that the tool's owner declared: that is an endorsement of it.
     pub fn is_ordered(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
         let (Some(orders), Some(message)) = (self.hints.orders, cx.user_message()) else {
             return false;

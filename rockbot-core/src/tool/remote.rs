@@ -21,10 +21,11 @@ use crate::{BoxError, CallContext, CallId, MessageId};
 /// record of it do not answer.
 const RECOVERY_TIME: Duration = Duration::from_secs(5);
 
-/// Creates a tool that `executor` runs in another program, with the effect and the time limit of `registration`.
+/// Creates a tool that `executor` runs in another program, with the effect and the time limit of
+/// `registration`.
 ///
-/// Set both in the registration, not with the setters of the [`Tool`] afterwards: the executor needs them too, to
-/// decide how a call without an answer ends.
+/// Set both in the registration, not with the setters of the [`Tool`] afterwards: the executor
+/// needs them too, to decide how a call without an answer ends.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,18 +52,22 @@ pub fn remote_tool(registration: ToolRegistration, executor: RemoteToolExecutor)
     Tool::new(registration, executor)
 }
 
-/// An executor that runs calls over a bus: it publishes a [`ToolInvokeRequest`] and waits for the answer.
+/// An executor that runs calls over a bus: it publishes a [`ToolInvokeRequest`] and waits for the
+/// answer.
 ///
-/// The answer is a [`ToolInvokeResponse`], a [`ToolErrorMessage`] or an [`ErrorReply`]. The request carries the
-/// caller's principal and trace, an idempotency key, and in `rb-timeout-ms` the time that the caller waits: the
-/// shortest of the context's remaining time, the executor's limit and the client's. Neither trust nor grants cross
-/// the bus: the program that serves the call decides by its own configuration.
+/// The answer is a [`ToolInvokeResponse`], a [`ToolErrorMessage`] or an [`ErrorReply`]. The
+/// request carries the caller's principal and trace, an idempotency key, and in `rb-timeout-ms`
+/// the time that the caller waits: the shortest of the context's remaining time, the executor's
+/// limit and the client's. Neither trust nor grants cross the bus: the program that serves the
+/// call decides by its own configuration.
 ///
-/// If a mutating call gets no readable answer, it is not known whether it took effect: it fails with
-/// [`ToolErrorCode::OutcomeUnknown`]. Once sent, it is awaited even if the turn is cancelled, because its outcome
-/// must be known. Calls of other effects fail with [`ToolErrorCode::Timeout`] or [`ToolErrorCode::ExecutionFailed`],
-/// and are abandoned on cancellation. The serving program is notified of a cancellation, and of a call whose time is
-/// over, if the executor was given [a way](Self::with_abandoned). The client counts and drops answers that come late or twice.
+/// If a mutating call gets no readable answer, it is not known whether it took effect: it fails
+/// with [`ToolErrorCode::OutcomeUnknown`]. Once sent, it is awaited even if the turn is
+/// cancelled, because its outcome must be known. Calls of other effects fail with
+/// [`ToolErrorCode::Timeout`] or [`ToolErrorCode::ExecutionFailed`], and are abandoned on
+/// cancellation. The serving program is notified of a cancellation, and of a call whose time is
+/// over, if the executor was given [a way](Self::with_abandoned). The client counts and drops
+/// answers that come late or twice.
 ///
 /// When a turn resumes whose mutating call was interrupted, the executor asks the workers for its
 /// outcome ([`ToolOutcomeRequest`]): a call that a worker has recorded as ended has its result,
@@ -77,7 +82,8 @@ pub struct RemoteToolExecutor {
     abandoned: Option<mpsc::Sender<MessageId>>,
 }
 
-/// A call that was sent. Dropped before its answer, it reports that the answer is no longer awaited.
+/// A call that was sent. Dropped before its answer, it reports that the answer is no longer
+/// awaited.
 struct SentCall<'a> {
     abandoned: Option<&'a mpsc::Sender<MessageId>>,
     message: MessageId,
@@ -99,8 +105,8 @@ impl Drop for SentCall<'_> {
 }
 
 impl RemoteToolExecutor {
-    /// Creates an executor that asks through `client` under the topic `tool.invoke`. Any number of executors can
-    /// share one client. By default calls are mutating and may take 60 seconds.
+    /// Creates an executor that asks through `client` under the topic `tool.invoke`. Any number of
+    /// executors can share one client. By default calls are mutating and may take 60 seconds.
     pub fn new(client: Arc<RequestClient>) -> Self {
         Self {
             client,
@@ -119,8 +125,8 @@ impl RemoteToolExecutor {
         self
     }
 
-    /// Adds a header to each call, such as [`headers::TOOL_PROVIDER`] or [`headers::MCP_SERVER`]. Headers that the
-    /// executor writes itself take precedence.
+    /// Adds a header to each call, such as [`headers::TOOL_PROVIDER`] or [`headers::MCP_SERVER`].
+    /// Headers that the executor writes itself take precedence.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), value.into());
@@ -134,23 +140,25 @@ impl RemoteToolExecutor {
         self
     }
 
-    /// Sets how long to wait for an answer. Default 60 seconds; [`remote_tool`] takes it from the registration if
-    /// that has a time limit.
+    /// Sets how long to wait for an answer. Default 60 seconds; [`remote_tool`] takes it from the
+    /// registration if that has a time limit.
     #[must_use]
     pub fn with_time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
     }
 
-    /// Sets a channel that takes the message id of each call that is cancelled, gets no answer in time or is dropped
-    /// before it, so that the program that serves it can be told. Default: none. A full channel drops the id.
+    /// Sets a channel that takes the message id of each call that is cancelled, gets no answer in
+    /// time or is dropped before it, so that the program that serves it can be told. Default: none. A
+    /// full channel drops the id.
     #[must_use]
     pub fn with_abandoned(mut self, abandoned: mpsc::Sender<MessageId>) -> Self {
         self.abandoned = Some(abandoned);
         self
     }
 
-    /// Builds a message about a call, with the remaining time, at most `limit`, and the idempotency key in its headers.
+    /// Builds a message about a call, with the remaining time, at most `limit`, and the idempotency
+    /// key in its headers.
     fn question<M: Message + Serialize>(
         &self,
         message: &M,
@@ -291,7 +299,8 @@ fn gave_up<T>(asked: &Result<T, RequestError>) -> bool {
     )
 }
 
-/// Returns `true` if the call certainly reached no other program, so that it cannot have taken effect.
+/// Returns `true` if the call certainly reached no other program, so that it cannot have taken
+/// effect.
 fn was_never_sent(error: &RequestError) -> bool {
     match error {
         RequestError::NoSubscribers(_)

@@ -8,11 +8,13 @@ use serde_json::{Map, Value};
 use super::doc_text::unwrapped;
 use super::model_schema::{ORDER, property_order};
 
-/// Returns the JSON Schema of `T` in the form that models read best: draft 2020-12 without `$schema` and title, with
-/// subschemas inline instead of behind `$ref`, and with each paragraph of a doc comment on one line.
+/// Returns the JSON Schema of `T` in the form that models read best: draft 2020-12 without
+/// `$schema` and title, with subschemas inline instead of behind `$ref`, and with each paragraph
+/// of a doc comment on one line.
 ///
-/// The members of a [`Value`] are sorted unless a crate of the program enables serde_json's `preserve_order`. Where the
-/// fields of a struct have another order, the keyword `propertyOrdering` states it.
+/// The members of a [`Value`] are sorted unless a crate of the program enables serde_json's
+/// `preserve_order`. Where the fields of a struct have another order, the keyword
+/// `propertyOrdering` states it.
 ///
 /// ```
 /// # use rockbot_core::tool::schema_of;
@@ -30,7 +32,8 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Returns the schema of `T` without the order of its properties, for servers that take standard keywords only.
+/// Returns the schema of `T` without the order of its properties, for servers that take standard
+/// keywords only.
 pub(crate) fn unordered_schema_of<T: JsonSchema>() -> Value {
     let settings = settings().with_transform(RecursiveTransform(unwrap_description));
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
@@ -53,8 +56,8 @@ fn unwrap_description(schema: &mut Schema) {
     }
 }
 
-/// Adds the order of properties to `schema` and its subschemas. `ordered` is a schema of the same shape whose `required`
-/// has the order.
+/// Adds the order of properties to `schema` and its subschemas. `ordered` is a schema of the same
+/// shape whose `required` has the order.
 fn state_order(schema: &mut Value, ordered: &Value) {
     match (schema, ordered) {
         (Value::Object(members), Value::Object(ordered)) => {

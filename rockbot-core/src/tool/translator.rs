@@ -7,11 +7,12 @@ use async_trait::async_trait;
 use super::{ToolError, ToolInvokeRequest};
 use crate::messaging::MessageContext;
 
-/// A translator of calls that arrive over the bus for tools that a host reaches under other names, such as a bridge to
-/// MCP servers.
+/// A translator of calls that arrive over the bus for tools that a host reaches under other
+/// names, such as a bridge to MCP servers.
 ///
-/// A subsystem provides it as a part. The host asks it about each call before it looks up the tool, and records mutating
-/// calls in its ledger as it does for [served tools](ToolInvokeRequest). A host that only translates serves no other tool.
+/// A subsystem provides it as a part. The host asks it about each call before it looks up the
+/// tool, and records mutating calls in its ledger as it does for [served
+/// tools](ToolInvokeRequest). A host that only translates serves no other tool.
 ///
 /// ```
 /// use async_trait::async_trait;

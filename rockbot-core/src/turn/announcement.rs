@@ -7,8 +7,8 @@ use crate::content::Content;
 use crate::trust::Label;
 use crate::{Principal, SessionId, Timestamp, TurnId};
 
-/// A message of an agent that no caller asked for: the result of work in the background, a reminder, a request for an
-/// approval in a turn that no caller waits for.
+/// A message of an agent that no caller asked for: the result of work in the background, a
+/// reminder, a request for an approval in a turn that no caller waits for.
 ///
 /// The host keeps announcements, also over a restart, until a program takes them.
 ///

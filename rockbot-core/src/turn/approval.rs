@@ -21,7 +21,8 @@ pub struct ApprovalRequest {
     pub arguments: String,
     /// Digest that binds the decision to the tool and to these arguments.
     pub args_hash: Digest,
-    /// Agents that were called on the way to the turn, from the user's turn down; empty if the user's turn makes the call.
+    /// Agents that were called on the way to the turn, from the user's turn down; empty if the user's
+    /// turn makes the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked_by: Vec<ToolName>,
 }
@@ -42,7 +43,8 @@ pub struct Approval {
     /// Reason of a denial, which the model reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// User who decides, for a decision over a bus whose envelope names no principal. `None` means the local user.
+    /// User who decides, for a decision over a bus whose envelope names no principal. `None` means
+    /// the local user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
 }
@@ -87,7 +89,8 @@ impl ApprovalRequest {
         self.decide(false, Some(reason.into()))
     }
 
-    /// Creates the error of a call that ran a turn which needs these approvals, where no person can be asked.
+    /// Creates the error of a call that ran a turn which needs these approvals, where no person can
+    /// be asked.
     pub fn unasked(requests: &[Self]) -> ToolError {
         let tools: Vec<_> = requests.iter().map(|request| format!("`{}`", request.tool)).collect();
         let message = format!(

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Principal, SessionId, ToolName};
 
-/// The person who is asked for the approvals of a turn, instead of its principal, which is a program: the operator of the
-/// host, with whose means the turn works.
+/// The person who is asked for the approvals of a turn, instead of its principal, which is a
+/// program: the operator of the host, with whose means the turn works.
 ///
 /// ```
 /// use rockbot_core::turn::{Approver, TurnRequest};

@@ -27,8 +27,8 @@ impl BackgroundSlot {
         &self.cancellation
     }
 
-    /// Runs `work` to its end. Returns `None` if a user's message came first: the work is dropped then, and begins anew in
-    /// another slot.
+    /// Runs `work` to its end. Returns `None` if a user's message came first: the work is dropped
+    /// then, and begins anew in another slot.
     pub async fn run<F: Future>(self, work: F) -> Option<F::Output> {
         self.cancellation.run_until_cancelled(work).await
     }

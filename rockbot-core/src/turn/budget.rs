@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::chat::MicroUsd;
 
-/// The limits of a turn. A turn that reaches one ends gracefully: it gets one last answer without tools, which
-/// may exceed the limit.
+/// The limits of a turn. A turn that reaches one ends gracefully: it gets one last answer without
+/// tools, which may exceed the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -19,11 +19,12 @@ pub struct Budget {
     pub max_tool_calls: u32,
     /// Maximum working time; the time spent waiting for an approval does not count. Default 10 minutes.
     pub max_wall_clock: Duration,
-    /// Maximum number of tokens, input and output together, as the provider counts them. Default: no limit.
-    pub max_tokens: Option<u64>,
-    /// Maximum cost, out-of-band calls included. A turn with this limit ends at its first answer without a known
-    /// price ([`BudgetLimit::UnknownPrice`]), and a host with it is not built if a model has no price. Default: no
+    /// Maximum number of tokens, input and output together, as the provider counts them. Default: no
     /// limit.
+    pub max_tokens: Option<u64>,
+    /// Maximum cost, out-of-band calls included. A turn with this limit ends at its first answer
+    /// without a known price ([`BudgetLimit::UnknownPrice`]), and a host with it is not built if a
+    /// model has no price. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<MicroUsd>,
 }
@@ -55,14 +56,16 @@ impl Budget {
         self
     }
 
-    /// Sets the maximum working time; the time spent waiting for an approval does not count. Default 10 minutes.
+    /// Sets the maximum working time; the time spent waiting for an approval does not count. Default
+    /// 10 minutes.
     #[must_use]
     pub fn with_max_wall_clock(mut self, max_wall_clock: Duration) -> Self {
         self.max_wall_clock = max_wall_clock;
         self
     }
 
-    /// Sets the maximum number of tokens, input and output together, as the provider counts them; `None` is no limit, the default.
+    /// Sets the maximum number of tokens, input and output together, as the provider counts them;
+    /// `None` is no limit, the default.
     #[must_use]
     pub fn with_max_tokens(mut self, max_tokens: impl Into<Option<u64>>) -> Self {
         self.max_tokens = max_tokens.into();
@@ -101,9 +104,11 @@ pub enum BudgetLimit {
     Tokens,
     /// [`Budget::max_cost`].
     Cost,
-    /// [`Budget::max_cost`], which cannot be kept: the price of an answer is unknown. The model is not asked again.
+    /// [`Budget::max_cost`], which cannot be kept: the price of an answer is unknown. The model is
+    /// not asked again.
     UnknownPrice,
-    /// The host's patience with a model that makes the same calls again and again, with the same results.
+    /// The host's patience with a model that makes the same calls again and again, with the same
+    /// results.
     Repetition,
     /// The maximum length of an answer, of the provider or of a setting: the answer was cut.
     AnswerLength,

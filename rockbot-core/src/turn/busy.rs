@@ -1,4 +1,5 @@
-//! Busy sessions and hosts: the policy of a message, and the refusal of one because too many wait already.
+//! Busy sessions and hosts: the policy of a message, and the refusal of one because too many wait
+//! already.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +10,9 @@ pub enum BusyPolicy {
     /// The message waits in the session's queue. The default.
     #[default]
     Queue,
-    /// The message joins the running turn at that turn's next model call. With an output schema, tier, budget, model
-    /// settings, tools, namespace, result mode, recipient, instructions, history or extensions of its own it waits in the
-    /// queue instead.
+    /// The message joins the running turn at that turn's next model call. With an output schema,
+    /// tier, budget, model settings, tools, namespace, result mode, recipient, instructions, history
+    /// or extensions of its own it waits in the queue instead.
     Steer,
     /// The message replaces the running turn, and turns of its session that wait for an approval.
     Supersede,

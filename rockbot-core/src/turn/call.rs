@@ -29,7 +29,8 @@ pub struct TurnCall {
     pub validators: Vec<Arc<dyn OutputValidator>>,
     /// The feed that keeps the reports of the turn, if a reader has one already.
     pub feed: Option<TurnFeed>,
-    /// `true` if the turn has begun before and continues: after a decision, or after a restart. The host sets it.
+    /// `true` if the turn has begun before and continues: after a decision, or after a restart. The
+    /// host sets it.
     pub is_continued: bool,
 }
 

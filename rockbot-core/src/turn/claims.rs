@@ -1,4 +1,5 @@
-//! Leases and fencing of runs, shared by all journals: pure, with neither a clock nor a lock of its own.
+//! Leases and fencing of runs, shared by all journals: pure, with neither a clock nor a lock of
+//! its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,8 +73,8 @@ impl ClaimTable {
         self.insert(run, fence, None);
     }
 
-    /// Claims a run that is free, or whose lease has expired, for `owner`. Returns `None` if the run is held
-    /// or is not in the table.
+    /// Claims a run that is free, or whose lease has expired, for `owner`. Returns `None` if the run
+    /// is held or is not in the table.
     pub fn claim(&mut self, run: &TurnId, owner: &str, lease: Duration, now: Timestamp) -> Option<Claim> {
         let slot = *self.by_run.get(run)?;
         let held = self.slots[slot as usize].as_mut()?;
@@ -86,8 +87,9 @@ impl ClaimTable {
         Some(Claim::new(run.clone(), held.fence).with_slot(slot))
     }
 
-    /// Checks that `claim` is the newest of its run, and renews its lease from `now` on. An expired lease is
-    /// valid until another owner claims the run. Returns the requests of others to the holder.
+    /// Checks that `claim` is the newest of its run, and renews its lease from `now` on. An expired
+    /// lease is valid until another owner claims the run. Returns the requests of others to the
+    /// holder.
     ///
     /// # Errors
     ///
@@ -100,8 +102,8 @@ impl ClaimTable {
         Ok(run.requests)
     }
 
-    /// Requests of the holder of a run, the present one or the next, that the run is cancelled. Returns `false` if the run
-    /// is not in the table.
+    /// Requests of the holder of a run, the present one or the next, that the run is cancelled.
+    /// Returns `false` if the run is not in the table.
     pub fn request_cancel(&mut self, run: &TurnId) -> bool {
         let slot = self.by_run.get(run).copied();
         let run = slot.and_then(|slot| self.slots[slot as usize].as_mut());

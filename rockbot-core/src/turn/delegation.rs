@@ -1,7 +1,7 @@
 //! A call that runs turns below its own: what those turns may spend, and what they spent.
 //!
-//! The turns share what is left of the caller's budget. Each takes a share when it begins, gives back what it did not use,
-//! and takes more when it runs out and others have left something.
+//! The turns share what is left of the caller's budget. Each takes a share when it begins, gives
+//! back what it did not use, and takes more when it runs out and others have left something.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,8 +54,9 @@ impl DelegatedWork {
     }
 }
 
-/// The account of a tool call that runs turns. The host gives one to each call of a tool that is declared with
-/// [`runs_turn`](crate::tool::ToolHints::runs_turn), as an extension of the call's context.
+/// The account of a tool call that runs turns. The host gives one to each call of a tool that is
+/// declared with [`runs_turn`](crate::tool::ToolHints::runs_turn), as an extension of the call's
+/// context.
 ///
 /// [`Delegation::run`] is all that most tools need.
 #[derive(Debug, Clone)]
@@ -64,8 +65,8 @@ pub struct Delegation {
     work: Arc<Mutex<Work>>,
 }
 
-/// The account of one turn that a call runs. It is an extension of the turn's request, in which the host of the turn finds
-/// it.
+/// The account of one turn that a call runs. It is an extension of the turn's request, in which
+/// the host of the turn finds it.
 #[derive(Debug, Clone)]
 pub struct DelegatedTurn {
     of: Delegation,
@@ -111,9 +112,9 @@ impl Delegation {
         std::iter::repeat_with(account).take(calls)
     }
 
-    /// Runs a turn on behalf of the call of `cx`: gives `run` the `request` with its [caller](TurnRequest::with_caller) set and
-    /// within what is left of the caller's budget, which pays for it. Usually `run` is that of a
-    /// [`TurnRunner`](super::TurnRunner).
+    /// Runs a turn on behalf of the call of `cx`: gives `run` the `request` with its
+    /// [caller](TurnRequest::with_caller) set and within what is left of the caller's budget, which
+    /// pays for it. Usually `run` is that of a [`TurnRunner`](super::TurnRunner).
     ///
     /// # Errors
     ///
@@ -177,12 +178,14 @@ impl Delegation {
         }
     }
 
-    /// Enters the work of a turn that has ended before this account was opened: one that is found after a restart.
+    /// Enters the work of a turn that has ended before this account was opened: one that is found
+    /// after a restart.
     pub fn enter(&self, outcome: &TurnOutcome) {
         lock(&self.work).done.push(outcome.into());
     }
 
-    /// Notes that the host of a turn stopped before the turn ended. The turn continues when that host starts again.
+    /// Notes that the host of a turn stopped before the turn ended. The turn continues when that host
+    /// starts again.
     fn interrupt(&self) {
         lock(&self.work).is_interrupted = true;
     }
@@ -204,8 +207,8 @@ impl DelegatedTurn {
         *lock(&self.allotted)
     }
 
-    /// Takes more of what is left, for a turn whose budget is used up. Returns the new budget of the turn, or `None` if
-    /// nothing is left, or others that have not begun need it.
+    /// Takes more of what is left, for a turn whose budget is used up. Returns the new budget of the
+    /// turn, or `None` if nothing is left, or others that have not begun need it.
     pub fn raise(&self) -> Option<Budget> {
         let mut pool = lock(&self.of.pool);
         let mut allotted = lock(&self.allotted);
@@ -236,8 +239,8 @@ impl DelegatedTurn {
 }
 
 impl Pool {
-    /// Takes one of `parts` parts of what is left, at least one call, and at most `max`. Time is not divided: turns run side
-    /// by side.
+    /// Takes one of `parts` parts of what is left, at least one call, and at most `max`. Time is not
+    /// divided: turns run side by side.
     fn take(&mut self, parts: u32, max: Budget) -> Budget {
         let parts = parts.max(1);
         let part = |left: u64, max: u64| left.div_ceil(u64::from(parts)).min(max);
@@ -261,7 +264,8 @@ impl Pool {
     }
 }
 
-/// Returns a budget with the limits of both added up. A limit that one of them lacks is lacking; time is that of `budget`.
+/// Returns a budget with the limits of both added up. A limit that one of them lacks is lacking;
+/// time is that of `budget`.
 fn plus(budget: Budget, more: Budget) -> Budget {
     let tokens = budget.max_tokens.zip(more.max_tokens);
     let cost = budget.max_cost.zip(more.max_cost);
@@ -272,7 +276,8 @@ fn plus(budget: Budget, more: Budget) -> Budget {
         .with_max_cost(cost.map(|(cost, more)| MicroUsd(cost.0.saturating_add(more.0))))
 }
 
-/// Returns `budget` without the limits of `taken`. A limit that `budget` lacks stays lacking; time is that of `budget`.
+/// Returns `budget` without the limits of `taken`. A limit that `budget` lacks stays lacking;
+/// time is that of `budget`.
 fn minus(budget: Budget, taken: Budget) -> Budget {
     let tokens = |max: u64| max.saturating_sub(taken.max_tokens.unwrap_or(0));
     let cost = |max: MicroUsd| MicroUsd(max.0.saturating_sub(taken.max_cost.map_or(0, |cost| cost.0)));

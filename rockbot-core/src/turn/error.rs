@@ -12,8 +12,9 @@ use crate::{BoxError, CallId, TurnId};
 
 /// A message that was not answered.
 ///
-/// Some variants say that sending the message again helps ([`TurnError::Halted`]), others that the turn lives on and
-/// its outcome can be awaited ([`TurnError::NeedsApproval`], [`TurnError::Interrupted`]).
+/// Some variants say that sending the message again helps ([`TurnError::Halted`]), others that
+/// the turn lives on and its outcome can be awaited ([`TurnError::NeedsApproval`],
+/// [`TurnError::Interrupted`]).
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum TurnError {
@@ -88,8 +89,8 @@ pub enum TurnError {
         /// The id of the call.
         call: CallId,
     },
-    /// A turn layer passed on a call of another message. The work of a turn is done for its own message alone; ask the
-    /// agent for something else.
+    /// A turn layer passed on a call of another message. The work of a turn is done for its own
+    /// message alone; ask the agent for something else.
     #[error(
         "a turn layer passed on a call of another turn, {0}: keep the principal, source, session and id of its message"
     )]
@@ -110,8 +111,8 @@ impl fmt::Debug for TurnError {
 }
 
 impl TurnError {
-    /// Returns `true` if the same message may be answered a little later. Send it under a new id if the turn ended: a
-    /// turn that has ended is not run again.
+    /// Returns `true` if the same message may be answered a little later. Send it under a new id if
+    /// the turn ended: a turn that has ended is not run again.
     pub fn retry_helps(&self) -> bool {
         match self {
             Self::Unanswered(outcome) => {
@@ -127,7 +128,8 @@ impl TurnError {
     }
 }
 
-/// Reports whether a call may pass a layer later that failed it with `error`, where the error is of a known type.
+/// Reports whether a call may pass a layer later that failed it with `error`, where the error is
+/// of a known type.
 fn layer_retry_helps(error: &(dyn std::error::Error + 'static)) -> bool {
     let limited = error.downcast_ref().map(RateLimitExceeded::retry_helps);
     let chat = error.downcast_ref().map(ChatError::retry_helps);

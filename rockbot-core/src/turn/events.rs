@@ -14,9 +14,9 @@ use crate::TurnId;
 
 /// A stream of a turn's reports, which ends with [`TurnProgress::Final`] or an error.
 ///
-/// Dropping the stream leaves the turn alone. A slow reader does not hold up the turn: pieces of text that it has not
-/// read are merged into one. A turn that waits for a person reports [`TurnProgress::ApprovalNeeded`], and the stream
-/// stays open.
+/// Dropping the stream leaves the turn alone. A slow reader does not hold up the turn: pieces of
+/// text that it has not read are merged into one. A turn that waits for a person reports
+/// [`TurnProgress::ApprovalNeeded`], and the stream stays open.
 ///
 /// ```
 /// use rockbot_core::turn::{TurnEvents, TurnFeed, TurnOutcome, TurnProgress, TurnStatus};

@@ -13,7 +13,8 @@ const MAX_BYTES: usize = 4 << 20;
 /// Weight of a report beside its texts, in bytes.
 const REPORT_BYTES: usize = 64;
 
-/// The reports of one turn, from its beginning on: any number of readers read them, each at its own pace.
+/// The reports of one turn, from its beginning on: any number of readers read them, each at its
+/// own pace.
 ///
 /// A position in a feed is the number of units before it: each report is one, and a piece of text
 /// counts its bytes. Consecutive pieces of text are kept as one, so a reader that is behind reads
@@ -50,8 +51,8 @@ impl TurnFeed {
         Self::default()
     }
 
-    /// Returns a sink that appends to the feed, and passes each report on to `sink`. The outcome is only passed on: readers
-    /// get it from the turn.
+    /// Returns a sink that appends to the feed, and passes each report on to `sink`. The outcome is
+    /// only passed on: readers get it from the turn.
     pub fn with_sink(&self, sink: ProgressSink) -> ProgressSink {
         let feed = self.clone();
         let wants_deltas = sink.wants_deltas() || !sink.is_open();

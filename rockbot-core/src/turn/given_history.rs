@@ -1,4 +1,5 @@
-//! The messages that a turn begins from, where its request gives them: their bounds and their order.
+//! The messages that a turn begins from, where its request gives them: their bounds and their
+//! order.
 
 use std::collections::HashSet;
 

@@ -1,11 +1,11 @@
 //! The write-ahead journal of turns: each step is recorded before it takes effect.
 //!
-//! A journal keeps *runs*: a run is accepted once, gets records appended, and is finished. The journal does
-//! not interpret the bodies of records; the engine that runs them does. Turns are runs, and so are later
-//! batches and occurrences of a schedule.
+//! A journal keeps *runs*: a run is accepted once, gets records appended, and is finished. The
+//! journal does not interpret the bodies of records; the engine that runs them does. Turns are
+//! runs, and so are later batches and occurrences of a schedule.
 //!
-//! Claims carry a lease and a fencing token ([`Fence`]), so that a process that was paused for longer than its
-//! lease cannot write to a run that another process has taken over.
+//! Claims carry a lease and a fencing token ([`Fence`]), so that a process that was paused for
+//! longer than its lease cannot write to a run that another process has taken over.
 
 use std::error::Error;
 use std::fmt;
@@ -26,22 +26,23 @@ use crate::{Digest, MessageId, Principal, SessionId, Timestamp, TurnId};
 /// The outcome of a finished run is kept for at least 24 hours, to answer redeliveries.
 #[async_trait]
 pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
-    /// Accepts a run, or returns the state of the run that was accepted before under the same id. The caller
-    /// holds a new run as `owner` for `lease`, which each append renews.
+    /// Accepts a run, or returns the state of the run that was accepted before under the same id. The
+    /// caller holds a new run as `owner` for `lease`, which each append renews.
     ///
     /// # Errors
     ///
-    /// Returns [`JournalError::Conflict`] if the known run has another digest, and when the journal cannot
-    /// be written.
+    /// Returns [`JournalError::Conflict`] if the known run has another digest, and when the journal
+    /// cannot be written.
     async fn accept(&self, accepted: &RunAccepted, owner: &str, lease: Duration) -> Result<Acceptance, JournalError>;
 
-    /// Appends records to a run, all in one write, and renews the lease of the claim. Returns the requests that
-    /// others made of the run's holder since its acceptance.
+    /// Appends records to a run, all in one write, and renews the lease of the claim. Returns the
+    /// requests that others made of the run's holder since its acceptance.
     ///
     /// # Errors
     ///
-    /// Returns [`JournalError::Fenced`] if another owner has claimed the run since, and an error if the
-    /// journal cannot be written. In both cases the caller must not perform the act that the record announces.
+    /// Returns [`JournalError::Fenced`] if another owner has claimed the run since, and an error if
+    /// the journal cannot be written. In both cases the caller must not perform the act that the
+    /// record announces.
     async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<HolderRequests, JournalError>;
 
     /// Asks the holder of an unfinished run to cancel it, whichever process that is: its next
@@ -62,8 +63,8 @@ pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
     /// [releases](TurnJournal::release) it.
     async fn finish(&self, claim: &Claim, outcome: &RunBody) -> Result<(), JournalError>;
 
-    /// Claims an unfinished run that has no holder, or whose holder's lease has expired. Returns `None` if the
-    /// run is held, finished or unknown.
+    /// Claims an unfinished run that has no holder, or whose holder's lease has expired. Returns
+    /// `None` if the run is held, finished or unknown.
     ///
     /// # Errors
     ///
@@ -74,8 +75,8 @@ pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
     /// shutdown interrupted.
     async fn release(&self, claim: Claim);
 
-    /// Returns the stored run: all its records while it is unfinished, its outcome afterwards; `None` if it is
-    /// unknown.
+    /// Returns the stored run: all its records while it is unfinished, its outcome afterwards; `None`
+    /// if it is unknown.
     ///
     /// # Errors
     ///
@@ -152,7 +153,8 @@ impl HolderRequests {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RunKey {
-    /// Agent that the message is for, in a journal that several agents share; `None` in a journal of one agent.
+    /// Agent that the message is for, in a journal that several agents share; `None` in a journal of
+    /// one agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Principal on whose behalf the message was sent.
@@ -230,8 +232,8 @@ impl RunAccepted {
 pub struct RunRecord {
     /// Time of the event.
     pub at: Timestamp,
-    /// `true` if the run is about to change something outside of the process: the record must be durable
-    /// first. Default `false`.
+    /// `true` if the run is about to change something outside of the process: the record must be
+    /// durable first. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub critical: bool,
     /// Event.
@@ -299,8 +301,8 @@ impl StoredRun {
     }
 }
 
-/// A fencing token: the number of claims of a run. A claim with an older fence than the current one cannot
-/// write.
+/// A fencing token: the number of claims of a run. A claim with an older fence than the current
+/// one cannot write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fence(pub u64);
@@ -324,7 +326,8 @@ impl PartialEq for Claim {
 impl Eq for Claim {}
 
 impl Claim {
-    /// Creates a claim of `run`, for implementations of journals; all other code gets claims from a journal.
+    /// Creates a claim of `run`, for implementations of journals; all other code gets claims from a
+    /// journal.
     pub fn new(run: TurnId, fence: Fence) -> Self {
         Self { run, fence, slot: None }
     }
@@ -349,7 +352,8 @@ impl Claim {
     }
 }
 
-/// The error of a [`TurnJournal`]. The text contains the cause, so the [source](Error::source) is the cause's own.
+/// The error of a [`TurnJournal`]. The text contains the cause, so the [source](Error::source) is
+/// the cause's own.
 ///
 /// # Examples
 ///

@@ -67,8 +67,8 @@ impl InMemoryTurnJournal {
         }
     }
 
-    /// Sets the maximum number of outcomes that are kept; beyond it the oldest is evicted, and its message is a new run
-    /// when it comes again. Default: all of the last 24 hours.
+    /// Sets the maximum number of outcomes that are kept; beyond it the oldest is evicted, and its
+    /// message is a new run when it comes again. Default: all of the last 24 hours.
     #[must_use]
     pub fn with_max_outcomes(mut self, max_outcomes: usize) -> Self {
         self.max_outcomes = max_outcomes;
@@ -112,11 +112,12 @@ impl TurnJournal for InMemoryTurnJournal {
     async fn accept(&self, accepted: &RunAccepted, owner: &str, lease: Duration) -> Result<Acceptance, JournalError> {
         let now = self.clock.now();
         let mut state = self.lock();
-        // Before the lookup: a redelivery after the retention period is a new run, as in a journal on disk.
+        // Before the lookup: a redelivery after the retention period is a new run, as in a journal on
+        // disk.
         state.evict_outcomes(now, self.max_outcomes);
         if let Some(JournalRun { stored, .. }) = state.runs.get(&accepted.run) {
-            // The same id with another text is not a redelivery: answering it from the first run would give the sender
-            // an answer to a question that it did not ask.
+            // The same id with another text is not a redelivery: answering it from the first run would give
+            // the sender an answer to a question that it did not ask.
             if stored.accepted.digest != accepted.digest {
                 return Err(JournalError::Conflict {
                     session: accepted.key.session.clone(),
@@ -151,7 +152,8 @@ impl TurnJournal for InMemoryTurnJournal {
     async fn finish(&self, claim: &Claim, outcome: &RunBody) -> Result<(), JournalError> {
         let now = self.clock.now();
         let mut state = self.lock();
-        // The fence is checked under the same lock as the write, so that a superseded claim cannot finish the run.
+        // The fence is checked under the same lock as the write, so that a superseded claim cannot
+        // finish the run.
         state.claims.check(claim, now)?;
         state.claims.forget(claim.run());
         if let Some(JournalRun { number, stored }) = state.runs.get_mut(claim.run()) {

@@ -1,11 +1,12 @@
-//! Turns: the request that starts one, its progress reports, its outcome, and the journal that makes it
-//! durable.
+//! Turns: the request that starts one, its progress reports, its outcome, and the journal that
+//! makes it durable.
 //!
-//! The engine that runs turns lives in `rockbot-host`. This module holds the types that interfaces, observers
-//! and implementers of journals share: a [`TurnRequest`] starts a turn, [`TurnProgress`] reports arrive while
-//! it runs, and a [`TurnOutcome`] ends it. A [`TurnJournal`] records each step before it takes effect, so that
-//! a turn survives a crash; [`ClaimTable`] implements the leases and fencing that every journal needs. The
-//! conformance suite `testing::conformance::turn_journal` checks a journal.
+//! The engine that runs turns lives in `rockbot-host`. This module holds the types that
+//! interfaces, observers and implementers of journals share: a [`TurnRequest`] starts a turn,
+//! [`TurnProgress`] reports arrive while it runs, and a [`TurnOutcome`] ends it. A
+//! [`TurnJournal`] records each step before it takes effect, so that a turn survives a crash;
+//! [`ClaimTable`] implements the leases and fencing that every journal needs. The conformance
+//! suite `testing::conformance::turn_journal` checks a journal.
 
 mod announcement;
 mod approval;

@@ -8,10 +8,10 @@ use crate::context::Origin;
 
 /// An observer of every turn of a host that has ended, whatever its origin.
 ///
-/// The observer is notified once the reply is sent. A message that joined a running turn is part of that turn.
-/// A turn that a crash interrupts at its very end may be reported twice, or never. An observer must not block:
-/// it leaves work that takes time to a task of its own. A panic of an observer is contained and affects
-/// neither the turn nor the host.
+/// The observer is notified once the reply is sent. A message that joined a running turn is part
+/// of that turn. A turn that a crash interrupts at its very end may be reported twice, or never.
+/// An observer must not block: it leaves work that takes time to a task of its own. A panic of an
+/// observer is contained and affects neither the turn nor the host.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,8 +70,8 @@ impl<'a> EndedTurn<'a> {
         self
     }
 
-    /// Returns `true` if the message came from a person or from a program that speaks for one, not from a
-    /// schedule or another turn.
+    /// Returns `true` if the message came from a person or from a program that speaks for one, not
+    /// from a schedule or another turn.
     pub fn is_of_a_person(&self) -> bool {
         self.request.parent.is_none() && matches!(self.request.origin, Origin::User | Origin::Bus)
     }

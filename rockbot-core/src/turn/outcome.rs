@@ -35,8 +35,8 @@ pub struct TurnOutcome {
     /// Tool calls that ended, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FinishedCall>,
-    /// Label of all that the model of the turn had read, and so of the reply. Default [`Label::UNKNOWN`], which is
-    /// untrusted.
+    /// Label of all that the model of the turn had read, and so of the reply. Default
+    /// [`Label::UNKNOWN`], which is untrusted.
     #[serde(default, skip_serializing_if = "Label::is_unknown")]
     pub label: Label,
 }
@@ -54,7 +54,8 @@ pub enum TurnStatus {
     Parked(Vec<ApprovalRequest>),
     /// The message joined the turn that was running in its session; the answer is that turn's.
     Joined(TurnId),
-    /// An input guardrail of the host's program refused the message, in words for the user; no model was asked.
+    /// An input guardrail of the host's program refused the message, in words for the user; no model
+    /// was asked.
     Refused,
     /// A newer message of the session replaced the turn.
     Superseded,
@@ -90,7 +91,8 @@ pub enum TurnFailure {
         /// Complaint about the last answer.
         complaint: String,
     },
-    /// A hook of the host's program that checks messages or answers failed, so the turn ended unchecked.
+    /// A hook of the host's program that checks messages or answers failed, so the turn ended
+    /// unchecked.
     Unchecked,
     /// The host failed internally, for example by a panic, while it worked on the turn.
     Internal,
@@ -167,8 +169,8 @@ impl TurnOutcome {
         )
     }
 
-    /// Returns `true` if the turn ended with an answer that announces a further step, such as `Now let me save the rest.`:
-    /// models that run out of steps end so, in the middle of their work.
+    /// Returns `true` if the turn ended with an answer that announces a further step, such as `Now
+    /// let me save the rest.`: models that run out of steps end so, in the middle of their work.
     ///
     /// ```
     /// use rockbot_core::turn::{TurnOutcome, TurnStatus};
@@ -188,8 +190,9 @@ impl TurnOutcome {
         self.status == TurnStatus::Answered && (is_open || last.is_some_and(begins))
     }
 
-    /// Returns the turn's tool calls in words, by tool, with those that failed or whose outcome is unknown: for a reader who
-    /// must not take for done what failed. Empty if there were none; at most 16 tools are named.
+    /// Returns the turn's tool calls in words, by tool, with those that failed or whose outcome is
+    /// unknown: for a reader who must not take for done what failed. Empty if there were none; at
+    /// most 16 tools are named.
     ///
     /// ```
     /// use rockbot_core::turn::{FinishedCall, TurnOutcome, TurnStatus};

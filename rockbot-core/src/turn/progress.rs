@@ -89,7 +89,8 @@ impl ProgressSink {
         }
     }
 
-    /// Creates a sink that does not need the pieces of an answer, so that the model's answers need not be streamed.
+    /// Creates a sink that does not need the pieces of an answer, so that the model's answers need
+    /// not be streamed.
     pub fn without_deltas(receive: impl Fn(TurnProgress) + Send + Sync + 'static) -> Self {
         Self {
             without_deltas: true,
@@ -107,7 +108,8 @@ impl ProgressSink {
         self.receiver.is_some()
     }
 
-    /// Returns `true` if the receiver wants the pieces of an answer. The host streams the model's answer only then.
+    /// Returns `true` if the receiver wants the pieces of an answer. The host streams the model's
+    /// answer only then.
     pub fn wants_deltas(&self) -> bool {
         self.is_open() && !self.without_deltas
     }

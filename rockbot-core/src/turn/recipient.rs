@@ -23,7 +23,8 @@ pub struct Recipient {
     pub session: SessionId,
     /// Name of the work, for the model and the user.
     pub name: String,
-    /// Policy while the session is busy. Default [`BusyPolicy::Steer`]: a turn that runs reads the result.
+    /// Policy while the session is busy. Default [`BusyPolicy::Steer`]: a turn that runs reads the
+    /// result.
     pub busy: BusyPolicy,
 }
 

@@ -26,8 +26,8 @@ use crate::{CallContext, Digest, MessageId, Principal, SessionId, TraceContext, 
 /// assert_eq!(request.turn_id(), TurnRequest::new("session-1", "message-1", "other").turn_id());
 /// ```
 ///
-/// A channel of the program's own, here mail, says who wrote the message, how far that can be trusted, and where the
-/// reply goes:
+/// A channel of the program's own, here mail, says who wrote the message, how far that can be
+/// trusted, and where the reply goes:
 ///
 /// ```
 /// # use rockbot_core::context::{Extensions, Origin, Priority};
@@ -69,7 +69,8 @@ use crate::{CallContext, Digest, MessageId, Principal, SessionId, TraceContext, 
 /// assert!(request.has_settings());
 /// ```
 ///
-/// A turn that looks around every hour has some of the host's tools, and notes of its own in working memory:
+/// A turn that looks around every hour has some of the host's tools, and notes of its own in
+/// working memory:
 ///
 /// ```
 /// # use rockbot_core::context::Origin;
@@ -158,7 +159,8 @@ pub struct TurnRequest {
     /// the model's behavior and tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_settings: Option<Arc<ModelSettings>>,
-    /// Instructions for this turn alone, of the program that asks. The model reads them as part of its system message.
+    /// Instructions for this turn alone, of the program that asks. The model reads them as part of
+    /// its system message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Messages that the model sees instead of the stored conversation; `None` means the conversation.
@@ -188,11 +190,12 @@ pub struct TurnRequest {
     /// Turn whose result the message is, set by the host that delivers the result to a [`Recipient`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_of: Option<TurnId>,
-    /// `true` if the answer is [announced](super::Announcement) to the principal, since no caller waits for it.
-    /// Default `false`.
+    /// `true` if the answer is [announced](super::Announcement) to the principal, since no caller
+    /// waits for it. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_announced: bool,
-    /// `true` if the conversation memory keeps nothing of the turn, whose session is for it alone. Default `false`.
+    /// `true` if the conversation memory keeps nothing of the turn, whose session is for it alone.
+    /// Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_forgotten: bool,
     /// `true` if the message only informs. Default `false`.
@@ -376,8 +379,9 @@ impl TurnRequest {
 
     /// Sets the session that gets the result of the turn. Default none.
     ///
-    /// The end of the turn, whatever it is, becomes exactly one message of that session and this principal, also when the
-    /// process ends in between. The agent's answer to the message is announced.
+    /// The end of the turn, whatever it is, becomes exactly one message of that session and this
+    /// principal, also when the process ends in between. The agent's answer to the message is
+    /// announced.
     #[must_use]
     pub fn with_recipient(mut self, recipient: impl Into<Option<Recipient>>) -> Self {
         self.recipient = recipient.into();
@@ -406,12 +410,13 @@ impl TurnRequest {
         self
     }
 
-    /// Sets whether the message only informs, such as a notice that an inbox forwards: it asks for nothing. Default
-    /// `false`.
+    /// Sets whether the message only informs, such as a notice that an inbox forwards: it asks for
+    /// nothing. Default `false`.
     ///
-    /// A call that would change something outside is not run then, in the turn, in all work that it delegates, and in the
-    /// turns that read the results of that work; the model reads that it may propose the change. Reads, the agent's own memory,
-    /// files and scripts, and delegation are as always. The program decides which messages are so; the host does not guess.
+    /// A call that would change something outside is not run then, in the turn, in all work that it
+    /// delegates, and in the turns that read the results of that work; the model reads that it may
+    /// propose the change. Reads, the agent's own memory, files and scripts, and delegation are as
+    /// always. The program decides which messages are so; the host does not guess.
     ///
     /// ```
     /// # use rockbot_core::turn::TurnRequest;
@@ -424,8 +429,9 @@ impl TurnRequest {
         self
     }
 
-    /// Makes the turn a part of the work of `cx`, a call of a tool: it has the principal of the calling turn, no more trust
-    /// than all that the calling model has read, and the calling turn as its parent.
+    /// Makes the turn a part of the work of `cx`, a call of a tool: it has the principal of the
+    /// calling turn, no more trust than all that the calling model has read, and the calling turn as
+    /// its parent.
     ///
     /// ```
     /// # use rockbot_core::{CallContext, TurnId};
@@ -476,7 +482,8 @@ impl TurnRequest {
         self
     }
 
-    /// Sets the settings of the model in this turn. They are in the journal, so a resumed turn has the same.
+    /// Sets the settings of the model in this turn. They are in the journal, so a resumed turn has
+    /// the same.
     ///
     /// ```
     /// # use rockbot_core::chat::ModelSettings;
@@ -494,9 +501,10 @@ impl TurnRequest {
     /// Sets the messages that the model sees instead of the stored conversation, such as the
     /// messages of a program that keeps conversations itself.
     ///
-    /// They are in the journal. Their parts have the trust that they state, but never more than the request's sender, and
-    /// the ids of their calls are replaced. The conversation of the session then gets this turn's message and answer, as
-    /// always, and not these messages: a program that gives them each time has both.
+    /// They are in the journal. Their parts have the trust that they state, but never more than the
+    /// request's sender, and the ids of their calls are replaced. The conversation of the session
+    /// then gets this turn's message and answer, as always, and not these messages: a program that
+    /// gives them each time has both.
     ///
     /// ```
     /// # use rockbot_core::chat::ChatMessage;
@@ -515,8 +523,8 @@ impl TurnRequest {
     ///
     /// # Errors
     ///
-    /// Returns an error if they are too long, a call has no result or a result no call, or one is a system message
-    /// although the sender is not the host.
+    /// Returns an error if they are too long, a call has no result or a result no call, or one is a
+    /// system message although the sender is not the host.
     pub fn check_history(&self) -> Result<(), GivenHistoryError> {
         match &self.history {
             Some(messages) => given_history::check(messages, self.trust),
@@ -524,7 +532,8 @@ impl TurnRequest {
         }
     }
 
-    /// Returns `true` if the message sets how it is to be answered, which a turn that runs already cannot honor.
+    /// Returns `true` if the message sets how it is to be answered, which a turn that runs already
+    /// cannot honor.
     pub fn has_settings(&self) -> bool {
         let Self {
             output, tier, budget, ..
@@ -536,7 +545,8 @@ impl TurnRequest {
         in_journal || of_work || of_context
     }
 
-    /// Returns `true` if a message of a user or of a bus asks for the turn, instead of another turn or a schedule.
+    /// Returns `true` if a message of a user or of a bus asks for the turn, instead of another turn
+    /// or a schedule.
     ///
     /// ```
     /// # use rockbot_core::context::Origin;
@@ -555,8 +565,9 @@ impl TurnRequest {
         self.namespace.clone().map(Namespace::new)
     }
 
-    /// Returns the id of the turn that this message starts. It is derived from principal, source, session, message id and
-    /// the agent, if one is named, so that a redelivered message maps to the same turn.
+    /// Returns the id of the turn that this message starts. It is derived from principal, source,
+    /// session, message id and the agent, if one is named, so that a redelivered message maps to the
+    /// same turn.
     pub fn turn_id(&self) -> TurnId {
         let parts = [
             self.principal.as_str(),

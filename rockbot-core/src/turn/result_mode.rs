@@ -7,8 +7,8 @@ use crate::config::{FromSetting, Value};
 
 /// The form of tool results in the answer of a turn, such as a scheduled turn.
 ///
-/// It is an instruction to the model. The answer is filtered as any other, and counts as the model's words even when it
-/// repeats a result.
+/// It is an instruction to the model. The answer is filtered as any other, and counts as the
+/// model's words even when it repeats a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 
 use crate::support::json;
 
-/// The body of an acceptance, a record or an outcome: JSON text, or a value that becomes JSON when a journal writes it.
+/// The body of an acceptance, a record or an outcome: JSON text, or a value that becomes JSON
+/// when a journal writes it.
 ///
 /// A journal in memory keeps the value as it is and makes no JSON. A journal on disk writes it
 /// straight into its own buffer by [`RunBody::write_to`]. A body that is read back is always

@@ -28,9 +28,10 @@ use crate::{Principal, SessionId, TurnId};
 
 /// The turns of an agent, for the parts of its host: schedules, subagents, evaluations.
 ///
-/// A subsystem finds it when it starts, as `parts.get::<dyn TurnRunner>()`. Turns are idempotent: the same message,
-/// started again, is the same turn, also after a restart. A program asks the `Agent` of its host instead, which checks
-/// that a turn belongs to the principal that asks; the methods here trust their caller.
+/// A subsystem finds it when it starts, as `parts.get::<dyn TurnRunner>()`. Turns are idempotent:
+/// the same message, started again, is the same turn, also after a restart. A program asks the
+/// `Agent` of its host instead, which checks that a turn belongs to the principal that asks; the
+/// methods here trust their caller.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -49,17 +50,19 @@ use crate::{Principal, SessionId, TurnId};
 /// ```
 #[async_trait]
 pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
-    /// Accepts a message as a turn that no caller waits for, and returns the turn's id. Once this returns, the turn is in
-    /// the journal: it is resumed after a crash, and ends by itself or by [`TurnRunner::cancel`] alone.
+    /// Accepts a message as a turn that no caller waits for, and returns the turn's id. Once this
+    /// returns, the turn is in the journal: it is resumed after a crash, and ends by itself or by
+    /// [`TurnRunner::cancel`] alone.
     ///
     /// # Errors
     ///
     /// Returns an error if the message cannot be accepted.
     async fn start(&self, request: TurnRequest) -> Result<TurnId, TurnError>;
 
-    /// Runs a turn and returns its outcome. Dropping the future cancels the turn, unless another caller waits for it. A
-    /// turn that ends without an answer is an outcome, not an error. If the turn needs approvals and its parent is a turn of
-    /// this host, the user of the turn at the top is asked, and this waits for the decisions.
+    /// Runs a turn and returns its outcome. Dropping the future cancels the turn, unless another
+    /// caller waits for it. A turn that ends without an answer is an outcome, not an error. If the
+    /// turn needs approvals and its parent is a turn of this host, the user of the turn at the top is
+    /// asked, and this waits for the decisions.
     ///
     /// # Errors
     ///
@@ -82,11 +85,13 @@ pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the turn is unknown or was not resumed.
     async fn events(&self, turn: &TurnId, after: u64) -> Result<TurnEvents, TurnError>;
 
-    /// Cancels a turn that works or waits for a person. Once this returns, the cancellation is in the journal.
+    /// Cancels a turn that works or waits for a person. Once this returns, the cancellation is in the
+    /// journal.
     ///
     /// # Errors
     ///
-    /// Returns an error if this process does not work on the turn, or the journal does not take the cancellation.
+    /// Returns an error if this process does not work on the turn, or the journal does not take the
+    /// cancellation.
     async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError>;
 
     /// Announces something to a principal. The announcement waits until a program takes it, also
@@ -104,8 +109,9 @@ pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
     /// Returns `true` while no turn works or waits for its session and no model is asked.
     fn is_idle(&self) -> bool;
 
-    /// Waits for the host's one slot for work in the background: until no other work has the slot, no turn works, no model
-    /// is asked, and users have been silent for `quiet`. Once the host has ended, it waits without an end.
+    /// Waits for the host's one slot for work in the background: until no other work has the slot, no
+    /// turn works, no model is asked, and users have been silent for `quiet`. Once the host has
+    /// ended, it waits without an end.
     ///
     /// ```
     /// use std::time::Duration;

@@ -35,16 +35,16 @@ use crate::shared::share;
 /// ```
 #[async_trait]
 pub trait TierSelector: Send + Sync + 'static {
-    /// Returns the tier for the turn of `request`, with reasons. Called before each turn. A host waits for 10 seconds, and
-    /// then begins the turn without a tier.
+    /// Returns the tier for the turn of `request`, with reasons. Called before each turn. A host
+    /// waits for 10 seconds, and then begins the turn without a tier.
     async fn select(&self, request: &TurnRequest) -> TierDecision;
 
     /// Returns the tier that a turn continues with, or `None` to keep `tier`. Called before each
     /// further model call of a turn whose tier was selected; a turn that was requested with a tier
     /// keeps it.
     ///
-    /// The default escalates from Low to Balanced after a call of a tool with side effects, or after two
-    /// failed calls.
+    /// The default escalates from Low to Balanced after a call of a tool with side effects, or after
+    /// two failed calls.
     fn escalate(&self, tier: ModelTier, so_far: TurnSoFar) -> Option<ModelTier> {
         let is_hard = so_far.mutating_calls > 0 || so_far.failed_calls >= 2;
         (tier == ModelTier::Low && is_hard).then_some(ModelTier::Balanced)

@@ -20,8 +20,8 @@ pub struct UserMessage {
     pub content: Content,
     /// The conversation.
     pub session_id: SessionId,
-    /// The user, as the interface identifies them; empty if it serves one person only. Conversations of different
-    /// users are kept apart.
+    /// The user, as the interface identifies them; empty if it serves one person only. Conversations
+    /// of different users are kept apart.
     #[serde(default)]
     pub user_id: String,
     /// The name of the agent that is meant. Default `None`: any agent that listens.
@@ -91,8 +91,8 @@ impl AgentReply {
     /// [`TurnProgress`](crate::turn::TurnProgress).
     pub const PROGRESS: &str = "application/vnd.rockbot.turn-progress+json";
 
-    /// The [`AgentReply::content_type`] of a message that answers none of the user's: `structured_data` is an
-    /// [`Announcement`](crate::turn::Announcement).
+    /// The [`AgentReply::content_type`] of a message that answers none of the user's:
+    /// `structured_data` is an [`Announcement`](crate::turn::Announcement).
     pub const ANNOUNCEMENT: &str = "application/vnd.rockbot.announcement+json";
 
     /// The [`AgentReply::content_type`] of a final reply that is not an answer: the member `status` of

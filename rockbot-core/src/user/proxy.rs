@@ -22,7 +22,8 @@ use crate::{IdSource as _, Principal, RandomIds, SessionId};
 
 /// A client that talks to agents over a bus on behalf of users.
 ///
-/// Replies arrive under a topic of this proxy alone, so that interfaces do not show each other's answers.
+/// Replies arrive under a topic of this proxy alone, so that interfaces do not show each other's
+/// answers.
 ///
 /// ```no_run
 /// # async fn example(bus: std::sync::Arc<dyn rockbot_core::messaging::Bus>) -> Result<(), Box<dyn std::error::Error>> {
@@ -86,8 +87,8 @@ impl UserProxy {
         self
     }
 
-    /// Sets the user for whom [`send`](Self::send) and [`history`](Self::history) speak, as in [`UserMessage::user_id`].
-    /// Default: the user that the agent derives from the channel.
+    /// Sets the user for whom [`send`](Self::send) and [`history`](Self::history) speak, as in
+    /// [`UserMessage::user_id`]. Default: the user that the agent derives from the channel.
     #[must_use]
     pub fn with_user_id(mut self, user_id: impl Into<String>) -> Self {
         self.user_id = user_id.into();
@@ -108,7 +109,8 @@ impl UserProxy {
         self.send_message(&message, |_| {}).await
     }
 
-    /// Sends `message` and waits for the final reply. `report` gets the progress reports before it, in order.
+    /// Sends `message` and waits for the final reply. `report` gets the progress reports before it,
+    /// in order.
     ///
     /// # Errors
     ///
@@ -121,13 +123,14 @@ impl UserProxy {
         self.send_envelope(MessageEnvelope::of(message)?, report).await
     }
 
-    /// Sends a [`UserMessage`] in the caller's own envelope and waits as [`UserProxy::send_message`] does. Use it to
-    /// set an id that [`UserFeedback`] can refer to, a trace, or a principal.
+    /// Sends a [`UserMessage`] in the caller's own envelope and waits as [`UserProxy::send_message`]
+    /// does. Use it to set an id that [`UserFeedback`] can refer to, a trace, or a principal.
     ///
     /// # Errors
     ///
-    /// Returns an error if no agent listens, no reply arrives in time, the bus fails, or the reply cannot be parsed.
-    /// After a time-out the turn goes on: its answer appears in the conversation's history.
+    /// Returns an error if no agent listens, no reply arrives in time, the bus fails, or the reply
+    /// cannot be parsed. After a time-out the turn goes on: its answer appears in the conversation's
+    /// history.
     pub async fn send_envelope(
         &self,
         message: MessageEnvelope,
@@ -251,7 +254,8 @@ fn announcement_of(envelope: &MessageEnvelope) -> Option<Announcement> {
     Some(said)
 }
 
-/// Reports whether a principal is `user`, also on a channel that agents do not trust; all are if `user` is empty.
+/// Reports whether a principal is `user`, also on a channel that agents do not trust; all are if
+/// `user` is empty.
 fn is_to(user: &str, principal: &Principal) -> bool {
     let name = principal.as_str();
     user.is_empty() || name.strip_prefix("untrusted/").unwrap_or(name) == user

@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 
 use crate::engine::TurnError;
 
-/// The kind of answer that an [`AgentRequest`](super::AgentRequest) has when it is awaited: [`Reply`], [`Typed`] or
-/// [`WithOutcome`]. Implemented here alone.
+/// The kind of answer that an [`AgentRequest`](super::AgentRequest) has when it is awaited:
+/// [`Reply`], [`Typed`] or [`WithOutcome`]. Implemented here alone.
 pub trait AnswerKind: sealed::Sealed + Send + Sync + 'static {
     /// Type of the answer.
     type Value: Send;

@@ -29,27 +29,33 @@ use crate::engine::{TurnCall, TurnError};
 /// Default maximum number of agents below the first one.
 const MAX_DEPTH: u32 = 3;
 
-/// Default maximum duration of a call. The budget of the called agent's turn usually ends it earlier.
+/// Default maximum duration of a call. The budget of the called agent's turn usually ends it
+/// earlier.
 const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// An agent as a tool of another agent, or of itself. [`Agent::as_tool`](super::Agent::as_tool) creates one, and a host
-/// takes it as a [`Tool`].
+/// An agent as a tool of another agent, or of itself. [`Agent::as_tool`](super::Agent::as_tool)
+/// creates one, and a host takes it as a [`Tool`].
 ///
 /// A call runs a turn of the agent, and its answer is the result, with its images and files. The
 /// task is a text, unless [`with_input`](Self::with_input) sets arguments of the program's own. The
 /// turn has
 ///
-/// - the principal of the caller, and no more trust than everything that the calling model has read;
+/// - the principal of the caller, and no more trust than everything that the calling model has
+///   read;
 /// - a slice of the caller's budget, and what it spends counts for the caller, too;
 /// - a session of its own, derived from the calling turn, whose conversation is not kept;
-/// - the calling turn as its parent. It is cancelled with it, and its tool calls are reported as progress of the call.
+/// - the calling turn as its parent. It is cancelled with it, and its tool calls are reported as
+///   progress of the call.
 ///
-/// The call is mutating unless the tool is declared otherwise, for example with [`Tool::pure`]: then calls of one answer
-/// run concurrently. After a crash the turn is resumed by its own host, and a mutating call gets its result then.
+/// The call is mutating unless the tool is declared otherwise, for example with [`Tool::pure`]:
+/// then calls of one answer run concurrently. After a crash the turn is resumed by its own host,
+/// and a mutating call gets its result then.
 ///
-/// A turn of the caller's own host that needs a person's approval asks the user of the top turn, with the agents on the way
-/// ([`ApprovalRequest::asked_by`](rockbot_core::turn::ApprovalRequest::asked_by)), and the call waits for the decision within the
-/// caller's budget. A turn of another host cannot ask: it is cancelled, and the caller reads an error that names the tool.
+/// A turn of the caller's own host that needs a person's approval asks the user of the top turn,
+/// with the agents on the way
+/// ([`ApprovalRequest::asked_by`](rockbot_core::turn::ApprovalRequest::asked_by)), and the call
+/// waits for the decision within the caller's budget. A turn of another host cannot ask: it is
+/// cancelled, and the caller reads an error that names the tool.
 ///
 /// # Examples
 ///
@@ -122,7 +128,8 @@ pub struct AgentTool {
 /// The argument of a call without an input of the program's own.
 #[derive(Deserialize, JsonSchema)]
 struct Task {
-    /// The task, with everything that is needed to do it: the agent sees nothing else of this conversation.
+    /// The task, with everything that is needed to do it: the agent sees nothing else of this
+    /// conversation.
     task: String,
 }
 
@@ -215,8 +222,8 @@ impl AgentTool {
         self
     }
 
-    /// Sets the filter of the tools of a call's turn. Default all tools of the called host. A turn that an agent gives to
-    /// itself has no tool that the calling turn lacks.
+    /// Sets the filter of the tools of a call's turn. Default all tools of the called host. A turn
+    /// that an agent gives to itself has no tool that the calling turn lacks.
     ///
     /// ```
     /// use rockbot_core::testing::ScriptedModel;
@@ -242,14 +249,15 @@ impl AgentTool {
         self
     }
 
-    /// Sets the maximum budget of a call's turn. Default: all that is left of the caller's, which bounds it in any case.
-    /// Calls that run concurrently share it equally.
+    /// Sets the maximum budget of a call's turn. Default: all that is left of the caller's, which
+    /// bounds it in any case. Calls that run concurrently share it equally.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.executor.budget = Some(budget);
         self
     }
 
-    /// Sets the maximum number of agents below the first one, for agents that call each other or themselves. Default 3.
+    /// Sets the maximum number of agents below the first one, for agents that call each other or
+    /// themselves. Default 3.
     pub fn with_max_depth(mut self, max_depth: u32) -> Self {
         self.executor.max_depth = max_depth;
         self
@@ -274,7 +282,8 @@ impl AgentExecutor {
         self.agent.upgrade().ok_or_else(gone)
     }
 
-    /// Returns the message of a call. It is the same for the same call, so that a repeated call is the same turn.
+    /// Returns the message of a call. It is the same for the same call, so that a repeated call is
+    /// the same turn.
     fn message(&self, call: &ToolInvokeRequest, cx: &CallContext) -> Result<TurnRequest, ToolError> {
         let content = (self.input)(&call.arguments)
             .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
@@ -294,8 +303,8 @@ impl AgentExecutor {
         Ok(request)
     }
 
-    /// Returns the filter of the tools of a call's turn. A turn that an agent gives to itself has no tool that the caller
-    /// lacks.
+    /// Returns the filter of the tools of a call's turn. A turn that an agent gives to itself has no
+    /// tool that the caller lacks.
     fn tools_of(&self, cx: &CallContext) -> ToolFilter {
         let inherited = cx.extension::<Arc<ToolFilter>>().filter(|_| self.is_own(cx));
         match inherited {
@@ -404,7 +413,8 @@ impl SharedAgent {
         running.await
     }
 
-    /// Runs the turn of a call. In a call from a turn of the same host the user of that turn is asked for approvals.
+    /// Runs the turn of a call. In a call from a turn of the same host the user of that turn is asked
+    /// for approvals.
     async fn run(&self, message: TurnRequest, cx: &CallContext) -> Result<TurnOutcome, TurnError> {
         let parent = message.parent.clone();
         let ended = self.turns.call(TurnCall::new(message, self.progress(cx))).await?;

@@ -107,7 +107,8 @@ impl Conversation {
         &self.session
     }
 
-    /// Returns the entries that the conversation memory keeps, oldest first, with the calls of each turn.
+    /// Returns the entries that the conversation memory keeps, oldest first, with the calls of each
+    /// turn.
     ///
     /// # Errors
     ///
@@ -139,16 +140,17 @@ impl Conversation {
         Ok(ConversationDocument::new(self.session.clone(), self.history().await?))
     }
 
-    /// Fills the session, which must be new, with the entries of a document. The conversation memory keeps the last of
-    /// them, as many as its window has, and their calls within the limits of a turn's own.
+    /// Fills the session, which must be new, with the entries of a document. The conversation memory
+    /// keeps the last of them, as many as its window has, and their calls within the limits of a
+    /// turn's own.
     ///
     /// The entries then are this principal's conversation, and the model reads them as such: import
     /// only texts that the user may say and texts that the model may have said.
     ///
     /// # Errors
     ///
-    /// Returns an error if the session has a conversation, the document cannot be imported, or the conversation memory
-    /// fails.
+    /// Returns an error if the session has a conversation, the document cannot be imported, or the
+    /// conversation memory fails.
     pub async fn import(&self, mut document: ConversationDocument) -> Result<(), ConversationError> {
         check(&document)?;
         let memory = self.memory();
@@ -169,13 +171,13 @@ impl Conversation {
         Ok(memory.append(principal, &self.session, document.entries).await?)
     }
 
-    /// Copies the conversation up to and including the turn `at` into `session`, which must be new, and returns its
-    /// handle. This conversation stays as it is.
+    /// Copies the conversation up to and including the turn `at` into `session`, which must be new,
+    /// and returns its handle. This conversation stays as it is.
     ///
     /// # Errors
     ///
-    /// Returns an error if the conversation does not have the turn, `session` has a conversation, or the conversation
-    /// memory fails.
+    /// Returns an error if the conversation does not have the turn, `session` has a conversation, or
+    /// the conversation memory fails.
     pub async fn fork(&self, at: &TurnId, session: impl Into<SessionId>) -> Result<Self, ConversationError> {
         let mut document = self.export().await?;
         if !document.truncate_at(at) {

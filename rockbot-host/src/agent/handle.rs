@@ -5,7 +5,8 @@ use rockbot_core::turn::{TurnError, TurnOutcome};
 
 use super::{Agent, TurnStream};
 
-/// A handle to a turn that was [started](super::AgentRequest::start). Dropping it leaves the turn alone.
+/// A handle to a turn that was [started](super::AgentRequest::start). Dropping it leaves the turn
+/// alone.
 #[derive(Debug, Clone)]
 pub struct TurnHandle {
     agent: Agent,

@@ -36,8 +36,9 @@ use stream::SharedCall;
 
 /// A handle to the agent of a host. It is cheap to clone and can be used from any task.
 ///
-/// Messages of one session are answered in order, sessions side by side. A turn that waits for a person frees its
-/// session: later messages are answered meanwhile, and the turn joins the end of the queue after the decision.
+/// Messages of one session are answered in order, sessions side by side. A turn that waits for a
+/// person frees its session: later messages are answered meanwhile, and the turn joins the end of
+/// the queue after the decision.
 ///
 /// # Examples
 ///
@@ -87,8 +88,8 @@ impl Agent {
         }
     }
 
-    /// Returns the session of the host that belongs to a session of this agent: agents beside the host's own have sessions
-    /// of their own.
+    /// Returns the session of the host that belongs to a session of this agent: agents beside the
+    /// host's own have sessions of their own.
     fn session(&self, session: impl Into<SessionId>) -> SessionId {
         let session = session.into();
         match &self.name {
@@ -104,11 +105,11 @@ impl Agent {
         request
     }
 
-    /// Returns a handle to the same agent on behalf of `principal`: its questions, conversations and sessions are that
-    /// principal's. Stores never read across principals.
+    /// Returns a handle to the same agent on behalf of `principal`: its questions, conversations and
+    /// sessions are that principal's. Stores never read across principals.
     ///
-    /// The agent of a host serves the principal `local`, the person at the keyboard. A program that serves several
-    /// people gives each a handle.
+    /// The agent of a host serves the principal `local`, the person at the keyboard. A program that
+    /// serves several people gives each a handle.
     ///
     /// # Examples
     ///
@@ -142,20 +143,20 @@ impl Agent {
         &self.principal
     }
 
-    /// Creates a request with `content`, such as a text, in `session`. Awaiting it sends the content and waits for the answer, which displays as
-    /// its text.
+    /// Creates a request with `content`, such as a text, in `session`. Awaiting it sends the content
+    /// and waits for the answer, which displays as its text.
     ///
-    /// Setters on the request choose the tier, a budget, the type of the answer and more, for this turn alone; see
-    /// [`AgentRequest`].
+    /// Setters on the request choose the tier, a budget, the type of the answer and more, for this
+    /// turn alone; see [`AgentRequest`].
     pub fn ask(&self, session: impl Into<SessionId>, content: impl Into<Content>) -> AgentRequest {
         AgentRequest::new(self.clone(), self.request(session, content))
     }
 
-    /// Sends `content` in `session` and returns a stream of the turn's progress, up to its outcome. It is short for
-    /// `agent.ask(session, content).stream()`.
+    /// Sends `content` in `session` and returns a stream of the turn's progress, up to its outcome.
+    /// It is short for `agent.ask(session, content).stream()`.
     ///
-    /// The turn is spawned at once, before the stream is polled, and goes on if the stream is dropped. Outside a tokio
-    /// runtime the stream has an error alone.
+    /// The turn is spawned at once, before the stream is polled, and goes on if the stream is
+    /// dropped. Outside a tokio runtime the stream has an error alone.
     ///
     /// # Examples
     ///
@@ -192,8 +193,8 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// Returns an error if the message cannot be accepted. A turn that ends without an answer is an outcome here, not
-    /// an error.
+    /// Returns an error if the message cannot be accepted. A turn that ends without an answer is an
+    /// outcome here, not an error.
     pub async fn run(&self, request: TurnRequest) -> Result<TurnOutcome, TurnError> {
         self.shared
             .turns
@@ -250,7 +251,8 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// Returns an error if this handle's principal has no such turn in the journal, or the turn was not resumed.
+    /// Returns an error if this handle's principal has no such turn in the journal, or the turn was
+    /// not resumed.
     ///
     /// # Examples
     ///
@@ -289,8 +291,9 @@ impl Agent {
         Ok(TurnStream::new(engine.events(turn, sequence).await?, None))
     }
 
-    /// Returns a stream of the announcements to this handle's principal: the results of work in the background, and
-    /// requests for approvals in turns that no caller waits for. They wait for a reader, also over a restart.
+    /// Returns a stream of the announcements to this handle's principal: the results of work in the
+    /// background, and requests for approvals in turns that no caller waits for. They wait for a
+    /// reader, also over a restart.
     ///
     /// # Examples
     ///
@@ -347,10 +350,10 @@ impl Agent {
         Ok(announcements.append(&id, announcement).await?)
     }
 
-    /// Starts the turn of a complete request, and returns once it is in the journal. The turn goes on by itself, also after a
-    /// restart: it belongs to the request's principal, and its result goes to the request's
-    /// [recipient](TurnRequest::with_recipient), if it has one. It is [`AgentRequest::start`] for the requests of
-    /// [`Agent::run`]; several are joined as any futures.
+    /// Starts the turn of a complete request, and returns once it is in the journal. The turn goes on
+    /// by itself, also after a restart: it belongs to the request's principal, and its result goes to
+    /// the request's [recipient](TurnRequest::with_recipient), if it has one. It is
+    /// [`AgentRequest::start`] for the requests of [`Agent::run`]; several are joined as any futures.
     ///
     /// # Errors
     ///
@@ -396,8 +399,9 @@ impl Agent {
     /// calling model the strengths of this agent; see [`AgentTool`] for the values that pass from
     /// the calling turn to this agent's.
     ///
-    /// The tool works as long as the host of this agent lives. It may be a tool of the same host, added with
-    /// [`AgentHost::add_tool`](crate::AgentHost::add_tool): then the agent gives tasks to itself.
+    /// The tool works as long as the host of this agent lives. It may be a tool of the same host,
+    /// added with [`AgentHost::add_tool`](crate::AgentHost::add_tool): then the agent gives tasks to
+    /// itself.
     pub fn as_tool(&self, name: impl Into<ToolName>, description: impl Into<String>) -> AgentTool {
         AgentTool::new(self, name.into(), description.into())
     }
@@ -415,12 +419,13 @@ impl Agent {
         self.shared.turns.engine().approval_requests(&self.principal)
     }
 
-    /// Applies a person's decision about a tool call. After the last decision that a turn waits for, it continues.
-    /// Once this returns, the decision is in the journal and survives a crash.
+    /// Applies a person's decision about a tool call. After the last decision that a turn waits for,
+    /// it continues. Once this returns, the decision is in the journal and survives a crash.
     ///
     /// # Errors
     ///
-    /// Returns an error if no call of this handle's principal waits for this decision, or the journal cannot be written.
+    /// Returns an error if no call of this handle's principal waits for this decision, or the journal
+    /// cannot be written.
     pub async fn decide(&self, decision: Approval) -> Result<(), TurnError> {
         self.shared.turns.engine().decide(decision, &self.principal).await
     }
@@ -430,16 +435,17 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// Returns an error if this handle's principal has no such turn in the journal, or the host stops first.
+    /// Returns an error if this handle's principal has no such turn in the journal, or the host stops
+    /// first.
     pub async fn outcome(&self, turn: &TurnId) -> Result<TurnOutcome, TurnError> {
         let engine = self.shared.turns.engine();
         engine.check_access(turn, &self.principal).await?;
         engine.outcome(turn).await
     }
 
-    /// Cancels a turn that works or waits for a person. The result of a mutating call that is running is still awaited
-    /// and recorded. Once this returns, the cancellation is in the journal: the turn will not continue, even when the
-    /// process is killed at once and the host restarts.
+    /// Cancels a turn that works or waits for a person. The result of a mutating call that is running
+    /// is still awaited and recorded. Once this returns, the cancellation is in the journal: the turn
+    /// will not continue, even when the process is killed at once and the host restarts.
     ///
     /// # Errors
     ///
@@ -457,7 +463,8 @@ impl Agent {
         Conversation::new(self.clone(), self.session(session))
     }
 
-    /// Returns the conversation of a session, as far as the conversation memory keeps it, oldest entry first.
+    /// Returns the conversation of a session, as far as the conversation memory keeps it, oldest
+    /// entry first.
     ///
     /// # Errors
     ///
@@ -499,9 +506,9 @@ impl Agent {
         Ok(sessions.iter().filter_map(own).collect())
     }
 
-    /// Returns `true` while no turn works or waits for its session and no model is being asked, as far as the chat
-    /// client [keeps count](rockbot_core::chat::ModelInfo::is_busy). Work that can wait may begin then. Turns that
-    /// wait for a person do not count.
+    /// Returns `true` while no turn works or waits for its session and no model is being asked, as
+    /// far as the chat client [keeps count](rockbot_core::chat::ModelInfo::is_busy). Work that can
+    /// wait may begin then. Turns that wait for a person do not count.
     pub fn is_idle(&self) -> bool {
         self.shared.turns.engine().is_idle()
     }

@@ -43,8 +43,8 @@ where
         self.with_answer(WithOutcome)
     }
 
-    /// Sends the message and returns a stream of the turn's progress: the parts of the answer that the model has
-    /// written so far, as JSON, and at last the value.
+    /// Sends the message and returns a stream of the turn's progress: the parts of the answer that
+    /// the model has written so far, as JSON, and at last the value.
     ///
     /// Outside a tokio runtime the stream has an error alone, like the stream of
     /// [`Agent::stream`](crate::Agent::stream).
@@ -75,7 +75,8 @@ where
     }
 }
 
-/// A stream of a turn's progress towards an answer of type `T`. It ends with [`OutputProgress::Final`] or an error.
+/// A stream of a turn's progress towards an answer of type `T`. It ends with
+/// [`OutputProgress::Final`] or an error.
 ///
 /// Dropping it leaves the turn alone, as dropping a [`TurnStream`] does.
 #[derive(Debug)]
@@ -90,8 +91,9 @@ pub struct OutputStream<T> {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum OutputProgress<T> {
-    /// Answer as far as the model has written it. Strings may be cut; numbers, members and elements that are not
-    /// complete are missing. The members that `T` requires may be missing, too, hence a JSON value and not a `T`.
+    /// Answer as far as the model has written it. Strings may be cut; numbers, members and elements
+    /// that are not complete are missing. The members that `T` requires may be missing, too, hence a
+    /// JSON value and not a `T`.
     Partial(Value),
     /// Any other report of the turn. After [`TurnProgress::Retract`] the model starts the answer over.
     Turn(TurnProgress),
@@ -191,7 +193,8 @@ impl PartialAnswer {
     /// Appends `text`, and returns the value of all text so far if it differs from the last value.
     fn push(&mut self, text: &str, is_wrapped: bool) -> Option<Value> {
         self.text.push_str(text);
-        // Parsed once for each 3 % of growth: after every piece, the work would be quadratic in a long answer.
+        // Parsed once for each 3 % of growth: after every piece, the work would be quadratic in a long
+        // answer.
         if self.text.len() < self.parsed + self.parsed / 32 {
             return None;
         }

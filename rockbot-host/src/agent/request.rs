@@ -19,9 +19,10 @@ use crate::engine::TurnError;
 
 /// A message to the agent and how it is to be answered. [`Agent::ask`] creates one.
 ///
-/// Awaiting it sends the message and waits for the answer; [`stream`](Self::stream) reports the progress of the turn,
-/// too, and [`start`](Self::start) leaves the turn to itself. The setters can be combined freely, and nothing is sent
-/// before. Dropping the future of an awaited request cancels the turn, so a time limit around it does, too.
+/// Awaiting it sends the message and waits for the answer; [`stream`](Self::stream) reports the
+/// progress of the turn, too, and [`start`](Self::start) leaves the turn to itself. The setters
+/// can be combined freely, and nothing is sent before. Dropping the future of an awaited request
+/// cancels the turn, so a time limit around it does, too.
 ///
 /// `A` is the kind of the answer: a [`Reply`], or after [`output`](Self::output) a value of a type.
 ///
@@ -76,9 +77,9 @@ impl AgentRequest {
         }
     }
 
-    /// Requests an answer that is JSON of the schema `output`, for schemas that are not known when the program is
-    /// compiled. The text of the outcome is the JSON. For a type of the program's own there is
-    /// [`output`](Self::output).
+    /// Requests an answer that is JSON of the schema `output`, for schemas that are not known when
+    /// the program is compiled. The text of the outcome is the JSON. For a type of the program's own
+    /// there is [`output`](Self::output).
     ///
     /// # Examples
     ///
@@ -139,8 +140,8 @@ impl AgentRequest {
         self.agent.stream_checked(self.request, self.validators)
     }
 
-    /// Sends the message and returns a handle to its turn, which goes on by itself. Once this returns, the turn is in the
-    /// journal, and a crash cannot lose it.
+    /// Sends the message and returns a handle to its turn, which goes on by itself. Once this
+    /// returns, the turn is in the journal, and a crash cannot lose it.
     ///
     /// # Errors
     ///
@@ -166,7 +167,8 @@ impl AgentRequest {
 }
 
 impl<A: AnswerKind> AgentRequest<A> {
-    /// Returns the id of the turn, which follows from the message: a program can keep it before it sends the message.
+    /// Returns the id of the turn, which follows from the message: a program can keep it before it
+    /// sends the message.
     pub fn turn_id(&self) -> TurnId {
         self.request.turn_id()
     }
@@ -218,8 +220,8 @@ impl<A: AnswerKind> AgentRequest<A> {
         self.change(|request| request.budget = Some(budget))
     }
 
-    /// Sets the filter of the tools of the turn. Default all tools of the host. After a restart the turn has the same
-    /// tools.
+    /// Sets the filter of the tools of the turn. Default all tools of the host. After a restart the
+    /// turn has the same tools.
     ///
     /// # Examples
     ///
@@ -246,7 +248,8 @@ impl<A: AnswerKind> AgentRequest<A> {
         self.change(|request| request.tools = Some(Arc::new(tools)))
     }
 
-    /// Sets the principal on whose behalf the turn runs. Default: the agent's, see [`Agent::for_principal`].
+    /// Sets the principal on whose behalf the turn runs. Default: the agent's, see
+    /// [`Agent::for_principal`].
     ///
     /// # Examples
     ///
@@ -319,8 +322,8 @@ impl<A: AnswerKind> AgentRequest<A> {
         self.change(|request| request.model_settings = settings.shared())
     }
 
-    /// Sets instructions for this turn alone. The model reads them at the end of its system message; the next turn of
-    /// the session does not have them.
+    /// Sets instructions for this turn alone. The model reads them at the end of its system message;
+    /// the next turn of the session does not have them.
     ///
     /// # Examples
     ///
@@ -372,11 +375,11 @@ impl<A: AnswerKind> AgentRequest<A> {
     }
 
     /// Attaches a value for the tools of this turn, which find it with
-    /// [`CallContext::extension`](rockbot_core::CallContext::extension): a handle of the caller's own, such as the
-    /// connection of the user who asks. A second value of a type replaces the first.
+    /// [`CallContext::extension`](rockbot_core::CallContext::extension): a handle of the caller's
+    /// own, such as the connection of the user who asks. A second value of a type replaces the first.
     ///
-    /// It stays in memory. A turn that is resumed after a restart has no extensions, so a tool must do without, for
-    /// example by failing with an error that the model can report.
+    /// It stays in memory. A turn that is resumed after a restart has no extensions, so a tool must
+    /// do without, for example by failing with an error that the model can report.
     ///
     /// # Examples
     ///
@@ -408,8 +411,8 @@ impl<A: AnswerKind> AgentRequest<A> {
         self.change(|request| request.extensions.insert(value))
     }
 
-    /// Sets the id of the message. By default it is new. The same id in the same session is the same turn: it runs once,
-    /// and its outcome is kept for a day.
+    /// Sets the id of the message. By default it is new. The same id in the same session is the same
+    /// turn: it runs once, and its outcome is kept for a day.
     ///
     /// # Examples
     ///
@@ -432,11 +435,11 @@ impl<A: AnswerKind> AgentRequest<A> {
         self.change(|request| request.message = id.into())
     }
 
-    /// Adds a check of the final answer, after the host's own. Its complaint goes back to the model, which answers again.
-    /// With [`output`](Self::output) it sees the value as JSON, too.
+    /// Adds a check of the final answer, after the host's own. Its complaint goes back to the model,
+    /// which answers again. With [`output`](Self::output) it sees the value as JSON, too.
     ///
-    /// A check stays in memory. After a restart the turn needs it once more, from the same message sent again
-    /// ([`message_id`](Self::message_id)); without it, the answer is withheld
+    /// A check stays in memory. After a restart the turn needs it once more, from the same message
+    /// sent again ([`message_id`](Self::message_id)); without it, the answer is withheld
     /// ([`TurnFailure::Unchecked`](rockbot_core::turn::TurnFailure::Unchecked)).
     ///
     /// # Examples
@@ -466,11 +469,11 @@ impl<A: AnswerKind> AgentRequest<A> {
         self
     }
 
-    /// Requests an answer of type `T`: an object, a list, a number, an enum, an `Option`, or whatever else has a JSON
-    /// Schema.
+    /// Requests an answer of type `T`: an object, a list, a number, an enum, an `Option`, or whatever
+    /// else has a JSON Schema.
     ///
-    /// The model is given the schema; a `T` that is not an object is requested as `{"value": T}`. An answer that does
-    /// not fit the schema is requested again, without tools, before the turn fails.
+    /// The model is given the schema; a `T` that is not an object is requested as `{"value": T}`. An
+    /// answer that does not fit the schema is requested again, without tools, before the turn fails.
     ///
     /// # Examples
     ///
@@ -543,9 +546,10 @@ impl<A: AnswerKind> IntoFuture for AgentRequest<A> {
     ///
     /// # Errors
     ///
-    /// The future returns an error if the turn ends without an answer, waits for a person, or the message cannot be
-    /// accepted; and if the answer cannot be deserialized as the requested type. A turn that waits for a person is not
-    /// cancelled: it continues with [`Agent::decide`], ends with [`Agent::cancel`], or expires.
+    /// The future returns an error if the turn ends without an answer, waits for a person, or the
+    /// message cannot be accepted; and if the answer cannot be deserialized as the requested type. A
+    /// turn that waits for a person is not cancelled: it continues with [`Agent::decide`], ends with
+    /// [`Agent::cancel`], or expires.
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let call = turn_call(self.request, ProgressSink::none(), self.validators);

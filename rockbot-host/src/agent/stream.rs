@@ -14,12 +14,13 @@ use tokio::task::AbortHandle;
 
 /// A stream of a turn's progress, which ends with [`TurnProgress::Final`] or an error.
 ///
-/// Dropping the stream leaves the turn alone: [`Agent::attach`](super::Agent::attach) reads on, and
-/// [`Agent::cancel`](super::Agent::cancel) ends the turn. With [`cancel_on_drop`](Self::cancel_on_drop) the turn ends
-/// with its reader.
+/// Dropping the stream leaves the turn alone: [`Agent::attach`](super::Agent::attach) reads on,
+/// and [`Agent::cancel`](super::Agent::cancel) ends the turn. With
+/// [`cancel_on_drop`](Self::cancel_on_drop) the turn ends with its reader.
 ///
-/// A slow reader does not hold up the turn: pieces of text that it has not read yet are merged into one. A turn that
-/// waits for a person reports [`TurnProgress::ApprovalNeeded`], and the stream stays open.
+/// A slow reader does not hold up the turn: pieces of text that it has not read yet are merged
+/// into one. A turn that waits for a person reports [`TurnProgress::ApprovalNeeded`], and the
+/// stream stays open.
 #[derive(Debug)]
 #[must_use = "streams do nothing unless polled"]
 pub struct TurnStream {
@@ -31,8 +32,9 @@ pub struct TurnStream {
 
 /// The call of a turn on behalf of the reader, shared by the task that polls it and the stream.
 ///
-/// A stream that cancels must cancel the turn before `drop` returns. Aborting the task alone would not do: an aborted
-/// task is dropped later by the runtime, perhaps after the host has stopped, and then the turn would be resumed.
+/// A stream that cancels must cancel the turn before `drop` returns. Aborting the task alone
+/// would not do: an aborted task is dropped later by the runtime, perhaps after the host has
+/// stopped, and then the turn would be resumed.
 #[derive(Clone)]
 pub(super) struct SharedCall(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
 
@@ -47,9 +49,9 @@ impl TurnStream {
         }
     }
 
-    /// Makes dropping the stream cancel the turn, unless another caller waits for the same message. A turn that waits for
-    /// a person, or has waited for one, continues without a reader, and so does a turn that was
-    /// [attached to](super::Agent::attach).
+    /// Makes dropping the stream cancel the turn, unless another caller waits for the same message. A
+    /// turn that waits for a person, or has waited for one, continues without a reader, and so does a
+    /// turn that was [attached to](super::Agent::attach).
     ///
     /// ```
     /// use std::time::Duration;
@@ -96,8 +98,8 @@ impl TurnStream {
 impl Drop for TurnStream {
     fn drop(&mut self) {
         if let Some((call, running)) = self.call.take().filter(|_| self.cancels) {
-            // Taken first, so that the lock is released before the call is dropped: that runs code of the engine, which
-            // cancels the turn.
+            // Taken first, so that the lock is released before the call is dropped: that runs code of the
+            // engine, which cancels the turn.
             let call = call.lock().take();
             drop(call);
             if let Some(running) = running {

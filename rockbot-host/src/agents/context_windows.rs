@@ -10,8 +10,9 @@ use crate::turn::policy::is_window;
 
 /// The context windows of models in tokens, as far as they are known.
 ///
-/// A provider that rejects a request for its length often states its limit. Later turns of the host compact their
-/// conversations to that limit instead of running into it again. Nothing is kept across restarts.
+/// A provider that rejects a request for its length often states its limit. Later turns of the
+/// host compact their conversations to that limit instead of running into it again. Nothing is
+/// kept across restarts.
 #[derive(Debug)]
 pub(crate) struct ContextWindows {
     chat: Arc<GuardedChat>,
@@ -44,7 +45,8 @@ impl ContextWindows {
         windows.insert(model, tokens);
     }
 
-    /// Forgets the window of the model of a tier if it has read a longer request: what was learned is wrong.
+    /// Forgets the window of the model of a tier if it has read a longer request: what was learned is
+    /// wrong.
     pub(crate) fn check(&self, tier: ModelTier, input: u64) {
         let mut windows = self.by_model.lock().unwrap_or_else(PoisonError::into_inner);
         if windows.is_empty() {
@@ -56,7 +58,8 @@ impl ContextWindows {
         }
     }
 
-    /// Returns the name of the model of a tier, or the tier's name when the client does not state its model.
+    /// Returns the name of the model of a tier, or the tier's name when the client does not state its
+    /// model.
     fn model(&self, tier: Option<ModelTier>) -> Arc<str> {
         let tier = tier.unwrap_or_default();
         self.chat.model_of(tier).unwrap_or_else(|| tier.name().into())

@@ -1,4 +1,5 @@
-//! The agents of a host: its own, and those beside it. They share everything but the parts that are here.
+//! The agents of a host: its own, and those beside it. They share everything but the parts that
+//! are here.
 //!
 //! Agents of a host (`agents/`). A host has agents beside its own; a request names one, and all
 //! agents share the engine. Each has a chat client (through the host's layers), instructions, a

@@ -22,7 +22,8 @@ struct Entry {
 }
 
 impl Index {
-    /// Adds a run. Returns the oldest run of the principal, which is removed, if there are more than `max` then.
+    /// Adds a run. Returns the oldest run of the principal, which is removed, if there are more than
+    /// `max` then.
     pub(super) fn add(&mut self, principal: &Principal, run: TurnId, max: usize) -> Option<TurnId> {
         let waiting = self.waiting.entry(principal.clone()).or_default();
         if waiting.iter().any(|entry| entry.run == run) {

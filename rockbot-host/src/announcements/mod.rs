@@ -115,8 +115,8 @@ impl Announcements {
         }
     }
 
-    /// Takes the oldest announcement to `principal`; with `None` the oldest one to a principal without a reader. Returns
-    /// `None` if there is none.
+    /// Takes the oldest announcement to `principal`; with `None` the oldest one to a principal
+    /// without a reader. Returns `None` if there is none.
     pub(crate) async fn take(self: &Arc<Self>, principal: Option<&Principal>) -> Option<Taken> {
         loop {
             let (principal, run) = self.lock().take(principal)?;

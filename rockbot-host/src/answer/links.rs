@@ -169,7 +169,8 @@ impl SanitizedAnswer {
         }
     }
 
-    /// Takes a line of an indented fence, which ends with its list item. It is code only if it is closed within the item.
+    /// Takes a line of an indented fence, which ends with its list item. It is code only if it is
+    /// closed within the item.
     fn take_indented(&mut self, fence: Fence, line: &str, shown: &mut String) {
         let leaves = !line.trim().is_empty() && spaces(line) < fence.indent;
         let unclear = spaces(line) > 3 && Fence::opened_by(line.trim_start()).is_some();
@@ -183,7 +184,8 @@ impl SanitizedAnswer {
         }
     }
 
-    /// Holds back a line that may be code or text. One without an address is the same as both, and is shown.
+    /// Holds back a line that may be code or text. One without an address is the same as both, and is
+    /// shown.
     fn hold_indented(&mut self, line: &str, shown: &mut String) {
         if self.undecided.is_empty() && is_plain(line) {
             shown.push_str(line)

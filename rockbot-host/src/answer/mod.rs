@@ -33,12 +33,14 @@ use std::fmt;
 
 pub use links::SafeLinks;
 
-/// A filter on the answers that people see: the final reply, the conversation that is remembered, and streamed pieces.
+/// A filter on the answers that people see: the final reply, the conversation that is remembered,
+/// and streamed pieces.
 ///
-/// Structured answers are not filtered, because programs read them, and neither are reports of tool calls, which
-/// show what tools returned. If a filter panics, the answer is withheld.
+/// Structured answers are not filtered, because programs read them, and neither are reports of
+/// tool calls, which show what tools returned. If a filter panics, the answer is withheld.
 pub trait AnswerFilter: fmt::Debug + Send + Sync + 'static {
-    /// Starts filtering a new answer to the user's message `user_text`, whose addresses a filter may allow.
+    /// Starts filtering a new answer to the user's message `user_text`, whose addresses a filter may
+    /// allow.
     fn begin(&self, user_text: &str) -> Box<dyn FilteredAnswer>;
 }
 
@@ -50,10 +52,11 @@ impl<Shared: AnswerFilter + ?Sized> AnswerFilter for std::sync::Arc<Shared> {
 
 /// An answer on its way through an [`AnswerFilter`].
 ///
-/// The output must not depend on how the answer is cut into pieces, since a stream may be cut anywhere, even within an
-/// address.
+/// The output must not depend on how the answer is cut into pieces, since a stream may be cut
+/// anywhere, even within an address.
 pub trait FilteredAnswer: Send {
-    /// Filters more of the answer, and returns the text that is safe to show by now. Undecided text is held back.
+    /// Filters more of the answer, and returns the text that is safe to show by now. Undecided text
+    /// is held back.
     fn push(&mut self, piece: &str) -> String;
 
     /// Ends the answer, and returns the rest of the text that is safe to show.

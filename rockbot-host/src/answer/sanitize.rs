@@ -10,13 +10,16 @@ use std::collections::VecDeque;
 
 use super::address::{AllowedUrls, balanced, may_become_url, named_host, url};
 
-/// Maximum distance that the scan looks ahead, in bytes: the longest link address with its title, and the longest tag.
+/// Maximum distance that the scan looks ahead, in bytes: the longest link address with its title,
+/// and the longest tag.
 const LOOK_AHEAD: usize = 2_048;
 
-/// Maximum length of a link's text, in bytes. The text of a link that is not allowed is kept, so it is held back.
+/// Maximum length of a link's text, in bytes. The text of a link that is not allowed is kept, so
+/// it is held back.
 const MAX_LABEL: usize = 1_024;
 
-/// Maximum length of an incomplete element that is read again with each piece, in bytes. Most links are shorter.
+/// Maximum length of an incomplete element that is read again with each piece, in bytes. Most
+/// links are shorter.
 const READ_AT_ONCE: usize = 128;
 
 /// HTML elements that change how the text after them is read.
@@ -32,8 +35,8 @@ const RAW_ELEMENTS: [&str; 9] = [
     "xmp",
 ];
 
-/// A writer of text without the addresses that are not allowed. The output does not depend on how the text is cut into
-/// pieces: an element that could go on is held back.
+/// A writer of text without the addresses that are not allowed. The output does not depend on how
+/// the text is cut into pieces: an element that could go on is held back.
 #[derive(Debug)]
 pub(super) struct Sanitizer {
     allowed: AllowedUrls,
@@ -126,7 +129,8 @@ impl Sanitizer {
         self.pending = pending;
     }
 
-    /// Drops an open bracket that is too far back. Done after each element, so that it does not depend on the pieces.
+    /// Drops an open bracket that is too far back. Done after each element, so that it does not
+    /// depend on the pieces.
     fn forget_distant(&mut self) {
         let written = self.shown + self.out.len();
         if self.open.front().is_some_and(|open| written - open > MAX_LABEL) {
@@ -170,7 +174,8 @@ impl Sanitizer {
         self.last = text.chars().next_back().or(self.last);
     }
 
-    /// Returns `true` if an address can begin with `first` here; `www.` begins one only at the start of a word.
+    /// Returns `true` if an address can begin with `first` here; `www.` begins one only at the start
+    /// of a word.
     fn may_begin(&self, first: char) -> bool {
         !matches!(first, 'w' | 'W') || !self.last.is_some_and(char::is_alphanumeric)
     }
@@ -243,8 +248,8 @@ impl Sanitizer {
         }
     }
 
-    /// Writes an address in angle brackets or an HTML tag. Tags with attributes could load something, and comments
-    /// could hide links from this scan, so both are made text by a blank.
+    /// Writes an address in angle brackets or an HTML tag. Tags with attributes could load something,
+    /// and comments could hide links from this scan, so both are made text by a blank.
     fn tag(&mut self, ahead: Ahead<'_>) -> Read {
         let inside = &ahead.text[1..];
         let Some(first) = inside.chars().next() else {
@@ -277,7 +282,8 @@ impl Sanitizer {
     }
 }
 
-/// Returns `true` if a tag with this text could load something, or change how the text after it is read.
+/// Returns `true` if a tag with this text could load something, or change how the text after it
+/// is read.
 fn loads(inside: &str) -> bool {
     let name = inside
         .split(|character: char| !character.is_ascii_alphanumeric())
@@ -304,7 +310,8 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Returns `true` if an address that ends at `at` is cut there: by the look-ahead, or by a square bracket.
+    /// Returns `true` if an address that ends at `at` is cut there: by the look-ahead, or by a square
+    /// bracket.
     fn is_cut_at(self, at: usize) -> bool {
         match self.text.as_bytes().get(at) {
             Some(next) => b"[]".contains(next),
@@ -321,8 +328,8 @@ impl<'a> Ahead<'a> {
         Ok(url(self.text).map(|url| (url, may_go_on && self.end == End::Bound)))
     }
 
-    /// Returns the address behind `](` or `]:`, and the position of its end. A square bracket cuts it, so that no two
-    /// links look ahead over the same text.
+    /// Returns the address behind `](` or `]:`, and the position of its end. A square bracket cuts
+    /// it, so that no two links look ahead over the same text.
     fn destination(self) -> Result<(&'a str, usize), Incomplete> {
         let body = &self.text[2..];
         let start = body.len() - body.trim_start().len();
@@ -341,7 +348,8 @@ impl<'a> Ahead<'a> {
         Ok((&body[start..start + length], end))
     }
 
-    /// Returns the position of the end of a link whose address ends at `at`; `None` if it is not closed.
+    /// Returns the position of the end of a link whose address ends at `at`; `None` if it is not
+    /// closed.
     fn end_of_link(self, at: usize) -> Result<Option<usize>, Incomplete> {
         let text = &self.text[at..];
         let mut rest = text.strip_prefix('>').unwrap_or(text).trim_start();

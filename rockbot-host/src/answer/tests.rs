@@ -202,7 +202,8 @@ proptest! {
     fn no_renderer_finds_an_address_that_is_not_allowed(pieces in pieces()) {
         let shown = shown(&pieces.concat());
         for address in live(&shown) {
-            // What begins with a bracket has neither a scheme nor a host: it is a path of the page that shows it.
+            // What begins with a bracket has neither a scheme nor a host: it is a path of the page that
+            // shows it.
             let is_path = address.starts_with(['[', ']']);
             let remote = address.contains([':', '\\', '=']) || address.starts_with("//");
             prop_assert!(is_path || !remote, "{address:?} in {shown:?}");

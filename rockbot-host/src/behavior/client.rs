@@ -1,4 +1,5 @@
-//! The chat client that applies behaviors: model settings, and tool calls in plain text for models that need them.
+//! The chat client that applies behaviors: model settings, and tool calls in plain text for
+//! models that need them.
 
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInf
 use super::ModelBehaviors;
 use crate::text_calling::TextCallingClient;
 
-/// A chat client that applies the model settings of behaviors, and has models whose behavior says so call tools in plain
-/// text.
+/// A chat client that applies the model settings of behaviors, and has models whose behavior says
+/// so call tools in plain text.
 pub(crate) struct ModelBehaviorClient {
     native: Arc<dyn ChatClient>,
     in_text: TextCallingClient<Arc<dyn ChatClient>>,

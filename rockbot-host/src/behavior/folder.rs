@@ -59,7 +59,8 @@ impl BehaviorFolder {
 
     /// Returns the prompts for the model `id`, which is in lower case.
     ///
-    /// Stale prompts are returned, too, and read again in the background: a turn never waits for the file system.
+    /// Stale prompts are returned, too, and read again in the background: a turn never waits for the
+    /// file system.
     pub(super) fn of(&self, id: &str) -> Option<Texts> {
         self.0.refresh();
         longest_match(&self.0.texts.load(), id).cloned()

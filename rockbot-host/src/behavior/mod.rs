@@ -39,26 +39,31 @@ pub struct ModelBehavior {
     pub additional_system_prompt: Option<Arc<str>>,
     /// `PreToolLoopPrompt`: the text at the end of each request whose model may call tools.
     pub pre_tool_loop_prompt: Option<Arc<str>>,
-    /// `UseTextBasedToolCalling`: whether the model calls tools in plain text, because it has no native calls or is
-    /// bad at them. Small models that were measured solve more tasks so (`benches/README.md`), and do better without
-    /// nudges. Default `false`.
+    /// `UseTextBasedToolCalling`: whether the model calls tools in plain text, because it has no
+    /// native calls or is bad at them. Small models that were measured solve more tasks so
+    /// (`benches/README.md`), and do better without nudges. Default `false`.
     pub text_based_tool_calling: bool,
-    /// `NudgeOnHallucinatedToolCalls`: [`Nudges::on_hallucinated_calls`](crate::turn::Nudges::on_hallucinated_calls).
+    /// `NudgeOnHallucinatedToolCalls`:
+    /// [`Nudges::on_hallucinated_calls`](crate::turn::Nudges::on_hallucinated_calls).
     pub nudge_on_hallucinated_tool_calls: Option<bool>,
     /// `NudgeOnLeakedToolSyntax`: [`Nudges::on_leaked_syntax`](crate::turn::Nudges::on_leaked_syntax).
     pub nudge_on_leaked_tool_syntax: Option<bool>,
-    /// `NudgeOnUnexpectedCjkOutput`: [`Nudges::on_unexpected_cjk`](crate::turn::Nudges::on_unexpected_cjk).
+    /// `NudgeOnUnexpectedCjkOutput`:
+    /// [`Nudges::on_unexpected_cjk`](crate::turn::Nudges::on_unexpected_cjk).
     pub nudge_on_unexpected_cjk_output: Option<bool>,
-    /// `NudgeOnToolFailureGiveup`: [`Nudges::on_tool_failure_giveup`](crate::turn::Nudges::on_tool_failure_giveup).
+    /// `NudgeOnToolFailureGiveup`:
+    /// [`Nudges::on_tool_failure_giveup`](crate::turn::Nudges::on_tool_failure_giveup).
     pub nudge_on_tool_failure_giveup: Option<bool>,
     /// `MaxToolIterationsOverride`: [`Budget::max_model_calls`].
     pub max_tool_iterations: Option<u32>,
-    /// `ToolResultChunkingThreshold`: maximum length in characters of a tool result that stays in the conversation.
+    /// `ToolResultChunkingThreshold`: maximum length in characters of a tool result that stays in the
+    /// conversation.
     pub tool_result_chunking_threshold: Option<usize>,
     /// `MaxCompletionRepromptsOverride`:
     /// [`Evaluation::max_completion_reprompts`](crate::turn::Evaluation::max_completion_reprompts).
     pub max_completion_reprompts: Option<u32>,
-    /// `MaxFollowUpPassesOverride`: [`Evaluation::max_follow_up_passes`](crate::turn::Evaluation::max_follow_up_passes).
+    /// `MaxFollowUpPassesOverride`:
+    /// [`Evaluation::max_follow_up_passes`](crate::turn::Evaluation::max_follow_up_passes).
     pub max_follow_up_passes: Option<u32>,
     /// `ScheduledTaskResultMode`: the form of tool results in the answers of scheduled turns.
     /// Default [`ResultMode::Summarize`].
@@ -237,7 +242,8 @@ impl fmt::Debug for ModelBehaviors {
     }
 }
 
-/// Returns the value of the longest prefix of `id`: of the whole id first, then of the id without its vendor segments.
+/// Returns the value of the longest prefix of `id`: of the whole id first, then of the id without
+/// its vendor segments.
 fn longest_match<'a, T>(prefixes: &'a BTreeMap<String, T>, id: &str) -> Option<&'a T> {
     let ids = std::iter::successors(Some(id), |id| id.split_once('/').map(|(_, model)| model));
     ids.filter_map(|id| {

@@ -35,7 +35,8 @@ impl ModelBehavior {
         self
     }
 
-    /// Sets [`Nudges::on_hallucinated_calls`](crate::turn::Nudges::on_hallucinated_calls) for the model.
+    /// Sets [`Nudges::on_hallucinated_calls`](crate::turn::Nudges::on_hallucinated_calls) for the
+    /// model.
     #[must_use]
     pub fn with_nudge_on_hallucinated_tool_calls(mut self, is_on: bool) -> Self {
         self.nudge_on_hallucinated_tool_calls = Some(is_on);
@@ -56,7 +57,8 @@ impl ModelBehavior {
         self
     }
 
-    /// Sets [`Nudges::on_tool_failure_giveup`](crate::turn::Nudges::on_tool_failure_giveup) for the model.
+    /// Sets [`Nudges::on_tool_failure_giveup`](crate::turn::Nudges::on_tool_failure_giveup) for the
+    /// model.
     #[must_use]
     pub fn with_nudge_on_tool_failure_giveup(mut self, is_on: bool) -> Self {
         self.nudge_on_tool_failure_giveup = Some(is_on);

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use super::group::ConsumerGroup;
 use super::queue::QueuedMessage;
 
-/// A consumer of a group, shared by its workers, whose number is the concurrency of the subscription.
+/// A consumer of a group, shared by its workers, whose number is the concurrency of the
+/// subscription.
 #[derive(Debug)]
 pub(super) struct Consumer {
     group: Arc<ConsumerGroup>,
@@ -36,12 +37,12 @@ impl Consumer {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Stops the workers after their current message. Returns `true` if the consumer was running before, so that it
-    /// leaves its group exactly once.
+    /// Stops the workers after their current message. Returns `true` if the consumer was running
+    /// before, so that it leaves its group exactly once.
     pub(super) fn stop(&self) -> bool {
         // The flag is set before the wake-up: a woken worker must see it. `Notify` keeps no permit for
-        // `notify_waiters`, but a worker that is about to wait has created its `Notified` before it reads the flag,
-        // which catches both.
+        // `notify_waiters`, but a worker that is about to wait has created its `Notified` before it
+        // reads the flag, which catches both.
         let was_running = !self.stopped.swap(true, Ordering::AcqRel);
         self.group.wake_all();
         was_running
@@ -61,8 +62,8 @@ impl Consumer {
     }
 }
 
-/// A guard of a message that is being handled. If its worker is cancelled, the message becomes a dead letter: it may
-/// have taken effect, and must not vanish without a trace.
+/// A guard of a message that is being handled. If its worker is cancelled, the message becomes a
+/// dead letter: it may have taken effect, and must not vanish without a trace.
 struct RunningHandler<'a> {
     group: &'a ConsumerGroup,
     message: Option<QueuedMessage>,

@@ -1,8 +1,9 @@
-//! A subscription: the queue that its consumers share, its capacity, and the verdict on each message.
+//! A subscription: the queue that its consumers share, its capacity, and the verdict on each
+//! message.
 //!
-//! A message holds one permit of the capacity from the moment it is pushed until it is settled for good: while it is
-//! queued, handled, or waiting for a retry. So the capacity bounds all that a subscription holds in memory, and a slow
-//! handler puts backpressure on its publishers.
+//! A message holds one permit of the capacity from the moment it is pushed until it is settled
+//! for good: while it is queued, handled, or waiting for a retry. So the capacity bounds all that
+//! a subscription holds in memory, and a slow handler puts backpressure on its publishers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,8 +25,8 @@ pub(super) struct ConsumerGroup {
     name: Arc<str>,
     pattern: TopicPattern,
     options: SubscribeOptions,
-    /// One permit for each message that may still be pushed. Its waiters are served in FIFO order, so no publisher
-    /// starves.
+    /// One permit for each message that may still be pushed. Its waiters are served in FIFO order, so
+    /// no publisher starves.
     room: Semaphore,
     capacity: usize,
     state: Mutex<GroupState>,
@@ -126,7 +127,8 @@ impl ConsumerGroup {
         self.room.acquire().await.ok()
     }
 
-    /// Pushes a message that has a permit. Returns `false`, and drops the message, if the subscription has ended.
+    /// Pushes a message that has a permit. Returns `false`, and drops the message, if the
+    /// subscription has ended.
     pub(super) fn push(&self, permit: SemaphorePermit<'_>, delivery: Delivery) -> bool {
         let key = self.options.partition_by.as_ref();
         let partition = key.and_then(|rule| rule.key(&delivery.envelope)).map(Arc::from);
@@ -136,8 +138,8 @@ impl ConsumerGroup {
             last_error: String::new(),
         };
         let mut state = self.lock();
-        // Checked under the lock that `end` holds while it drains: a message is either drained or refused, never left
-        // in a queue without workers.
+        // Checked under the lock that `end` holds while it drains: a message is either drained or
+        // refused, never left in a queue without workers.
         if state.ended.is_some() {
             return false;
         }
@@ -189,10 +191,11 @@ impl ConsumerGroup {
         self.lock().queue.accepted()
     }
 
-    /// Waits for the next message. Returns `None` when `is_stopped` returns `true` or the subscription has ended.
+    /// Waits for the next message. Returns `None` when `is_stopped` returns `true` or the
+    /// subscription has ended.
     pub(super) async fn next(&self, is_stopped: impl Fn() -> bool) -> Option<QueuedMessage> {
-        // Taking a ready message never yields by itself; without this a busy queue would starve the other tasks of the
-        // thread.
+        // Taking a ready message never yields by itself; without this a busy queue would starve the
+        // other tasks of the thread.
         coop::consume_budget().await;
         loop {
             // Created before the flags are read, so that no wake-up between the check and the wait is lost.

@@ -6,10 +6,12 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use rockbot_core::messaging::Disposition;
 
-/// Label of all topics with ephemeral subscriptions only, such as reply topics, whose number is unbounded.
+/// Label of all topics with ephemeral subscriptions only, such as reply topics, whose number is
+/// unbounded.
 pub(super) const TEMPORARY: &str = "_temporary";
 
-/// Label of all topics without a subscription. Publishers choose them, so they must not become series of their own.
+/// Label of all topics without a subscription. Publishers choose them, so they must not become
+/// series of their own.
 pub(super) const UNSUBSCRIBED: &str = "_nobody";
 
 /// The publish meters of a topic.

@@ -56,14 +56,17 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// A message bus inside one process. Cheap to clone; all clones are the same bus.
 ///
-/// A publisher waits while a subscription that the message reaches is full, or is rejected where the subscription asks
-/// for that. A message is delivered to all subscriptions that its topic matches or to none. Within a subscription,
-/// messages are handled in the order in which they were published as far as concurrency and retries allow; with
-/// [`SubscribeOptions::partition_by`] those of one partition are handled strictly one after the other.
+/// A publisher waits while a subscription that the message reaches is full, or is rejected where
+/// the subscription asks for that. A message is delivered to all subscriptions that its topic
+/// matches or to none. Within a subscription, messages are handled in the order in which they
+/// were published as far as concurrency and retries allow; with
+/// [`SubscribeOptions::partition_by`] those of one partition are handled strictly one after the
+/// other.
 ///
-/// Delivery is at least once while the process lives: a handler that fails is called again. All tasks belong to the bus
-/// and end with [`Bus::close`], or when the last clone is dropped; a handler that holds a clone keeps the bus alive. A
-/// subscription ends with its last consumer, and what it still held becomes dead letters.
+/// Delivery is at least once while the process lives: a handler that fails is called again. All
+/// tasks belong to the bus and end with [`Bus::close`], or when the last clone is dropped; a
+/// handler that holds a clone keeps the bus alive. A subscription ends with its last consumer,
+/// and what it still held becomes dead letters.
 ///
 /// # Examples
 ///
@@ -131,8 +134,8 @@ impl InProcessBus {
 #[async_trait]
 impl MessagePublisher for InProcessBus {
     async fn publish(&self, topic: &str, envelope: Arc<MessageEnvelope>) -> Result<Reach, BusError> {
-        // A publisher that finds capacity every time never yields by itself; without this it would starve the consumers
-        // on the same thread.
+        // A publisher that finds capacity every time never yields by itself; without this it would
+        // starve the consumers on the same thread.
         coop::consume_budget().await;
         let options = &self.shared.options;
         let began = time::Instant::now();

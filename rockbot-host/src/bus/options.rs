@@ -10,14 +10,16 @@ use rockbot_core::{Clock, SystemClock};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct InProcessBusOptions {
-    /// Maximum time that a publisher waits for capacity in each full subscription. Default 30 s; then publishing fails
-    /// with [`BusError::QueueFull`](rockbot_core::messaging::BusError::QueueFull).
+    /// Maximum time that a publisher waits for capacity in each full subscription. Default 30 s; then
+    /// publishing fails with [`BusError::QueueFull`](rockbot_core::messaging::BusError::QueueFull).
     pub publish_wait: Duration,
     /// Maximum size of a message in bytes, headers included. Default 16 MiB.
     pub max_message_bytes: usize,
-    /// Maximum number of dead letters that are kept. Default 1000; beyond it the oldest one is evicted and counted.
+    /// Maximum number of dead letters that are kept. Default 1000; beyond it the oldest one is
+    /// evicted and counted.
     pub max_dead_letters: usize,
-    /// Trust in the programs that can publish on this bus. Default [`Trust::User`], since they run in this process.
+    /// Trust in the programs that can publish on this bus. Default [`Trust::User`], since they run in
+    /// this process.
     pub trust: Trust,
     /// Clock that dates dead letters. Default [`SystemClock`].
     pub clock: Arc<dyn Clock>,
@@ -36,7 +38,8 @@ impl Default for InProcessBusOptions {
 }
 
 impl InProcessBusOptions {
-    /// Sets the maximum time that a publisher waits for capacity in each full subscription. Default 30 s.
+    /// Sets the maximum time that a publisher waits for capacity in each full subscription. Default
+    /// 30 s.
     #[must_use]
     pub fn with_publish_wait(mut self, wait: Duration) -> Self {
         self.publish_wait = wait;

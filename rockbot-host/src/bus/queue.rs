@@ -1,7 +1,8 @@
 //! The pure queue of a subscription: the next message, and the messages that wait for a retry or
 //! for their partition.
 //!
-//! It has no locks, no tasks and no clock of its own, so that its order is tested without a runtime.
+//! It has no locks, no tasks and no clock of its own, so that its order is tested without a
+//! runtime.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -19,13 +20,16 @@ pub(super) struct QueuedMessage {
     pub(super) last_error: String,
 }
 
-/// The messages of a subscription that are not being handled. Its capacity is bounded by the permits of the group.
+/// The messages of a subscription that are not being handled. Its capacity is bounded by the
+/// permits of the group.
 #[derive(Debug, Default)]
 pub(super) struct WorkQueue {
     ready: VecDeque<QueuedMessage>,
-    /// Failed messages by the instant of their next attempt; the number keeps equal instants apart, in order.
+    /// Failed messages by the instant of their next attempt; the number keeps equal instants apart,
+    /// in order.
     delayed: BTreeMap<(Instant, u64), QueuedMessage>,
-    /// The partitions with a message that is ready, delayed or being handled, and the messages that wait behind it.
+    /// The partitions with a message that is ready, delayed or being handled, and the messages that
+    /// wait behind it.
     partitions: HashMap<Arc<str>, VecDeque<QueuedMessage>>,
     accepted: u64,
     retried: u64,
@@ -57,8 +61,8 @@ impl WorkQueue {
         }
     }
 
-    /// Removes and returns the message to handle now. `now` is only called while a message is delayed, since
-    /// reading the clock for every message is measurable.
+    /// Removes and returns the message to handle now. `now` is only called while a message is
+    /// delayed, since reading the clock for every message is measurable.
     pub(super) fn next(&mut self, now: impl FnOnce() -> Instant) -> Next {
         if let Some(entry) = self.delayed.first_entry() {
             // A retry that is due goes first: it is older than the messages that are ready, and
@@ -139,8 +143,8 @@ mod tests {
     }
 
     proptest! {
-        /// In whatever order consumers finish, no message is lost or duplicated, two of one partition are never handled
-        /// at once, and each partition is handled in order.
+        /// In whatever order consumers finish, no message is lost or duplicated, two of one partition are
+        /// never handled at once, and each partition is handled in order.
         #[test]
         fn partitions_stay_in_order(
             partitions in proptest::collection::vec(proptest::option::of(0u8..3), 0..30),

@@ -1,8 +1,9 @@
 //! All-or-nothing capacity reservation over all subscriptions that a message goes to.
 //!
-//! A publish that fails, or is dropped while it waits, must have delivered the message to no subscription;
-//! otherwise a publisher that tries again would duplicate it for some of them. So capacity is reserved everywhere
-//! before the message is pushed anywhere, and pushing cannot fail for lack of capacity.
+//! A publish that fails, or is dropped while it waits, must have delivered the message to no
+//! subscription; otherwise a publisher that tries again would duplicate it for some of them. So
+//! capacity is reserved everywhere before the message is pushed anywhere, and pushing cannot fail
+//! for lack of capacity.
 
 use std::time::Duration;
 
@@ -33,7 +34,8 @@ impl CapacityPermit<'_> {
 ///
 /// # Errors
 ///
-/// Returns [`BusError::QueueFull`] if a full subscription rejects instead of waiting, or has no capacity in time.
+/// Returns [`BusError::QueueFull`] if a full subscription rejects instead of waiting, or has no
+/// capacity in time.
 pub(super) async fn reserve(route: &TopicRoute, wait: Duration) -> Result<Vec<CapacityPermit<'_>>, BusError> {
     let mut permits = try_reserve(route, None);
     while let Err(full) = permits {
@@ -47,7 +49,8 @@ pub(super) async fn reserve(route: &TopicRoute, wait: Duration) -> Result<Vec<Ca
     Ok(permits.unwrap_or_default())
 }
 
-/// Reserves capacity everywhere without waiting, or nowhere, and then returns the first subscription that is full.
+/// Reserves capacity everywhere without waiting, or nowhere, and then returns the first
+/// subscription that is full.
 ///
 /// Deadlock freedom: on failure all permits are dropped before the caller waits, and the only
 /// permit that is carried into the next attempt is `waited_for`, the permit that the caller has

@@ -10,13 +10,15 @@ use super::group::ConsumerGroup;
 use super::meters::{PublishMeters, TEMPORARY, UNSUBSCRIBED};
 use crate::telemetry::MeterBook;
 
-/// Maximum number of cached topics. Programs may use topics without end, such as one for each reply.
+/// Maximum number of cached topics. Programs may use topics without end, such as one for each
+/// reply.
 const MAX_CACHED_TOPICS: usize = 1024;
 
 /// The subscriptions of a bus by topic.
 ///
-/// Publishing reads the table without a lock on the subscriptions. A change of the subscriptions replaces the table and
-/// its cache as a whole, so no cached route can outlive the subscriptions that it was resolved from.
+/// Publishing reads the table without a lock on the subscriptions. A change of the subscriptions
+/// replaces the table and its cache as a whole, so no cached route can outlive the subscriptions
+/// that it was resolved from.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     table: ArcSwap<RouteTable>,
@@ -59,7 +61,8 @@ impl Routes {
             return Ok(Arc::clone(route));
         }
         check_topic(topic)?;
-        // Resolved without the lock: two publishers may resolve the same topic at once, with equal results.
+        // Resolved without the lock: two publishers may resolve the same topic at once, with equal
+        // results.
         let route = Arc::new(table.resolve(&without_domain(topic), &self.meters));
         let mut cache = table.cache.write().unwrap_or_else(PoisonError::into_inner);
         if cache.len() >= MAX_CACHED_TOPICS {

@@ -23,13 +23,14 @@ pub(super) struct Subscriptions {
     pub(super) routes: Routes,
     pub(super) dead_letters: Arc<DeadLetterStore>,
     groups: Mutex<GroupsByName>,
-    /// The workers of all consumers. Dropping the set cancels them, so they end with the last clone of the bus.
+    /// The workers of all consumers. Dropping the set cancels them, so they end with the last clone
+    /// of the bus.
     workers: Mutex<JoinSet<()>>,
     closed: AtomicBool,
 }
 
-/// The subscriptions by name, each with the number of its consumers. Ordered, so that all messages reserve capacity in
-/// the same order.
+/// The subscriptions by name, each with the number of its consumers. Ordered, so that all
+/// messages reserve capacity in the same order.
 type GroupsByName = BTreeMap<Arc<str>, (Arc<ConsumerGroup>, usize)>;
 
 impl Subscriptions {
@@ -132,8 +133,9 @@ impl Subscriptions {
 
     /// Waits until no subscription holds a message.
     ///
-    /// A handler may publish to another subscription before it finishes, so each subscription may be idle when it is
-    /// checked and still not all of them at once. They are idle only if nothing was pushed during a whole pass.
+    /// A handler may publish to another subscription before it finishes, so each subscription may be
+    /// idle when it is checked and still not all of them at once. They are idle only if nothing was
+    /// pushed during a whole pass.
     pub(super) async fn until_idle(&self) {
         loop {
             let groups: Vec<_> = self.groups().values().map(|(group, _)| Arc::clone(group)).collect();

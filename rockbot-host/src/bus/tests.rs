@@ -164,7 +164,8 @@ async fn a_waiting_publisher_fails_when_the_bus_closes() {
     assert_eq!(report.unfinished, 1);
 }
 
-/// Two topics reach the same two small subscriptions; no interleaving of publishers deadlocks or loses a message.
+/// Two topics reach the same two small subscriptions; no interleaving of publishers deadlocks or
+/// loses a message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_publishers_pass_through_small_subscriptions() {
     let bus = InProcessBus::new();

@@ -10,7 +10,8 @@ use super::GuardedChat;
 
 /// The part of a host that its background work asks models through.
 ///
-/// The turn engine implements it. The trait keeps this module independent of the engine, which asks models through it.
+/// The turn engine implements it. The trait keeps this module independent of the engine, which
+/// asks models through it.
 pub(crate) trait BackgroundHost: Send + Sync + 'static {
     /// Returns the entry point to models, behind the user's chat layers.
     fn chat(&self) -> &GuardedChat;
@@ -24,8 +25,8 @@ pub(crate) trait BackgroundHost: Send + Sync + 'static {
 
 /// A chat client for parts of the host, through the same layers, meters and ledger that turns use.
 ///
-/// It holds the host weakly: a part that keeps its client does not keep the host alive. Once the host has ended, calls
-/// fail.
+/// It holds the host weakly: a part that keeps its client does not keep the host alive. Once the
+/// host has ended, calls fail.
 pub(crate) struct BackgroundClient(Weak<dyn BackgroundHost>);
 
 impl BackgroundClient {

@@ -69,7 +69,8 @@ impl ChatMeters {
     }
 
     fn of(&self, mut model: ModelIds) -> Arc<ModelMeters> {
-        // The list is consistent between any two statements, so a lock poisoned by a panicking recorder is safe to use.
+        // The list is consistent between any two statements, so a lock poisoned by a panicking recorder
+        // is safe to use.
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if !answers.iter().any(|(known, _)| *known == model) && answers.len() >= MAX_SERIES {
             model.answered = Some("_other".into());

@@ -1,7 +1,8 @@
 //! The host's guarded access to models.
 //!
-//! A call passes the user's tower layers and then the model client. Around both, panics are caught and the call
-//! gets its span and its metrics (`span`, `meters`). Turns and background work use the same [`GuardedChat`].
+//! A call passes the user's tower layers and then the model client. Around both, panics are
+//! caught and the call gets its span and its metrics (`span`, `meters`). Turns and background
+//! work use the same [`GuardedChat`].
 
 mod background_client;
 mod content;
@@ -84,7 +85,8 @@ impl GuardedChat {
         }
     }
 
-    /// Sets whether spans record the messages of requests and answers. Default `false`, since these are private.
+    /// Sets whether spans record the messages of requests and answers. Default `false`, since these
+    /// are private.
     pub(crate) fn capture_content(mut self, captures_content: bool) -> Self {
         self.captures_content = captures_content;
         self
@@ -124,8 +126,8 @@ impl GuardedChat {
             note_settings(&observed.span, &settings);
         }
         let mut asking = pin!(self.isolated(request));
-        // The span is entered by hand at each poll: `instrument` would move the call into another future, and
-        // double the size that every turn has to carry.
+        // The span is entered by hand at each poll: `instrument` would move the call into another
+        // future, and double the size that every turn has to carry.
         let answer = poll_fn(|cx| observed.span.in_scope(|| asking.as_mut().poll(cx))).await;
         observed.end(&answer);
         let mut response = answer?;

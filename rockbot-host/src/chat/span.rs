@@ -41,7 +41,8 @@ impl<'a> ObservedCall<'a> {
             first_chunk: None,
             has_ended: false,
         };
-        // Without a subscriber for the span nothing of it is recorded, so the sink of deltas stays as it is.
+        // Without a subscriber for the span nothing of it is recorded, so the sink of deltas stays as it
+        // is.
         if !observed.span.is_disabled() {
             observed.first_chunk = call.deltas.take().map(|deltas| {
                 let (first, deltas) = FirstChunk::watch(deltas);
@@ -124,8 +125,8 @@ impl Drop for ObservedCall<'_> {
     }
 }
 
-/// Creates the span of a call; fields that only its end knows are empty. `otel.name` carries the name of the model,
-/// since the name of a span is fixed at compile time.
+/// Creates the span of a call; fields that only its end knows are empty. `otel.name` carries the
+/// name of the model, since the name of a span is fixed at compile time.
 fn span(model: &ModelIds, call: &ChatCall) -> Span {
     let asked = model.asked.as_deref();
     tracing::info_span!(

@@ -2,15 +2,16 @@
 //!
 //! The steps, and the state that a crash after each of them leaves:
 //!
-//! 1. A marker with the digest of the new document is appended to the log. The old document and the whole log are valid; a
-//!    load finds no document with that digest and ignores the marker.
+//! 1. A marker with the digest of the new document is appended to the log. The old document and
+//!    the whole log are valid; a load finds no document with that digest and ignores the marker.
 //! 2. The new document is written to a temporary file and synced, then renamed over the old
 //!    document. It has the digest of the marker, so a load drops the lines before the marker and
 //!    continues with the document.
 //! 3. The log is shortened to the lines after the marker.
 //!
-//! Appends do not wait for the disk meanwhile: the session is locked only to take the snapshot, to rename the
-//! document and to shorten the log. An epoch detects that the session was cleared in between.
+//! Appends do not wait for the disk meanwhile: the session is locked only to take the snapshot,
+//! to rename the document and to shorten the log. An epoch detects that the session was cleared
+//! in between.
 
 use std::sync::PoisonError;
 
@@ -41,8 +42,8 @@ pub(super) fn compact(folder: &ConversationFolder, slot: &Slot) -> Result<(), St
         session.is_compacting = false;
         session.is_ahead |= result.is_err();
         session.is_name_unsynced |= result.is_err();
-        // After a failure, too, the log grows by as much again before the next attempt: a full disk is no reason to try
-        // at every append.
+        // After a failure, too, the log grows by as much again before the next attempt: a full disk is
+        // no reason to try at every append.
         let without_log = if result.is_err() { session.compact_at } else { 0 };
         session.compact_at = session.log.as_ref().map_or(without_log, LineFile::len) + COMPACT_AFTER_BYTES;
         // Closed here, so that the next append opens the log and registers it with the open logs.
@@ -66,8 +67,8 @@ fn compact_steps(folder: &ConversationFolder, slot: &Slot) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Runs `work` on the session under its lock. Returns `None` if the session has been evicted, or has another epoch:
-/// then it was cleared, and the compaction must not bring it back.
+/// Runs `work` on the session under its lock. Returns `None` if the session has been evicted, or
+/// has another epoch: then it was cleared, and the compaction must not bring it back.
 fn locked<R>(
     slot: &Slot,
     epoch: Option<u64>,
@@ -80,7 +81,8 @@ fn locked<R>(
     session.map(work).transpose()
 }
 
-/// Takes the snapshot and appends its marker to the log, both under the lock, so that no append comes between them.
+/// Takes the snapshot and appends its marker to the log, both under the lock, so that no append
+/// comes between them.
 fn begin(folder: &ConversationFolder, session: &mut Session) -> Result<Option<WindowSnapshot>, StoreError> {
     if !session.is_ahead {
         return Ok(None);

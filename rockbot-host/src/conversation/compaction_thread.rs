@@ -13,8 +13,8 @@ use super::session_cache::Slot;
 
 /// A job of the thread.
 ///
-/// The channel is unbounded, but its length is not: a session is scheduled once until it is compacted, so there are
-/// at most as many jobs as sessions in memory.
+/// The channel is unbounded, but its length is not: a session is scheduled once until it is
+/// compacted, so there are at most as many jobs as sessions in memory.
 enum CompactionJob {
     Compact(Slot),
     RunAfterAll(BoxedWork, mpsc::SyncSender<Result<(), StoreError>>),
@@ -60,8 +60,8 @@ impl CompactionThread {
     ) -> Result<(), StoreError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.send(CompactionJob::RunAfterAll(Box::new(work), sender));
-        // A blocking task waits, not a channel of tokio: while the runtime has no work of its own, a paused test
-        // clock would jump to the next time limit.
+        // A blocking task waits, not a channel of tokio: while the runtime has no work of its own, a
+        // paused test clock would jump to the next time limit.
         let waiting = tokio::task::spawn_blocking(move || receiver.recv());
         let error: BoxError = match waiting.await {
             Ok(Ok(result)) => return result,

@@ -64,7 +64,8 @@ impl Serialize for StoredEntry {
     }
 }
 
-/// Parses the entries of a document or of a line of a log. Entries without a turn id get one by their position.
+/// Parses the entries of a document or of a line of a log. Entries without a turn id get one by
+/// their position.
 pub(super) fn parse(json: &[u8]) -> serde_json::Result<Vec<StoredEntry>> {
     let mut entries: Vec<StoredEntry> = serde_json::from_slice(json)?;
     for (at, entry) in entries.iter_mut().enumerate() {

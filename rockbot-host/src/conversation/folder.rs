@@ -37,7 +37,8 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Returns the digest that a [`CompactionMarker`](super::session::CompactionMarker) names the document by.
+    /// Returns the digest that a [`CompactionMarker`](super::session::CompactionMarker) names the
+    /// document by.
     pub(super) fn digest(&self) -> Digest {
         Digest::of([&self.bytes])
     }
@@ -101,8 +102,8 @@ impl ConversationFolder {
             .cloned()
     }
 
-    /// Reads a document. A damaged one is quarantined, and the session starts empty; other errors may be transient
-    /// and are returned.
+    /// Reads a document. A damaged one is quarantined, and the session starts empty; other errors may
+    /// be transient and are returned.
     fn read(&self, name: &str) -> Result<Option<Document>, StoreError> {
         let bytes = match self.files.read(name, MAX_BYTES) {
             Ok(Some(bytes)) => bytes,
@@ -116,7 +117,8 @@ impl ConversationFolder {
         }
     }
 
-    /// Calls `each` with every line of a log. Returns how many lines were skipped because they are too long.
+    /// Calls `each` with every line of a log. Returns how many lines were skipped because they are
+    /// too long.
     pub(super) fn read_log(&self, name: &str, each: impl FnMut(&[u8])) -> Result<u64, StoreError> {
         match self.files.read_lines(name, MAX_BYTES, each) {
             Ok(overlong) => Ok(overlong.unwrap_or(0)),

@@ -29,8 +29,9 @@ use super::session_cache::{SessionCache, Slot};
 /// after the other, in the order of the calls. Operations on different sessions run in parallel.
 /// Idle sessions are evicted from memory and read again when they are used.
 ///
-/// The files are complete at any time. [`flush`](ConversationMemory::flush) compacts each log into its document for
-/// other programs that read documents only; it costs two syncs of the disk for each session that changed.
+/// The files are complete at any time. [`flush`](ConversationMemory::flush) compacts each log
+/// into its document for other programs that read documents only; it costs two syncs of the disk
+/// for each session that changed.
 ///
 /// # Examples
 ///
@@ -69,8 +70,9 @@ impl FileConversationMemory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder is open already, in this or another process, or cannot be read or written.
-    /// Documents that cannot be read are no error: see [`FileConversationMemory::damaged`].
+    /// Returns an error if the folder is open already, in this or another process, or cannot be read
+    /// or written. Documents that cannot be read are no error: see
+    /// [`FileConversationMemory::damaged`].
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_with(folder, ConversationOptions::default())
     }
@@ -99,7 +101,8 @@ impl FileConversationMemory {
         })
     }
 
-    /// Returns how many documents were quarantined and how many lines were skipped because they could not be read.
+    /// Returns how many documents were quarantined and how many lines were skipped because they could
+    /// not be read.
     pub fn damaged(&self) -> u64 {
         self.sessions.folder.damaged()
     }
@@ -193,8 +196,8 @@ impl Sessions {
 
     /// Runs `work` on a session under its lock, after reading it if it is not in memory.
     ///
-    /// The files are read under the lock of the session, so that concurrent callers read them once, and never under
-    /// the lock of the cache, so that other sessions do not wait.
+    /// The files are read under the lock of the session, so that concurrent callers read them once,
+    /// and never under the lock of the cache, so that other sessions do not wait.
     fn with<R>(
         &self,
         key: &SessionKey,
@@ -223,7 +226,8 @@ impl Sessions {
         let mut session = slot.lock().unwrap_or_else(PoisonError::into_inner);
         // Taken out first: after an error some files may be gone, and the session has to be read again.
         let loaded = session.take();
-        // The foreign document first: if it were left alone by an error, it would be read in place of the removed one.
+        // The foreign document first: if it were left alone by an error, it would be read in place of
+        // the removed one.
         let foreign = self.folder.foreign_of(&key.0, &key.1);
         for name in foreign.into_iter().chain([layout::document(&stem), layout::log(&stem)]) {
             self.folder.files.remove(&name).map_err(failed)?;
@@ -248,7 +252,8 @@ impl Sessions {
             .collect())
     }
 
-    /// Compacts every session that has a log, until `ends` is set. Returns the first error after trying all.
+    /// Compacts every session that has a log, until `ends` is set. Returns the first error after
+    /// trying all.
     fn compact_all(&self, ends: &AtomicBool) -> Result<(), StoreError> {
         let failed = |error| failed("conversations cannot be listed", error);
         let mut result = Ok(());

@@ -1,4 +1,5 @@
-//! Conversation memory on disk: [`FileConversationMemory`]; and the outbox in front of any conversation memory.
+//! Conversation memory on disk: [`FileConversationMemory`]; and the outbox in front of any
+//! conversation memory.
 //!
 //! A session is two files: a document and its log. `{session}.json` is a JSON array of messages,
 //! `{role, content, timestamp, turn}`, oldest first; `{session}.jsonl` beside it has the later
@@ -12,10 +13,11 @@
 //!   program wrote them, and their id is their path without `.json`. A foreign document is read
 //!   if the session has no document of its own, is never changed, and is removed only when its
 //!   session is cleared. Foreign documents are listed once, when the memory is opened.
-//! * **Log compaction** appends a marker `{"folded": digest of the new document}` to the log before the document is
-//!   replaced. After a crash in between, the digest tells whether the document already has the lines before the marker.
-//! * **Unknown members of an entry** are kept when a document is rewritten. Entries without `turn` get ids by their
-//!   position, like `imported-0`.
+//! * **Log compaction** appends a marker `{"folded": digest of the new document}` to the log
+//!   before the document is replaced. After a crash in between, the digest tells whether the
+//!   document already has the lines before the marker.
+//! * **Unknown members of an entry** are kept when a document is rewritten. Entries without
+//!   `turn` get ids by their position, like `imported-0`.
 //! * **Damage**: a document that cannot be parsed is quarantined as `{session}.json.damaged`,
 //!   with a warning. Unreadable lines of a log are skipped, and the log is copied to quarantine
 //!   before it is shortened. Both are counted.

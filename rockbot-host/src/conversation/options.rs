@@ -17,11 +17,12 @@ pub struct ConversationOptions {
     /// Minimum time since its last use before a session may be evicted from memory. Default 1 hour.
     /// It stays on disk, and is read again when it is used.
     pub idle_timeout: Duration,
-    /// Capacity of the LRU cache of sessions in memory. Default 10 000. Evicting a session loses nothing, since every
-    /// append is on disk; the cache exceeds its capacity only while more sessions are in use at once.
+    /// Capacity of the LRU cache of sessions in memory. Default 10 000. Evicting a session loses
+    /// nothing, since every append is on disk; the cache exceeds its capacity only while more
+    /// sessions are in use at once.
     pub max_cached_sessions: usize,
-    /// Failures that an append survives. Default [`Durability::Process`]; with [`Durability::Synced`] each append
-    /// waits for the disk.
+    /// Failures that an append survives. Default [`Durability::Process`]; with [`Durability::Synced`]
+    /// each append waits for the disk.
     pub durability: Durability,
     /// Clock that idle time is measured on. Default [`SystemClock`].
     pub clock: Arc<dyn Clock>,
@@ -63,8 +64,8 @@ impl ConversationOptions {
         self
     }
 
-    /// Sets the failures that an append survives. Default [`Durability::Process`]; with [`Durability::Synced`] each
-    /// append waits for the disk.
+    /// Sets the failures that an append survives. Default [`Durability::Process`]; with
+    /// [`Durability::Synced`] each append waits for the disk.
     #[must_use]
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = durability;

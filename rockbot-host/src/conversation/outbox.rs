@@ -1,4 +1,5 @@
-//! An outbox for entries that the conversation memory refuses: they wait in the turn journal and are written later.
+//! An outbox for entries that the conversation memory refuses: they wait in the turn journal and
+//! are written later.
 //!
 //! A turn that was answered belongs to its conversation, whatever the store does at that moment.
 //! Entries that the conversation memory does not take become a run of the journal (a
@@ -41,8 +42,8 @@ pub(crate) struct ConversationOutbox {
     memory: Arc<dyn ConversationMemory>,
     runs: WaitingRuns,
     waiting: Mutex<BTreeMap<Conversation, Vec<TurnId>>>,
-    /// Held while entries that waited are written, so that they keep their order. A tokio mutex, because the memory
-    /// and the journal are written under it.
+    /// Held while entries that waited are written, so that they keep their order. A tokio mutex,
+    /// because the memory and the journal are written under it.
     writing: tokio::sync::Mutex<()>,
 }
 
@@ -142,7 +143,8 @@ impl ConversationOutbox {
 
     /// Writes the entries of a conversation that wait, in order.
     async fn write_waiting(&self, principal: &Principal, session: &SessionId) -> Result<(), StoreError> {
-        // Looked at without a key of its own: hardly ever does anything wait, and this is on the path of each turn.
+        // Looked at without a key of its own: hardly ever does anything wait, and this is on the path of
+        // each turn.
         if self.lock().is_empty() {
             return Ok(());
         }

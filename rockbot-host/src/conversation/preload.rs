@@ -11,7 +11,8 @@ use super::layout::{self, FileKind, SessionKey};
 use super::session::Session;
 use super::session_cache::SessionCache;
 
-/// Maximum number of threads that read sessions. Reading is bound by the disk, so more threads do not help.
+/// Maximum number of threads that read sessions. Reading is bound by the disk, so more threads do
+/// not help.
 const MAX_READERS: usize = 8;
 
 /// A session with files that changed within the idle time-out.
@@ -40,7 +41,8 @@ pub(super) fn load_recent(folder: &ConversationFolder, cache: &SessionCache) -> 
     Ok(())
 }
 
-/// Reads a session and caches it if its newest entry is not idle: compaction changes files without a new entry.
+/// Reads a session and caches it if its newest entry is not idle: compaction changes files
+/// without a new entry.
 fn load(
     folder: &ConversationFolder,
     cache: &SessionCache,
@@ -59,7 +61,8 @@ fn load(
     }
 }
 
-/// Lists the sessions with files that changed after `since`, latest first, and registers foreign documents.
+/// Lists the sessions with files that changed after `since`, latest first, and registers foreign
+/// documents.
 fn recent(folder: &ConversationFolder, since: u64) -> Result<Vec<RecentSession>, StoreError> {
     let listed = folder
         .files

@@ -107,7 +107,8 @@ impl Session {
 
     /// Replays the log on top of the document.
     ///
-    /// Turns that are known already are skipped, so lines that a crash left both in the log and in the document count once.
+    /// Turns that are known already are skipped, so lines that a crash left both in the log and in
+    /// the document count once.
     fn replay(&mut self, folder: &ConversationFolder, document: Option<&Document>) -> Result<(), StoreError> {
         let window = folder.options.window;
         let mut skipped = 0;
@@ -171,8 +172,8 @@ impl Session {
         serde_json::to_vec(&self.entries)
     }
 
-    /// Appends entries to the log, then to the window. Entries of known turns are skipped, which makes a repeated
-    /// append idempotent; returns `None` if no entry is new.
+    /// Appends entries to the log, then to the window. Entries of known turns are skipped, which
+    /// makes a repeated append idempotent; returns `None` if no entry is new.
     ///
     /// # Errors
     ///

@@ -14,8 +14,9 @@ pub(super) type Slot = Arc<Mutex<Option<Session>>>;
 
 /// An LRU cache of sessions.
 ///
-/// Every session has at most one slot, whose lock serializes the operations on it. A slot is evicted only while no
-/// caller holds it; otherwise a second slot could be created for the same files.
+/// Every session has at most one slot, whose lock serializes the operations on it. A slot is
+/// evicted only while no caller holds it; otherwise a second slot could be created for the same
+/// files.
 #[derive(Debug)]
 pub(super) struct SessionCache {
     state: Mutex<CacheState>,
@@ -65,13 +66,15 @@ impl SessionCache {
 
     /// Evicts idle sessions and, if the cache is still full, the least recently used eighth.
     ///
-    /// A pass visits every session, so it is done rarely: after the number of sessions has doubled, or an eighth of the
-    /// capacity has been filled again. Its cost per added session is constant that way, and a use needs no linked list.
+    /// A pass visits every session, so it is done rarely: after the number of sessions has doubled,
+    /// or an eighth of the capacity has been filled again. Its cost per added session is constant
+    /// that way, and a use needs no linked list.
     fn make_room(&self, state: &mut CacheState, now: Timestamp) {
         if state.slots.len() < state.sweep_at.clamp(1, self.limit) {
             return;
         }
-        // The cache holds one reference itself. The count can only grow under the lock, which `slot` takes, too.
+        // The cache holds one reference itself. The count can only grow under the lock, which `slot`
+        // takes, too.
         let is_used = |slot: &Slot| Arc::strong_count(slot) > 1;
         state
             .slots

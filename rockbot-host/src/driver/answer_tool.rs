@@ -41,12 +41,14 @@ impl AnswerTool {
         }
         let registration = ToolRegistration::new(Self::NAME, Self::DESCRIPTION, output.schema.clone());
         let registry = InMemoryToolRegistry::new();
-        // Refused only if another version of the program accepted the turn, and its checker took more schemas.
+        // Refused only if another version of the program accepted the turn, and its checker took more
+        // schemas.
         let registered = registry.register(&Owner::new("turn"), Tool::new(registration, NeverRuns));
         registered.ok().map(|()| Self(registry.snapshot()))
     }
 
-    /// Adds the tool to a request, and makes the model call it, or another tool first if the request has some.
+    /// Adds the tool to a request, and makes the model call it, or another tool first if the request
+    /// has some.
     pub(super) fn require(&self, request: &mut ChatRequest) {
         let mut settings = request.settings.as_deref().cloned().unwrap_or_default();
         if settings.tool_choice == Some(ToolChoice::None) {
@@ -62,8 +64,8 @@ impl AnswerTool {
         request.settings = ModelSettings::shared(settings);
     }
 
-    /// Takes a call of the tool as the answer, and returns `true` if it is one. Other calls in the same response run first:
-    /// the model is asked again after their results.
+    /// Takes a call of the tool as the answer, and returns `true` if it is one. Other calls in the
+    /// same response run first: the model is asked again after their results.
     pub(super) fn take(&self, response: &mut ChatResponse) -> bool {
         let is_final = |name: &str| name == Self::NAME;
         let mut calls = response.tool_calls.iter();

@@ -26,7 +26,8 @@ const CONCLUSION_TIME: Duration = Duration::from_secs(30);
 /// Maximum time for an out-of-band question: an answer must not wait long for its judge.
 const OUT_OF_BAND_TIME: Duration = Duration::from_secs(15);
 
-/// Maximum number of tokens of a judge's verdict: a sentence, and the thoughts of a model that thinks.
+/// Maximum number of tokens of a judge's verdict: a sentence, and the thoughts of a model that
+/// thinks.
 const MAX_VERDICT_TOKENS: u32 = 1_000;
 
 /// Waits for an event that stops a question, and returns it; `None` when the host stops.
@@ -59,8 +60,9 @@ impl Drive<'_> {
         let (deadline, on_deadline) = self.deadline_of(purpose);
         let stop = stop_of(live, driver, deadline, on_deadline);
         let answer = {
-            // Cancel point: the call is dropped when `stop` wins, as it was promised to the client. Both are pinned in this block, so the future of a
-            // turn has room for them once; moved into a combinator they would be in it twice.
+            // Cancel point: the call is dropped when `stop` wins, as it was promised to the client. Both are
+            // pinned in this block, so the future of a turn has room for them once; moved into a combinator
+            // they would be in it twice.
             let asking = pin!(chat.ask(call));
             let stop = pin!(stop);
             run_until_stopped(asking, stop).await
@@ -112,7 +114,8 @@ impl Drive<'_> {
             self.deadline = Instant::now() + CONCLUSION_TIME;
             self.cx = self.lasting.clone().with_deadline(self.deadline);
         }
-        // Checked before the call as well: a model that answers at once would win against a deadline that has passed.
+        // Checked before the call as well: a model that answers at once would win against a deadline
+        // that has passed.
         if let Some(event) = self.stop_event() {
             self.feed(event);
             return Ok(false);
@@ -124,8 +127,8 @@ impl Drive<'_> {
         Ok(true)
     }
 
-    /// Escalates to a more capable model where the turn turned out to be hard. The decision is recorded, so a replay
-    /// asks the same model without asking the selector.
+    /// Escalates to a more capable model where the turn turned out to be hard. The decision is
+    /// recorded, so a replay asks the same model without asking the selector.
     fn escalate(&mut self, purpose: &Purpose) {
         let Some((from, so_far)) = self.turn.may_escalate(purpose) else {
             return;
@@ -161,8 +164,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Returns the stream that reports the answer piece by piece, if the caller listens to pieces. Out-of-band answers
-    /// are never reported.
+    /// Returns the stream that reports the answer piece by piece, if the caller listens to pieces.
+    /// Out-of-band answers are never reported.
     fn answer_stream(&self, purpose: &Purpose) -> Option<AnswerStream> {
         let progress = self.live.progress();
         let listens = progress.wants_deltas() && !purpose.is_out_of_band();
@@ -190,7 +193,8 @@ impl Drive<'_> {
         } else {
             ToolView::default()
         };
-        // Some servers never call a tool once the answer's schema is fixed, so it is fixed only without tools.
+        // Some servers never call a tool once the answer's schema is fixed, so it is fixed only without
+        // tools.
         let is_fixed = tools.is_empty() && self.turn.policy().output_mode.allows_native();
         let output = request.output.as_ref().filter(|_| is_fixed).cloned();
         let mut request = ChatRequest::new(self.turn.messages_for(purpose))
@@ -343,8 +347,8 @@ impl Drive<'_> {
             .with_session_id(self.turn.request().session.clone())
     }
 
-    /// Asks the tool for the facts about a call. This is the only time: the turn records them, decides by them, and
-    /// carries them to the dispatcher and to the handling of the result.
+    /// Asks the tool for the facts about a call. This is the only time: the turn records them,
+    /// decides by them, and carries them to the dispatcher and to the handling of the result.
     fn facts(&self, call: &ToolCall) -> CallFacts {
         let request = self.tool_request(call);
         match self.turn.tasks_before(call) {

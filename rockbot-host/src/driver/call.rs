@@ -17,10 +17,12 @@ use super::large_results::Shortened;
 use crate::turn::{CallState, TurnEvent};
 
 impl Drive<'_> {
-    /// Runs the calls of `group` concurrently. Each is recorded before it starts and as soon as it ends.
+    /// Runs the calls of `group` concurrently. Each is recorded before it starts and as soon as it
+    /// ends.
     ///
-    /// The records of a group of pure calls may be written after the calls: running such a call again after a crash
-    /// changes nothing, and most of them end at once, so start and result share one write.
+    /// The records of a group of pure calls may be written after the calls: running such a call again
+    /// after a crash changes nothing, and most of them end at once, so start and result share one
+    /// write.
     pub(super) async fn call(&mut self, group: &[CallId]) -> Result<(), JournalError> {
         if let Some(stop) = self.stop_event() {
             self.feed(stop);
@@ -63,8 +65,8 @@ impl Drive<'_> {
         self.collect(&calls, running, begin.as_ref()).await
     }
 
-    /// Feeds the results of the calls until all have ended or the turn is stopped. Cancelling `begin` keeps a mutating
-    /// call from beginning.
+    /// Feeds the results of the calls until all have ended or the turn is stopped. Cancelling `begin`
+    /// keeps a mutating call from beginning.
     async fn collect(
         &mut self,
         calls: &[CallState],
@@ -226,7 +228,8 @@ impl Drive<'_> {
     /// Returns the context of one call: the turn's, and besides
     ///
     /// - for a turn with a listener, the reporter that names this call;
-    /// - for a call that is awaited, the token `begin` instead of the turn's: once it runs, only its own time limit holds;
+    /// - for a call that is awaited, the token `begin` instead of the turn's: once it runs, only its
+    ///   own time limit holds;
     /// - for a call about the turn's task list, that list;
     /// - for a call that runs a turn of another agent, the account of that turn;
     /// - for a call that a person approved, its grant.
@@ -251,7 +254,8 @@ impl Drive<'_> {
     }
 }
 
-/// Reports whether a turn that is stopped awaits the end of a call: its effect or its cost must be known.
+/// Reports whether a turn that is stopped awaits the end of a call: its effect or its cost must
+/// be known.
 fn is_awaited(call: &CallState) -> bool {
     call.facts.effect == Effect::Mutating || call.facts.runs_turn
 }

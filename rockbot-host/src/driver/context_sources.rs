@@ -1,7 +1,7 @@
 //! Context sources: the agent's knowledge that may help with a message.
 //!
-//! All sources are asked at once, each under a time limit. Their items are ranked, shown to the model as far as the
-//! budget allows, and recorded with the reason for each, shown or not.
+//! All sources are asked at once, each under a time limit. Their items are ranked, shown to the
+//! model as far as the budget allows, and recorded with the reason for each, shown or not.
 //!
 //! Within a turn the sources are queried again before something more is done, with the task, the
 //! answer so far and the message. Content that the conversation shows is left out, and the
@@ -41,8 +41,8 @@ const BYTES_PER_TOKEN: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextBudget {
-    /// Maximum number of tokens of all shown items together, estimated from their length. An item that does not fit is
-    /// skipped; it is never truncated. Default 4 000.
+    /// Maximum number of tokens of all shown items together, estimated from their length. An item
+    /// that does not fit is skipped; it is never truncated. Default 4 000.
     pub max_tokens: usize,
     /// Maximum time for the sources to answer; the turn continues without the sources that take
     /// longer. Default 2 seconds.
@@ -172,8 +172,8 @@ impl ContextSources {
         }
     }
 
-    /// Asks one source. A source that fails, panics or exceeds the time limit contributes nothing: it is the user's
-    /// code, and a turn must not depend on it.
+    /// Asks one source. A source that fails, panics or exceeds the time limit contributes nothing: it
+    /// is the user's code, and a turn must not depend on it.
     async fn ask(&self, source: &dyn ContextSource, query: &ContextQuery) -> Vec<ContextItem> {
         let asked = AssertUnwindSafe(source.gather(query)).catch_unwind().map(caught);
         let cause = match timeout(self.budget.time_limit, asked).await {
@@ -211,8 +211,9 @@ fn beginning(text: &str) -> &str {
     &text[..end]
 }
 
-/// Allots `room` bytes to the items of all sources: to instructions first, then to the best item of each source, then
-/// to the second of each, and so on. Returns all items in the order of their sources.
+/// Allots `room` bytes to the items of all sources: to instructions first, then to the best item
+/// of each source, then to the second of each, and so on. Returns all items in the order of their
+/// sources.
 ///
 /// Items are taken by turns because the scores of different sources cannot be compared.
 fn choose(items: Vec<Vec<ContextItem>>, mut room: usize) -> Vec<RankedItem> {
@@ -249,8 +250,9 @@ fn instructions<'a>(items: impl Iterator<Item = &'a ContextItem>) -> Option<Chat
     (!text.is_empty()).then(message)
 }
 
-/// Returns the items that are no instructions, data before guidance, between marks. The marks are a digest of the turn's
-/// id, which an author of a stored text could not know, so a prompt injection cannot pretend that its frame has ended.
+/// Returns the items that are no instructions, data before guidance, between marks. The marks are
+/// a digest of the turn's id, which an author of a stored text could not know, so a prompt
+/// injection cannot pretend that its frame has ended.
 fn data<'a>(items: impl Iterator<Item = &'a ContextItem>, query: &ContextQuery) -> Option<ChatMessage> {
     let (guidance, records): (Vec<_>, Vec<_>) = items.partition(|item| item.is_guidance);
     let mark = Digest::of(["records", query.turn.as_str()]).short();
@@ -272,7 +274,8 @@ fn data<'a>(items: impl Iterator<Item = &'a ContextItem>, query: &ContextQuery) 
     }
 }
 
-/// Appends guidance: a frame for each heading, so that headings and lists inside of a text do not end it.
+/// Appends guidance: a frame for each heading, so that headings and lists inside of a text do not
+/// end it.
 fn guide(content: &mut Content, items: &[&ContextItem], mark: &str) {
     if items.is_empty() {
         return;

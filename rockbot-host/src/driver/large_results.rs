@@ -40,8 +40,8 @@ impl Shortened {
 }
 
 impl LargeResults {
-    /// Returns `response` as the model reads it: unchanged up to `threshold` characters, above them as an outline
-    /// whose parts are in working memory. `threshold` overrides the host's own.
+    /// Returns `response` as the model reads it: unchanged up to `threshold` characters, above them
+    /// as an outline whose parts are in working memory. `threshold` overrides the host's own.
     ///
     /// The result of a tool that keeps its results whole is never replaced: such a tool reads the
     /// results of other tools, and its answer would be moved away again before the model saw it.
@@ -56,8 +56,8 @@ impl LargeResults {
         let threshold = threshold.unwrap_or(self.policy.threshold);
         let threshold = own.as_ref().map_or(threshold, |own| own.threshold.min(threshold));
         let mut is_stored = false;
-        // Bytes are compared first, because counting characters takes a pass over the text, and no text has more
-        // characters than bytes.
+        // Bytes are compared first, because counting characters takes a pass over the text, and no text
+        // has more characters than bytes.
         if response.content.text_len() > threshold && !facts.keeps_result_whole {
             let policy = LargeResultPolicy {
                 threshold,
@@ -86,7 +86,8 @@ impl LargeResults {
         Shortened { response, is_stored }
     }
 
-    /// Deletes the chunks of an earlier result of this name: the model has just read the current one as a whole.
+    /// Deletes the chunks of an earlier result of this name: the model has just read the current one
+    /// as a whole.
     async fn forget(&self, name: &str, cx: &CallContext) {
         let keys = ChunkKeys::named(Namespace::of(cx).path(), name);
         let (Some(memory), Ok(keys)) = (&self.memory, keys) else {

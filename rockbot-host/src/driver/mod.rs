@@ -1,7 +1,8 @@
 //! The driver: the only code that performs the decisions of a turn.
 //!
-//! It feeds events to the [`Turn`], writes each event and the decision that followed to the journal before it acts on
-//! them, asks the model and calls tools. It decides nothing itself. One file performs one kind of step:
+//! It feeds events to the [`Turn`], writes each event and the decision that followed to the
+//! journal before it acts on them, asks the model and calls tools. It decides nothing itself. One
+//! file performs one kind of step:
 //!
 //! | File | Step |
 //! |---|---|
@@ -115,7 +116,8 @@ impl TurnDriver {
     }
 }
 
-/// The state of one drive: the turn, its surroundings, and the steps and records that are still open.
+/// The state of one drive: the turn, its surroundings, and the steps and records that are still
+/// open.
 struct Drive<'a> {
     driver: &'a TurnDriver,
     agent: &'a HostAgent,
@@ -126,7 +128,8 @@ struct Drive<'a> {
     cx: CallContext,
     /// The context of mutating calls, which may outlast the turn's deadline.
     lasting: CallContext,
-    /// The tools as the model sees them. Within a drive they are only added to, which keeps prompts cached.
+    /// The tools as the model sees them. Within a drive they are only added to, which keeps prompts
+    /// cached.
     view: ToolView,
     /// Number of active groups whose tools the view has.
     viewed_groups: usize,
@@ -138,16 +141,17 @@ struct Drive<'a> {
     label: Label,
     /// The messages with the bytes of their media.
     resolved: ResolvedMessages,
-    /// The cache of the turn's requests. Out-of-band questions repeat none of them, and have no part in it.
+    /// The cache of the turn's requests. Out-of-band questions repeat none of them, and have no part
+    /// in it.
     requests: RequestCache,
     steps: VecDeque<TurnStep>,
-    /// The beginning of the drive, by both clocks: its records are dated by the time since then, so that a jump of the wall
-    /// clock does not count as work.
+    /// The beginning of the drive, by both clocks: its records are dated by the time since then, so
+    /// that a jump of the wall clock does not count as work.
     began: (Timestamp, Instant),
     /// The accounts of the calls that run turns of other agents.
     delegations: Vec<(CallId, Delegation)>,
-    /// The records of events that are not in the journal yet. They are written before the driver acts on them; until
-    /// then a crash loses nothing but pure work.
+    /// The records of events that are not in the journal yet. They are written before the driver acts
+    /// on them; until then a crash loses nothing but pure work.
     unwritten: Vec<RunRecord>,
     /// `true` once an event of the drive is the turn's cancellation.
     is_cancelled: bool,
@@ -230,7 +234,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Returns the event that forbids any further work, if there is one: a cancellation, or the deadline.
+    /// Returns the event that forbids any further work, if there is one: a cancellation, or the
+    /// deadline.
     fn stop_event(&self) -> Option<TurnEvent> {
         if self.live.cancellation().is_cancelled() {
             return Some(TurnEvent::Cancelled(self.live.cancel_reason()));
@@ -241,8 +246,8 @@ impl<'a> Drive<'a> {
 
     /// Feeds `event` to the turn, after the messages that arrived for it meanwhile.
     ///
-    /// When the turn will not ask the model again after the event, the mailbox is closed first, and messages that
-    /// still wait become turns of their own.
+    /// When the turn will not ask the model again after the event, the mailbox is closed first, and
+    /// messages that still wait become turns of their own.
     fn feed(&mut self, event: TurnEvent) {
         if !self.turn.can_join_before(&event) {
             self.live.mailbox().close();
@@ -267,8 +272,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Feeds one event and keeps its record for the next flush. `is_critical` marks a mutating call that is about to
-    /// start: a journal that syncs waits for the disk then.
+    /// Feeds one event and keeps its record for the next flush. `is_critical` marks a mutating call
+    /// that is about to start: a journal that syncs waits for the disk then.
     fn note(&mut self, event: TurnEvent, is_critical: bool) {
         let (began, started) = self.began;
         let at = began.after(started.elapsed());

@@ -1,4 +1,5 @@
-//! The step that offloads messages: their originals are stored before the turn leaves them out of its conversation.
+//! The step that offloads messages: their originals are stored before the turn leaves them out of
+//! its conversation.
 
 use rockbot_core::chat::Provenance;
 use rockbot_core::store::{Namespace, StorePath, WorkingMemory, WorkingNote};
@@ -58,7 +59,8 @@ fn offloaded(candidate: &OffloadCandidate, key: &StorePath) -> OffloadedMessage 
     }
 }
 
-/// Returns the key `stash/{session}/{call}`. A call id that is no valid path segment is replaced by its digest.
+/// Returns the key `stash/{session}/{call}`. A call id that is no valid path segment is replaced
+/// by its digest.
 fn key(cx: &CallContext, call: &CallId) -> Option<StorePath> {
     let namespace = Namespace::of(cx);
     let path = namespace.path().as_str();

@@ -1,4 +1,5 @@
-//! The answer filter at the two places where users see an answer: in the outcome, and piece by piece while it comes.
+//! The answer filter at the two places where users see an answer: in the outcome, and piece by
+//! piece while it comes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,7 +35,8 @@ impl OutputFilter {
 
     /// Returns the outcome as users may see it.
     pub(crate) fn apply(&self, turn: &Turn, mut outcome: TurnOutcome) -> TurnOutcome {
-        // The texts of the host and of its program, such as errors and refusals, have addresses that people need.
+        // The texts of the host and of its program, such as errors and refusals, have addresses that
+        // people need.
         let Some(filter) = self.for_turn(turn).filter(|_| turn.ends_with_foreign_text()) else {
             return outcome;
         };
@@ -66,7 +68,8 @@ impl OutputFilter {
         }
     }
 
-    /// Returns the filter for a turn's answers. An answer in a schema is for a program, and is not filtered.
+    /// Returns the filter for a turn's answers. An answer in a schema is for a program, and is not
+    /// filtered.
     fn for_turn(&self, turn: &Turn) -> Option<&Arc<dyn AnswerFilter>> {
         self.0.as_ref().filter(|_| turn.request().output.is_none())
     }
@@ -81,7 +84,8 @@ fn user_text(turn: &Turn) -> String {
 #[derive(Clone)]
 pub(super) struct AnswerStream {
     progress: ProgressSink,
-    /// Shared with the sink that the model client holds. Locked for one piece at a time, never across an await.
+    /// Shared with the sink that the model client holds. Locked for one piece at a time, never across
+    /// an await.
     filter: Option<Arc<Mutex<StreamFilter>>>,
     /// Number of bytes of all pieces, including the pieces of attempts that were taken back: all
     /// are paid for.

@@ -18,8 +18,9 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_POLLS: u32 = 60;
 
 impl TurnDriver {
-    /// Asks the tool of an interrupted mutating call for its result. The call is never run again: when the tool cannot
-    /// report it within a minute, the response to the model states that the outcome is unknown.
+    /// Asks the tool of an interrupted mutating call for its result. The call is never run again:
+    /// when the tool cannot report it within a minute, the response to the model states that the
+    /// outcome is unknown.
     ///
     /// The work of other agents' turns for the call is entered in `account`.
     pub(crate) async fn recover(

@@ -23,7 +23,8 @@ const MAX_RESPONSE: usize = 256 * 1024;
 /// forgotten, but the ledger still knows that these calls have run.
 const MAX_RESPONSES: usize = 16 * 1024 * 1024;
 
-/// The reason why the outcome of a call is unknown that had begun when its process or its handler ended.
+/// The reason why the outcome of a call is unknown that had begun when its process or its handler
+/// ended.
 const INTERRUPTED: &str = "the call was interrupted after it had begun";
 
 /// Maximum time to wait for the end of the same call when the caller states no deadline.
@@ -110,7 +111,8 @@ pub(crate) enum Recorded {
     Unknown(&'static str),
 }
 
-/// A guard of a call that runs. Dropped without [`EffectGuard::end`] it leaves a call with an unknown outcome.
+/// A guard of a call that runs. Dropped without [`EffectGuard::end`] it leaves a call with an
+/// unknown outcome.
 #[derive(Debug)]
 pub(crate) struct EffectGuard<'a> {
     ledger: &'a EffectLedger,
@@ -144,8 +146,8 @@ impl EffectLedger {
 
     /// Decides about a call, after waiting for the same call that runs.
     ///
-    /// `is_repeated` states that the bus has delivered the message before. Without a record here it may have begun in
-    /// another worker, so it does not begin again.
+    /// `is_repeated` states that the bus has delivered the message before. Without a record here it
+    /// may have begun in another worker, so it does not begin again.
     pub(crate) async fn enter(&self, key: EffectKey, is_repeated: bool, deadline: Option<Instant>) -> Admission<'_> {
         let deadline = deadline.unwrap_or_else(|| Instant::now() + MAX_WAIT);
         loop {
@@ -218,8 +220,8 @@ impl EffectLedger {
         Entry::Begun(guard, handle)
     }
 
-    /// Writes the file anew if it has grown large. A blocking thread does it, without the lock but for the last step, so
-    /// that other calls begin and end meanwhile.
+    /// Writes the file anew if it has grown large. A blocking thread does it, without the lock but
+    /// for the last step, so that other calls begin and end meanwhile.
     async fn compact(&self) {
         let Some((rewrite, kept)) = self.lock().begin_compaction() else {
             return;
@@ -276,8 +278,8 @@ fn cutoff(now: Timestamp, window: Duration) -> Timestamp {
 }
 
 impl EffectGuard<'_> {
-    /// Records the response of the call, which a repetition of the call gets, too. The call that makes the file large
-    /// waits until it is shortened.
+    /// Records the response of the call, which a repetition of the call gets, too. The call that
+    /// makes the file large waits until it is shortened.
     pub(crate) async fn end(mut self, response: &ToolInvokeResponse) {
         self.record(response);
         self.ledger.compact().await;

@@ -17,7 +17,8 @@ const MAX_LINE: u64 = 1024 * 1024;
 /// Growth of the file before it is written anew with the calls that still count.
 const MAX_GROWTH: u64 = 32 * 1024 * 1024;
 
-/// Maximum length of the lines that are appended while the file is written anew. Beyond it the old file stays.
+/// Maximum length of the lines that are appended while the file is written anew. Beyond it the
+/// old file stays.
 const MAX_SINCE: usize = 16 * 1024 * 1024;
 
 /// The file of a ledger, locked for this process.
@@ -110,8 +111,8 @@ impl EffectLine {
 }
 
 impl EffectLog {
-    /// Opens the ledger in `folder`. With `is_synced` a call begins once its record is on the disk, not only with the
-    /// operating system.
+    /// Opens the ledger in `folder`. With `is_synced` a call begins once its record is on the disk,
+    /// not only with the operating system.
     ///
     /// # Errors
     ///

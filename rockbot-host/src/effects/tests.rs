@@ -210,7 +210,8 @@ async fn the_file_is_shortened_while_calls_begin_and_end() {
     }
 }
 
-/// After the file was written anew, calls begin in the new file or, while that cannot be opened, not at all.
+/// After the file was written anew, calls begin in the new file or, while that cannot be opened,
+/// not at all.
 #[tokio::test]
 async fn calls_wait_for_a_file_that_cannot_be_opened_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -51,8 +51,9 @@ impl TurnEngine {
         if let Poll::Ready(accepted) = poll_fn(|cx| Poll::Ready(accepting.as_mut().poll(cx))).await {
             return accepted;
         }
-        // Cancel point: while the journal takes its time the caller may be dropped. A task of the host's own finishes
-        // the acceptance, so that no message is left in the journal without a turn that works on it.
+        // Cancel point: while the journal takes its time the caller may be dropped. A task of the host's
+        // own finishes the acceptance, so that no message is left in the journal without a turn that
+        // works on it.
         let (sender, receiver) = oneshot::channel();
         self.spawn(async move {
             if let Err(Ok(live)) = sender.send(accepting.await)
@@ -132,8 +133,8 @@ impl TurnEngine {
         }
     }
 
-    /// Waits for room in the backlog, within `patience`. Returns `None` for a message that the journal knows: it takes no
-    /// place of its own.
+    /// Waits for room in the backlog, within `patience`. Returns `None` for a message that the
+    /// journal knows: it takes no place of its own.
     async fn wait_for_room(
         &self,
         turn: &TurnId,
@@ -211,7 +212,8 @@ impl TurnEngine {
         self.sessions.enter(live, live.request().busy)
     }
 
-    /// Returns the settings of a message's turn: the host's, as its model's behavior and the message change them.
+    /// Returns the settings of a message's turn: the host's, as its model's behavior and the message
+    /// change them.
     pub(super) fn policy_of(&self, request: &TurnRequest, tier: Option<ModelTier>) -> PolicySnapshot {
         let agent = self.agents.of(request);
         let behavior = self.behavior(request, request.tier.or(tier));

@@ -15,8 +15,8 @@ use crate::live::{LiveTurn, TurnState};
 use crate::turn::{Turn, TurnEvent, TurnStep, record};
 
 impl TurnEngine {
-    /// Applies a person's decision about a call. Once this returns, the decision is in the journal; after the last
-    /// decision that the turn waited for, the turn continues.
+    /// Applies a person's decision about a call. Once this returns, the decision is in the journal;
+    /// after the last decision that the turn waited for, the turn continues.
     ///
     /// The principal `by` must be the principal of the turn, or an approver of the turn or of the
     /// host. Another principal learns no more than that nothing waits for the decision.
@@ -61,7 +61,8 @@ impl TurnEngine {
         by == principal || self.approvers.contains(by)
     }
 
-    /// Returns the approval requests of the parked turns about which `by` decides, sorted by turn and call.
+    /// Returns the approval requests of the parked turns about which `by` decides, sorted by turn and
+    /// call.
     pub(crate) fn approval_requests(&self, by: &Principal) -> Vec<ApprovalRequest> {
         let of_parked = |live: &Arc<LiveTurn>| match live.state() {
             TurnState::Parked(outcome) => match &outcome.status {
@@ -79,8 +80,8 @@ impl TurnEngine {
 
     /// Applies `event` to a parked turn if `applies` returns `true` for it. Returns whether it did.
     ///
-    /// A task of the host does it: a caller that goes away after the write must not leave a turn that is decided and does
-    /// not run.
+    /// A task of the host does it: a caller that goes away after the write must not leave a turn that
+    /// is decided and does not run.
     pub(super) async fn unpark(
         self: &Arc<Self>,
         id: &TurnId,

@@ -1,4 +1,5 @@
-//! Approvals that a called agent needs: the user of the top turn is asked, and the call waits for the decision.
+//! Approvals that a called agent needs: the user of the top turn is asked, and the call waits for
+//! the decision.
 
 use std::sync::Arc;
 
@@ -27,8 +28,8 @@ impl Drop for CancelOnDrop<'_> {
 }
 
 impl TurnEngine {
-    /// Returns the end of a turn that `parent` called: `ended`, unless the turn waits for a person and `parent` is a turn of
-    /// this host. Then the user of the turn at the top is asked.
+    /// Returns the end of a turn that `parent` called: `ended`, unless the turn waits for a person
+    /// and `parent` is a turn of this host. Then the user of the turn at the top is asked.
     pub(crate) async fn after_approvals(
         self: &Arc<Self>,
         ended: TurnOutcome,
@@ -89,7 +90,8 @@ impl TurnEngine {
         }
     }
 
-    /// Returns the turn at the top of the calls that led to `below`, and the called agents from there down.
+    /// Returns the turn at the top of the calls that led to `below`, and the called agents from there
+    /// down.
     fn top_of(&self, below: &Arc<LiveTurn>) -> (Arc<LiveTurn>, Vec<ToolName>) {
         let mut top = below.clone();
         let mut agents = Vec::new();

@@ -53,9 +53,11 @@ impl Background {
         self.lock().last_active = Some(Instant::now());
     }
 
-    /// Waits for the slot: until no other work has it, users have been silent for `quiet`, and `is_idle` returns `true`.
+    /// Waits for the slot: until no other work has it, users have been silent for `quiet`, and
+    /// `is_idle` returns `true`.
     pub(super) async fn enter(&self, quiet: Duration, is_idle: impl Fn() -> bool) -> BackgroundSlot {
-        // The semaphore is never closed; without its permit the work would run beside other work, which does no harm.
+        // The semaphore is never closed; without its permit the work would run beside other work, which
+        // does no harm.
         let held = self.slot.clone().acquire_owned().await.ok();
         loop {
             if let Some(silent_from) = self.silent_from(quiet) {

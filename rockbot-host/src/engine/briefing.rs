@@ -1,4 +1,5 @@
-//! The briefing: messages of the host about the time and the working method, before the user's message.
+//! The briefing: messages of the host about the time and the working method, before the user's
+//! message.
 //!
 //! The briefing (time, working method) is opt-in: a program that embeds an agent decides about
 //! the host's messages to the model. Hosts with settings tell the date and time.
@@ -11,7 +12,8 @@ use rockbot_core::chat::{ChatMessage, ContextReason, Provenance, Role};
 use rockbot_core::store::RulesStore;
 use rockbot_core::{BoxError, Clock, Principal, Timestamp};
 
-/// The settings of the briefing that each turn begins with, besides the agent's instructions and the conversation.
+/// The settings of the briefing that each turn begins with, besides the agent's instructions and
+/// the conversation.
 ///
 /// The briefing stands just before the user's message. The messages before it stay the same from
 /// turn to turn, so that providers can keep them in their prompt caches. A host has no briefing
@@ -31,24 +33,26 @@ use rockbot_core::{BoxError, Clock, Principal, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Briefing {
-    /// `true` to give the model the date and the time, to the minute. Default true in [`Briefing::full`].
+    /// `true` to give the model the date and the time, to the minute. Default true in
+    /// [`Briefing::full`].
     pub date_time: bool,
-    /// `true` to state how many steps the model has, and that it should plan them. Has an effect only for a model
-    /// with tools. Default true in [`Briefing::full`].
+    /// `true` to state how many steps the model has, and that it should plan them. Has an effect only
+    /// for a model with tools. Default true in [`Briefing::full`].
     pub working_method: bool,
     /// `true` to let the model keep a task list, with the tools `task_create` and `task_update`.
     /// The list belongs to the turn, and stands at the end of each request whose model may call
     /// tools, so it stays in sight however long the turn gets. Has an effect only for a model with
     /// other tools. Default true in [`Briefing::full`].
     pub task_list: bool,
-    /// Time zone of users who have not set their own: an IANA name such as `Europe/Paris`. `None`, the default, is the
-    /// zone of the system. A user's own zone, which the tool `set_timezone` of `rockbot-memory` sets, is read from the
-    /// host's [`RulesStore`] at the start of each turn.
+    /// Time zone of users who have not set their own: an IANA name such as `Europe/Paris`. `None`,
+    /// the default, is the zone of the system. A user's own zone, which the tool `set_timezone` of
+    /// `rockbot-memory` sets, is read from the host's [`RulesStore`] at the start of each turn.
     pub time_zone: Option<String>,
 }
 
 impl Briefing {
-    /// Creates an empty briefing: the model sees the instructions, the conversation and the message alone.
+    /// Creates an empty briefing: the model sees the instructions, the conversation and the message
+    /// alone.
     pub fn none() -> Self {
         Self {
             date_time: false,
@@ -68,8 +72,8 @@ impl Briefing {
         }
     }
 
-    /// Sets the time zone of users who have not set their own, an IANA name such as `Europe/Paris`. A name that the
-    /// system does not know is reported when the host is built.
+    /// Sets the time zone of users who have not set their own, an IANA name such as `Europe/Paris`. A
+    /// name that the system does not know is reported when the host is built.
     #[must_use]
     pub fn with_time_zone(mut self, name: impl Into<String>) -> Self {
         self.time_zone = Some(name.into());
@@ -116,8 +120,8 @@ impl ResolvedBriefing {
         self.zone.clone()
     }
 
-    /// Returns the time zone of a user. A store that fails, or that holds an unknown zone, does not fail the turn: the
-    /// host's zone stands in.
+    /// Returns the time zone of a user. A store that fails, or that holds an unknown zone, does not
+    /// fail the turn: the host's zone stands in.
     pub(super) async fn zone_of(&self, principal: &Principal) -> TimeZone {
         let Some(rules) = self.rules.as_ref().filter(|_| self.briefing.date_time) else {
             return self.zone.clone();
@@ -133,8 +137,8 @@ impl ResolvedBriefing {
         })
     }
 
-    /// Returns the messages for a user in `zone`, in order. `steps` is the model's number of steps, or `None` when it
-    /// has no tools.
+    /// Returns the messages for a user in `zone`, in order. `steps` is the model's number of steps,
+    /// or `None` when it has no tools.
     pub(super) fn messages(
         &self,
         clock: &dyn Clock,

@@ -16,8 +16,8 @@ use super::{TurnEngine, TurnError};
 use crate::live::{LiveTurn, TurnState};
 use crate::turn::{CancelReason, Turn, TurnEvent};
 
-/// The cancelled turns whose cancellation the journal did not take. Each is an unfinished turn of the journal, and leaves
-/// when it is resumed.
+/// The cancelled turns whose cancellation the journal did not take. Each is an unfinished turn of
+/// the journal, and leaves when it is resumed.
 pub(super) type CalledOff = Mutex<BTreeMap<TurnId, CancelReason>>;
 
 impl TurnEngine {
@@ -46,8 +46,8 @@ impl TurnEngine {
     }
 
     async fn cancel_live(self: &Arc<Self>, live: &LiveTurn, reason: CancelReason) -> Result<(), TurnError> {
-        // Both are needed: a working turn hears the token, a parked one has no task that could. A turn that is just
-        // being parked sees the token in `LiveTurn::suspend`, or is unparked here.
+        // Both are needed: a working turn hears the token, a parked one has no task that could. A turn
+        // that is just being parked sees the token in `LiveTurn::suspend`, or is unparked here.
         live.cancel(reason);
         let event = TurnEvent::Cancelled(reason);
         let is_parked = |turn: &Turn| turn.parked_until().is_some();

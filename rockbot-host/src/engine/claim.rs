@@ -16,8 +16,8 @@ use super::TurnEngine;
 /// Maximum time for the release of a claim whose holder was dropped, with a journal that waits.
 const RELEASE_TIME: Duration = Duration::from_secs(5);
 
-/// A claim on a turn. Dropping it releases the turn: also when its task is aborted, panics, or its caller is gone. Else
-/// the turn would be of no process until the lease ends.
+/// A claim on a turn. Dropping it releases the turn: also when its task is aborted, panics, or
+/// its caller is gone. Else the turn would be of no process until the lease ends.
 pub(super) struct HeldClaim {
     engine: Arc<TurnEngine>,
     claim: Claim,

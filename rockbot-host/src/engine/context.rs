@@ -167,13 +167,14 @@ fn question(request: &TurnRequest) -> ChatMessage {
     let message = ChatMessage::new(Role::User, content, Provenance::of_sender(request.trust));
     match message.why() {
         ContextReason::Message => message,
-        // A part of another origin, such as a web page that the user passes on, does not make it another message.
+        // A part of another origin, such as a web page that the user passes on, does not make it another
+        // message.
         _ => message.because(ContextReason::Message),
     }
 }
 
-/// Returns the instruction about tool results in the answer, if the message, or the model's behavior for scheduled
-/// messages, has one.
+/// Returns the instruction about tool results in the answer, if the message, or the model's
+/// behavior for scheduled messages, has one.
 fn result_mode(request: &TurnRequest, behavior: &ModelBehavior) -> Option<ChatMessage> {
     let is_scheduled = request.origin == Origin::Scheduled;
     let of_model = is_scheduled.then_some(behavior.scheduled_task_result_mode);

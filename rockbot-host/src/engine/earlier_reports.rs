@@ -9,8 +9,8 @@ use rockbot_core::turn::{TurnFeed, TurnProgress};
 use crate::live::LiveTurn;
 use crate::turn::{CallStatus, Turn};
 
-/// Creates the live turn of a resumed turn, whose feed begins with the words and the ended calls of the earlier process. A
-/// call that was interrupted is reported once it runs again.
+/// Creates the live turn of a resumed turn, whose feed begins with the words and the ended calls
+/// of the earlier process. A call that was interrupted is reported once it runs again.
 pub(super) fn live_again(turn: &Turn, asked: Option<&LiveTurn>) -> Arc<LiveTurn> {
     let live = LiveTurn::resumed(turn.request().clone(), asked);
     if let Some(feed) = live.feed() {

@@ -1,4 +1,5 @@
-//! The end of a turn: its conversation, the turns that joined it, its reply and its last journal record, in this order.
+//! The end of a turn: its conversation, the turns that joined it, its reply and its last journal
+//! record, in this order.
 //!
 //! A failure that was told stays told. If it does not follow from the records (a failure of a
 //! store or a turn layer, or a panic), it is recorded before it is told (`TurnEvent::Failed`), so
@@ -34,11 +35,11 @@ use crate::turn::{Turn, TurnEvent, from_sender, record};
 const ROUTING_LOG_DELAY: Duration = Duration::from_secs(1);
 
 impl TurnEngine {
-    /// Ends a turn: the conversation first, then the turns of messages that joined it, then the reply and the
-    /// journal, then the observers.
+    /// Ends a turn: the conversation first, then the turns of messages that joined it, then the reply
+    /// and the journal, then the observers.
     ///
-    /// A crash in between ends the turn once more at the next start, with the same outcome: the conversation memory
-    /// deduplicates by turn id, and the reply has the same message id.
+    /// A crash in between ends the turn once more at the next start, with the same outcome: the
+    /// conversation memory deduplicates by turn id, and the reply has the same message id.
     pub(super) async fn end(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
@@ -99,7 +100,8 @@ impl TurnEngine {
         self.resume_later();
     }
 
-    /// Records the result of the tier that was selected. Results of turns that end within a second share one write.
+    /// Records the result of the tier that was selected. Results of turns that end within a second
+    /// share one write.
     fn note_tier(self: &Arc<Self>, live: &LiveTurn, turn: &Turn, outcome: &TurnOutcome) {
         let Some(router) = &self.router else { return };
         if router.ended(turn, live.tier_decision(), outcome, self.clock.now()) {
@@ -134,13 +136,14 @@ impl TurnEngine {
             self.deregister(live);
             return live.publish(TurnState::Ended(outcome));
         };
-        // Published first, because the progress reports end with it, and the reply follows them. The journal is written
-        // only once the reply is out: a crash before that sends it again, under the same message id; in the other
-        // order the crash would lose it.
+        // Published first, because the progress reports end with it, and the reply follows them. The
+        // journal is written only once the reply is out: a crash before that sends it again, under the
+        // same message id; in the other order the crash would lose it.
         live.publish(TurnState::Ended(Arc::clone(&outcome)));
         match reply(&**replies, live, &outcome).await {
             true => self.finish_if(is_settled, claim, outcome).await,
-            // Unfinished, the turn ends once more at the next start, with the same outcome, and tries to send again.
+            // Unfinished, the turn ends once more at the next start, with the same outcome, and tries to
+            // send again.
             false => claim.release().await,
         }
         self.deregister(live);
@@ -155,8 +158,8 @@ impl TurnEngine {
         }
     }
 
-    /// Writes the end of a turn to the journal. A failure is logged: the turn then ends once more when its message comes
-    /// again, or at the next start.
+    /// Writes the end of a turn to the journal. A failure is logged: the turn then ends once more
+    /// when its message comes again, or at the next start.
     pub(super) async fn finish(&self, claim: HeldClaim, outcome: Arc<TurnOutcome>) {
         let turn = claim.run().clone();
         if let Err(error) = claim.finish(&RunBody::new(outcome)).await {
@@ -164,11 +167,12 @@ impl TurnEngine {
         }
     }
 
-    /// Appends a turn to its conversation, and to the conversation log if there is one. Returns `false` if the turn neither
-    /// is in its conversation nor waits for it.
+    /// Appends a turn to its conversation, and to the conversation log if there is one. Returns
+    /// `false` if the turn neither is in its conversation nor waits for it.
     ///
-    /// A turn that failed before it called a tool leaves nothing behind: the user can send the message again, and the
-    /// model does not need to know of the failure. Neither does a refused message, which no model is to read.
+    /// A turn that failed before it called a tool leaves nothing behind: the user can send the
+    /// message again, and the model does not need to know of the failure. Neither does a refused
+    /// message, which no model is to read.
     async fn remember(self: &Arc<Self>, turn: &Turn, outcome: &TurnOutcome) -> bool {
         let is_without_trace = match outcome.status {
             TurnStatus::Failed(_) => outcome.calls.is_empty(),
@@ -217,7 +221,8 @@ impl TurnEngine {
     /// Returns the entries that the conversation keeps of a turn: its messages and its reply.
     fn entries_of(&self, turn: &Turn, outcome: &TurnOutcome) -> Vec<ConversationTurn> {
         let request = turn.request();
-        // A text of the host, such as an error reply, must not stand in the conversation as the model's own words.
+        // A text of the host, such as an error reply, must not stand in the conversation as the model's
+        // own words.
         let reply_role = if outcome.is_answer() {
             Role::Assistant
         } else {

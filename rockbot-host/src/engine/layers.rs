@@ -51,8 +51,9 @@ use crate::layer::{Layers, Stack, call};
 use crate::live::LiveTurn;
 use crate::turn::{CancelReason, Revision, Turn};
 
-/// Maximum time that the layers may take after the turn has ended. Before it they are not limited: a limit of rate or
-/// concurrency may make a turn wait long, and a cancellation or the end of the host ends that wait.
+/// Maximum time that the layers may take after the turn has ended. Before it they are not
+/// limited: a limit of rate or concurrency may make a turn wait long, and a cancellation or the
+/// end of the host ends that wait.
 const TIME_LIMIT: Duration = Duration::from_secs(2 * 60);
 
 /// The turn layers of a host.
@@ -61,8 +62,8 @@ pub(crate) struct TurnLayers {
     working: Arc<LayeredTurns>,
 }
 
-/// The turns within their layers, by id: where the innermost service finds the task of a call's turn. A layer may pass
-/// on a call of its own making, so the call itself cannot carry it.
+/// The turns within their layers, by id: where the innermost service finds the task of a call's
+/// turn. A layer may pass on a call of its own making, so the call itself cannot carry it.
 #[derive(Debug, Default)]
 struct LayeredTurns(Mutex<HashMap<TurnId, mpsc::Sender<WorkRequest>>>);
 
@@ -87,7 +88,8 @@ impl TurnLayers {
         Some(Self { stack, working })
     }
 
-    /// Passes a call through the layers. They are the user's code: their panic fails this turn, not the host.
+    /// Passes a call through the layers. They are the user's code: their panic fails this turn, not
+    /// the host.
     async fn call(&self, turn: TurnCall) -> Returned {
         match caught(AssertUnwindSafe(call(&self.stack, turn)).catch_unwind().await) {
             Ok(returned) => returned.map_err(TurnError::from),
@@ -110,7 +112,8 @@ impl LayeredTurns {
             return Err(TurnError::OtherTurn(id));
         };
         let (done, outcome) = oneshot::channel();
-        // Either fails when the task drops the layers: the host stops, and nothing follows from this value.
+        // Either fails when the task drops the layers: the host stops, and nothing follows from this
+        // value.
         task.send(WorkRequest { call, done })
             .await
             .map_err(|_| TurnError::Halted)?;
@@ -150,7 +153,8 @@ impl LayeredTurn<'_> {
         }
     }
 
-    /// Waits for the layers to return, and gives the outcome to each further call of `next`: a turn works once.
+    /// Waits for the layers to return, and gives the outcome to each further call of `next`: a turn
+    /// works once.
     async fn returned(
         &mut self,
         mut layered: Pin<&mut impl Future<Output = Returned>>,
@@ -177,7 +181,8 @@ impl Drop for LayeredTurn<'_> {
 }
 
 impl TurnEngine {
-    /// Works on a turn within its layers. Returns the outcome that they return, or `None` when the host stops first.
+    /// Works on a turn within its layers. Returns the outcome that they return, or `None` when the
+    /// host stops first.
     pub(super) async fn through_layers(
         &self,
         layers: &TurnLayers,

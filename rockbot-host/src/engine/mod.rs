@@ -1,4 +1,5 @@
-//! The turn engine: accepts messages, runs their turns, and gives each message exactly one final reply.
+//! The turn engine: accepts messages, runs their turns, and gives each message exactly one final
+//! reply.
 //!
 //! | File | Concern |
 //! |---|---|
@@ -101,12 +102,12 @@ use history::HistoryWindow;
 use meters::TurnMeters;
 use prompt_cache::PrefixWatch;
 
-/// Duration of a claim on a turn: how long this process may write nothing about it before another process may take it
-/// over. Each step writes, and no step takes longer than a model's answer.
+/// Duration of a claim on a turn: how long this process may write nothing about it before another
+/// process may take it over. Each step writes, and no step takes longer than a model's answer.
 const LEASE: Duration = Duration::from_secs(60 * 60);
 
-/// Maximum number of messages of the bus that wait for room in full sessions. The bus has twice as many workers for users'
-/// messages.
+/// Maximum number of messages of the bus that wait for room in full sessions. The bus has twice
+/// as many workers for users' messages.
 pub(crate) const MAX_WAITING: usize = 8;
 
 /// The engine that runs the turns of one host.
@@ -168,7 +169,8 @@ pub(crate) struct TurnEngine {
     /// parked or running, never in between. A tokio mutex, because the journal is written under it.
     unparking: tokio::sync::Mutex<()>,
     pub(crate) tasks: TaskTracker,
-    /// Fires when calls of other programs that did not end within the shutdown deadline are answered with an error.
+    /// Fires when calls of other programs that did not end within the shutdown deadline are answered
+    /// with an error.
     pub(crate) cut_off: CancellationToken,
     /// Fires when tasks that did not end within the shutdown deadline are aborted.
     pub(crate) abort: CancellationToken,
@@ -307,7 +309,8 @@ impl TurnEngine {
     }
 
     /// Spawns `task` within `span`.
-    // Boxed by the caller: a turn's future is several kilobytes, and wrapping and spawning would move it several times.
+    // Boxed by the caller: a turn's future is several kilobytes, and wrapping and spawning would
+    // move it several times.
     fn spawn_in(&self, span: Span, task: Pin<Box<impl Future<Output = ()> + Send + 'static>>) -> JoinHandle<()> {
         let abort = self.abort.clone();
         let task = async move {
@@ -386,11 +389,12 @@ impl TurnEngine {
         live.publish(TurnState::Halted);
     }
 
-    /// Aborts all turns and tasks. Nothing runs here afterwards; journaled turns resume at the next start.
+    /// Aborts all turns and tasks. Nothing runs here afterwards; journaled turns resume at the next
+    /// start.
     pub(crate) fn abort_all(&self) {
         self.halt.cancel();
-        // Before the turns are listed: `register` inserts first and checks this token second, so a turn that
-        // registers meanwhile is either in the list below or leaves by itself.
+        // Before the turns are listed: `register` inserts first and checks this token second, so a turn
+        // that registers meanwhile is either in the list below or leaves by itself.
         self.abort.cancel();
         self.live.all().iter().for_each(|live| self.leave(live));
     }
@@ -427,8 +431,8 @@ impl BackgroundHost for TurnEngine {
     }
 }
 
-/// Deserializes an outcome from the journal. An outcome that a newer version wrote in an unknown form becomes a
-/// failure that states it.
+/// Deserializes an outcome from the journal. An outcome that a newer version wrote in an unknown
+/// form becomes a failure that states it.
 fn read_outcome(turn: &TurnId, outcome: &RunBody) -> TurnOutcome {
     outcome
         .parse()

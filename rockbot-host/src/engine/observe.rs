@@ -12,7 +12,8 @@ use super::TurnEngine;
 use crate::turn::Turn;
 
 impl TurnEngine {
-    /// Notifies all observers that a turn has ended. An observer is the user's code: its panic is logged.
+    /// Notifies all observers that a turn has ended. An observer is the user's code: its panic is
+    /// logged.
     pub(super) fn observe(&self, turn: &Turn, outcome: &TurnOutcome) {
         if self.observers.is_empty() {
             // Checked first: searching for the previous answer is only worth it for a reader.

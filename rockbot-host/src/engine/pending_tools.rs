@@ -17,8 +17,9 @@ use crate::live::LiveTurn;
 const UNREPORTED: Duration = Duration::from_secs(1);
 
 impl TurnEngine {
-    /// Waits until the tools that are on their way have arrived, within the time that they have. A turn that is cancelled
-    /// meanwhile, and a turn whose host stops, goes on at once: its first step ends it.
+    /// Waits until the tools that are on their way have arrived, within the time that they have. A
+    /// turn that is cancelled meanwhile, and a turn whose host stops, goes on at once: its first step
+    /// ends it.
     pub(super) async fn await_tools(&self, live: &LiveTurn) {
         let Some(pending) = &self.pending_tools else {
             return;
@@ -39,7 +40,8 @@ impl TurnEngine {
         }
     }
 
-    /// Waits until the tools have arrived, and reports a wait that is not short to the listener of the turn.
+    /// Waits until the tools have arrived, and reports a wait that is not short to the listener of
+    /// the turn.
     async fn arrived(&self, live: &LiveTurn, pending: &dyn PendingTools, awaited: &AwaitedTools) {
         if timeout(UNREPORTED, pending.arrived()).await.is_ok() {
             return;

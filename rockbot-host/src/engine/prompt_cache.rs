@@ -1,7 +1,8 @@
 //! Detection of changes to the prefix of requests, which invalidate the provider's prompt cache.
 //!
-//! Providers cache the prefix of a request and charge less for it while it stays the same. A prefix that changes from
-//! turn to turn costs money without any other symptom, so each change is counted and logged.
+//! Providers cache the prefix of a request and charge less for it while it stays the same. A
+//! prefix that changes from turn to turn costs money without any other symptom, so each change is
+//! counted and logged.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,8 +25,8 @@ impl PrefixWatch {
             instructions: instructions.clone(),
             tools: tools.clone(),
         };
-        // Held for the exchange alone; the comparison and the report happen outside. No code that can panic runs under
-        // the lock.
+        // Held for the exchange alone; the comparison and the report happen outside. No code that can
+        // panic runs under the lock.
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).replace(next);
         let Some(last) = last else { return };
         // Equal pointers are the usual case, and save a comparison of kilobytes for each turn.

@@ -1,4 +1,5 @@
-//! Delivery of the final reply to a message that names a reply topic: exactly one reply, whatever happens.
+//! Delivery of the final reply to a message that names a reply topic: exactly one reply, whatever
+//! happens.
 //!
 //! The task that runs a turn also sends its reply, between two records of the journal. The first
 //! record, the acceptance, lets the bus acknowledge the message: before it a crash makes the bus
@@ -34,8 +35,8 @@ pub(crate) trait ReplySender: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if the reply was not sent and a later attempt may succeed. A reply that can never be sent, for
-    /// example because it is too large, is not an error: it is logged.
+    /// Returns an error if the reply was not sent and a later attempt may succeed. A reply that can
+    /// never be sent, for example because it is too large, is not an error: it is logged.
     async fn send(
         &self,
         request: &TurnRequest,

@@ -1,5 +1,5 @@
-//! Delivery of results: the end of a turn in the background becomes one message of the session that waits for it, and the
-//! answer to that message is announced.
+//! Delivery of results: the end of a turn in the background becomes one message of the session
+//! that waits for it, and the answer to that message is announced.
 //!
 //! The message has an id that follows from the turn, and it is accepted before the turn is
 //! finished in the journal. So a crash in between delivers again, and the second message is
@@ -50,8 +50,9 @@ const SIBLINGS_TIME: Duration = Duration::from_secs(2);
 const MAX_SIBLINGS: usize = 16;
 
 impl TurnEngine {
-    /// Tells who waits for the end of a turn: its recipient by a message, its principal by an announcement. Returns `false`
-    /// if that failed and is to be tried again. The answer tells the results of the turns `results`, too.
+    /// Tells who waits for the end of a turn: its recipient by a message, its principal by an
+    /// announcement. Returns `false` if that failed and is to be tried again. The answer tells the
+    /// results of the turns `results`, too.
     pub(super) async fn tell(
         self: &Arc<Self>,
         request: &TurnRequest,
@@ -201,7 +202,8 @@ fn content_of(recipient: &Recipient, outcome: &TurnOutcome, notes: &[String], si
     Content::from_iter(parts.chain([host(closing(outcome, notes, siblings))]))
 }
 
-/// Returns the last part of a result's message: its calls, notes, work that goes on, and the request to the model.
+/// Returns the last part of a result's message: its calls, notes, work that goes on, and the
+/// request to the model.
 fn closing(outcome: &TurnOutcome, notes: &[String], siblings: &[Arc<LiveTurn>]) -> String {
     let mut text = String::from("\n\n");
     if !outcome.calls.is_empty() {

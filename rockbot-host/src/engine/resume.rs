@@ -24,22 +24,25 @@ use crate::live::{Admission, LiveTurn};
 use crate::turn::policy::uncertain;
 use crate::turn::{CancelReason, Turn, TurnEvent};
 
-/// Pause before turns are resumed whose failure the journal did not take. A full disk is rarely full for less.
+/// Pause before turns are resumed whose failure the journal did not take. A full disk is rarely
+/// full for less.
 const RESUME_PAUSE: Duration = Duration::from_secs(15);
 
 /// The unfinished turns that a host took over from an earlier process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resumed {
-    /// The turns that are running again. Wait for their ends with [`Agent::outcome`](crate::Agent::outcome).
+    /// The turns that are running again. Wait for their ends with
+    /// [`Agent::outcome`](crate::Agent::outcome).
     pub running: Vec<TurnId>,
-    /// The turns that wait for a person's decision. [`Agent::approvals`](crate::Agent::approvals) lists the questions.
+    /// The turns that wait for a person's decision. [`Agent::approvals`](crate::Agent::approvals)
+    /// lists the questions.
     pub parked: Vec<TurnId>,
 }
 
 impl TurnEngine {
-    /// Resumes all unfinished turns that no other process holds. The turn of `asked`, whose message came again, gets its
-    /// new caller's listener and validators.
+    /// Resumes all unfinished turns that no other process holds. The turn of `asked`, whose message
+    /// came again, gets its new caller's listener and validators.
     pub(crate) async fn resume_all(self: &Arc<Self>, asked: Option<&LiveTurn>) -> Result<Resumed, TurnError> {
         check_runtime()?;
         // One at a time: if two resumes look at the same list, the second must find the turns of
@@ -62,8 +65,8 @@ impl TurnEngine {
             if self.find(&id).is_some() {
                 continue;
             }
-            // The list is in order of acceptance, and a message is accepted after the turn that it joins: when its
-            // own turn comes up, the turn that it joined has been resumed.
+            // The list is in order of acceptance, and a message is accepted after the turn that it joins:
+            // when its own turn comes up, the turn that it joined has been resumed.
             if let Some(running) = joined.remove(&id) {
                 match self.resume_joined(&id, running, asked).await {
                     Ok(()) => resumed.running.push(id),
@@ -86,8 +89,9 @@ impl TurnEngine {
         Ok(resumed)
     }
 
-    /// Resumes turns after a pause whose failure the journal did not take, and writes entries that their conversations did
-    /// not take. One attempt is planned at a time, and none costs more than a write that fails.
+    /// Resumes turns after a pause whose failure the journal did not take, and writes entries that
+    /// their conversations did not take. One attempt is planned at a time, and none costs more than a
+    /// write that fails.
     pub(super) fn resume_later(self: &Arc<Self>) {
         if self.resumes_later.swap(true, Ordering::Relaxed) {
             return;
@@ -109,8 +113,8 @@ impl TurnEngine {
         });
     }
 
-    /// Resumes one turn and returns it with its replayed state. Returns `None` when the turn is finished, unknown, or
-    /// held by another process.
+    /// Resumes one turn and returns it with its replayed state. Returns `None` when the turn is
+    /// finished, unknown, or held by another process.
     async fn resume(
         self: &Arc<Self>,
         id: &TurnId,
@@ -133,7 +137,8 @@ impl TurnEngine {
         self.register(&live);
         let replayed = turn.clone();
         if turn.parked_until().is_some() {
-            // There is no work, which layers would wrap: it is parked again, and a parked turn holds no session.
+            // There is no work, which layers would wrap: it is parked again, and a parked turn holds no
+            // session.
             let outcome = turn.outcome();
             self.settle(&live, claim, turn, outcome).await;
         } else {
@@ -150,7 +155,8 @@ impl TurnEngine {
         Ok(Some((live, replayed)))
     }
 
-    /// Returns `true` if no call waits for the result of the turn: the turn whose call began it has ended since.
+    /// Returns `true` if no call waits for the result of the turn: the turn whose call began it has
+    /// ended since.
     async fn is_orphan(&self, request: &TurnRequest) -> bool {
         let Some(parent) = awaited_by(request) else {
             return false;
@@ -181,7 +187,8 @@ impl TurnEngine {
         self.cancel_calls_of(&id);
     }
 
-    /// Cancels the turns that calls of a resumed turn ran, and that it did not ask for again, if it has ended.
+    /// Cancels the turns that calls of a resumed turn ran, and that it did not ask for again, if it
+    /// has ended.
     fn cancel_calls_of(&self, ended: &TurnId) {
         if self.find(ended).is_some() {
             return;
@@ -192,7 +199,8 @@ impl TurnEngine {
         }
     }
 
-    /// Claims a turn and replays its journal. A turn whose journal cannot be replayed is ended with a failure reply.
+    /// Claims a turn and replays its journal. A turn whose journal cannot be replayed is ended with a
+    /// failure reply.
     pub(super) async fn take_over(self: &Arc<Self>, id: &TurnId) -> Result<Option<(HeldClaim, Box<Turn>)>, TurnError> {
         let Some(claim) = self.journal.claim(id, &self.owner, LEASE).await? else {
             return Ok(None);
@@ -218,7 +226,8 @@ impl TurnEngine {
         }
     }
 
-    /// Ends a turn whose records cannot be replayed. If its message can still be deserialized, it gets its reply.
+    /// Ends a turn whose records cannot be replayed. If its message can still be deserialized, it
+    /// gets its reply.
     async fn end_unreadable(self: &Arc<Self>, claim: HeldClaim, run: &StoredRun) {
         #[derive(serde::Deserialize)]
         struct Accepted {
@@ -242,8 +251,8 @@ impl TurnEngine {
         self.finish(claim, Arc::new(outcome)).await;
     }
 
-    /// Returns where a resumed turn starts: from its beginning when it had none, at its end when it had reached that,
-    /// or with the recovered results of the calls that were running.
+    /// Returns where a resumed turn starts: from its beginning when it had none, at its end when it
+    /// had reached that, or with the recovered results of the calls that were running.
     async fn start_of(&self, turn: &Turn, live: &LiveTurn) -> Option<DriveStart> {
         if turn.is_new() {
             return None;

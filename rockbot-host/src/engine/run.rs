@@ -87,7 +87,8 @@ impl TurnEngine {
         halt_on_drop.disarm();
     }
 
-    /// Has the guardrails check the message of a turn that has not begun. Returns `None` if it may begin.
+    /// Has the guardrails check the message of a turn that has not begun. Returns `None` if it may
+    /// begin.
     async fn check_input(&self, live: &LiveTurn, turn: &mut Turn) -> Option<SessionWait> {
         match self.driver.check_input(turn, live).await {
             InputCheck::Passed => None,
@@ -132,8 +133,8 @@ impl TurnEngine {
         }
     }
 
-    /// Works on a turn within the user's layers, to its end, to the point where it waits for a person, or to the point
-    /// where the host stops.
+    /// Works on a turn within the user's layers, to its end, to the point where it waits for a
+    /// person, or to the point where the host stops.
     pub(super) async fn run(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
@@ -149,7 +150,8 @@ impl TurnEngine {
         self.settle(live, claim, turn, outcome).await;
     }
 
-    /// Ends a turn before it works: it was refused or cancelled, so there is nothing for layers to wrap.
+    /// Ends a turn before it works: it was refused or cancelled, so there is nothing for layers to
+    /// wrap.
     async fn end_early(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
@@ -218,7 +220,8 @@ impl TurnEngine {
                 Some(outcome) => self.park(live, claim, &turn, outcome).await,
                 None => self.suspend_halted(live, claim).await,
             };
-            // A claim that comes back means that the turn was cancelled while it was being suspended: it ends now.
+            // A claim that comes back means that the turn was cancelled while it was being suspended: it
+            // ends now.
             let Some(kept) = kept else { return };
             claim = kept;
             let start = Some(cancelled(live));
@@ -250,8 +253,8 @@ impl TurnEngine {
         Ok(self.driver.drive(turn, claim, live, start).await?)
     }
 
-    /// Ends a turn whose message joined `running`, with the reply of that turn. The message became part of that turn's
-    /// work, so it passes no layers of its own.
+    /// Ends a turn whose message joined `running`, with the reply of that turn. The message became
+    /// part of that turn's work, so it passes no layers of its own.
     pub(super) async fn join(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
@@ -274,8 +277,8 @@ impl TurnEngine {
         self.conclude(live, claim, &turn, Arc::new(outcome), true).await;
     }
 
-    /// Parks a turn, which then waits for a person without a task. Returns the claim when the turn was cancelled and
-    /// has to end instead.
+    /// Parks a turn, which then waits for a person without a task. Returns the claim when the turn
+    /// was cancelled and has to end instead.
     async fn park(
         self: &Arc<Self>,
         live: &Arc<LiveTurn>,
@@ -283,7 +286,8 @@ impl TurnEngine {
         turn: &Turn,
         outcome: TurnOutcome,
     ) -> Option<HeldClaim> {
-        // Held across the release: a decision that comes at once waits here, and then finds the turn unclaimed.
+        // Held across the release: a decision that comes at once waits here, and then finds the turn
+        // unclaimed.
         let unparking = self.unparking.lock().await;
         let status = outcome.status.clone();
         // It may wait for days, and others must not be refused meanwhile.
@@ -309,8 +313,8 @@ impl TurnEngine {
         None
     }
 
-    /// Leaves a turn to the next start of the host. Returns the claim when the turn was cancelled and has to end
-    /// instead: a cancelled turn must not be resumed.
+    /// Leaves a turn to the next start of the host. Returns the claim when the turn was cancelled and
+    /// has to end instead: a cancelled turn must not be resumed.
     async fn suspend_halted(&self, live: &Arc<LiveTurn>, claim: HeldClaim) -> Option<HeldClaim> {
         if !live.suspend(TurnState::Halted) {
             return Some(claim);
@@ -337,7 +341,8 @@ impl<'a> HaltOnDrop<'a> {
         Self(Some((engine, live.clone())))
     }
 
-    /// Disarms the guard: the task came to its end, and a parked turn may be running in another task by now.
+    /// Disarms the guard: the task came to its end, and a parked turn may be running in another task
+    /// by now.
     pub(super) fn disarm(mut self) {
         self.0 = None;
     }

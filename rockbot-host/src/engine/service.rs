@@ -13,10 +13,12 @@ use crate::live::{LiveTurn, TurnState};
 
 /// A tower service that runs turns, each within the user's layers.
 ///
-/// A call resolves when the turn has ended or waits for a person. Dropping the last call that waits for a turn cancels
-/// the turn. A mutating tool call that is running by then is still awaited and recorded.
+/// A call resolves when the turn has ended or waits for a person. Dropping the last call that
+/// waits for a turn cancels the turn. A mutating tool call that is running by then is still
+/// awaited and recorded.
 ///
-/// On a host with a bus, the final reply to a message with a reply topic is published to that topic.
+/// On a host with a bus, the final reply to a message with a reply topic is published to that
+/// topic.
 #[derive(Debug, Clone)]
 pub struct TurnService {
     engine: Arc<TurnEngine>,
@@ -32,8 +34,8 @@ impl TurnService {
     ///
     /// # Errors
     ///
-    /// Returns an error if the message cannot be accepted, the host stops, or a layer fails. A turn that ends without
-    /// an answer is an outcome, not an error.
+    /// Returns an error if the message cannot be accepted, the host stops, or a layer fails. A turn
+    /// that ends without an answer is an outcome, not an error.
     pub async fn call(&self, turn: TurnCall) -> Result<TurnOutcome, TurnError> {
         let live = self.engine.submit(turn, None, Duration::ZERO).await?;
         let mut caller = CallerGuard::new(live);
@@ -49,16 +51,16 @@ impl TurnService {
         }
     }
 
-    /// Accepts a message as a turn that no caller waits for, and returns the turn's id. Once this returns, the message has a
-    /// turn that a crash cannot lose.
+    /// Accepts a message as a turn that no caller waits for, and returns the turn's id. Once this
+    /// returns, the message has a turn that a crash cannot lose.
     pub(crate) async fn start(&self, turn: TurnCall) -> Result<TurnId, TurnError> {
         let live = self.engine.submit(turn, None, Duration::ZERO).await?;
         Ok(live.id().clone())
     }
 
-    /// Accepts a message whose reply goes over the bus, after `reports` fires. Once this returns, the message has a turn
-    /// that a crash cannot lose. No caller waits for the turn, so none can cancel it by leaving. A full backlog is waited
-    /// for within `patience`.
+    /// Accepts a message whose reply goes over the bus, after `reports` fires. Once this returns, the
+    /// message has a turn that a crash cannot lose. No caller waits for the turn, so none can cancel
+    /// it by leaving. A full backlog is waited for within `patience`.
     pub(crate) async fn accept(
         &self,
         turn: TurnCall,

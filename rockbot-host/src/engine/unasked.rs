@@ -1,4 +1,5 @@
-//! Announcements of turns: answers that no caller waits for, and requests for approvals that no caller can ask for.
+//! Announcements of turns: answers that no caller waits for, and requests for approvals that no
+//! caller can ask for.
 
 use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::support::{loggable, one_line};
@@ -9,7 +10,8 @@ use super::TurnEngine;
 use super::results::is_settled;
 use crate::announcements::Taken;
 
-/// Maximum length of the arguments in the words of a request for an approval, in bytes. The request itself has all.
+/// Maximum length of the arguments in the words of a request for an approval, in bytes. The
+/// request itself has all.
 const MAX_ARGUMENTS: usize = 1000;
 
 impl TurnEngine {
@@ -52,8 +54,8 @@ impl TurnEngine {
         }
     }
 
-    /// Takes the next announcement to a principal, or with `None` to one without a reader. Requests for approvals that
-    /// were decided meanwhile are left out.
+    /// Takes the next announcement to a principal, or with `None` to one without a reader. Requests
+    /// for approvals that were decided meanwhile are left out.
     pub(crate) async fn take_announcement(&self, principal: Option<&Principal>) -> Option<Taken> {
         loop {
             let taken = self.announcements.take(principal).await?;

@@ -8,8 +8,9 @@ use rockbot_core::turn::Approval;
 
 use crate::engine::{TurnError, TurnService};
 
-/// Applies decisions to the turns that wait for them. Decisions over a channel that does not authenticate its
-/// senders are rejected: the approval would be worth nothing if any process could send it.
+/// Applies decisions to the turns that wait for them. Decisions over a channel that does not
+/// authenticate its senders are rejected: the approval would be worth nothing if any process
+/// could send it.
 pub(super) struct Decisions(pub(super) TurnService);
 
 #[async_trait]

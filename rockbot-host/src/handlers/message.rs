@@ -15,8 +15,8 @@ use super::progress::progress_of;
 use super::{UserOptions, is_for_another};
 use crate::engine::{TurnCall, TurnError, TurnService};
 
-/// Submits users' messages to the turn engine. A message is acknowledged once its turn is in the journal; its final
-/// reply follows when the turn ends.
+/// Submits users' messages to the turn engine. A message is acknowledged once its turn is in the
+/// journal; its final reply follows when the turn ends.
 pub(super) struct UserMessages {
     pub(super) turns: TurnService,
     pub(super) options: UserOptions,
@@ -27,7 +27,8 @@ pub(super) struct UserMessages {
 /// Maximum number of deliveries of one message, the first included.
 pub(super) const MAX_ATTEMPTS: u32 = 4;
 
-/// Returns the conversation of a message, which is its partition: within one, messages keep their order.
+/// Returns the conversation of a message, which is its partition: within one, messages keep their
+/// order.
 pub(super) fn session_of(envelope: &MessageEnvelope) -> Option<String> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -96,8 +97,8 @@ impl UserMessages {
     }
 }
 
-/// Returns the words for the sender of a message that was not accepted: a full backlog as it is, another error by its
-/// reference.
+/// Returns the words for the sender of a message that was not accepted: a full backlog as it is,
+/// another error by its reference.
 fn told(error: &TurnError) -> String {
     if let TurnError::Busy(_) = error {
         return format!("This message could not be accepted: {error}.");

@@ -1,5 +1,5 @@
-//! The host's own message handlers: users' messages, conversation history, feedback, decisions, and tool calls of other
-//! agents.
+//! The host's own message handlers: users' messages, conversation history, feedback, decisions,
+//! and tool calls of other agents.
 //!
 //! The pipeline calls them once it has deduplicated and routed a delivery. Each returns how the
 //! delivery ends: acknowledged, retried a little later, or a dead letter. `progress.rs` and
@@ -56,10 +56,11 @@ pub struct UserOptions {
     /// Treatment of a message whose conversation is busy with an earlier message. Default
     /// [`BusyPolicy::Queue`].
     pub busy: BusyPolicy,
-    /// Maximum size of the images and files that a reply carries, in bytes, of all together. Default 512 KiB.
+    /// Maximum size of the images and files that a reply carries, in bytes, of all together. Default
+    /// 512 KiB.
     ///
-    /// The interface is in another process, without the host's store of media. A larger image stays a reference, with
-    /// its media type and size, and so do all for 0.
+    /// The interface is in another process, without the host's store of media. A larger image stays a
+    /// reference, with its media type and size, and so do all for 0.
     pub max_reply_media_bytes: u64,
 }
 

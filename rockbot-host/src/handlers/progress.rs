@@ -15,8 +15,9 @@ use crate::engine::TurnEngine;
 /// is never dropped.
 const MAX_WAITING: usize = 64;
 
-/// Returns a sink that sends reports to the message's reply topic, and a token that fires when all of them are out. A
-/// message without a reply topic gets no reports: they would go to the topic that all interfaces see.
+/// Returns a sink that sends reports to the message's reply topic, and a token that fires when
+/// all of them are out. A message without a reply topic gets no reports: they would go to the
+/// topic that all interfaces see.
 pub(super) fn progress_of(
     engine: &Arc<TurnEngine>,
     message: &UserMessage,

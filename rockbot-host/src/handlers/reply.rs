@@ -14,7 +14,8 @@ use serde_json::json;
 use crate::engine::ReplySender;
 use crate::media::MediaLibrary;
 
-/// Pauses between attempts to publish a reply. Four attempts in about twenty seconds outlast a reconnect of a bus.
+/// Pauses between attempts to publish a reply. Four attempts in about twenty seconds outlast a
+/// reconnect of a bus.
 const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(15)];
 
 /// A sender that publishes final replies to the reply topics of their messages.
@@ -91,8 +92,8 @@ impl BusReplySender {
         }
     }
 
-    /// Creates the envelope of the reply. Its message id is derived from the turn's, so receivers deduplicate a reply
-    /// that is sent twice.
+    /// Creates the envelope of the reply. Its message id is derived from the turn's, so receivers
+    /// deduplicate a reply that is sent twice.
     fn envelope(
         &self,
         request: &TurnRequest,

@@ -13,8 +13,8 @@ use crate::workers::ToolCallCancelled;
 /// Maximum number of cancellations that are kept for calls that have not arrived yet.
 const MAX_EARLY: usize = 1024;
 
-/// Returns the topic of cancellations with the options of its subscription: every instance gets all, since none knows
-/// which one has the call.
+/// Returns the topic of cancellations with the options of its subscription: every instance gets
+/// all, since none knows which one has the call.
 pub(crate) fn cancel_subscription() -> (String, SubscribeOptions) {
     let options = SubscribeOptions::new().ephemeral().with_concurrency(8);
     (crate::workers::CANCEL_TOPIC.to_owned(), options)

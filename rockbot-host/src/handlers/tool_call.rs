@@ -19,8 +19,9 @@ use super::running_calls::RunningCalls;
 use crate::effects::{Admission, EffectKey, EffectLedger, Recorded};
 use crate::tool::ToolDispatcher;
 
-/// Runs calls of this host's tools and publishes their results. A call that failed is answered with a
-/// [`ToolErrorMessage`] that states the cause; a failure that the tool itself reports is its response.
+/// Runs calls of this host's tools and publishes their results. A call that failed is answered
+/// with a [`ToolErrorMessage`] that states the cause; a failure that the tool itself reports is
+/// its response.
 pub(crate) struct ToolInvokeHandler {
     /// Translates calls that name tools in another way.
     pub(crate) translator: Option<Arc<dyn CallTranslator>>,
@@ -142,7 +143,8 @@ impl ToolInvokeHandler {
         asked.clone().fail(&ToolError::outcome_unknown(why))
     }
 
-    /// Runs the call that `asked` stands for, unless its caller has cancelled it, or it must not run again.
+    /// Runs the call that `asked` stands for, unless its caller has cancelled it, or it must not run
+    /// again.
     async fn respond(
         &self,
         asked: &ToolInvokeRequest,
@@ -157,7 +159,8 @@ impl ToolInvokeHandler {
             let key = EffectKey::of(cx.envelope(), asked, &call);
             return self.respond_once(request, key, &call, cx).await;
         }
-        // Cancel point: dropping the call ends it. A mutating one is awaited, since its outcome must be known.
+        // Cancel point: dropping the call ends it. A mutating one is awaited, since its outcome must be
+        // known.
         let calling = self.tools.call(request.clone(), &call);
         match running.token.run_until_cancelled(calling).await {
             Some(response) => response,
@@ -179,7 +182,8 @@ impl ToolInvokeHandler {
         request.clone().fail(&error)
     }
 
-    /// Runs a mutating call, or returns its first result. A call whose caller has given up meanwhile does not begin.
+    /// Runs a mutating call, or returns its first result. A call whose caller has given up meanwhile
+    /// does not begin.
     async fn respond_once(
         &self,
         request: &ToolInvokeRequest,
@@ -217,15 +221,16 @@ impl ToolInvokeHandler {
         }
     }
 
-    /// Returns `true` if the caller's time was over before the call arrived, which its remaining time does not tell: a durable
-    /// queue keeps calls while no worker runs.
+    /// Returns `true` if the caller's time was over before the call arrived, which its remaining time
+    /// does not tell: a durable queue keeps calls while no worker runs.
     fn is_too_late(&self, cx: &MessageContext) -> bool {
         let limit = headers::timeout(&cx.envelope().headers);
         limit.is_some_and(|limit| self.effects.age(cx.envelope().timestamp) > limit + CLOCK_SKEW)
     }
 }
 
-/// Returns the context of a call. It ends a little before the caller's time does, so that the caller learns why.
+/// Returns the context of a call. It ends a little before the caller's time does, so that the
+/// caller learns why.
 pub(super) fn context_of(request: &ToolInvokeRequest, cx: &MessageContext) -> CallContext {
     let call = cx.call_context(request.session_id.as_str());
     match headers::timeout(&cx.envelope().headers) {

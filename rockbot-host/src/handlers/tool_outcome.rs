@@ -10,11 +10,12 @@ use rockbot_core::tool::{ToolError, ToolInvokeResponse, ToolOutcomeRequest};
 use super::tool_call::{answer, context_of, fail};
 use crate::effects::{EffectKey, EffectLedger, Recorded};
 
-/// Maximum number of questions that a host handles at once. Each waits for its call, at most as long as its sender.
+/// Maximum number of questions that a host handles at once. Each waits for its call, at most as
+/// long as its sender.
 const MAX_CONCURRENCY: usize = 64;
 
-/// Returns the topic of the questions with the options of its subscription: every instance gets all, since the caller
-/// does not know which one had the call.
+/// Returns the topic of the questions with the options of its subscription: every instance gets
+/// all, since the caller does not know which one had the call.
 pub(crate) fn outcome_subscription() -> (String, SubscribeOptions) {
     let options = SubscribeOptions::new().ephemeral().with_concurrency(MAX_CONCURRENCY);
     let topic = ToolOutcomeRequest::TOPIC.expect("the type has a topic");

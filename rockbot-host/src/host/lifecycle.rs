@@ -1,4 +1,5 @@
-//! Start and stop of a host: subsystems in the order of their stages, subscriptions last, and in reverse.
+//! Start and stop of a host: subsystems in the order of their stages, subscriptions last, and in
+//! reverse.
 //!
 //! Building a host has two phases: every `Subsystem` declares its parts, requirements and
 //! handlers; then all missing parts and conflicts are reported at once. The settings are among
@@ -65,8 +66,9 @@ pub enum HostState {
     Stopped,
 }
 
-/// The error of [`AgentHost::start`](super::AgentHost::start). The parts that had started were stopped again; build
-/// a new host to try again. The text contains the cause, so the [source](Error::source) is the cause's own.
+/// The error of [`AgentHost::start`](super::AgentHost::start). The parts that had started were
+/// stopped again; build a new host to try again. The text contains the cause, so the
+/// [source](Error::source) is the cause's own.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
@@ -95,8 +97,9 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Returns `true` if the start of a new host may succeed a little later, with nothing else done. `false` for a
-    /// subsystem, except where its cause is an error of the bus, a store or the journal that says so.
+    /// Returns `true` if the start of a new host may succeed a little later, with nothing else done.
+    /// `false` for a subsystem, except where its cause is an error of the bus, a store or the journal
+    /// that says so.
     pub fn retry_helps(&self) -> bool {
         match self {
             Self::Subsystem { cause, .. } => {
@@ -343,8 +346,8 @@ impl Lifecycle {
         self.state.send_replace(HostState::Stopped);
     }
 
-    /// Ends the parts that have started, within `deadline`. A part is taken from them when it has ended, so that a call
-    /// that is dropped can be repeated.
+    /// Ends the parts that have started, within `deadline`. A part is taken from them when it has
+    /// ended, so that a call that is dropped can be repeated.
     async fn end(&self, deadline: Instant) {
         // Its tools are withdrawn first, so that agents give its calls to others while it finishes
         // the calls that it has.
@@ -383,7 +386,8 @@ impl Lifecycle {
     /// `deadline`.
     async fn drain(&self, subscriptions: Vec<Subscription>, deadline: Instant) {
         let engine = self.turns.engine();
-        // Joined rather than one after the other: all of them unsubscribe at once, and are then waited for.
+        // Joined rather than one after the other: all of them unsubscribe at once, and are then waited
+        // for.
         let mut handlers = pin!(join_all(subscriptions.into_iter().map(Subscription::close)));
         let mut ended = timeout_at(half_of(Instant::now(), deadline), &mut handlers)
             .await
@@ -393,7 +397,8 @@ impl Lifecycle {
         engine.closing.cancel();
         engine.tasks.close();
         if timeout_at(halt_before(deadline), engine.tasks.wait()).await.is_err() {
-            // Turns that still run end at their next journal point, which also ends the handlers that wait for them.
+            // Turns that still run end at their next journal point, which also ends the handlers that wait
+            // for them.
             engine.halt.cancel();
             let _ = timeout_at(deadline, engine.tasks.wait()).await;
         }
@@ -405,7 +410,8 @@ impl Lifecycle {
             ended = timeout(ANSWER_GRACE, &mut handlers).await.is_ok();
         }
         engine.abort_all();
-        // Gone before the subsystems stop: a call that fails because of that has no result, and is asked for at the resume.
+        // Gone before the subsystems stop: a call that fails because of that has no result, and is asked
+        // for at the resume.
         let _ = timeout(CANCEL_GRACE, engine.tasks.wait()).await;
         if !ended {
             let _ = timeout(CANCEL_GRACE, handlers).await;
@@ -414,7 +420,8 @@ impl Lifecycle {
 
     /// Advances the state if `allowed` accepts the present one. Returns `true` if it did.
     ///
-    /// Compare and set are one operation under the lock of the channel, so of two concurrent calls one succeeds.
+    /// Compare and set are one operation under the lock of the channel, so of two concurrent calls
+    /// one succeeds.
     fn advance(&self, next: HostState, allowed: impl Fn(HostState) -> bool) -> bool {
         self.state.send_if_modified(|state| {
             let is_allowed = allowed(*state);
@@ -470,7 +477,8 @@ fn half_of(from: Instant, to: Instant) -> Instant {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The values under these locks are valid at every moment, so a panic elsewhere cannot leave them half changed.
+    // The values under these locks are valid at every moment, so a panic elsewhere cannot leave them
+    // half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

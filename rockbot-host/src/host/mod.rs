@@ -79,8 +79,8 @@ impl AgentHost {
 
     /// Creates a builder of a host for tests and experiments, whose agent is called `agent`.
     ///
-    /// It is the same as [`AgentHost::builder`]: without a [data folder](AgentHostBuilder::data_dir) turns and
-    /// conversations are kept in memory, and end with the process.
+    /// It is the same as [`AgentHost::builder`]: without a [data folder](AgentHostBuilder::data_dir)
+    /// turns and conversations are kept in memory, and end with the process.
     pub fn in_memory() -> AgentHostBuilder {
         AgentHostBuilder::new("agent")
     }
@@ -90,8 +90,8 @@ impl AgentHost {
         &self.agent
     }
 
-    /// Returns the agent of this name: the host's own, or one [beside it](AgentHostBuilder::agent). Its sessions are its own:
-    /// no conversation of one agent is seen by another.
+    /// Returns the agent of this name: the host's own, or one [beside it](AgentHostBuilder::agent).
+    /// Its sessions are its own: no conversation of one agent is seen by another.
     pub fn agent_called(&self, name: &str) -> Option<Agent> {
         if name == self.lifecycle.parts().identity().name().as_ref() {
             return Some(self.agent.clone());
@@ -104,15 +104,18 @@ impl AgentHost {
     ///
     /// # Errors
     ///
-    /// Returns an error if the name is taken or invalid, the description is empty, or the schema cannot be used.
+    /// Returns an error if the name is taken or invalid, the description is empty, or the schema
+    /// cannot be used.
     pub fn add_tool(&self, tool: impl Into<Tool>) -> Result<(), RegistryError> {
         self.registry.register(&self.tool_owner, tool.into())
     }
 
-    /// Removes a tool that was added by the builder or by [`AgentHost::add_tool`]. Returns `true` if there was one.
+    /// Removes a tool that was added by the builder or by [`AgentHost::add_tool`]. Returns `true` if
+    /// there was one.
     ///
-    /// Running calls continue to their end; further calls get an error result. A running turn shows the tool to the
-    /// model until its end, so that the provider's prompt cache stays valid; later turns do not.
+    /// Running calls continue to their end; further calls get an error result. A running turn shows
+    /// the tool to the model until its end, so that the provider's prompt cache stays valid; later
+    /// turns do not.
     ///
     /// # Errors
     ///
@@ -143,11 +146,13 @@ impl AgentHost {
         self.turns().engine().resume_all(None).await
     }
 
-    /// Returns the trace of a turn from the journal; `None` when it has no records of it, or none any more.
+    /// Returns the trace of a turn from the journal; `None` when it has no records of it, or none any
+    /// more.
     ///
     /// # Errors
     ///
-    /// Returns an error if the journal cannot be read, or a newer version of the program wrote the turn's records.
+    /// Returns an error if the journal cannot be read, or a newer version of the program wrote the
+    /// turn's records.
     pub async fn trace(&self, turn: &TurnId) -> Result<Option<TurnTrace>, JournalError> {
         let run = self.journal.read(turn).await?;
         // A journal keeps only the outcome of a finished run, and not always the accepted request.
@@ -191,15 +196,17 @@ impl AgentHost {
         router.map(|router| router.log())
     }
 
-    /// Returns the shared parts of the host: its stores, its bus, and everything that its subsystems provide.
+    /// Returns the shared parts of the host: its stores, its bus, and everything that its subsystems
+    /// provide.
     pub fn parts(&self) -> &Parts {
         self.lifecycle.parts()
     }
 
-    /// Starts the subsystems in the order of their stages, resumes interrupted turns, and subscribes to messages last.
+    /// Starts the subsystems in the order of their stages, resumes interrupted turns, and subscribes
+    /// to messages last.
     ///
-    /// A host that is only asked through its [`Agent`] need not be started, but must then call [`AgentHost::resume`]
-    /// itself to resume interrupted turns.
+    /// A host that is only asked through its [`Agent`] need not be started, but must then call
+    /// [`AgentHost::resume`] itself to resume interrupted turns.
     ///
     /// # Errors
     ///
@@ -237,12 +244,14 @@ impl AgentHost {
         self.withdraw_tools();
     }
 
-    /// Returns the state of the host. For a liveness probe, a process is alive until this is [`HostState::Stopped`].
+    /// Returns the state of the host. For a liveness probe, a process is alive until this is
+    /// [`HostState::Stopped`].
     pub fn state(&self) -> HostState {
         self.lifecycle.state()
     }
 
-    /// Checks that the host has started, every subsystem is healthy, and every subscription is active: a readiness probe.
+    /// Checks that the host has started, every subsystem is healthy, and every subscription is
+    /// active: a readiness probe.
     ///
     /// # Errors
     ///

@@ -6,8 +6,8 @@ use super::segment::RecordLocation;
 
 /// The first and the last line of a finished run, in 28 bytes.
 ///
-/// A busy journal keeps millions of them for a day, so they consist of words without gaps between them, and the digest
-/// of the message stays on the disk.
+/// A busy journal keeps millions of them for a day, so they consist of words without gaps between
+/// them, and the digest of the message stays on the disk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EndedRun {
     first_segment: u32,

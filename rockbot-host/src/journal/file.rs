@@ -23,10 +23,11 @@ use super::segment::{RecordLocation, SegmentWriter};
 
 /// A [`TurnJournal`] in a folder, which one process at a time can open.
 ///
-/// Appends go straight to the file from the task that makes them: handing a line to another thread costs more than the
-/// write. A record is in the index as soon as it is written, and survives the failures that
-/// [`JournalOptions::durability`] names once the append resolves. Outcomes are kept for one day to answer redelivered
-/// messages; then they expire, and segments that only hold expired runs are removed.
+/// Appends go straight to the file from the task that makes them: handing a line to another
+/// thread costs more than the write. A record is in the index as soon as it is written, and
+/// survives the failures that [`JournalOptions::durability`] names once the append resolves.
+/// Outcomes are kept for one day to answer redelivered messages; then they expire, and segments
+/// that only hold expired runs are removed.
 ///
 /// # Examples
 ///
@@ -85,7 +86,8 @@ impl FileTurnJournal {
         let folder = DataFolder::open(folder).map_err(cannot_open)?;
         let (writer, index) = load(&folder).map_err(|error| failed("the segments cannot be read", &folder, error))?;
         let mut claims = ClaimTable::new();
-        // The lock of the folder has ended with the process that held it, and the claims of that process with the lock.
+        // The lock of the folder has ended with the process that held it, and the claims of that process
+        // with the lock.
         index
             .unfinished()
             .into_iter()
@@ -112,7 +114,8 @@ impl FileTurnJournal {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends the lines that `write` puts into the shared buffer, which saves an allocation for each append.
+    /// Appends the lines that `write` puts into the shared buffer, which saves an allocation for each
+    /// append.
     fn append(
         &self,
         state: &mut JournalState,
@@ -165,7 +168,8 @@ impl FileTurnJournal {
         owner: &str,
         lease: Duration,
     ) -> Result<Claim, JournalError> {
-        // Segments only change between runs' first lines, which keeps the check for it off the path of each record.
+        // Segments only change between runs' first lines, which keeps the check for it off the path of
+        // each record.
         self.rotate(state);
         let location = self.append(state, |buffer| JournalLineRef::Accepted(accepted).write_to(buffer))?;
         state.index.accept(&accepted.run, accepted.digest, location);
@@ -174,8 +178,9 @@ impl FileTurnJournal {
     }
 }
 
-/// The claim on a run whose acceptance is not on the disk yet. Dropping it releases the run, when the sync failed or its caller
-/// went away meanwhile: the line may be on the disk or not, and the run is resumed by the message's redelivery or the next start.
+/// The claim on a run whose acceptance is not on the disk yet. Dropping it releases the run, when
+/// the sync failed or its caller went away meanwhile: the line may be on the disk or not, and the
+/// run is resumed by the message's redelivery or the next start.
 struct UnsettledClaim<'a> {
     journal: &'a FileTurnJournal,
     /// `None` when the acceptance is on the disk.
@@ -205,7 +210,8 @@ impl TurnJournal for FileTurnJournal {
                 // message is accepted, and the other copy finds it. The guard ends before any
                 // await.
                 let mut state = self.lock();
-                // A copy of a message is acknowledged because of the record of the first: that must be on the disk, too.
+                // A copy of a message is acknowledged because of the record of the first: that must be on the
+                // disk, too.
                 self.confirm(&mut state)?;
                 match state.index.status(&accepted.run) {
                     None => break self.begin(&mut state, accepted, owner, lease)?,
@@ -214,7 +220,8 @@ impl TurnJournal for FileTurnJournal {
                     Some(RunStatus::Ended) => {}
                 }
             }
-            // The run has finished. If its outcome expires before it is read, the loop accepts the message as a new run.
+            // The run has finished. If its outcome expires before it is read, the loop accepts the message
+            // as a new run.
             match self.outcome_of(&accepted.run)? {
                 None => {}
                 Some((digest, _)) if digest != accepted.digest => return Err(conflict(accepted)),
@@ -280,7 +287,8 @@ impl TurnJournal for FileTurnJournal {
             }
             .write_to(buffer)
         })?;
-        // Not synced: a finish that is lost in a power failure is repeated by the resume, under the same message id.
+        // Not synced: a finish that is lost in a power failure is repeated by the resume, under the same
+        // message id.
         state.index.finish(run, at, location);
         state.claims.forget(run);
         Ok(())

@@ -75,8 +75,9 @@ impl GroupCommit {
         }
     }
 
-    /// Fails the round that would come next. Its writers wrote before the failed sync ended, and a system that failed to
-    /// write a page may forget that it is dirty: the next sync would report their records as written.
+    /// Fails the round that would come next. Its writers wrote before the failed sync ended, and a
+    /// system that failed to write a page may forget that it is dirty: the next sync would report
+    /// their records as written.
     pub(super) fn fail_waiting(&self, error: &Arc<io::Error>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((round, _)) = state.next.take() {
@@ -84,8 +85,8 @@ impl GroupCommit {
         }
     }
 
-    /// Takes the next round. Without one it clears `running` under the same lock, so that no writer can join a
-    /// round that no task will run.
+    /// Takes the next round. Without one it clears `running` under the same lock, so that no writer
+    /// can join a round that no task will run.
     fn next_round(&self) -> Option<(Round, FileHandle)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let round = state.next.take();

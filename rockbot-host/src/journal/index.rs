@@ -10,8 +10,8 @@ use super::head::LineHead;
 use super::run_hash::RunHash;
 use super::segment::RecordLocation;
 
-/// Retention period of the outcomes that answer redelivered messages, in milliseconds: one day, which is longer than a
-/// broker keeps trying.
+/// Retention period of the outcomes that answer redelivered messages, in milliseconds: one day,
+/// which is longer than a broker keeps trying.
 pub(super) const OUTCOME_RETENTION_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
 /// Number of lines that most runs have.
@@ -60,8 +60,8 @@ pub(super) enum RunLines {
 }
 
 impl RunIndex {
-    /// Applies a line that was read from a segment. Lines of runs without an acceptance are ignored: it was
-    /// unreadable, or its segment has been removed.
+    /// Applies a line that was read from a segment. Lines of runs without an acceptance are ignored:
+    /// it was unreadable, or its segment has been removed.
     pub(super) fn apply(&mut self, location: RecordLocation, head: LineHead) {
         match head {
             // A repeated acceptance must not reset a run: it would lose its records and repeat their acts.
@@ -144,7 +144,8 @@ impl RunIndex {
         self.order.values().cloned().collect()
     }
 
-    /// Drops the outcomes older than the retention period. Returns the first segment that a remaining one needs.
+    /// Drops the outcomes older than the retention period. Returns the first segment that a remaining
+    /// one needs.
     pub(super) fn expire(&mut self, now: Timestamp) -> Option<u32> {
         self.ended
             .retain(|_, ended| now.as_millis().saturating_sub(ended.at().as_millis()) < OUTCOME_RETENTION_MILLIS);

@@ -8,9 +8,9 @@
 //! (`segment_index`). It is removed once it only tells of turns whose outcome has expired
 //! (`retention`).
 //!
-//! A crash can leave a torn last line. Opening the segment for appending terminates it with a newline, and loading
-//! skips it: its record was never acknowledged. `group_commit` shares one sync of the disk between all who wait for
-//! one.
+//! A crash can leave a torn last line. Opening the segment for appending terminates it with a
+//! newline, and loading skips it: its record was never acknowledged. `group_commit` shares one
+//! sync of the disk between all who wait for one.
 //!
 //! The files are `turns/turns-00000001.jsonl`, …; `lock` is held by the process that has the
 //! journal open. A line is `accepted`, `record` (an event and the decided steps) or `finished`,

@@ -8,12 +8,12 @@ use rockbot_core::{Clock, SystemClock};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// The end of the process, `kill -9` included: a record is handed to the operating system before the act. The
-    /// default, since it costs no wait for the disk.
+    /// The end of the process, `kill -9` included: a record is handed to the operating system before
+    /// the act. The default, since it costs no wait for the disk.
     #[default]
     Process,
-    /// Power loss too: acceptance and the start of mutating calls wait until the record is on the disk. Writers
-    /// that wait at the same time share one sync (group commit).
+    /// Power loss too: acceptance and the start of mutating calls wait until the record is on the
+    /// disk. Writers that wait at the same time share one sync (group commit).
     Synced,
 }
 
@@ -56,7 +56,8 @@ impl JournalOptions {
         self
     }
 
-    /// Sets the clock that leases and the retention of outcomes are measured on. Default [`SystemClock`].
+    /// Sets the clock that leases and the retention of outcomes are measured on. Default
+    /// [`SystemClock`].
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;

@@ -24,8 +24,8 @@ impl FileTurnJournal {
         Ok(stored.flatten())
     }
 
-    /// Reads the outcome of a finished run, with the digest of its message; `None` if the run has not finished or its
-    /// outcome has expired.
+    /// Reads the outcome of a finished run, with the digest of its message; `None` if the run has not
+    /// finished or its outcome has expired.
     pub(super) fn outcome_of(&self, run: &TurnId) -> Result<Option<(Digest, RunBody)>, JournalError> {
         let outcome = self.look_up(|index| index.ended(run), |ended| self.outcome(run, *ended));
         outcome.map_err(|error| failed("an outcome cannot be read", &self.folder, error))
@@ -90,9 +90,9 @@ impl FileTurnJournal {
 
     /// Finds a location in the index and reads the files at it.
     ///
-    /// The files are read without the lock, so that writers do not wait for it; the lines may move or go away
-    /// meanwhile. That is rare and detected by the compaction counter, as in optimistic concurrency: then the
-    /// lookup runs once more, now under the lock, which rules out another move.
+    /// The files are read without the lock, so that writers do not wait for it; the lines may move or
+    /// go away meanwhile. That is rare and detected by the compaction counter, as in optimistic
+    /// concurrency: then the lookup runs once more, now under the lock, which rules out another move.
     fn look_up<L, T>(
         &self,
         find: impl Fn(&RunIndex) -> Option<L>,

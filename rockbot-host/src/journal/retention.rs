@@ -14,7 +14,8 @@ use super::segment_index;
 impl FileTurnJournal {
     /// Begins the next segment if the current one is full, and compacts the old segments.
     ///
-    /// A failure is logged and the current segment grows on: a journal that is too long is better than a lost record.
+    /// A failure is logged and the current segment grows on: a journal that is too long is better
+    /// than a lost record.
     pub(super) fn rotate(&self, state: &mut JournalState) {
         if state.writer.len() < self.options.segment_bytes {
             return;
@@ -43,8 +44,8 @@ impl FileTurnJournal {
         }
     }
 
-    /// Writes the index of a full segment, away from the turn that filled it. Where that fails, or is not possible without a
-    /// runtime, the next start reads the segment's lines.
+    /// Writes the index of a full segment, away from the turn that filled it. Where that fails, or is
+    /// not possible without a runtime, the next start reads the segment's lines.
     fn index(&self, full: &SegmentWriter) {
         let Ok(runtime) = Handle::try_current() else { return };
         if full.len() < segment_index::MIN_INDEXED {
@@ -60,9 +61,11 @@ impl FileTurnJournal {
         });
     }
 
-    /// Removes lines of expired runs, up to the first segment with a line of a run that ended within the retention period.
+    /// Removes lines of expired runs, up to the first segment with a line of a run that ended within
+    /// the retention period.
     ///
-    /// Later segments stay untouched until their turn comes; the lines of unfinished runs are kept at any age.
+    /// Later segments stay untouched until their turn comes; the lines of unfinished runs are kept at
+    /// any age.
     pub(super) fn compact(&self, state: &mut JournalState) {
         let needed = state.index.expire(self.options.clock.now());
         let numbers = segment::numbers(&self.folder).unwrap_or_default();

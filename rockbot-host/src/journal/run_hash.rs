@@ -6,7 +6,8 @@ use rockbot_core::{Digest, TurnId};
 
 /// The identity of a run in 16 bytes, without an allocation.
 ///
-/// The id of a turn is 32 hexadecimal digits of a digest, which are decoded. Any other id is hashed by SHA-256.
+/// The id of a turn is 32 hexadecimal digits of a digest, which are decoded. Any other id is
+/// hashed by SHA-256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RunHash([u8; 16]);
 

@@ -27,7 +27,8 @@ impl SegmentWriter {
     pub(super) fn open(folder: &DataFolder, number: u32) -> Result<Self, FileError> {
         let name = name(number);
         let file = folder.lines(&name)?;
-        // Syncing the directory entry makes the file's name survive power loss, where the system supports it.
+        // Syncing the directory entry makes the file's name survive power loss, where the system
+        // supports it.
         let is_durable = folder.sync(&name).is_ok();
         Ok(Self {
             file,
@@ -41,7 +42,8 @@ impl SegmentWriter {
         self.is_durable = false;
     }
 
-    /// Writes the segment anew and waits for the disk, if a sync of it failed. Readers see the same lines all the while.
+    /// Writes the segment anew and waits for the disk, if a sync of it failed. Readers see the same
+    /// lines all the while.
     pub(super) fn confirm(&mut self, folder: &DataFolder) -> Result<(), FileError> {
         if self.is_durable {
             return Ok(());
@@ -59,7 +61,8 @@ impl SegmentWriter {
 
     /// Appends `lines` with one write and returns the location of the first line.
     ///
-    /// One write keeps the lines of an append together; if it is torn by a crash, at most the last line is incomplete.
+    /// One write keeps the lines of an append together; if it is torn by a crash, at most the last
+    /// line is incomplete.
     pub(super) fn append(&mut self, lines: &[u8]) -> Result<RecordLocation, FileError> {
         Ok(RecordLocation {
             segment: self.number,
@@ -99,7 +102,8 @@ pub(super) fn rewrite(
         lines.extend(read_line(folder, *location)?);
     }
     match folder.replace(&name(number), &lines) {
-        // The lines have moved, whatever survives a power failure: the segment before it has the same lines, and more.
+        // The lines have moved, whatever survives a power failure: the segment before it has the same
+        // lines, and more.
         Ok(()) | Err(FileError::NotDurable { .. }) => Ok(moved),
         Err(error) => Err(error.into()),
     }

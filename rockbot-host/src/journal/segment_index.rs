@@ -25,8 +25,8 @@ pub(super) const MIN_INDEXED: u64 = 1 << 20;
 /// Beginning of an index, with the version of its form.
 const MAGIC: u64 = u64::from_le_bytes(*b"rbindex1");
 
-/// Length of the beginning: magic number, length and checksum of the segment, number of unreadable lines, and number of
-/// entries.
+/// Length of the beginning: magic number, length and checksum of the segment, number of
+/// unreadable lines, and number of entries.
 const HEADER_LEN: usize = 40;
 
 /// Length of an entry: run, first and last offset, time of the end.
@@ -48,7 +48,8 @@ struct Entries {
 
 /// Reads the lines of a closed segment and writes its index.
 pub(super) fn write(folder: &DataFolder, number: u32) -> io::Result<()> {
-    // Both are read of one open file: the segment may be compacted meanwhile, which replaces the file of that name.
+    // Both are read of one open file: the segment may be compacted meanwhile, which replaces the
+    // file of that name.
     let file = segment::open(folder, number)?;
     let heads = SegmentHeads::read(&file, number)?;
     let (len, checksum) = checksum_of(&file)?;
@@ -231,7 +232,8 @@ mod tests {
         line.unwrap();
     }
 
-    /// Describes what an index of runs knows after an earlier segment, which some runs began in, and these heads.
+    /// Describes what an index of runs knows after an earlier segment, which some runs began in, and
+    /// these heads.
     fn known(heads: SegmentHeads) -> String {
         let mut index = RunIndex::default();
         let earlier = |offset| RecordLocation { segment: 1, offset };

@@ -11,8 +11,8 @@ use rockbot_core::turn::{
 
 /// The runs of one agent in a journal that several agents share.
 ///
-/// Runs have the same ids for every agent, since these derive from the message; in the shared journal the name of the
-/// agent stands before the id, and in the key of the run.
+/// Runs have the same ids for every agent, since these derive from the message; in the shared
+/// journal the name of the agent stands before the id, and in the key of the run.
 #[derive(Debug)]
 pub(crate) struct SharedTurnJournal {
     journal: Arc<dyn TurnJournal>,

@@ -14,7 +14,8 @@ const MAX_ROWS: usize = 100;
 const TAKES_ALL: &str = "a String takes everything";
 
 impl LargeResult<'_> {
-    /// Returns the text for the model: the size of the result, how to read it, and a table of its chunks.
+    /// Returns the text for the model: the size of the result, how to read it, and a table of its
+    /// chunks.
     pub(super) fn message(&self, chunks: &[Chunk<'_>], pages: &Pages, shown: &str) -> String {
         let tool = self.tool;
         let chars = grouped(self.chars);

@@ -1,5 +1,5 @@
-//! Tool results that are too long for a conversation: stored in working memory in chunks, with an index for
-//! the model.
+//! Tool results that are too long for a conversation: stored in working memory in chunks, with an
+//! index for the model.
 //!
 //! [`ContentChunker`] splits Markdown at headings and paragraphs, [`outline`] lists the sections
 //! with their keys, [`LargeResult`] puts both into working memory, and [`result_readers`] are the
@@ -30,7 +30,8 @@ use rockbot_core::support::reference;
 use rockbot_core::{Principal, ToolName};
 use thousands::grouped;
 
-/// Minimum size of a chunk, in characters. Smaller chunks would cost the model more calls than they save tokens.
+/// Minimum size of a chunk, in characters. Smaller chunks would cost the model more calls than
+/// they save tokens.
 const MIN_CHUNK_LEN: usize = 20_000;
 
 /// Approximate maximum size of an outline, in bytes. The model reads it in one piece.
@@ -40,8 +41,8 @@ const OUTLINE_LEN: usize = 20_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LargeResultPolicy {
-    /// Maximum number of characters of a result that stays in the conversation. Default 64 000. Also the
-    /// maximum size of a chunk, but at least 20 000.
+    /// Maximum number of characters of a result that stays in the conversation. Default 64 000. Also
+    /// the maximum size of a chunk, but at least 20 000.
     pub threshold: usize,
     /// Number of chunks above which sections of a result share chunks. Default 50.
     pub max_sections: usize,
@@ -63,7 +64,8 @@ impl Default for LargeResultPolicy {
 }
 
 impl LargeResultPolicy {
-    /// Sets the maximum number of characters of a result that stays in the conversation. Default 64 000.
+    /// Sets the maximum number of characters of a result that stays in the conversation. Default 64
+    /// 000.
     #[must_use]
     pub fn with_threshold(mut self, threshold: usize) -> Self {
         self.threshold = threshold;
@@ -94,7 +96,8 @@ impl LargeResultPolicy {
 
 /// A tool result that is too long for a conversation.
 ///
-/// Split into chunks it is kept in working memory, and the model reads an index of the chunks instead.
+/// Split into chunks it is kept in working memory, and the model reads an index of the chunks
+/// instead.
 ///
 /// ```
 /// use rockbot_core::ToolName;
@@ -158,7 +161,8 @@ impl<'a> LargeResult<'a> {
         self
     }
 
-    /// Sets the maximum size of a chunk, in characters. Default: the threshold of the policy, at least 20 000.
+    /// Sets the maximum size of a chunk, in characters. Default: the threshold of the policy, at
+    /// least 20 000.
     #[must_use]
     pub fn with_chunk_len(mut self, chunk_len: usize) -> Self {
         self.chunk_len = Some(chunk_len);
@@ -174,8 +178,9 @@ impl<'a> LargeResult<'a> {
         ChunkKeys::new(namespace, self.tool.as_str(), run, self.policy.key_form)
     }
 
-    /// Splits the result into chunks. Each section becomes one or more chunks; a heading without text joins the
-    /// section that follows. Above [`max_sections`](LargeResultPolicy::max_sections) chunks, sections share chunks.
+    /// Splits the result into chunks. Each section becomes one or more chunks; a heading without text
+    /// joins the section that follows. Above [`max_sections`](LargeResultPolicy::max_sections)
+    /// chunks, sections share chunks.
     pub fn split(&self, keys: &ChunkKeys) -> ChunkedResult {
         let max_len = self.chunk_len.unwrap_or(self.policy.threshold.max(MIN_CHUNK_LEN));
         let chunks = ContentChunker::new(max_len).split(self.content);
@@ -190,8 +195,8 @@ impl<'a> LargeResult<'a> {
         }
     }
 
-    /// Returns the beginning of the result, truncated to the threshold, with the number of omitted characters.
-    /// For hosts without working memory.
+    /// Returns the beginning of the result, truncated to the threshold, with the number of omitted
+    /// characters. For hosts without working memory.
     pub fn truncated(&self) -> String {
         let end = self.content.char_indices().nth(self.policy.threshold);
         let kept = &self.content[..end.map_or(self.content.len(), |(at, _)| at)];
@@ -199,9 +204,9 @@ impl<'a> LargeResult<'a> {
         format!("{kept}\n[result truncated — {omitted} chars omitted]")
     }
 
-    /// Stores all chunks in `memory` and returns the text for the model. If storing fails no chunk is stored,
-    /// and the text is the truncated result with the number of omitted characters and the error. Further chunks of an
-    /// earlier, longer result under the same keys are deleted.
+    /// Stores all chunks in `memory` and returns the text for the model. If storing fails no chunk is
+    /// stored, and the text is the truncated result with the number of omitted characters and the
+    /// error. Further chunks of an earlier, longer result under the same keys are deleted.
     pub async fn keep_in(&self, memory: &dyn WorkingMemory, principal: &Principal, keys: &ChunkKeys) -> String {
         let chunked = self.split(keys);
         let count = chunked.notes.len() - 1;
@@ -232,7 +237,8 @@ impl<'a> LargeResult<'a> {
     }
 }
 
-/// Deletes the chunks under `keys` from number `first` on. Their numbers are without gaps, so the first missing one ends it.
+/// Deletes the chunks under `keys` from number `first` on. Their numbers are without gaps, so the
+/// first missing one ends it.
 pub(crate) async fn delete_chunks(memory: &dyn WorkingMemory, principal: &Principal, keys: &ChunkKeys, first: usize) {
     for number in first.. {
         match memory.delete(principal, &keys.chunk(number)).await {
@@ -243,7 +249,8 @@ pub(crate) async fn delete_chunks(memory: &dyn WorkingMemory, principal: &Princi
     }
 }
 
-/// The key of a chunk as the model reads it: the shared prefix and the number of the chunk, formatted without a copy.
+/// The key of a chunk as the model reads it: the shared prefix and the number of the chunk,
+/// formatted without a copy.
 struct ShownKey<'a>(&'a str, usize);
 
 impl fmt::Display for ShownKey<'_> {

@@ -8,10 +8,12 @@ use super::thousands::grouped;
 /// Maximum number of characters of a heading in an outline or a table.
 const TITLE_LEN: usize = 80;
 
-/// Returns an outline of `chunks` as a Markdown list, nested as the headings are, each with the key of its chunk.
+/// Returns an outline of `chunks` as a Markdown list, nested as the headings are, each with the
+/// key of its chunk.
 ///
-/// Headings are untrusted: they are truncated after 80 characters, and characters with a meaning in Markdown are
-/// escaped. The outline ends after about `max_len` bytes with the number of chunks left out. Empty without chunks.
+/// Headings are untrusted: they are truncated after 80 characters, and characters with a meaning
+/// in Markdown are escaped. The outline ends after about `max_len` bytes with the number of
+/// chunks left out. Empty without chunks.
 ///
 /// ```
 /// use rockbot_host::large_result::{ContentChunker, outline};

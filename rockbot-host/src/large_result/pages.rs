@@ -14,8 +14,9 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Groups each chunk into a page of its own; a heading without text joins the next chunk. If that makes more than
-    /// `max_pages`, chunks share pages as long as a page stays within `max_len` characters.
+    /// Groups each chunk into a page of its own; a heading without text joins the next chunk. If that
+    /// makes more than `max_pages`, chunks share pages as long as a page stays within `max_len`
+    /// characters.
     pub(super) fn of(chunks: &[Chunk<'_>], max_len: usize, max_pages: usize) -> Self {
         let pages = |is_shared: bool| Self {
             first: first_of_pages(chunks, max_len, is_shared),

@@ -23,10 +23,11 @@ const INDEXES_LEN: usize = 32 * 1024 * 1024;
 
 /// Creates the tools `get_from_working_memory` and `search_tool_output` over `memory`.
 ///
-/// Both are pure, and their results are never split again. An entry of more than 64 000 characters is read in
-/// parts. A search returns a page of 14 passages, the first 4 of about 850 characters and the others of about 280; the
-/// model may ask for further pages. The indexes of the texts are kept between searches, 32 MiB at most. Models see both
-/// tools once a conversation has a stored text ([`ToolGroup::STORED_TEXTS`]).
+/// Both are pure, and their results are never split again. An entry of more than 64 000
+/// characters is read in parts. A search returns a page of 14 passages, the first 4 of about 850
+/// characters and the others of about 280; the model may ask for further pages. The indexes of
+/// the texts are kept between searches, 32 MiB at most. Models see both tools once a conversation
+/// has a stored text ([`ToolGroup::STORED_TEXTS`]).
 pub fn result_readers(memory: Arc<dyn WorkingMemory>) -> [Tool; 2] {
     let searched = Searched {
         memory: memory.clone(),
@@ -77,13 +78,14 @@ async fn read(
     Ok(ContentPart::text(text).with_provenance(entry.provenance.clone()))
 }
 
-/// Finds passages in large tool results that were split into chunks: cheaper than reading the chunks.
+/// Finds passages in large tool results that were split into chunks: cheaper than reading the
+/// chunks.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Search {
     /// The words to look for: names, numbers and terms as they may stand in the text.
     query: String,
-    /// The key of the outline or of any chunk of one result; without it all results of this conversation are
-    /// searched.
+    /// The key of the outline or of any chunk of one result; without it all results of this
+    /// conversation are searched.
     #[serde(default)]
     key: Option<String>,
     /// Number of the page of passages, from 1: only after a search that had more.

@@ -25,10 +25,11 @@ use tokio::sync::futures::Notified;
 
 /// The bounds of the messages that a host has accepted and not answered.
 ///
-/// A message counts from its acceptance to the end of its turn, also while it waits for its session, but not while the
-/// turn is parked. Beyond a bound a caller gets [`TurnError::Busy`](crate::TurnError::Busy), and a message of a bus stays
-/// there. The only message of a session, or of the host, is accepted whatever its length. Turns that resume count, and
-/// are never refused.
+/// A message counts from its acceptance to the end of its turn, also while it waits for its
+/// session, but not while the turn is parked. Beyond a bound a caller gets
+/// [`TurnError::Busy`](crate::TurnError::Busy), and a message of a bus stays there. The only
+/// message of a session, or of the host, is accepted whatever its length. Turns that resume
+/// count, and are never refused.
 ///
 /// ```
 /// use rockbot_host::BacklogLimits;
@@ -48,7 +49,8 @@ pub struct BacklogLimits {
     pub max_principal_messages: usize,
     /// Maximum length of their texts in bytes, all together. Default 32 MiB.
     pub max_principal_bytes: usize,
-    /// Maximum number of messages that wait for their turn in a session, or to join the running one. Default 128.
+    /// Maximum number of messages that wait for their turn in a session, or to join the running one.
+    /// Default 128.
     pub max_session_messages: usize,
     /// Maximum length of their texts in bytes, all together. Default 8 MiB.
     pub max_session_bytes: usize,
@@ -261,7 +263,8 @@ fn is_full((messages, bytes): (usize, usize), more: usize, (max_messages, max_by
     messages > 0 && (messages >= max_messages || bytes.saturating_add(more) > max_bytes)
 }
 
-/// Returns the length in bytes of the texts that a message keeps in memory. Its images and files are in the media store.
+/// Returns the length in bytes of the texts that a message keeps in memory. Its images and files
+/// are in the media store.
 pub(super) fn weight(request: &TurnRequest) -> usize {
     let given = request.history.iter().flat_map(|messages| messages.iter());
     let given: usize = given.map(|message| message.content.text_len()).sum();

@@ -16,9 +16,10 @@ pub(crate) struct SteeringMessage {
     pub(crate) content: Content,
     /// Resolves the sender's wait.
     ///
-    /// A value is sent once the running turn has recorded the message; from then on both turns end alike. The sender
-    /// is dropped without a value when the running turn ends first, and the message becomes a turn of its own. A
-    /// closed channel means that the message was cancelled while it waited.
+    /// A value is sent once the running turn has recorded the message; from then on both turns end
+    /// alike. The sender is dropped without a value when the running turn ends first, and the message
+    /// becomes a turn of its own. A closed channel means that the message was cancelled while it
+    /// waited.
     pub(crate) joined: oneshot::Sender<()>,
 }
 
@@ -82,7 +83,8 @@ impl Mailbox {
 
     /// Closes the mailbox and drops its messages, which notifies their senders.
     pub(crate) fn close(&self) {
-        // The messages are dropped after the lock is released: dropping a sender wakes the task that waits on it.
+        // The messages are dropped after the lock is released: dropping a sender wakes the task that
+        // waits on it.
         let closed = self.lock().take();
         drop(closed);
     }

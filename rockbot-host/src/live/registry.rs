@@ -36,8 +36,8 @@ impl LiveTurns {
         self.lock().len()
     }
 
-    /// Returns all live turns. The lock is released before the caller looks at them, so acting on a turn may
-    /// register or remove others.
+    /// Returns all live turns. The lock is released before the caller looks at them, so acting on a
+    /// turn may register or remove others.
     pub(crate) fn all(&self) -> Vec<Arc<LiveTurn>> {
         self.lock().values().cloned().collect()
     }

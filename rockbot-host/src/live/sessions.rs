@@ -48,10 +48,11 @@ pub(crate) enum Admission {
     Admitted(SessionGuard),
     /// The session is busy; the guard arrives when the turn is next.
     Queued(oneshot::Receiver<SessionGuard>),
-    /// The message enters its session once guardrails have checked it, since it may join or replace the running turn.
+    /// The message enters its session once guardrails have checked it, since it may join or replace
+    /// the running turn.
     Unchecked,
-    /// The message was delivered to the running turn. `joined` resolves to `Ok` when that turn records it, and to
-    /// `Err` when that turn ends first.
+    /// The message was delivered to the running turn. `joined` resolves to `Ok` when that turn
+    /// records it, and to `Err` when that turn ends first.
     Steered {
         /// The turn that runs in the session.
         running: Arc<LiveTurn>,
@@ -88,7 +89,8 @@ impl Sessions {
         self.backlog.count(request)
     }
 
-    /// Returns a future that resolves when there may be room for a message that was refused before this call.
+    /// Returns a future that resolves when there may be room for a message that was refused before
+    /// this call.
     pub(crate) fn freed(&self) -> Notified<'_> {
         self.backlog.freed()
     }
@@ -151,8 +153,8 @@ impl Sessions {
     /// Admits the next queued turn that still waits, or removes the session's entry when there is
     /// no such turn.
     ///
-    /// A loop, and not the drop of a guard that comes back: after thousands of cancelled turns that recursion would
-    /// overflow the stack.
+    /// A loop, and not the drop of a guard that comes back: after thousands of cancelled turns that
+    /// recursion would overflow the stack.
     fn leave(self: &Arc<Self>, mut key: SessionKey) {
         loop {
             let mut sessions = self.lock();
@@ -215,7 +217,8 @@ impl BusySession {
         unwanted.for_each(|turn| turn.cancel(CancelReason::Superseded));
     }
 
-    /// Delivers the message to the running turn, or queues its turn when the running one accepts no more messages.
+    /// Delivers the message to the running turn, or queues its turn when the running one accepts no
+    /// more messages.
     fn steer(&mut self, turn: &Arc<LiveTurn>) -> Admission {
         let (sender, joined) = oneshot::channel();
         let message = SteeringMessage {

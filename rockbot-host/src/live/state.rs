@@ -17,15 +17,17 @@ pub(crate) enum TurnState {
     Parked(Arc<TurnOutcome>),
     /// The turn ended with this outcome.
     Ended(Arc<TurnOutcome>),
-    /// The host stopped first, or the journal did not take the turn's failure; the turn is resumed later.
+    /// The host stopped first, or the journal did not take the turn's failure; the turn is resumed
+    /// later.
     Halted,
 }
 
 impl TurnState {
     /// Advances to `newer` and reports whether the state changed.
     ///
-    /// `Halted` is final but for the end itself: a task that is still winding down must not make a turn look alive
-    /// after its host has stopped, while an end that was reached after all is worth reporting.
+    /// `Halted` is final but for the end itself: a task that is still winding down must not make a
+    /// turn look alive after its host has stopped, while an end that was reached after all is worth
+    /// reporting.
     pub(super) fn advance(&mut self, newer: Self) -> bool {
         let advances = !matches!(self, Self::Halted) || matches!(newer, Self::Ended(_));
         if advances {

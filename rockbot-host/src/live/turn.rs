@@ -18,14 +18,15 @@ use super::backlog::PermitSlot;
 use super::{BacklogPermit, Mailbox, TurnState};
 use crate::turn::CancelReason;
 
-/// Maximum time that a reply waits for the progress reports before it: it matters more than its order.
+/// Maximum time that a reply waits for the progress reports before it: it matters more than its
+/// order.
 const REPORTS_TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// The handle of a turn for observing and influencing it while it is live.
 ///
-/// The task that runs the turn publishes its state here. Callers wait for it, other messages join it, and a
-/// cancellation reaches the task through it. The turn itself, its journal claim and its conversation stay with the
-/// task.
+/// The task that runs the turn publishes its state here. Callers wait for it, other messages join
+/// it, and a cancellation reaches the task through it. The turn itself, its journal claim and its
+/// conversation stay with the task.
 #[derive(Debug)]
 pub(crate) struct LiveTurn {
     id: TurnId,
@@ -85,8 +86,8 @@ impl LiveTurn {
         live
     }
 
-    /// Creates a live turn with the listener of its caller and the feed that readers have already. A turn with either
-    /// has a feed. Its reply waits for `reports`.
+    /// Creates a live turn with the listener of its caller and the feed that readers have already. A
+    /// turn with either has a feed. Its reply waits for `reports`.
     pub(crate) fn accepted(
         id: TurnId,
         request: Arc<TurnRequest>,
@@ -222,7 +223,8 @@ impl LiveTurn {
         self.results.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns `true` if a caller waits for the turn or reads its reports, or its reply goes to a topic.
+    /// Returns `true` if a caller waits for the turn or reads its reports, or its reply goes to a
+    /// topic.
     pub(crate) fn is_watched(&self) -> bool {
         self.has_listener || self.request.reply_to.is_some() || self.callers.load(Ordering::Relaxed) > 0
     }
@@ -239,7 +241,8 @@ impl LiveTurn {
 
     /// Cancels the turn. The first reason counts.
     pub(crate) fn cancel(&self, reason: CancelReason) {
-        // The reason is set before the token fires, so a task that sees the cancellation also sees its reason.
+        // The reason is set before the token fires, so a task that sees the cancellation also sees its
+        // reason.
         let _ = self.cancel_reason.set(reason);
         self.cancellation.cancel();
     }
@@ -271,11 +274,11 @@ impl LiveTurn {
         self.publish(TurnState::Working);
     }
 
-    /// Cancels the turn of a caller that left while it worked. A parked turn is left alone: it belongs to the person
-    /// who decides.
+    /// Cancels the turn of a caller that left while it worked. A parked turn is left alone: it
+    /// belongs to the person who decides.
     pub(crate) fn caller_left(&self) {
-        // The watch lock makes the check and the cancellation one step: `suspend` takes the same lock, so a turn
-        // cannot be parked in between and lose the cancellation.
+        // The watch lock makes the check and the cancellation one step: `suspend` takes the same lock,
+        // so a turn cannot be parked in between and lose the cancellation.
         self.state.send_if_modified(|state| {
             if matches!(state, TurnState::Working) {
                 self.cancel(CancelReason::Caller);
@@ -292,12 +295,12 @@ impl LiveTurn {
         self.state.send_if_modified(|current| current.advance(state));
     }
 
-    /// Publishes `Parked` or `Halted`, unless the turn was cancelled. Returns `false` if it was: then the turn has to
-    /// end instead.
+    /// Publishes `Parked` or `Halted`, unless the turn was cancelled. Returns `false` if it was: then
+    /// the turn has to end instead.
     pub(crate) fn suspend(&self, state: TurnState) -> bool {
         let mut is_wanted = true;
-        // Checked under the watch lock: a cancellation that comes later finds the suspended state, and the code that
-        // cancels a suspended turn ends it through the journal.
+        // Checked under the watch lock: a cancellation that comes later finds the suspended state, and
+        // the code that cancels a suspended turn ends it through the journal.
         self.state.send_if_modified(|current| {
             is_wanted = !self.cancellation.is_cancelled();
             is_wanted && current.advance(state)
@@ -305,8 +308,8 @@ impl LiveTurn {
         is_wanted
     }
 
-    /// Keeps the error of a turn layer, or of the journal, for the first caller that asks for the end of the turn. It cannot be copied, so
-    /// the others get the outcome alone.
+    /// Keeps the error of a turn layer, or of the journal, for the first caller that asks for the end
+    /// of the turn. It cannot be copied, so the others get the outcome alone.
     pub(crate) fn set_error(&self, error: BoxError) {
         *self.error() = Some(error);
     }

@@ -15,7 +15,8 @@ use rockbot_core::{Digest, Principal, Timestamp};
 /// keeps them.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A [`MediaStore`] in a folder, which one process holds at a time. The folder is created and locked by the first use.
+/// A [`MediaStore`] in a folder, which one process holds at a time. The folder is created and
+/// locked by the first use.
 ///
 /// A file is written once and synced; its name is the digest of its bytes, so a damaged file is
 /// recognized and counts as missing. Media of other principals are in `@{principal}/`. The age of

@@ -61,8 +61,8 @@ impl MediaLibrary {
         }
     }
 
-    /// Stores the images and files of an answer as [`MediaLibrary::keep_or_describe`] does. An answer without words gets
-    /// their description, since every part of a turn expects words.
+    /// Stores the images and files of an answer as [`MediaLibrary::keep_or_describe`] does. An answer
+    /// without words gets their description, since every part of a turn expects words.
     pub(crate) async fn keep_answer(&self, principal: &Principal, answer: &mut ChatResponse) {
         let content = self.keep_parts(principal, &mut answer.media).await;
         if answer.text.trim().is_empty() && answer.tool_calls.is_empty() {
@@ -70,8 +70,8 @@ impl MediaLibrary {
         }
     }
 
-    /// Stores the images and files among `parts` as [`MediaLibrary::keep_or_describe`] does, and returns the parts as
-    /// content, too.
+    /// Stores the images and files among `parts` as [`MediaLibrary::keep_or_describe`] does, and
+    /// returns the parts as content, too.
     pub(crate) async fn keep_parts(&self, principal: &Principal, parts: &mut Vec<ContentPart>) -> Content {
         let mut content = Content::from(std::mem::take(parts));
         self.keep_or_describe(principal, &mut content).await;
@@ -84,8 +84,8 @@ impl MediaLibrary {
         &self.store
     }
 
-    /// Replaces the messages that refer to stored media by copies with the bytes. A medium that is missing becomes words
-    /// for the model.
+    /// Replaces the messages that refer to stored media by copies with the bytes. A medium that is
+    /// missing becomes words for the model.
     pub(crate) async fn resolve(
         &self,
         principal: &Principal,

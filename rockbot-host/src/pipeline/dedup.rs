@@ -11,11 +11,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rockbot_core::messaging::{Disposition, MessageEnvelope};
 use tokio::sync::watch;
 
-/// Number of handled messages in one generation of the window. The window holds at least this many of the latest
-/// messages and at most twice as many.
+/// Number of handled messages in one generation of the window. The window holds at least this
+/// many of the latest messages and at most twice as many.
 ///
-/// A redelivery comes seconds or minutes after the original, so the window has to outlast the messages of some minutes.
-/// Larger windows cost 16 bytes and a slower lookup per message; a redelivery that comes later is handled again.
+/// A redelivery comes seconds or minutes after the original, so the window has to outlast the
+/// messages of some minutes. Larger windows cost 16 bytes and a slower lookup per message; a
+/// redelivery that comes later is handled again.
 const GENERATION: usize = 10_000;
 
 /// A deduplicating window over the messages that were handled lately and the messages that are
@@ -34,8 +35,8 @@ struct DedupState {
     in_flight: HashMap<MessageKey, Option<watch::Sender<()>>>,
     /// The current generation of handled messages.
     handled: HashSet<MessageKey>,
-    /// The previous generation, dropped as a whole: evicting keys one by one in order would need a queue beside the
-    /// set, and each eviction a lookup of memory that is no longer in the cache.
+    /// The previous generation, dropped as a whole: evicting keys one by one in order would need a
+    /// queue beside the set, and each eviction a lookup of memory that is no longer in the cache.
     handled_before: HashSet<MessageKey>,
 }
 
@@ -50,8 +51,8 @@ pub(super) enum Admission<'a> {
     New(InFlightGuard<'a>),
 }
 
-/// A guard of a message that is being handled. Dropped without [`settle`](Self::settle), as on cancellation, it leaves
-/// no trace of the message, so that a redelivery is handled.
+/// A guard of a message that is being handled. Dropped without [`settle`](Self::settle), as on
+/// cancellation, it leaves no trace of the message, so that a redelivery is handled.
 pub(super) struct InFlightGuard<'a> {
     window: &'a DedupWindow,
     key: MessageKey,
@@ -59,10 +60,12 @@ pub(super) struct InFlightGuard<'a> {
 }
 
 impl DedupWindow {
-    /// Returns the key of a message: its source and its id and, with `whole`, its body and the question that it is.
+    /// Returns the key of a message: its source and its id and, with `whole`, its body and the
+    /// question that it is.
     ///
-    /// `whole` is for idempotent handlers. Only exact copies are duplicates for them: a sender that asks again under a
-    /// new correlation id, or sends another text under the same id, gets the handler's answer.
+    /// `whole` is for idempotent handlers. Only exact copies are duplicates for them: a sender that
+    /// asks again under a new correlation id, or sends another text under the same id, gets the
+    /// handler's answer.
     pub(super) fn key(&self, envelope: &MessageEnvelope, whole: bool) -> MessageKey {
         let question = || (&envelope.correlation_id, &envelope.reply_to, &envelope.body);
         let identity = (&envelope.source, &envelope.message_id, whole.then(question));
@@ -123,8 +126,8 @@ impl InFlightGuard<'_> {
 
 impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
-        // Both changes happen under one lock. If the key left `in_flight` first, a waiting copy could be admitted as
-        // new before the key stands in `handled`.
+        // Both changes happen under one lock. If the key left `in_flight` first, a waiting copy could be
+        // admitted as new before the key stands in `handled`.
         let mut state = self.window.lock();
         if self.is_handled {
             state.insert(self.key);

@@ -1,16 +1,18 @@
-//! The message pipeline: from a delivery to its handler, and from the handler's result to the verdict on the message.
+//! The message pipeline: from a delivery to its handler, and from the handler's result to the
+//! verdict on the message.
 //!
 //! A delivery passes, from the outside in:
 //!
-//! 1. one fused guard, which deduplicates redelivered messages, turns panics and errors into a [`Disposition`], and gives
-//!    each message a span, a metric and a line in the log (this file and `dedup`);
+//! 1. one fused guard, which deduplicates redelivered messages, turns panics and errors into a
+//!    [`Disposition`], and gives each message a span, a metric and a line in the log (this file
+//!    and `dedup`);
 //! 2. the check of the reply topic (`replies`);
 //! 3. the user's tower layers;
 //! 4. the handler of the message type within its time limit (`router`).
 //!
-//! The guard is one future and not a stack of layers, because its parts share the [`Route`] of the message, which
-//! is looked up once per delivery. The pipeline has no queue and no limit of its own: the subscription sets the
-//! concurrency, and stock tower layers limit it further.
+//! The guard is one future and not a stack of layers, because its parts share the [`Route`] of
+//! the message, which is looked up once per delivery. The pipeline has no queue and no limit of
+//! its own: the subscription sets the concurrency, and stock tower layers limit it further.
 
 mod dedup;
 mod meters;
@@ -51,7 +53,8 @@ pub(crate) struct Pipeline {
     reply_topics: ReplyTopics,
     dedup: DedupWindow,
     traces: Traces,
-    /// Cancelled when the host has ended. A shared bus outlives its host and must get a verdict on each message.
+    /// Cancelled when the host has ended. A shared bus outlives its host and must get a verdict on
+    /// each message.
     abort: CancellationToken,
 }
 
@@ -110,7 +113,8 @@ impl Pipeline {
         let Some(stack) = &self.stack else {
             return route.handle(cx).await;
         };
-        // Layers are user code as handlers are. The route isolates the handler; this isolates the layers around it.
+        // Layers are user code as handlers are. The route isolates the handler; this isolates the layers
+        // around it.
         match caught(AssertUnwindSafe(call(stack, cx.clone())).catch_unwind().await) {
             Ok(Ok(verdict)) => verdict,
             Ok(Err(error)) => after_layer(error),
@@ -142,8 +146,8 @@ impl DeliveryHandler for Pipeline {
         let place = self.traces.place(&span, cx.trace());
         let cx = cx.with_trace(place);
         let handling = self.dispatch_once(route, &cx).instrument(span.clone());
-        // Cancel point: if the host ends here, the handler is dropped at its current await and the dedup guard with it,
-        // so a redelivery is handled by the next host.
+        // Cancel point: if the host ends here, the handler is dropped at its current await and the dedup
+        // guard with it, so a redelivery is handled by the next host.
         let verdict = self.abort.run_until_cancelled(handling).await;
         let verdict = verdict.unwrap_or_else(|| route.interrupted());
         route.meters().record(&verdict, cx.received().elapsed());

@@ -4,12 +4,12 @@ use rockbot_core::messaging::{MessageEnvelope, TopicPattern, check_topic};
 
 /// The reply topics that a host accepts.
 ///
-/// The sender chooses the reply topic, so it is untrusted input: it must not redirect the host's answer to a topic
-/// whose subscribers take the host's word for it, the host itself included.
+/// The sender chooses the reply topic, so it is untrusted input: it must not redirect the host's
+/// answer to a topic whose subscribers take the host's word for it, the host itself included.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyTopics {
-    /// The topics that the host itself subscribes to. An answer there would be a new message for the host, and could
-    /// loop.
+    /// The topics that the host itself subscribes to. An answer there would be a new message for the
+    /// host, and could loop.
     pub(crate) own: Vec<TopicPattern>,
     /// The allow-list. If it is empty, all topics but the host's own are accepted.
     pub(crate) allowed: Vec<TopicPattern>,

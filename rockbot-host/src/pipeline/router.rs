@@ -19,7 +19,8 @@ pub(crate) struct Router {
     time_limit: Duration,
 }
 
-/// All that the pipeline needs to know about a message type. It is looked up once per delivery and passed along.
+/// All that the pipeline needs to know about a message type. It is looked up once per delivery
+/// and passed along.
 #[derive(Debug)]
 pub(super) struct Route {
     /// `None` for the route of unknown types.
@@ -49,7 +50,8 @@ impl From<MessageRoute> for HostRoute {
 }
 
 impl HostRoute {
-    /// Creates the route of an idempotent handler, which answers a sender who asks again under the same message id.
+    /// Creates the route of an idempotent handler, which answers a sender who asks again under the
+    /// same message id.
     ///
     /// The pipeline still drops exact copies of a message, which are redeliveries by the bus.
     pub(crate) fn idempotent(handler: MessageRoute) -> Self {
@@ -61,7 +63,8 @@ impl HostRoute {
 
     /// Creates the route of a handler with side effects that must not happen twice.
     ///
-    /// Such a handler limits its own time, and a message whose handling was interrupted is not delivered again.
+    /// Such a handler limits its own time, and a message whose handling was interrupted is not
+    /// delivered again.
     pub(crate) fn at_most_once(handler: MessageRoute) -> Self {
         Self {
             at_most_once: true,
@@ -76,7 +79,8 @@ impl HostRoute {
 pub(crate) struct TwoHandlers(Arc<str>);
 
 impl Router {
-    /// Creates a router without handlers; `time_limit` is the maximum duration of each call of a handler.
+    /// Creates a router without handlers; `time_limit` is the maximum duration of each call of a
+    /// handler.
     pub(crate) fn new(time_limit: Duration) -> Self {
         let unknown = Route {
             handler: None,
@@ -124,8 +128,8 @@ impl Router {
     }
 
     fn find(&self, message_type: &str) -> Option<&Route> {
-        // Message types are case-insensitive for compatibility. The scan is the slow path: a sender that writes the
-        // type as the handler registered it is found by the hash lookup.
+        // Message types are case-insensitive for compatibility. The scan is the slow path: a sender that
+        // writes the type as the handler registered it is found by the hash lookup.
         self.routes.get(message_type).or_else(|| {
             let mut routes = self.routes.iter();
             let matching = routes.find(|(known, _)| known.eq_ignore_ascii_case(message_type));
@@ -158,8 +162,8 @@ impl Route {
         let Some(handler) = &self.handler else {
             return refuse_unknown(cx).await;
         };
-        // The time limit starts here: time that the message spent in the queue, or waiting for another copy of it, is
-        // not the handler's.
+        // The time limit starts here: time that the message spent in the queue, or waiting for another
+        // copy of it, is not the handler's.
         match Isolate::new(handler.handle(cx), Instant::now(), self.time_limit).await {
             Isolated::Done(Ok(())) => Disposition::Ack,
             Isolated::Done(Err(error)) => failed(cx, error.into()).await,
@@ -185,7 +189,8 @@ async fn failed(cx: &MessageContext, error: HandlerError) -> Disposition {
     error.into()
 }
 
-/// Notifies the sender of a question that it is refused, and why, so that it does not wait until its time-out.
+/// Notifies the sender of a question that it is refused, and why, so that it does not wait until
+/// its time-out.
 ///
 /// The reply is published once. A sender that it does not reach waits until its own time limit.
 async fn refuse(cx: &MessageContext, reason: &str) {

@@ -22,9 +22,9 @@ pub struct AgentProfileSection {
 impl AgentProfileDocument {
     /// Parses `text` as the document `name`.
     ///
-    /// A section begins at each line that begins with `## `, except inside a fence of three or more backticks; an
-    /// unclosed fence extends to the end. Other headings are text. A byte order mark at the beginning
-    /// is dropped; everything else is kept, line ends of either kind too.
+    /// A section begins at each line that begins with `## `, except inside a fence of three or more
+    /// backticks; an unclosed fence extends to the end. Other headings are text. A byte order mark at
+    /// the beginning is dropped; everything else is kept, line ends of either kind too.
     pub fn parse(name: impl Into<String>, text: impl Into<String>) -> Self {
         let mut raw: String = text.into();
         if raw.starts_with('\u{feff}') {
@@ -63,7 +63,8 @@ impl AgentProfileDocument {
     }
 }
 
-/// Splits `text` before each heading into the preamble and one piece per section. Concatenated, they are `text`.
+/// Splits `text` before each heading into the preamble and one piece per section. Concatenated,
+/// they are `text`.
 fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut begin = 0;

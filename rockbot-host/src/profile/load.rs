@@ -11,8 +11,8 @@ pub const MAX_PROFILE_FILE_BYTES: u64 = 1 << 20;
 
 /// The location of an agent's profile.
 ///
-/// The names are trusted: an absolute name, `..` or a link may lead out of the folder. Only an operator may set
-/// them; never take them from a message.
+/// The names are trusted: an absolute name, `..` or a link may lead out of the folder. Only an
+/// operator may set them; never take them from a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentProfileOptions {
@@ -22,7 +22,8 @@ pub struct AgentProfileOptions {
     pub soul: PathBuf,
     /// File with the agent's instructions. Required; default `directives.md`.
     pub directives: PathBuf,
-    /// File with the agent's tone of voice. Default `style.md`, which may be missing; `None` does not look for one.
+    /// File with the agent's tone of voice. Default `style.md`, which may be missing; `None` does not
+    /// look for one.
     pub style: Option<PathBuf>,
     /// File with rules for the agent's memory. Default `memory-rules.md`, which may be missing;
     /// `None` does not look for a file.
@@ -64,8 +65,8 @@ impl AgentProfileOptions {
         self
     }
 
-    /// Sets the file with the agent's tone of voice. Default `style.md`, which may be missing; `None` does not look
-    /// for one.
+    /// Sets the file with the agent's tone of voice. Default `style.md`, which may be missing; `None`
+    /// does not look for one.
     #[must_use]
     pub fn with_style(mut self, style: Option<PathBuf>) -> Self {
         self.style = style;
@@ -82,12 +83,13 @@ impl AgentProfileOptions {
 }
 
 impl AgentProfile {
-    /// Loads the files that `options` name: soul, directives, memory rules, style. Blocks while it reads.
+    /// Loads the files that `options` name: soul, directives, memory rules, style. Blocks while it
+    /// reads.
     ///
     /// # Errors
     ///
-    /// Returns an error if a required file is missing, or if a file cannot be read, is not UTF-8 or is larger than
-    /// [`MAX_PROFILE_FILE_BYTES`].
+    /// Returns an error if a required file is missing, or if a file cannot be read, is not UTF-8 or
+    /// is larger than [`MAX_PROFILE_FILE_BYTES`].
     pub fn load(options: &AgentProfileOptions) -> Result<Self, ProfileError> {
         let required = |name, file: &Path| {
             let loaded = load(name, &options.base_path, file)?;
@@ -193,7 +195,8 @@ fn load(name: &str, base: &Path, file: &Path) -> Result<Option<AgentProfileDocum
     }
 }
 
-/// Reads a file up to one byte more than the limit, which shows that it is too large without reading all of it.
+/// Reads a file up to one byte more than the limit, which shows that it is too large without
+/// reading all of it.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     // Opening a named pipe would block until another process opens its other end.
     if !std::fs::metadata(path)?.is_file() {

@@ -1,8 +1,9 @@
-//! The agent's profile: Markdown files with its identity and instructions, and the system prompt made of them.
+//! The agent's profile: Markdown files with its identity and instructions, and the system prompt
+//! made of them.
 //!
-//! `soul.md` and `directives.md` are required; `memory-rules.md` and `style.md` are optional. `load` reads the
-//! files, `document` parses each into sections, and a [`SystemPrompt`] holds the text that begins every request to
-//! a model, which it can reload.
+//! `soul.md` and `directives.md` are required; `memory-rules.md` and `style.md` are optional.
+//! `load` reads the files, `document` parses each into sections, and a [`SystemPrompt`] holds the
+//! text that begins every request to a model, which it can reload.
 
 mod document;
 mod load;
@@ -40,7 +41,8 @@ impl AgentProfile {
         }
     }
 
-    /// Returns the documents. A profile from files has `soul`, `directives`, `memory-rules` and `style`, as far as they exist.
+    /// Returns the documents. A profile from files has `soul`, `directives`, `memory-rules` and
+    /// `style`, as far as they exist.
     pub fn documents(&self) -> &[AgentProfileDocument] {
         &self.documents
     }
@@ -60,8 +62,8 @@ impl AgentProfile {
 
 /// A builder of system prompts.
 ///
-/// An implementation must be deterministic: providers cache the beginning of requests (prompt caching), and a
-/// prompt that changes is billed in full again.
+/// An implementation must be deterministic: providers cache the beginning of requests (prompt
+/// caching), and a prompt that changes is billed in full again.
 pub trait SystemPromptBuilder: std::fmt::Debug + Send + Sync + 'static {
     /// Builds the prompt of the agent `identity` from its profile.
     fn build(&self, profile: &AgentProfile, identity: &AgentIdentity) -> String;
@@ -75,8 +77,8 @@ impl<Shared: SystemPromptBuilder + ?Sized> SystemPromptBuilder for std::sync::Ar
 
 /// The default builder: `You are {name}.`, then each document.
 ///
-/// Documents are separated by an empty line and lose trailing whitespace; blank ones are left out. Line ends stay
-/// as they are in the files.
+/// Documents are separated by an empty line and lose trailing whitespace; blank ones are left
+/// out. Line ends stay as they are in the files.
 ///
 /// # Examples
 ///

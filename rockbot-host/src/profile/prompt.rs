@@ -9,8 +9,8 @@ use super::{AgentProfile, AgentProfileOptions, ProfileError, SystemPromptBuilder
 
 /// The text that begins every request to a model: fixed, or built from a profile.
 ///
-/// It is built once and shared, so that requests begin with the same bytes and hit the provider's prompt cache until
-/// [`SystemPrompt::reload`] finds changed files.
+/// It is built once and shared, so that requests begin with the same bytes and hit the provider's
+/// prompt cache until [`SystemPrompt::reload`] finds changed files.
 ///
 /// # Examples
 ///
@@ -64,7 +64,8 @@ impl SystemPrompt {
         Self::new(built, None)
     }
 
-    /// Creates a prompt that `builder` builds from the profile at `options` for the agent `identity`. Blocks while it reads.
+    /// Creates a prompt that `builder` builds from the profile at `options` for the agent `identity`.
+    /// Blocks while it reads.
     ///
     /// # Errors
     ///
@@ -92,8 +93,8 @@ impl SystemPrompt {
         self.current.load().profile.clone()
     }
 
-    /// Reads the profile's files again, and returns `true` if the text has changed. Blocks while it reads. A fixed
-    /// text never changes.
+    /// Reads the profile's files again, and returns `true` if the text has changed. Blocks while it
+    /// reads. A fixed text never changes.
     ///
     /// # Errors
     ///

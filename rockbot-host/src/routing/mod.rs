@@ -1,5 +1,5 @@
-//! Routing of turns to model tiers: the selector is asked if a message names no tier, and its decisions are logged with
-//! their results.
+//! Routing of turns to model tiers: the selector is asked if a message names no tier, and its
+//! decisions are logged with their results.
 
 mod log;
 
@@ -50,8 +50,8 @@ impl TierRouter {
         &self.log
     }
 
-    /// Selects the tier of a message. Returns `None` if the message names one, or if the selector panicked or took too
-    /// long.
+    /// Selects the tier of a message. Returns `None` if the message names one, or if the selector
+    /// panicked or took too long.
     pub(crate) async fn select(&self, request: &TurnRequest) -> Option<TierDecision> {
         if request.tier.is_some() {
             return None;
@@ -76,8 +76,9 @@ impl TierRouter {
         guarded(|| turn.clone(), || self.selector.escalate(tier, so_far)).flatten()
     }
 
-    /// Records the result of the decision about a turn. `decision` is `None` if it was made before a restart, since
-    /// scores are not in the journal. Returns `true` if the caller has to [write](TierRouter::write) the log soon.
+    /// Records the result of the decision about a turn. `decision` is `None` if it was made before a
+    /// restart, since scores are not in the journal. Returns `true` if the caller has to
+    /// [write](TierRouter::write) the log soon.
     pub(crate) fn ended(
         &self,
         turn: &Turn,
@@ -102,7 +103,8 @@ impl TierRouter {
         self.log.buffer(entry).unwrap_or_else(|error| warn_unwritten(&error))
     }
 
-    /// Writes the buffered decisions. A few short lines; handing them to another thread would cost more.
+    /// Writes the buffered decisions. A few short lines; handing them to another thread would cost
+    /// more.
     pub(crate) fn write(&self) {
         self.log.write().unwrap_or_else(|error| warn_unwritten(&error));
     }

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use rockbot_core::search::{Analyzer as _, UnicodeAnalyzer};
 
-/// Words of greetings, requests, time, quantity and opinion. A description of a service may have such
-/// a word, too, and the word says nothing about the service.
+/// Words of greetings, requests, time, quantity and opinion. A description of a service may have
+/// such a word, too, and the word says nothing about the service.
 const WORDS: &str = "able add advice afternoon again ago answer anything ask back bad best better big bit book bring \
     bye call can cat change check clear close cold come complete cool correct could create day days detail do easy \
     end enough evening ever everything example explain fact far fast favorite favourite feel few file find fine \

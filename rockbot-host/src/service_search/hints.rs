@@ -22,8 +22,10 @@ const HEADING: &str = "Potentially relevant services for this request (call sear
 
 /// A context source of services.
 ///
-/// A service is shown only if the message's rare terms fit ([`RareTerms`](super::index::RareTerms)). A model sees the tools that are always shown anyway, and
-/// guides and skills have a list of their own: only agents, servers and tools on demand are worth a line.
+/// A service is shown only if the message's rare terms fit
+/// ([`RareTerms`](super::index::RareTerms)). A model sees the tools that are always shown anyway,
+/// and guides and skills have a list of their own: only agents, servers and tools on demand are
+/// worth a line.
 #[derive(Debug)]
 pub(super) struct ServiceHints {
     index: SharedIndex,
@@ -49,7 +51,8 @@ impl ContextSource for ServiceHints {
             (false, true) => OF_MESSAGE,
             (false, false) => return Ok(Vec::new()),
         };
-        // Earlier messages are not searched by: their services were shown with them. Small talk has no topic.
+        // Earlier messages are not searched by: their services were shown with them. Small talk has no
+        // topic.
         let topic = query.topics().next().filter(|topic| *topic == query.text.trim());
         let (Some(topic), Some(index)) = (topic, self.index.get()) else {
             return Ok(Vec::new());

@@ -18,8 +18,8 @@ const MAX_TEXT: usize = 16 * 1024;
 /// Maximum number of a query's terms whose part in a service is counted.
 const MAX_TERMS: usize = 64;
 
-/// The services of all sources. Each search sees them as they are; the index is built anew when they have changed. Cheap to
-/// clone.
+/// The services of all sources. Each search sees them as they are; the index is built anew when
+/// they have changed. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct ServiceIndex(Arc<Inner>);
 
@@ -45,7 +45,8 @@ pub(super) struct Found {
     pub(super) service: KnownService,
     /// The score, where the best hit of the search has 1.
     pub(super) score: f64,
-    /// The part of the query's terms that the service has, from 0 to 1: how well it fits, whatever else there is.
+    /// The part of the query's terms that the service has, from 0 to 1: how well it fits, whatever
+    /// else there is.
     pub(super) relevance: f64,
     /// The fit of the query's rare terms.
     pub(super) rare: RareTerms,
@@ -63,8 +64,8 @@ pub(super) struct RareTerms {
 }
 
 impl RareTerms {
-    /// Returns `true` if the query is about the service: its names have a rare term and its description a quarter of
-    /// them, or its description has two and half of them.
+    /// Returns `true` if the query is about the service: its names have a rare term and its
+    /// description a quarter of them, or its description has two and half of them.
     pub(super) fn fit(self) -> bool {
         let least = if self.is_named {
             self.all.div_ceil(4)

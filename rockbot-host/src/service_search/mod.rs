@@ -47,20 +47,21 @@ const AGENTS: &str = "well-known-agents.json";
 /// Interval of the looks for services without a summary.
 const SUMMARY_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Settings of the section `ServiceSearch`, which [`ServiceSearch`] reads while the host is built; options set in code take
-/// precedence.
+/// Settings of the section `ServiceSearch`, which [`ServiceSearch`] reads while the host is
+/// built; options set in code take precedence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceSearchSettings {
     /// `Enabled`: `false` turns the search off, also one that code adds. Default `true`.
     pub is_enabled: bool,
-    /// `Hints`: `true` if each message is shown with the two services that fit it best, if any does. Default `false`.
+    /// `Hints`: `true` if each message is shown with the two services that fit it best, if any does.
+    /// Default `false`.
     pub has_hints: bool,
-    /// `Summaries`: `true` if a model describes agents and MCP servers in a sentence, once for each version of them. Default
-    /// `false`.
+    /// `Summaries`: `true` if a model describes agents and MCP servers in a sentence, once for each
+    /// version of them. Default `false`.
     pub has_summaries: bool,
-    /// `AgentsPath`: the file of known agents; a relative path is below the data folder. Default: `well-known-agents.json`
-    /// there, if there is one.
+    /// `AgentsPath`: the file of known agents; a relative path is below the data folder. Default:
+    /// `well-known-agents.json` there, if there is one.
     pub agents: Option<PathBuf>,
 }
 
@@ -83,10 +84,11 @@ impl ServiceSearchSettings {
 
 /// One search over the agents, MCP servers, tools, guides and skills that the model can use.
 ///
-/// The model has the tool `search_known_services`, and a guide to it. What a search finds is shown to the model from then on,
-/// where it is a tool on demand. A further task of a turn (a follow-up) is shown with the services that fit it. The agents are
-/// those of the host's [`AgentDirectory`]; without another one those of the file `well-known-agents.json` in the data folder.
-/// Other parts add services by [`ServiceSources`].
+/// The model has the tool `search_known_services`, and a guide to it. What a search finds is
+/// shown to the model from then on, where it is a tool on demand. A further task of a turn (a
+/// follow-up) is shown with the services that fit it. The agents are those of the host's
+/// [`AgentDirectory`]; without another one those of the file `well-known-agents.json` in the data
+/// folder. Other parts add services by [`ServiceSources`].
 ///
 /// # Examples
 ///
@@ -119,22 +121,23 @@ impl ServiceSearch {
         Self::default()
     }
 
-    /// Shows each message with the two services that fit it best, if any fits. They cost up to 100 tokens a message, and
-    /// services that others describe make the turn untrusted. Default: the setting `ServiceSearch.Hints`.
+    /// Shows each message with the two services that fit it best, if any fits. They cost up to 100
+    /// tokens a message, and services that others describe make the turn untrusted. Default: the
+    /// setting `ServiceSearch.Hints`.
     pub fn hints(mut self) -> Self {
         self.has_hints = Some(true);
         self
     }
 
-    /// Lets a model describe agents and MCP servers in a sentence, in the background: one call for each version of each.
-    /// Default: the setting `ServiceSearch.Summaries`.
+    /// Lets a model describe agents and MCP servers in a sentence, in the background: one call for
+    /// each version of each. Default: the setting `ServiceSearch.Summaries`.
     pub fn summaries(mut self) -> Self {
         self.has_summaries = Some(true);
         self
     }
 
-    /// Sets the file of known agents: a JSON array of cards with `agentName`, `description` and `skills`. Default: the setting
-    /// `ServiceSearch.AgentsPath`.
+    /// Sets the file of known agents: a JSON array of cards with `agentName`, `description` and
+    /// `skills`. Default: the setting `ServiceSearch.AgentsPath`.
     pub fn agents(mut self, path: impl Into<PathBuf>) -> Self {
         self.agents = Some(path.into());
         self

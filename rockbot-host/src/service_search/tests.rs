@@ -149,7 +149,8 @@ async fn a_model_calls_the_tool_that_it_found() {
     assert_eq!(model.requests()[2].messages.last().unwrap().text(), "north");
 }
 
-/// Reading what another program says of itself makes the turn untrusted; the host's own words do not.
+/// Reading what another program says of itself makes the turn untrusted; the host's own words do
+/// not.
 #[tokio::test]
 async fn results_have_the_label_of_those_who_described_them() {
     for (query, expected) in [("route of a lorry", Trust::User), ("quarterly sales", Trust::Untrusted)] {

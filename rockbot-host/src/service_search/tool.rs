@@ -29,8 +29,8 @@ const MAX_ITEMS: usize = 3;
 /// Maximum length of a summary, in characters.
 const MAX_SUMMARY: usize = 300;
 
-/// Finds what can do a task by keywords: other agents, MCP servers, tools, guides and skills. Use it before you say that you
-/// cannot do something.
+/// Finds what can do a task by keywords: other agents, MCP servers, tools, guides and skills. Use
+/// it before you say that you cannot do something.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SearchKnownServices {
     /// Keywords that describe the task, such as "reschedule meeting".

@@ -20,15 +20,15 @@ use crate::workers::TOOL_LEASE;
 pub struct AgentHostSettings {
     /// `Name`: the name of an agent that is built from its configuration alone. Default `agent`.
     pub name: String,
-    /// `MaxToolIterations`: maximum number of questions to the model in a turn. When they are used up, the model is
-    /// asked for one last answer without tools. Default 50.
+    /// `MaxToolIterations`: maximum number of questions to the model in a turn. When they are used
+    /// up, the model is asked for one last answer without tools. Default 50.
     pub max_tool_iterations: NonZeroU32,
     /// `MaxCompletionReprompts`: maximum number of times that an answer judged incomplete is sent
     /// back to the model. Default 0, which asks no judge; see
     /// [`Evaluation`](crate::turn::Evaluation) for the cost and the benefit of a judge.
     pub max_completion_reprompts: u32,
-    /// `MaxFollowUpPasses`: maximum number of follow-ups after a complete answer. Default 0, which asks no
-    /// judge.
+    /// `MaxFollowUpPasses`: maximum number of follow-ups after a complete answer. Default 0, which
+    /// asks no judge.
     pub max_follow_up_passes: u32,
     /// `ToolResultMaxChars`: maximum length of a tool result in bytes; a longer result loses its
     /// middle. Default 0, which sets no limit here.
@@ -37,22 +37,24 @@ pub struct AgentHostSettings {
     /// a longer request are removed. 0 sets no limit but the model's context window. Default
     /// 30 000.
     pub tool_result_stash_watermark_tokens: u64,
-    /// `ToolResultStashHeadTailRatio`, a number from 0 to 1: percentage of a shortened result that is its beginning.
-    /// Default 60 (`0.6`).
+    /// `ToolResultStashHeadTailRatio`, a number from 0 to 1: percentage of a shortened result that is
+    /// its beginning. Default 60 (`0.6`).
     pub tool_result_head_percent: u8,
     /// `MaxToolCalls`: maximum number of tool calls in a turn. Default 200.
     pub max_tool_calls: NonZeroU32,
-    /// `MaxTurnTime`: maximum working time of a turn, without the time that it waits for a user. Default 10 minutes.
+    /// `MaxTurnTime`: maximum working time of a turn, without the time that it waits for a user.
+    /// Default 10 minutes.
     pub max_turn_time: Duration,
     /// `MaxTurnTokens`: maximum number of tokens of a turn, input and output. Default: no limit.
     pub max_turn_tokens: Option<NonZeroU64>,
-    /// `MaxTurnCost`: maximum cost of a turn in US dollars. Default: no limit. With a limit the host needs the
-    /// prices of its models, see [`AgentHostBuilder::prices`](crate::AgentHostBuilder::prices).
+    /// `MaxTurnCost`: maximum cost of a turn in US dollars. Default: no limit. With a limit the host
+    /// needs the prices of its models, see
+    /// [`AgentHostBuilder::prices`](crate::AgentHostBuilder::prices).
     pub max_turn_cost: Option<MicroUsd>,
     /// `MediaRetention`: retention of the images and files of messages. Default 30 days.
     pub media_retention: Duration,
-    /// `MaxReplyMediaBytes`: maximum size of the images and files that a reply over a bus carries, in bytes. Default
-    /// 512 KiB; see [`UserOptions`](crate::UserOptions::max_reply_media_bytes).
+    /// `MaxReplyMediaBytes`: maximum size of the images and files that a reply over a bus carries, in
+    /// bytes. Default 512 KiB; see [`UserOptions`](crate::UserOptions::max_reply_media_bytes).
     pub max_reply_media_bytes: u64,
     /// `ToolLease`: validity of an announcement of tools, see
     /// [`MessageOptions`](crate::MessageOptions::tool_lease). Default 15 seconds.
@@ -64,24 +66,27 @@ pub struct AgentHostSettings {
     /// was offered native calls, see [`TextCallFallback`](crate::text_calling::TextCallFallback).
     /// Default `true`.
     pub text_call_fallback: bool,
-    /// `SafeLinks`: whether an agent that is built from its configuration alone removes links that the user did not
-    /// name from its answers, see [`SafeLinks`](crate::answer::SafeLinks). Default `true`.
+    /// `SafeLinks`: whether an agent that is built from its configuration alone removes links that
+    /// the user did not name from its answers, see [`SafeLinks`](crate::answer::SafeLinks). Default
+    /// `true`.
     pub safe_links: bool,
     /// `ToolsOnDemand`: whether models see some tools only on demand, as their
-    /// [`ToolExposure`](rockbot_core::tool::ToolExposure) states; `false` shows all in every request. Default `true`.
+    /// [`ToolExposure`](rockbot_core::tool::ToolExposure) states; `false` shows all in every request.
+    /// Default `true`.
     pub tools_on_demand: bool,
-    /// `DateTime`: whether the model is told the user's date and time, with the time zone, in one line before each
-    /// message. Default `true`.
+    /// `DateTime`: whether the model is told the user's date and time, with the time zone, in one
+    /// line before each message. Default `true`.
     pub date_time: bool,
     /// `TimeZone`: the time zone of users who have not set their own, an IANA name such as
     /// `Europe/Paris`. Default: the time zone of the system.
     pub time_zone: Option<String>,
-    /// `WorkingMethod`: whether the model is told how many rounds of calls it has, and to plan them. Default `false`:
-    /// it did not pay for all models, see `benches/README.md`.
+    /// `WorkingMethod`: whether the model is told how many rounds of calls it has, and to plan them.
+    /// Default `false`: it did not pay for all models, see `benches/README.md`.
     pub working_method: bool,
-    /// `MaxMessages`, `MaxMessageBytes`, `MaxPrincipalMessages`, `MaxPrincipalMessageBytes`, `MaxSessionMessages`,
-    /// `MaxSessionMessageBytes`: bounds of the messages that are accepted and not answered. Default 4 096 messages and 64 MiB
-    /// in the host, 2 048 messages and 32 MiB of one principal, and 128 messages and 8 MiB that wait in a session.
+    /// `MaxMessages`, `MaxMessageBytes`, `MaxPrincipalMessages`, `MaxPrincipalMessageBytes`,
+    /// `MaxSessionMessages`, `MaxSessionMessageBytes`: bounds of the messages that are accepted and
+    /// not answered. Default 4 096 messages and 64 MiB in the host, 2 048 messages and 32 MiB of one
+    /// principal, and 128 messages and 8 MiB that wait in a session.
     pub backlog: BacklogLimits,
 }
 

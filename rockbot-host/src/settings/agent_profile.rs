@@ -13,9 +13,10 @@ pub const PRODUCTION_FOLDER: &str = "/data/agent";
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentProfileSettings {
-    /// `BasePath`: the folder of the profile and of everything that the agent stores. Default [`PRODUCTION_FOLDER`]
-    /// if that folder exists, else the folder that the program passes. `SoulPath`, `DirectivesPath`, `StylePath`
-    /// and `MemoryRulesPath`: files in it, with the defaults of [`AgentProfileOptions`].
+    /// `BasePath`: the folder of the profile and of everything that the agent stores. Default
+    /// [`PRODUCTION_FOLDER`] if that folder exists, else the folder that the program passes.
+    /// `SoulPath`, `DirectivesPath`, `StylePath` and `MemoryRulesPath`: files in it, with the
+    /// defaults of [`AgentProfileOptions`].
     pub options: AgentProfileOptions,
     /// The reason for the choice of the base folder.
     pub chosen: FolderChoice,
@@ -60,7 +61,8 @@ impl AgentProfileSettings {
     }
 }
 
-/// Chooses the base folder: the configured one, else the production folder if it exists, else the program's.
+/// Chooses the base folder: the configured one, else the production folder if it exists, else the
+/// program's.
 pub(super) fn choose(configured: Option<PathBuf>, production: &Path, data_folder: &Path) -> (PathBuf, FolderChoice) {
     match configured {
         Some(folder) => (folder, FolderChoice::Configured),

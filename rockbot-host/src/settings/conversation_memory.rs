@@ -19,12 +19,14 @@ pub struct ConversationMemorySettings {
     /// `SessionIdleTimeout`: time that a session goes on and stays in memory after its last turn.
     /// Then it begins afresh, and the earlier messages are kept on disk. Default 1 hour.
     pub session_idle_timeout: Duration,
-    /// `KeepCalls`: `true` if conversations keep tool calls with their results. They do not count as turns. Default `true`.
+    /// `KeepCalls`: `true` if conversations keep tool calls with their results. They do not count as
+    /// turns. Default `true`.
     pub keep_calls: bool,
-    /// `ShowCalls`: `true` if the model sees the kept calls and results of earlier turns. Default `false`.
+    /// `ShowCalls`: `true` if the model sees the kept calls and results of earlier turns. Default
+    /// `false`.
     pub show_calls: bool,
-    /// `MaxShownEntries`: maximum number of earlier entries that the model is shown; a question and its answer are two.
-    /// Default 20, at least 4.
+    /// `MaxShownEntries`: maximum number of earlier entries that the model is shown; a question and
+    /// its answer are two. Default 20, at least 4.
     pub max_shown_entries: NonZeroU32,
 }
 

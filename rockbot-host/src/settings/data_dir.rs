@@ -83,7 +83,8 @@ fn nearest(folder: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Creates a file and removes it. Permission bits are not enough: quotas and read-only mounts refuse as well.
+/// Creates a file and removes it. Permission bits are not enough: quotas and read-only mounts
+/// refuse as well.
 fn try_to_write(folder: &Path) -> io::Result<()> {
     let path = folder.join(format!(".rockbot-check-{}", std::process::id()));
     File::create_new(&path)?;

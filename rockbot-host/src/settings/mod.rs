@@ -24,10 +24,10 @@
 //! # Sections of your own
 //!
 //! A host passes its [`Config`] to its subsystems, and each reads its own sections while it
-//! [declares](rockbot_core::subsystem::Subsystem::declare). An invalid setting keeps the host from being built, and is
-//! reported together with all other problems. So is a name that no part has read, with the name that is nearest:
-//! whatever else the program reads must be read before the host is built. [`Section::ignore`] leaves a section to
-//! another program.
+//! [declares](rockbot_core::subsystem::Subsystem::declare). An invalid setting keeps the host
+//! from being built, and is reported together with all other problems. So is a name that no part
+//! has read, with the name that is nearest: whatever else the program reads must be read before
+//! the host is built. [`Section::ignore`] leaves a section to another program.
 //!
 //! [`Section::ignore`]: rockbot_core::config::Section::ignore
 //!
@@ -99,9 +99,10 @@
 //! | `Mcp`, `McpProxy`, `McpServer` | all settings, in a host with `McpTools`, `McpToolProxy` and `McpToolServer` of `rockbot-mcp` |
 //! | `Dream` | all settings, in a host with `Dreaming` of `rockbot-memory` |
 //!
-//! A section whose part a host does not have is a warning in the log, or an error if the configuration describes the
-//! host [alone](HostSettings::deny_unread). Any other name in a file, or in a variable with the prefix `ROCKBOT_`, is
-//! an error: most likely it is misspelt. Variables without the prefix may belong to other programs.
+//! A section whose part a host does not have is a warning in the log, or an error if the
+//! configuration describes the host [alone](HostSettings::deny_unread). Any other name in a file,
+//! or in a variable with the prefix `ROCKBOT_`, is an error: most likely it is misspelt.
+//! Variables without the prefix may belong to other programs.
 //!
 //! ```
 //! use std::path::Path;
@@ -174,7 +175,8 @@ pub struct HostSettings {
     pub policies: PolicySettings,
     /// The section `ConversationMemory`: the conversations.
     pub conversation_memory: ConversationMemorySettings,
-    /// The section `ModelBehaviors` and the folder `model-behaviors` of the base folder: exceptions for particular models.
+    /// The section `ModelBehaviors` and the folder `model-behaviors` of the base folder: exceptions
+    /// for particular models.
     pub model_behaviors: Arc<ModelBehaviors>,
     denies_unread: bool,
     config: Config,
@@ -183,12 +185,13 @@ pub struct HostSettings {
 impl HostSettings {
     /// Reads the settings of `config`.
     ///
-    /// Relative folders are below `AgentProfile.BasePath`. When that is not set, it is `/data/agent` if that folder
-    /// exists, else `data_folder`.
+    /// Relative folders are below `AgentProfile.BasePath`. When that is not set, it is `/data/agent`
+    /// if that folder exists, else `data_folder`.
     ///
     /// # Errors
     ///
-    /// Returns an error for the first invalid setting, with its name, its source and the expected value.
+    /// Returns an error for the first invalid setting, with its name, its source and the expected
+    /// value.
     pub fn read(config: &Config, data_folder: &Path) -> Result<Self, ConfigError> {
         let agent_profile = AgentProfileSettings::read(config, data_folder)?;
         let base = agent_profile.base_path();
@@ -207,8 +210,9 @@ impl HostSettings {
         })
     }
 
-    /// States that the configuration describes this host alone: a section that none of its parts reads keeps it from
-    /// being built. Otherwise such a section is logged as a warning, since several programs may share a file.
+    /// States that the configuration describes this host alone: a section that none of its parts
+    /// reads keeps it from being built. Otherwise such a section is logged as a warning, since
+    /// several programs may share a file.
     #[must_use]
     pub fn deny_unread(mut self) -> Self {
         self.denies_unread = true;

@@ -12,8 +12,9 @@ use crate::turn::{HookLimits, Nudges, PolicySnapshot};
 
 /// The limits of tools, results, recall and hooks.
 ///
-/// They are settings of the section `AgentHost`, apart from [`AgentHostSettings`](super::AgentHostSettings) because a
-/// program sets them with [`TurnPolicies`](crate::TurnPolicies).
+/// They are settings of the section `AgentHost`, apart from
+/// [`AgentHostSettings`](super::AgentHostSettings) because a program sets them with
+/// [`TurnPolicies`](crate::TurnPolicies).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicySettings {
@@ -27,16 +28,17 @@ pub struct PolicySettings {
     /// a longer result. `ToolResultKeyForm` (default `path`): notation of their keys, `path` or
     /// `colons`.
     pub large_results: LargeResultPolicy,
-    /// `ContextMaxTokens` (default 4 000): maximum number of tokens of the recalled entries of a message.
-    /// `ContextTimeLimit` (default 2 seconds): maximum time to find them.
+    /// `ContextMaxTokens` (default 4 000): maximum number of tokens of the recalled entries of a
+    /// message. `ContextTimeLimit` (default 2 seconds): maximum time to find them.
     pub context_budget: ContextBudget,
     /// `HookTimeLimit` (default 30 seconds): time limit of a hook's decision. `MaxPolicyQuestions`
     /// (default 3) and `MaxOutputCorrections` (default 2): maximum numbers of answers that loop
     /// policies and output validators send back.
     pub hook_limits: HookLimits,
-    /// `Nudges.OnEmptyAnswer` and `Nudges.OnRepeatedCalls` (default `true`), `Nudges.OnUnfinishedSetUp`,
-    /// `Nudges.OnHallucinatedCalls`, `Nudges.OnLeakedSyntax`, `Nudges.OnUnexpectedCjk` and `Nudges.OnToolFailureGiveup`
-    /// (default `false`): the weaknesses of models that are answered with a nudge.
+    /// `Nudges.OnEmptyAnswer` and `Nudges.OnRepeatedCalls` (default `true`),
+    /// `Nudges.OnUnfinishedSetUp`, `Nudges.OnHallucinatedCalls`, `Nudges.OnLeakedSyntax`,
+    /// `Nudges.OnUnexpectedCjk` and `Nudges.OnToolFailureGiveup` (default `false`): the weaknesses of
+    /// models that are answered with a nudge.
     pub nudges: Nudges,
     /// `ApprovalExpiry` (default 7 days): time that a turn waits for a user's decision about a call.
     pub approval_expiry: Duration,

@@ -1,4 +1,5 @@
-//! The positions of the host's spans in traces: from a backend through a [`TraceBridge`], else the host's own.
+//! The positions of the host's spans in traces: from a backend through a [`TraceBridge`], else
+//! the host's own.
 
 use std::fmt;
 use std::sync::Arc;
@@ -51,7 +52,8 @@ impl Traces {
         Self(Some(Arc::new(bridge)))
     }
 
-    /// Places `span` below `parent`; without, the span begins a trace, unless a bridge knows the current span.
+    /// Places `span` below `parent`; without, the span begins a trace, unless a bridge knows the
+    /// current span.
     pub(crate) fn place(&self, span: &Span, parent: Option<&TraceContext>) -> TraceContext {
         let place = self.joined(span, parent).unwrap_or_else(|| below(parent));
         note(span, &place);

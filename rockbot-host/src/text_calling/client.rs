@@ -23,7 +23,8 @@ use super::deltas::FilteredDeltas;
 /// asked once more with a correction; usage and cost of both answers are added up. Text that may
 /// turn out to be a call is not streamed.
 ///
-/// An answer that was cut by a length limit or a content filter is passed on as text: its calls may be incomplete.
+/// An answer that was cut by a length limit or a content filter is passed on as text: its calls
+/// may be incomplete.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -146,7 +147,8 @@ pub(super) fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse
 fn in_text(request: &ChatRequest) -> ChatRequest {
     let mut messages = messages_in_text(&request.messages, |_| true);
     if !request.tools.is_empty() {
-        // Behind all system messages: they stay the same when tools come and go, and servers get them as one.
+        // Behind all system messages: they stay the same when tools come and go, and servers get them as
+        // one.
         let at = messages
             .iter()
             .take_while(|message| message.role == Role::System)
@@ -189,12 +191,12 @@ fn calls_message(message: &ChatMessage) -> Arc<ChatMessage> {
     Arc::new(ChatMessage::assistant(text))
 }
 
-/// The end of the last result of a round. Without it small models repeat the call, or write about the result's form
-/// instead of the answer.
+/// The end of the last result of a round. Without it small models repeat the call, or write about
+/// the result's form instead of the answer.
 const ANSWER_NOW: &str = "\n\nNow answer in plain words, or call another tool if one is needed.";
 
-/// Returns the message of a result: in the user's role, because the model knows no other that may follow its own. Its
-/// provenance still names the tool, and keeps it untrusted.
+/// Returns the message of a result: in the user's role, because the model knows no other that may
+/// follow its own. Its provenance still names the tool, and keeps it untrusted.
 fn result_message(name: &ToolName, content: &Content, is_last: bool) -> ChatMessage {
     let mut text = result_text(name.as_str(), &content.text());
     if is_last {

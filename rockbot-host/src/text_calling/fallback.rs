@@ -100,7 +100,8 @@ impl<C: ChatClient> TextCallFallback<C> {
             return None;
         }
         if response.text.trim().is_empty() {
-            // Some models call within their thoughts, which servers part from the text. The thoughts stay where they are.
+            // Some models call within their thoughts, which servers part from the text. The thoughts stay
+            // where they are.
             let thoughts = &response.reasoning.as_ref()?.text;
             let mut answer = self.certain(thoughts, tools)?;
             answer.text.clear();
@@ -174,14 +175,15 @@ fn writes_calls(messages: &[Arc<ChatMessage>]) -> bool {
     calls.peek().is_some() && calls.all(|call| is_from_text(&call.id))
 }
 
-/// Reports whether a call has an id as [`native`] gives it, or as it becomes where several rounds of a turn have it.
+/// Reports whether a call has an id as [`native`] gives it, or as it becomes where several rounds
+/// of a turn have it.
 fn is_from_text(id: &CallId) -> bool {
     let number = id.as_str().strip_prefix("text");
     number.is_some_and(|number| number.len() == 5 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns `false` for a text that cannot hold a call, without a look at the tools: it has neither brackets nor names
-/// of several words.
+/// Returns `false` for a text that cannot hold a call, without a look at the tools: it has
+/// neither brackets nor names of several words.
 fn may_hold_call(text: &str) -> bool {
     memchr3(b'{', b'[', b'<', text.as_bytes()).is_some() || memchr3(b'(', b'>', b'_', text.as_bytes()).is_some()
 }

@@ -1,5 +1,5 @@
-//! The watch over tools that block their thread: nothing else runs on it meanwhile, neither other turns nor the time limit of the
-//! call itself.
+//! The watch over tools that block their thread: nothing else runs on it meanwhile, neither other
+//! turns nor the time limit of the call itself.
 
 use std::future::Future;
 use std::pin::Pin;

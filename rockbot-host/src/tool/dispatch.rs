@@ -24,8 +24,8 @@ use crate::layer::{Layers, Stack, call};
 use crate::telemetry::Traces;
 use crate::turn::CallFacts;
 
-/// Maximum time of the layers around a call without a deadline, besides the time limit of its tool. A rate limit may make
-/// a call wait long.
+/// Maximum time of the layers around a call without a deadline, besides the time limit of its
+/// tool. A rate limit may make a call wait long.
 const MAX_LAYER_TIME: Duration = Duration::from_secs(60 * 60);
 
 /// Maximum time to wait for the tool of an interrupted call.
@@ -40,9 +40,9 @@ pub(crate) type TurnTools<'a> = Option<&'a Arc<ToolFilter>>;
 /// The dispatcher of tool calls: the only way from a name and arguments to a response, for every
 /// entry point.
 ///
-/// A call goes through the user's layers, and then through one fused guard: look the tool up, check the grant and the
-/// arguments, wait for a permit, run under the time limit, catch panics, measure. Every failure is a response that the
-/// model can act on.
+/// A call goes through the user's layers, and then through one fused guard: look the tool up,
+/// check the grant and the arguments, wait for a permit, run under the time limit, catch panics,
+/// measure. Every failure is a response that the model can act on.
 ///
 /// # Examples
 ///
@@ -75,8 +75,8 @@ impl ToolDispatcher {
         Self::with_layers(registry, limits, Layers::default(), true)
     }
 
-    /// Creates a dispatcher whose calls pass through `layers`. With `on_demand` models see tools by their exposure, else
-    /// all.
+    /// Creates a dispatcher whose calls pass through `layers`. With `on_demand` models see tools by
+    /// their exposure, else all.
     pub(crate) fn with_layers(
         registry: Arc<dyn ToolRegistry>,
         limits: ToolLimits,
@@ -147,7 +147,8 @@ impl ToolDispatcher {
         self.observed(request, None, cx)
     }
 
-    /// Calls a tool about whose call `facts` were asked before, so that the turn and the dispatcher decide alike.
+    /// Calls a tool about whose call `facts` were asked before, so that the turn and the dispatcher
+    /// decide alike.
     pub(crate) fn call_with_facts(
         &self,
         request: ToolInvokeRequest,
@@ -164,10 +165,12 @@ impl ToolDispatcher {
         cx: &CallContext,
     ) -> ToolInvokeResponse {
         let span = span(&request);
-        // A call without a trace, as of a program's own dispatcher, stays without one where no span is recorded.
+        // A call without a trace, as of a program's own dispatcher, stays without one where no span is
+        // recorded.
         let traced = (cx.trace().is_some() || !span.is_disabled()).then(|| self.traces.enter(&span, cx));
         let cx = traced.as_ref().unwrap_or(cx);
-        // Measured: moving a short call into a span costs as much as the call, and without a subscriber for nothing.
+        // Measured: moving a short call into a span costs as much as the call, and without a subscriber
+        // for nothing.
         if span.is_disabled() && self.stack.is_none() {
             return self.guard.call(request, facts, cx).await;
         }
@@ -245,11 +248,12 @@ impl ToolDispatcher {
         request.fail(&error)
     }
 
-    /// Waits until the layers around a call have been silent for too long: for the tool's own time limit after the call
-    /// was cancelled or its deadline passed. The guard inside of them ends the tool itself by then.
+    /// Waits until the layers around a call have been silent for too long: for the tool's own time
+    /// limit after the call was cancelled or its deadline passed. The guard inside of them ends the
+    /// tool itself by then.
     ///
-    /// Without this a layer that never answers around a mutating call, which no cancellation ends, would block its
-    /// session for good.
+    /// Without this a layer that never answers around a mutating call, which no cancellation ends,
+    /// would block its session for good.
     async fn layers_are_silent(&self, request: &ToolInvokeRequest, cx: &CallContext) {
         let given_up = async {
             match cx.deadline() {
@@ -269,7 +273,8 @@ impl ToolDispatcher {
         self.guard.facts(request, cx)
     }
 
-    /// Reports whether the model of `cx` needs a person's endorsement for the call, because it has read untrusted text.
+    /// Reports whether the model of `cx` needs a person's endorsement for the call, because it has
+    /// read untrusted text.
     pub(crate) async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
         self.guard.needs_endorsement(request, cx).await
     }

@@ -7,18 +7,19 @@ use std::time::Duration;
 
 /// The limits of tool calls in one host.
 ///
-/// A time limit ends a call at its next `await`. While a tool blocks its thread, no limit can: on a runtime of one thread the whole
-/// host waits for it. Move such work to [`spawn_blocking`](tokio::task::spawn_blocking).
+/// A time limit ends a call at its next `await`. While a tool blocks its thread, no limit can: on
+/// a runtime of one thread the whole host waits for it. Move such work to
+/// [`spawn_blocking`](tokio::task::spawn_blocking).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolLimits {
-    /// Maximum duration of a call whose tool states none of its own. Time spent waiting for a permit does not count.
-    /// Default 60 seconds.
+    /// Maximum duration of a call whose tool states none of its own. Time spent waiting for a permit
+    /// does not count. Default 60 seconds.
     pub time_limit: Duration,
     /// Maximum number of calls that run at once; further calls wait for a permit. Default 64.
     pub max_concurrency: usize,
-    /// Maximum length of a result in bytes. A longer result is truncated and begins with a note about it.
-    /// Default 10 MiB.
+    /// Maximum length of a result in bytes. A longer result is truncated and begins with a note about
+    /// it. Default 10 MiB.
     pub max_result_bytes: usize,
     /// Time that a call may block its thread. A longer blocking is logged as a warning with the
     /// tool's name, once it ends, and counted as `rockbot.tool.blocked`; it is not stopped. Default

@@ -29,7 +29,8 @@ impl Meters {
         }
     }
 
-    /// Records one call that blocked its thread. The counter is created here, since hardly any tool needs one.
+    /// Records one call that blocked its thread. The counter is created here, since hardly any tool
+    /// needs one.
     pub(super) fn record_blocking(&self) {
         counter!("rockbot.tool.blocked", "tool_name" => self.name.clone()).increment(1);
     }

@@ -5,8 +5,8 @@ use rockbot_core::tool::{ToolInvokeRequest, ToolInvokeResponse};
 use tracing::Span;
 use tracing::field::Empty;
 
-/// Creates the span of a call. The fields that are known only at its end are empty; `otel.name` holds the tool's name,
-/// because the name of a span itself is fixed at compile time.
+/// Creates the span of a call. The fields that are known only at its end are empty; `otel.name`
+/// holds the tool's name, because the name of a span itself is fixed at compile time.
 pub(super) fn span(request: &ToolInvokeRequest) -> Span {
     // Names and ids are the model's words: they may hold line breaks or terminal escapes.
     let name = loggable(request.tool_name.as_str());
@@ -27,7 +27,8 @@ pub(super) fn span(request: &ToolInvokeRequest) -> Span {
     )
 }
 
-/// A tool call with an enabled span. A call that is dropped before its end is recorded as cancelled.
+/// A tool call with an enabled span. A call that is dropped before its end is recorded as
+/// cancelled.
 pub(super) struct CallSpan {
     pub(super) span: Span,
     captures_content: bool,

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// The registry's facts about a call at the time when the model requested it.
 ///
-/// They are recorded with the model's answer, so a resume decides on the same facts even when the tool has changed
-/// meanwhile.
+/// They are recorded with the model's answer, so a resume decides on the same facts even when the
+/// tool has changed meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallFacts {
     /// The effect of the call on the world.
@@ -17,17 +17,20 @@ pub(crate) struct CallFacts {
     /// `true` when a user must approve the call. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) needs_approval: bool,
-    /// `true` when the result stays in the conversation unchanged, whatever its length. Default `false`.
+    /// `true` when the result stays in the conversation unchanged, whatever its length. Default
+    /// `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) keeps_result_whole: bool,
-    /// `true` when the call hands work to another agent, which reports the result later. Default `false`.
+    /// `true` when the call hands work to another agent, which reports the result later. Default
+    /// `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) delegates: bool,
-    /// `true` when the call runs a turn of another agent, which spends of this turn's budget. Default `false`.
+    /// `true` when the call runs a turn of another agent, which spends of this turn's budget. Default
+    /// `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) runs_turn: bool,
-    /// `true` when the result is the tool's own words, but for the parts that state another origin. Default `false`:
-    /// outside text.
+    /// `true` when the result is the tool's own words, but for the parts that state another origin.
+    /// Default `false`: outside text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) own_output: bool,
 }

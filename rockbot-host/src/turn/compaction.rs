@@ -1,4 +1,5 @@
-//! Compaction as the journal records it: which parts of a conversation are removed, and where the originals are.
+//! Compaction as the journal records it: which parts of a conversation are removed, and where the
+//! originals are.
 
 use rockbot_core::CallId;
 use rockbot_core::store::StorePath;
@@ -6,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// The parts that are removed from a conversation so that it becomes shorter.
 ///
-/// The plan is recorded before it is carried out, so a replay removes the same parts even when a newer version of the
-/// planner would choose others.
+/// The plan is recorded before it is carried out, so a replay removes the same parts even when a
+/// newer version of the planner would choose others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Compaction {
@@ -21,7 +22,8 @@ pub(crate) struct Compaction {
     /// the model with tool calls, together with their results.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) steps: usize,
-    /// `true` when the model refused the conversation as too long, so the same question is asked again afterwards.
+    /// `true` when the model refused the conversation as too long, so the same question is asked
+    /// again afterwards.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) after_overflow: bool,
 }

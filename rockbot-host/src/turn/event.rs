@@ -17,8 +17,9 @@ use super::settings::PolicySnapshot;
 
 /// Something that happened to a turn.
 ///
-/// An event carries everything that a decision needs, since the machine itself performs no I/O. The variants and their
-/// fields are the format of the journal: fields may be added with a default, and none is renamed.
+/// An event carries everything that a decision needs, since the machine itself performs no I/O.
+/// The variants and their fields are the format of the journal: fields may be added with a
+/// default, and none is renamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -134,7 +135,8 @@ pub(crate) enum TurnEvent {
         /// The new conversation, in order.
         edits: Vec<HistoryEdit>,
     },
-    /// Tools were registered since the turn began whose descriptions are text of others, and the model is shown them.
+    /// Tools were registered since the turn began whose descriptions are text of others, and the
+    /// model is shown them.
     ToolsTold {
         /// The label of the descriptions.
         label: Label,
@@ -181,7 +183,8 @@ pub(crate) enum TurnEvent {
         /// The content of the message.
         text: Content,
     },
-    /// The turn continues with a more capable model, because its work is harder than its message looked.
+    /// The turn continues with a more capable model, because its work is harder than its message
+    /// looked.
     Escalated {
         /// The tier of that model.
         tier: ModelTier,
@@ -222,7 +225,8 @@ pub(crate) enum Validation {
     Unasked,
 }
 
-/// A request as the turn layers changed it before the turn began, and the settings that follow from it.
+/// A request as the turn layers changed it before the turn began, and the settings that follow
+/// from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub(crate) struct Revision {

@@ -18,8 +18,8 @@ pub(crate) enum HistoryEdit {
     Add(Arc<ChatMessage>),
 }
 
-/// Returns the edits that lead from `before` to `after`, where a kept message is the same [`Arc`]. `None` when nothing
-/// changed.
+/// Returns the edits that lead from `before` to `after`, where a kept message is the same
+/// [`Arc`]. `None` when nothing changed.
 pub(crate) fn edits(before: &[Arc<ChatMessage>], after: Vec<Arc<ChatMessage>>) -> Option<Vec<HistoryEdit>> {
     let places = before.iter().enumerate();
     let places: HashMap<_, _> = places.map(|(index, message)| (Arc::as_ptr(message), index)).collect();
@@ -62,8 +62,8 @@ mod tests {
         texts.iter().map(|text| Arc::new(ChatMessage::user(*text))).collect()
     }
 
-    /// Keeps the messages at `kept`, adds one where an index is beyond the end, and checks the edits and their effect
-    /// on a conversation with two messages from before the turn.
+    /// Keeps the messages at `kept`, adds one where an index is beyond the end, and checks the edits
+    /// and their effect on a conversation with two messages from before the turn.
     fn check(kept: &[usize], expected: Option<&str>, context_len: usize) {
         let before = messages(&["a", "b", "c", "d"]);
         let new = messages(&["new"]);

@@ -15,7 +15,8 @@ use super::machine::Turn;
 use super::settings::PolicySnapshot;
 use super::step::TurnStep;
 
-/// The version of the form. A turn whose journal has another version ends with a reply that states so.
+/// The version of the form. A turn whose journal has another version ends with a reply that
+/// states so.
 pub(crate) const FORMAT_VERSION: u32 = 1;
 
 /// The accepted record of a turn.
@@ -60,8 +61,8 @@ impl AcceptedTurn {
     }
 }
 
-/// Creates the record of an event and the steps decided then. `critical` is `true` when a mutating call is about to
-/// start: then a journal with synced durability waits for the disk.
+/// Creates the record of an event and the steps decided then. `critical` is `true` when a
+/// mutating call is about to start: then a journal with synced durability waits for the disk.
 pub(crate) fn record(event: TurnEvent, steps: Vec<TurnStep>, at: Timestamp, critical: bool) -> RunRecord {
     let body = RunBody::new(Arc::new(RecordedEvent { event, steps }));
     RunRecord::new(at, body).with_critical(critical)

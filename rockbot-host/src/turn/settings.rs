@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// The settings of a turn, as they were when it was accepted.
 ///
-/// The journal keeps them with the turn, so a restart with another configuration does not change the rules of a turn
-/// that has begun. A field that a journal does not name has its default.
+/// The journal keeps them with the turn, so a restart with another configuration does not change
+/// the rules of a turn that has begun. A field that a journal does not name has its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PolicySnapshot {
@@ -21,7 +21,8 @@ pub(crate) struct PolicySnapshot {
     pub(crate) approval_expiry: Duration,
     /// Number of further attempts to give an answer the requested shape. Default 2.
     pub(crate) max_shape_attempts: u32,
-    /// The tier that the selector chose for a message that names none; `None`, the default, without a selector.
+    /// The tier that the selector chose for a message that names none; `None`, the default, without a
+    /// selector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tier: Option<ModelTier>,
     /// The way to make the model match the schema of the request. Default [`OutputMode::Auto`] for
@@ -29,8 +30,8 @@ pub(crate) struct PolicySnapshot {
     /// [`OutputMode::Native`].
     #[serde(skip_serializing_if = "OutputMode::is_auto")]
     pub(crate) output_mode: OutputMode,
-    /// Maximum length in characters of a tool result that stays in the conversation; `None`, the default, is the
-    /// host's [`LargeResultPolicy`](crate::large_result::LargeResultPolicy).
+    /// Maximum length in characters of a tool result that stays in the conversation; `None`, the
+    /// default, is the host's [`LargeResultPolicy`](crate::large_result::LargeResultPolicy).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) result_threshold: Option<usize>,
     /// The weaknesses of models that are answered with a nudge.
@@ -52,7 +53,8 @@ pub(crate) struct PolicySnapshot {
     /// `false`.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) has_no_approver: bool,
-    /// `true` when the turn's agent is a program: its own answers are free and do not count. Default `false`.
+    /// `true` when the turn's agent is a program: its own answers are free and do not count. Default
+    /// `false`.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) is_program: bool,
 }
@@ -100,7 +102,8 @@ impl Default for PolicySnapshot {
     }
 }
 
-/// The weaknesses of models that are answered with a nudge: a note to the model, which answers once more.
+/// The weaknesses of models that are answered with a nudge: a note to the model, which answers
+/// once more.
 ///
 /// Each kind of nudge is given at most once in a turn, and costs one call to the model unless its
 /// field states otherwise. The nudges that did not pay when they were measured are off (56 tasks,
@@ -116,22 +119,24 @@ impl Default for PolicySnapshot {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Nudges {
-    /// The model announces its next step and does not take it: its answer ends in `:` or `...`. Default `false`.
+    /// The model announces its next step and does not take it: its answer ends in `:` or `...`.
+    /// Default `false`.
     pub on_unfinished_set_up: bool,
     /// The model claims that it did something, and called no tool. Default `false`.
     pub on_hallucinated_calls: bool,
     /// The model writes the syntax of its tool calls as text (`to=functions.…`). Default `false`.
     pub on_leaked_syntax: bool,
-    /// The model writes Chinese or Japanese, and the user's message does not. Default `false`, since it suits only
-    /// users who read neither.
+    /// The model writes Chinese or Japanese, and the user's message does not. Default `false`, since
+    /// it suits only users who read neither.
     pub on_unexpected_cjk: bool,
     /// A tool failed, and the model gives up instead of trying again. Default `false`.
     pub on_tool_failure_giveup: bool,
-    /// The model repeats a call whose result does not change. The note is added to each such result from the third
-    /// equal call on, so it costs no call to the model. Default `true`.
+    /// The model repeats a call whose result does not change. The note is added to each such result
+    /// from the third equal call on, so it costs no call to the model. Default `true`.
     ///
-    /// From the fourth equal failing call on it is refused with its earlier result, and the fifth ends the turn with a
-    /// partial answer; calls that succeed get five times as many. Up to three calls that alternate count as one.
+    /// From the fourth equal failing call on it is refused with its earlier result, and the fifth
+    /// ends the turn with a partial answer; calls that succeed get five times as many. Up to three
+    /// calls that alternate count as one.
     pub on_repeated_calls: bool,
     /// The model's answer is empty: it is asked once more. Default `true`.
     pub on_empty_answer: bool,
@@ -159,7 +164,8 @@ impl Nudges {
         on_empty_answer: false,
     };
 
-    /// Sets whether an answer that announces a next step and does not take it is nudged. Default `false`.
+    /// Sets whether an answer that announces a next step and does not take it is nudged. Default
+    /// `false`.
     #[must_use]
     pub fn with_on_unfinished_set_up(mut self, nudges: bool) -> Self {
         self.on_unfinished_set_up = nudges;
@@ -180,7 +186,8 @@ impl Nudges {
         self
     }
 
-    /// Sets whether an answer in Chinese or Japanese to a message in neither is nudged. Default `false`.
+    /// Sets whether an answer in Chinese or Japanese to a message in neither is nudged. Default
+    /// `false`.
     #[must_use]
     pub fn with_on_unexpected_cjk(mut self, nudges: bool) -> Self {
         self.on_unexpected_cjk = nudges;
@@ -211,9 +218,10 @@ impl Nudges {
 
 /// The limits of self-evaluation: how often a judge's verdict may prolong a turn.
 ///
-/// The judge is asked out-of-band, on the lowest tier, with temperature 0. It reads the user's words, the calls and the
-/// answer. Only turns that a user's message began are judged: the answer to a schedule or to another turn is its result.
-/// It is off by default: it did not pay where it was measured (56 tasks, 0.5B model, see `benches/README.md`).
+/// The judge is asked out-of-band, on the lowest tier, with temperature 0. It reads the user's
+/// words, the calls and the answer. Only turns that a user's message began are judged: the answer
+/// to a schedule or to another turn is its result. It is off by default: it did not pay where it
+/// was measured (56 tasks, 0.5B model, see `benches/README.md`).
 ///
 /// | judge | solved | calls for each solved task | tokens for each solved task | judge's calls |
 /// |---|---|---|---|---|
@@ -223,17 +231,17 @@ impl Nudges {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Evaluation {
-    /// Maximum number of times that an answer judged incomplete is sent back to the model. Default 0, which asks no
-    /// judge.
-    pub max_completion_reprompts: u32,
-    /// Maximum number of follow-ups after a complete answer, one after the other while each does something. Default 0,
+    /// Maximum number of times that an answer judged incomplete is sent back to the model. Default 0,
     /// which asks no judge.
+    pub max_completion_reprompts: u32,
+    /// Maximum number of follow-ups after a complete answer, one after the other while each does
+    /// something. Default 0, which asks no judge.
     pub max_follow_up_passes: u32,
 }
 
 impl Evaluation {
-    /// Sets the maximum number of times that an answer judged incomplete is sent back to the model. Default 0, which
-    /// asks no judge.
+    /// Sets the maximum number of times that an answer judged incomplete is sent back to the model.
+    /// Default 0, which asks no judge.
     #[must_use]
     pub const fn with_max_completion_reprompts(mut self, max_completion_reprompts: u32) -> Self {
         self.max_completion_reprompts = max_completion_reprompts;
@@ -260,11 +268,12 @@ impl Default for Evaluation {
     }
 }
 
-/// The limits of a conversation's length: above them parts are removed or offloaded, so that requests cost less and fit
-/// into the model's context window.
+/// The limits of a conversation's length: above them parts are removed or offloaded, so that
+/// requests cost less and fit into the model's context window.
 ///
-/// Originals of shortened tool results are kept in the host's working memory, and the model reads where they are.
-/// Whatever these settings are, a request that the model refuses as too long is shortened and sent once more.
+/// Originals of shortened tool results are kept in the host's working memory, and the model reads
+/// where they are. Whatever these settings are, a request that the model refuses as too long is
+/// shortened and sent once more.
 ///
 /// # Examples
 ///
@@ -292,7 +301,8 @@ pub struct ContextEconomy {
     pub head_percent: u8,
     /// Retention of originals. Default 1 hour.
     pub ttl: Duration,
-    /// The model's context window in tokens, as it reported when it refused a request of an earlier turn.
+    /// The model's context window in tokens, as it reported when it refused a request of an earlier
+    /// turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) window: Option<u64>,
 }
@@ -367,8 +377,8 @@ pub struct HookLimits {
     /// `true` when the host or the request had output validators then.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) has_validators: bool,
-    /// Number of output validators of the request alone. They are in no journal, so a turn that another process
-    /// continues lacks them.
+    /// Number of output validators of the request alone. They are in no journal, so a turn that
+    /// another process continues lacks them.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) request_validators: usize,
 }

@@ -140,7 +140,8 @@ impl TurnCounter {
     }
 }
 
-/// The purpose of a question to the model. It determines the instruction, the tools, and the tier of the request.
+/// The purpose of a question to the model. It determines the instruction, the tools, and the tier
+/// of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -170,7 +171,8 @@ pub(crate) enum Purpose {
         /// The judge's instruction.
         prompt: String,
     },
-    /// The next step again, with tools, because a loop policy of the host's program sent the last answer back.
+    /// The next step again, with tools, because a loop policy of the host's program sent the last
+    /// answer back.
     Policy {
         /// The message of the policy.
         message: Content,
@@ -196,7 +198,8 @@ impl Purpose {
         )
     }
 
-    /// Returns `true` if the model's last answer is taken back: a reader who has seen it is to forget it.
+    /// Returns `true` if the model's last answer is taken back: a reader who has seen it is to forget
+    /// it.
     pub(crate) fn retracts(&self) -> bool {
         matches!(
             self,
@@ -204,7 +207,8 @@ impl Purpose {
         )
     }
 
-    /// Returns `true` if the question is out-of-band: asked of a judge, and absent from the conversation.
+    /// Returns `true` if the question is out-of-band: asked of a judge, and absent from the
+    /// conversation.
     pub(crate) fn is_out_of_band(&self) -> bool {
         matches!(self, Self::Evaluate(_) | Self::AssessFollowUp)
     }
@@ -244,6 +248,7 @@ pub(crate) enum Trigger {
     RequestWithoutTools,
     /// A tool call changed something, so a wrong claim would be costly.
     SideEffect,
-    /// The answer is very short. Only journals of older versions have it: most short answers are complete.
+    /// The answer is very short. Only journals of older versions have it: most short answers are
+    /// complete.
     ShortAnswer,
 }

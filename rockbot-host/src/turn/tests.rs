@@ -1,5 +1,5 @@
-//! The machine through random lives: every conversation has the form that providers accept, and every replay leads to
-//! the same turn.
+//! The machine through random lives: every conversation has the form that providers accept, and
+//! every replay leads to the same turn.
 
 use crate::turn::history::HistoryEdit;
 use std::collections::VecDeque;
@@ -382,7 +382,8 @@ fn request_bytes(turn: &Turn) -> usize {
         .sum()
 }
 
-/// Every call has its result right after it, in call order, before any other message: providers insist on it.
+/// Every call has its result right after it, in call order, before any other message: providers
+/// insist on it.
 fn check_conversation(messages: &[Arc<ChatMessage>]) {
     let mut open: VecDeque<&CallId> = VecDeque::new();
     for message in messages {

@@ -15,8 +15,8 @@ use super::step::{Purpose, TurnStep};
 /// The trace of a turn, read from its journal: its events, its decisions, and the messages that
 /// its models were shown.
 ///
-/// A host returns it by [`AgentHost::trace`](crate::AgentHost::trace). It is for people and tests, and it is read-only:
-/// the records themselves may change their form between versions.
+/// A host returns it by [`AgentHost::trace`](crate::AgentHost::trace). It is for people and
+/// tests, and it is read-only: the records themselves may change their form between versions.
 ///
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
@@ -57,7 +57,8 @@ pub struct TraceEntry {
     pub requests: Vec<TraceRequest>,
     /// Tool calls that were decided to run.
     pub calls: Vec<ToolCall>,
-    /// `true` if this version of the program decides the same. `false` after an upgrade that changed a policy.
+    /// `true` if this version of the program decides the same. `false` after an upgrade that changed
+    /// a policy.
     pub is_reproducible: bool,
 }
 
@@ -106,7 +107,8 @@ pub enum TraceEvent {
 pub struct TraceRequest {
     /// `true` for a judge's question, which the conversation does not show.
     pub is_out_of_band: bool,
-    /// The messages that the model was shown, shared with the requests before; empty for an out-of-band question.
+    /// The messages that the model was shown, shared with the requests before; empty for an
+    /// out-of-band question.
     pub messages: Vec<Arc<ChatMessage>>,
 }
 

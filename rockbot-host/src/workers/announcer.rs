@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 use super::directory::{MAX_LEASE, MIN_LEASE};
 use super::wire::{AnnouncedGuide, DISCOVER_TOPIC, ToolsAnnounced, ToolsWanted, ToolsWithdrawn, WorkerHeartbeat};
 
-/// Maximum time that a host waits for the withdrawal of its tools when it stops; the lease ends them otherwise.
+/// Maximum time that a host waits for the withdrawal of its tools when it stops; the lease ends
+/// them otherwise.
 const WITHDRAWAL_TIME: Duration = Duration::from_secs(1);
 
 /// Number of heartbeats within a lease, so that a lost one ends nothing.

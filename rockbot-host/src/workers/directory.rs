@@ -1,4 +1,5 @@
-//! The workers that an agent knows, with their leases: a state that a clock and messages change, without I/O.
+//! The workers that an agent knows, with their leases: a state that a clock and messages change,
+//! without I/O.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,7 +57,8 @@ struct KnownInstance {
 pub(super) enum Change {
     /// The tools stay as they are.
     None,
-    /// A worker is known by a sign of life only, or its announcement has changed: it is asked for the announcement.
+    /// A worker is known by a sign of life only, or its announcement has changed: it is asked for the
+    /// announcement.
     Ask,
     /// The tools of the name are now the tools of the announcement.
     Offered(Arc<ToolsAnnounced>),
@@ -109,8 +111,8 @@ impl Directory {
         }
     }
 
-    /// Takes a sign of life, which renews the lease of a known process. A process beyond the bounds is not asked, since its
-    /// announcement would be refused.
+    /// Takes a sign of life, which renews the lease of a known process. A process beyond the bounds
+    /// is not asked, since its announcement would be refused.
     pub(super) fn heartbeat(&mut self, heartbeat: &WorkerHeartbeat, now: Instant) -> Change {
         let has_room = self.workers.len() < MAX_WORKERS;
         let Some(worker) = self.workers.get_mut(&heartbeat.worker) else {

@@ -1,10 +1,11 @@
 //! Tool workers and the agents that use their tools: tools that come and go while both run.
 //!
-//! A worker ([`announce_tools`](crate::AgentHostBuilder::announce_tools)) announces its tools on the bus with a lease,
-//! renews the lease by heartbeats, and withdraws the tools before it stops (`announcer`). An agent with the subsystem
-//! [`RemoteTools`] takes the announced tools into its registry and drops them when the last worker of a name has left or
-//! its lease has run out (`directory`). Workers of one name share one queue, so they compete for calls. The messages are
-//! in `wire`.
+//! A worker ([`announce_tools`](crate::AgentHostBuilder::announce_tools)) announces its tools on
+//! the bus with a lease, renews the lease by heartbeats, and withdraws the tools before it stops
+//! (`announcer`). An agent with the subsystem [`RemoteTools`] takes the announced tools into its
+//! registry and drops them when the last worker of a name has left or its lease has run out
+//! (`directory`). Workers of one name share one queue, so they compete for calls. The messages
+//! are in `wire`.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

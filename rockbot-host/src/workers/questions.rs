@@ -13,8 +13,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// The questions of an agent, with exponential back-off.
 ///
-/// Every worker answers a question with all its tools, so an agent whose question is not answered must not repeat it with each
-/// heartbeat of each worker.
+/// Every worker answers a question with all its tools, so an agent whose question is not answered
+/// must not repeat it with each heartbeat of each worker.
 #[derive(Debug)]
 pub(super) struct Questions {
     due: Option<Instant>,

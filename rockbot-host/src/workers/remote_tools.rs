@@ -27,7 +27,8 @@ const MAX_WAITING: usize = 64;
 /// and their calls run to their end.
 const MAX_ABANDONED: usize = 256;
 
-/// A subsystem that gives the agent the tools of workers on its bus, for as long as the workers live.
+/// A subsystem that gives the agent the tools of workers on its bus, for as long as the workers
+/// live.
 ///
 /// A worker is a host that [announces its tools](crate::AgentHostBuilder::announce_tools). Its
 /// tools appear in the agent's registry when it announces them, change when it announces others,
@@ -93,7 +94,8 @@ impl RemoteTools {
         self
     }
 
-    /// Sets the maximum time of a call. Default 60 seconds. A shorter limit that the worker states takes precedence.
+    /// Sets the maximum time of a call. Default 60 seconds. A shorter limit that the worker states
+    /// takes precedence.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.options.time_limit = Some(limit);

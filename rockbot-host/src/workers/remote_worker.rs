@@ -21,7 +21,8 @@ const MAX_TOOLS: usize = 256;
 /// Maximum length of the descriptions, schemas and guides of one worker, in bytes.
 const MAX_TEXT: usize = 2 * 1024 * 1024;
 
-/// Maximum number of tools of a worker that are left out, because of their names or schemas, before all are.
+/// Maximum number of tools of a worker that are left out, because of their names or schemas,
+/// before all are.
 const MAX_REFUSED: usize = 16;
 
 /// Maximum number of guides of one worker, and maximum length of each in bytes.

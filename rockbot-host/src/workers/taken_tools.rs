@@ -99,7 +99,8 @@ impl TakenTools {
         }
     }
 
-    /// Returns `true` if the tools of a worker are wanted: not the host's own, which it has announced itself.
+    /// Returns `true` if the tools of a worker are wanted: not the host's own, which it has announced
+    /// itself.
     fn takes(&self, worker: &str, instance: &str) -> bool {
         let is_wanted = self.options.only.is_empty() || self.options.only.contains(worker);
         is_wanted && instance != &**self.identity.instance_id()
@@ -159,7 +160,8 @@ async fn reached(moment: Option<Instant>) {
     }
 }
 
-/// Subscribes to the announcements. Each agent gets all of them, in a subscription of its own that ends with it.
+/// Subscribes to the announcements. Each agent gets all of them, in a subscription of its own
+/// that ends with it.
 pub(super) async fn listen(
     bus: &dyn Bus,
     identity: &AgentIdentity,

@@ -28,16 +28,18 @@ pub struct AnthropicOptions {
 
 /// A [`ChatClient`] over HTTP for Anthropic's Messages API, and for servers that speak it.
 ///
-/// It streams on the wire only if the call has a delta sink. Thinking blocks are kept with their signatures in the
-/// [`Reasoning`](rockbot_core::chat::Reasoning) of an answer, and sent back unchanged. An
-/// [`OutputSchema`](rockbot_core::chat::OutputSchema) becomes a tool that the model must call; its arguments are the text
-/// of the answer. The server is asked to cache the tools, the system text, and the conversation up to its last message.
+/// It streams on the wire only if the call has a delta sink. Thinking blocks are kept with their
+/// signatures in the [`Reasoning`](rockbot_core::chat::Reasoning) of an answer, and sent back
+/// unchanged. An [`OutputSchema`](rockbot_core::chat::OutputSchema) becomes a tool that the model
+/// must call; its arguments are the text of the answer. The server is asked to cache the tools,
+/// the system text, and the conversation up to its last message.
 ///
-/// A request with both a temperature and a `top_p` is sent with the temperature alone, since newer models refuse both.
+/// A request with both a temperature and a `top_p` is sent with the temperature alone, since
+/// newer models refuse both.
 ///
-/// A call that fails in a way that may pass is attempted a second time, unless a [`Retry`](crate::Retry) layer around it
-/// retries; see [`AnthropicChatBuilder`] for the limits. A call that is cancelled, dropped or out of time closes its
-/// connection.
+/// A call that fails in a way that may pass is attempted a second time, unless a
+/// [`Retry`](crate::Retry) layer around it retries; see [`AnthropicChatBuilder`] for the limits.
+/// A call that is cancelled, dropped or out of time closes its connection.
 ///
 /// ```no_run
 /// use rockbot_core::CallContext;
@@ -60,7 +62,8 @@ pub struct AnthropicOptions {
 pub struct AnthropicChat(HttpChat<AnthropicWire>);
 
 impl AnthropicChat {
-    /// The maximum number of tokens of an answer, if neither the request nor the builder sets one: the API requires a limit.
+    /// The maximum number of tokens of an answer, if neither the request nor the builder sets one:
+    /// the API requires a limit.
     pub const DEFAULT_MAX_TOKENS: u32 = 8192;
 
     /// Creates the builder of a client of `model` at `endpoint`, a base URL such as `https://api.anthropic.com`, with or
@@ -174,8 +177,8 @@ impl AnthropicChatBuilder {
         self
     }
 
-    /// Sets the version of the API, a date that is sent as `anthropic-version`. Default `2023-06-01`. Versions from
-    /// `2026-10-21` on accept no temperature, so none is sent.
+    /// Sets the version of the API, a date that is sent as `anthropic-version`. Default `2023-06-01`.
+    /// Versions from `2026-10-21` on accept no temperature, so none is sent.
     pub fn api_version(mut self, version: impl Into<String>) -> Self {
         self.options.wire.version = version.into();
         self

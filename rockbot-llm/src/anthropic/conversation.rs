@@ -40,7 +40,8 @@ pub(super) struct WireMessage<'a> {
 /// A block of a message.
 pub(super) struct Block<'a> {
     pub(super) content: BlockContent<'a>,
-    /// `true` if it was part of the conversation before the present turn, so that the next turn begins with it, too.
+    /// `true` if it was part of the conversation before the present turn, so that the next turn
+    /// begins with it, too.
     is_history: bool,
     /// `true` if the server caches the request up to the end of this block.
     pub(super) is_marked: bool,
@@ -94,8 +95,8 @@ impl<'a> Conversation<'a> {
         conversation
     }
 
-    /// Returns `true` if the model may think in its answer. In the middle of a tool loop it may only if it began to: the
-    /// server wants the thoughts that led to the calls.
+    /// Returns `true` if the model may think in its answer. In the middle of a tool loop it may only
+    /// if it began to: the server wants the thoughts that led to the calls.
     pub(super) fn may_think(&self) -> bool {
         let [.., calls, results] = self.messages.as_slice() else {
             return true;

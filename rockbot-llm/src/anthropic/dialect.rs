@@ -8,11 +8,12 @@ pub(super) const MESSAGES_PATH: &str = "v1/messages";
 /// Name of the header that carries the version of the API.
 pub(super) const VERSION_HEADER: &str = "anthropic-version";
 
-/// The version of the API that is sent unless another one is set. Every server that speaks this dialect knows it, and it
-/// still accepts a temperature.
+/// The version of the API that is sent unless another one is set. Every server that speaks this
+/// dialect knows it, and it still accepts a temperature.
 pub(super) const DEFAULT_VERSION: &str = "2023-06-01";
 
-/// The first version of the API that refuses a temperature. Versions are dates, so they compare as texts.
+/// The first version of the API that refuses a temperature. Versions are dates, so they compare
+/// as texts.
 pub(super) const FIRST_WITHOUT_TEMPERATURE: &str = "2026-10-21";
 
 /// The dialect of Anthropic's Messages API.

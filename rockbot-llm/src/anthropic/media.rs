@@ -6,7 +6,8 @@ use rockbot_core::support::json::push_text;
 
 use crate::http::{PartForm, described, form_of, push_base64};
 
-/// Maximum number of bytes of an image: the API refuses more than 5 MiB of Base64, and with it the whole conversation.
+/// Maximum number of bytes of an image: the API refuses more than 5 MiB of Base64, and with it
+/// the whole conversation.
 const MAX_IMAGE_BYTES: u64 = 5 * 1024 * 1024 / 4 * 3;
 
 /// Returns the form of each part of a message that is not blank.

@@ -32,8 +32,8 @@ pub(super) struct RequestOptions {
     pub(super) has_temperature: bool,
 }
 
-/// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
-/// left out.
+/// Writes the body that asks `model` for an answer to `request`, streamed or whole, with
+/// `settings`. Unset members are left out.
 pub(super) fn body(
     question: Question<'_>,
     shape: Option<&ShapeTool>,
@@ -137,7 +137,8 @@ fn thinking_budget(settings: &ModelSettings, options: &RequestOptions) -> Option
     }
 }
 
-/// Returns the member `tool_choice`, which the server accepts only beside tools. `Auto` is left out: it is the default.
+/// Returns the member `tool_choice`, which the server accepts only beside tools. `Auto` is left
+/// out: it is the default.
 fn tool_choice(request: &ChatRequest, settings: &ModelSettings, shape: Option<&ShapeTool>) -> Option<Value> {
     let choice = settings.tool_choice.as_ref().unwrap_or(&ToolChoice::Auto);
     if let Some(shape) = shape {
@@ -306,7 +307,8 @@ fn texts(message: &ChatMessage) -> impl Iterator<Item = &str> {
     message.content.texts()
 }
 
-/// Returns an id that the server accepts. Other providers, whose calls may stand in the history, use more characters.
+/// Returns an id that the server accepts. Other providers, whose calls may stand in the history,
+/// use more characters.
 fn sendable_id(id: &CallId) -> Cow<'_, str> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     match id.as_str() {

@@ -169,7 +169,8 @@ impl<'a> Assembler<'a> {
         self.send(ChatDelta::Text(piece));
     }
 
-    /// Takes in arguments of the shape's tool. They are the answer's text, so text in front of them is taken back.
+    /// Takes in arguments of the shape's tool. They are the answer's text, so text in front of them
+    /// is taken back.
     fn push_shaped(&mut self, piece: &str) {
         if self.shaped.is_none() && !self.text.is_empty() {
             self.outlet.send(ChatDelta::Reset);

@@ -50,7 +50,8 @@ impl ShapeTool {
         self.is_only && !self.is_wrapped
     }
 
-    /// Returns the text of the answer with these arguments. Malformed ones are returned as they are, for the caller to judge.
+    /// Returns the text of the answer with these arguments. Malformed ones are returned as they are,
+    /// for the caller to judge.
     pub(super) fn answer(&self, arguments: String) -> String {
         if !self.is_wrapped {
             return arguments;
@@ -71,8 +72,8 @@ fn free_name(request: &ChatRequest, output: &OutputSchema) -> String {
     name
 }
 
-/// Returns the schema of the arguments, and whether it wraps the shape: arguments must be an object, and their schema must
-/// state so at its top.
+/// Returns the schema of the arguments, and whether it wraps the shape: arguments must be an
+/// object, and their schema must state so at its top.
 fn arguments_schema(output: &OutputSchema) -> (Value, bool) {
     let schema = &output.schema;
     let is_combined = ["anyOf", "oneOf", "allOf"]

@@ -1,4 +1,5 @@
-//! The requests of the client against a server that is as strict as the API, and what it makes of recorded answers.
+//! The requests of the client against a server that is as strict as the API, and what it makes of
+//! recorded answers.
 
 use std::sync::Arc;
 

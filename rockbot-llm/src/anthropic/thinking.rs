@@ -1,7 +1,8 @@
-//! Thinking blocks: kept in the API's own form, with their signatures, so that they can be sent back unchanged.
+//! Thinking blocks: kept in the API's own form, with their signatures, so that they can be sent
+//! back unchanged.
 //!
-//! They travel in [`Reasoning::details`] as a JSON list of blocks. A conversation may change its provider between two
-//! calls, so each dialect sends only details of its own form.
+//! They travel in [`Reasoning::details`] as a JSON list of blocks. A conversation may change its
+//! provider between two calls, so each dialect sends only details of its own form.
 
 use std::sync::Arc;
 

@@ -16,7 +16,8 @@ pub(super) const CACHE_MARK: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\
 /// Appends the member `tools`: the tools of `request`, and behind them the tool of the requested
 /// shape. Nothing is appended if there is none.
 ///
-/// The mark stands on the last tool of the request, so that requests with and without a shape share their cached prefix.
+/// The mark stands on the last tool of the request, so that requests with and without a shape
+/// share their cached prefix.
 pub(super) fn push_tools(
     body: &mut Vec<u8>,
     request: &ChatRequest,

@@ -43,8 +43,8 @@ pub(super) struct WireBlock<'a> {
 }
 
 impl<'a> WireBlock<'a> {
-    /// Returns the arguments of a tool call as JSON text: empty at the beginning of a streamed call. Servers that resemble
-    /// the API send a text that holds them.
+    /// Returns the arguments of a tool call as JSON text: empty at the beginning of a streamed call.
+    /// Servers that resemble the API send a text that holds them.
     pub(super) fn arguments(&self) -> Cow<'a, str> {
         match self.input.map(RawValue::get) {
             None | Some("{}" | "null") => Cow::Borrowed(""),

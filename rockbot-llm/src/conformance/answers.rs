@@ -1,5 +1,5 @@
-//! Answers: each is delivered whole, streamed, streamed in pieces of a few bytes, which cut events, words and characters,
-//! and whole although a stream was asked for.
+//! Answers: each is delivered whole, streamed, streamed in pieces of a few bytes, which cut
+//! events, words and characters, and whole although a stream was asked for.
 
 use rockbot_core::chat::{ChatCall, ChatResponse, FinishReason, Reasoning, ToolCall, Usage};
 

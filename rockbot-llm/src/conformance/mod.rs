@@ -1,4 +1,5 @@
-//! A table of scenarios that the clients of all dialects pass: a dialect states only how its server writes an answer.
+//! A table of scenarios that the clients of all dialects pass: a dialect states only how its
+//! server writes an answer.
 
 mod answers;
 mod anthropic;
@@ -118,7 +119,8 @@ struct Heard {
     resets: usize,
 }
 
-/// Returns the request of the scenarios: instructions, an exchange with a call, and a question, with a tool.
+/// Returns the request of the scenarios: instructions, an exchange with a call, and a question,
+/// with a tool.
 fn request() -> ChatRequest {
     /// Adds numbers.
     #[derive(serde::Deserialize, schemars::JsonSchema)]

@@ -96,7 +96,8 @@ impl Wire for Responses {
     }
 }
 
-/// Returns the items of an answer, each with the pieces that stream it: the kind of their events, and the text.
+/// Returns the items of an answer, each with the pieces that stream it: the kind of their events,
+/// and the text.
 fn items(script: &Script) -> Vec<(Value, Vec<(&'static str, &'static str)>)> {
     let pieces = |kind, texts: &[&'static str]| texts.iter().map(|text| (kind, *text)).collect::<Vec<_>>();
     let mut items = Vec::new();

@@ -1,6 +1,7 @@
 //! A circuit breaker for one model and tier, as pure bookkeeping: closed, open, half-open.
 //!
-//! Time comes in as an argument and no lock is taken here, so every transition is tested without a clock.
+//! Time comes in as an argument and no lock is taken here, so every transition is tested without
+//! a clock.
 
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CircuitBreaker {
-    /// Failures in a row after which the breaker opens. Default 3. It opens at once when a key is refused, credit
-    /// is used up, or the model does not exist: the next call would fail as well.
+    /// Failures in a row after which the breaker opens. Default 3. It opens at once when a key is
+    /// refused, credit is used up, or the model does not exist: the next call would fail as well.
     pub failure_threshold: u32,
     /// Time for which the breaker stays open before it admits a probe. Default 5 minutes.
     pub open_for: Duration,
@@ -70,8 +71,8 @@ pub(super) struct BreakerState {
 }
 
 impl BreakerState {
-    /// Returns `true` if the model may be asked now. In the half-open state this admits one probe, and no other
-    /// call until its outcome is recorded or the probe is released.
+    /// Returns `true` if the model may be asked now. In the half-open state this admits one probe,
+    /// and no other call until its outcome is recorded or the probe is released.
     pub(super) fn admits(&mut self, now: Instant) -> bool {
         match self.open_until {
             None => true,

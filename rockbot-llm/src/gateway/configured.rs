@@ -9,7 +9,8 @@ use crate::settings::{GatewaySettings, LlmSettings, TierSettings};
 use crate::tiers::ChatTiers;
 
 impl ModelGateway {
-    /// Creates a gateway to the models that the section `LLM` of `config` names, see [`settings`](crate::settings).
+    /// Creates a gateway to the models that the section `LLM` of `config` names, see
+    /// [`settings`](crate::settings).
     ///
     /// # Errors
     ///
@@ -24,8 +25,9 @@ impl ModelGateway {
         ))
     }
 
-    /// Creates a gateway as [`ModelGateway::from_config`] does, or to the [`OfflineModel`](crate::OfflineModel) if
-    /// no model is set: each of its answers names the settings to set.
+    /// Creates a gateway as [`ModelGateway::from_config`] does, or to the
+    /// [`OfflineModel`](crate::OfflineModel) if no model is set: each of its answers names the
+    /// settings to set.
     ///
     /// # Errors
     ///

@@ -21,8 +21,8 @@ use super::layer::{GatewayLayer, layer_of};
 /// out are taken back with a [`Reset`](rockbot_core::chat::ChatDelta::Reset). Copies share their
 /// knowledge of the models.
 ///
-/// In a gateway the other models get everything that stands inside of the fallback; as a layer elsewhere it asks
-/// them as they are.
+/// In a gateway the other models get everything that stands inside of the fallback; as a layer
+/// elsewhere it asks them as they are.
 ///
 /// ```
 /// use rockbot_core::testing::ScriptedModel;
@@ -180,7 +180,8 @@ impl Attempt<'_> {
 }
 
 impl Drop for Attempt<'_> {
-    /// Releases the half-open probe, also of a call that was dropped, so that a cancelled probe cannot block the model for ever.
+    /// Releases the half-open probe, also of a call that was dropped, so that a cancelled probe
+    /// cannot block the model for ever.
     fn drop(&mut self) {
         self.breaker(BreakerState::release_probe);
     }

@@ -28,8 +28,8 @@ impl InFlight {
     /// Waits until no call is in flight. Cancellation-safe: a dropped wait leaves nothing behind.
     pub(super) async fn none(&self) {
         loop {
-            // Created before the count is read: `notify_waiters` wakes every `Notified` that exists when it is called,
-            // polled or not, so a call that ends between the read and the await is not missed.
+            // Created before the count is read: `notify_waiters` wakes every `Notified` that exists when it
+            // is called, polled or not, so a call that ends between the read and the await is not missed.
             let zero = self.zero.notified();
             if self.count() == 0 {
                 return;

@@ -115,8 +115,8 @@ where
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<ChatResponse, BoxError>> + Send>>;
 
-    /// Reports that the service is always ready. A layer may ask more than once, so each call waits for the
-    /// readiness of the inner service itself.
+    /// Reports that the service is always ready. A layer may ask more than once, so each call waits
+    /// for the readiness of the inner service itself.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
@@ -131,7 +131,8 @@ where
 /// A tower service of model calls, as a client.
 pub(super) struct ServiceClient<S> {
     service: S,
-    /// The client that the service wraps, if it is known: a tower service cannot be asked which model it leads to.
+    /// The client that the service wraps, if it is known: a tower service cannot be asked which model
+    /// it leads to.
     wrapped: Option<Arc<dyn ChatClient>>,
 }
 

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 use super::layer::{GatewayLayer, layer_of};
 
-/// A layer that measures model calls, and enters their cost in a [`Ledger`] if it has one. Copies share everything.
+/// A layer that measures model calls, and enters their cost in a [`Ledger`] if it has one. Copies
+/// share everything.
 ///
 /// | metric | kind | labels |
 /// |---|---|---|
@@ -20,8 +21,8 @@ use super::layer::{GatewayLayer, layer_of};
 /// | `rockbot.llm.cost.usd` | gauge that only rises, dollars; with a ledger only | `tier` |
 /// | `rockbot.llm.cost.per_request` | histogram, dollars; with a ledger only | `tier` |
 ///
-/// Inside of a [`Retry`](crate::Retry) each attempt counts, outside of it each call. A call that is dropped counts as
-/// cancelled.
+/// Inside of a [`Retry`](crate::Retry) each attempt counts, outside of it each call. A call that
+/// is dropped counts as cancelled.
 #[derive(Clone, Default)]
 pub struct Meter(Arc<Inner>);
 
@@ -123,7 +124,8 @@ impl TierMeters {
     }
 }
 
-/// A call that is counted when it is dropped: as cancelled, unless its outcome was set. So a cancelled call counts, too.
+/// A call that is counted when it is dropped: as cancelled, unless its outcome was set. So a
+/// cancelled call counts, too.
 struct Measured<'a> {
     meters: &'a TierMeters,
     began: Instant,

@@ -1,9 +1,11 @@
-//! The gateway in front of all models: permits, priorities, retries, fallback models, time limits and metrics.
+//! The gateway in front of all models: permits, priorities, retries, fallback models, time limits
+//! and metrics.
 //!
-//! A [`ModelGateway`] is a stack of layers around a chat client. [`layer`] has the trait of a layer and the
-//! adapters to tower; each layer is a file: [`retry`], [`fallback`] (with [`circuit_breaker`]), [`permits`] (with
-//! [`queue`], which orders waiting calls), [`meter`] and [`time_limit`]. [`configured`] builds the gateway that a
-//! configuration describes. [`in_flight`] counts calls, for background work that waits until the models are idle.
+//! A [`ModelGateway`] is a stack of layers around a chat client. [`layer`] has the trait of a
+//! layer and the adapters to tower; each layer is a file: [`retry`], [`fallback`] (with
+//! [`circuit_breaker`]), [`permits`] (with [`queue`], which orders waiting calls), [`meter`] and
+//! [`time_limit`]. [`configured`] builds the gateway that a configuration describes.
+//! [`in_flight`] counts calls, for background work that waits until the models are idle.
 
 mod circuit_breaker;
 mod configured;
@@ -138,7 +140,8 @@ impl ChatClient for ModelGateway {
             return self.0.stack.chat(call).await;
         }
         let cx = call.cx.clone();
-        // Checked here too, not in layers alone: a call may wait for a permit or a retry when its caller loses interest.
+        // Checked here too, not in layers alone: a call may wait for a permit or a retry when its caller
+        // loses interest.
         let late = async {
             match cx.deadline() {
                 Some(deadline) => sleep_until(deadline).await,
@@ -186,7 +189,8 @@ impl ModelGatewayBuilder {
         self.item(Item::Wrap(wrap_in(Arc::new(layer))))
     }
 
-    /// Adds a tower layer, inside of the layers so far. Costs two boxed futures a call more than [`layer`](Self::layer).
+    /// Adds a tower layer, inside of the layers so far. Costs two boxed futures a call more than
+    /// [`layer`](Self::layer).
     pub fn tower_layer<L>(self, layer: L) -> Self
     where
         L: Layer<ChatService> + Send + Sync + 'static,

@@ -1,7 +1,8 @@
 //! The permit layer: bounds concurrent calls for each tier, users first.
 //!
-//! [`queue`](super::queue) decides the order; here are the lock, the wake-ups and the guards. A permit is held for one
-//! attempt only, so a call that waits for a retry further out blocks no other call.
+//! [`queue`](super::queue) decides the order; here are the lock, the wake-ups and the guards. A
+//! permit is held for one attempt only, so a call that waits for a retry further out blocks no
+//! other call.
 //!
 //! A permit is held for one attempt: a call in back-off does not block others.
 
@@ -22,12 +23,12 @@ use super::queue::{PermitQueue, QueueFull, Ticket};
 use crate::limits::PermitLimits;
 use crate::retry::MIN_REPORTED_WAIT;
 
-/// A layer that bounds concurrent calls by [`PermitLimits`]: a semaphore for each tier, with priorities. Copies
-/// share the permits.
+/// A layer that bounds concurrent calls by [`PermitLimits`]: a semaphore for each tier, with
+/// priorities. Copies share the permits.
 ///
-/// A call that is refused, or waited too long, fails with [`ChatErrorKind::Saturated`]. A call that is dropped gives
-/// its permit or its place back, wherever it is. How long calls wait is measured in milliseconds as
-/// `rockbot.llm.permit.wait`, by `tier`.
+/// A call that is refused, or waited too long, fails with [`ChatErrorKind::Saturated`]. A call
+/// that is dropped gives its permit or its place back, wherever it is. How long calls wait is
+/// measured in milliseconds as `rockbot.llm.permit.wait`, by `tier`.
 #[derive(Clone)]
 pub struct Permits(Arc<Shared>);
 
@@ -109,11 +110,12 @@ impl Shared {
         }))
     }
 
-    /// Hands free permits to waiting calls. A permit whose call was dropped meanwhile is dropped with the failed
-    /// send, and so comes back here.
+    /// Hands free permits to waiting calls. A permit whose call was dropped meanwhile is dropped with
+    /// the failed send, and so comes back here.
     fn grant_free(self: &Arc<Self>) {
         loop {
-            // Not in a `while let`, which would hold the lock while permits are dropped: dropping one takes the lock again.
+            // Not in a `while let`, which would hold the lock while permits are dropped: dropping one takes
+            // the lock again.
             let next = self.lock().next_admitted();
             let Some((tier, waiter)) = next else { return };
             let _ = waiter.send(self.permit(tier));
@@ -196,8 +198,8 @@ impl QueuedCall {
 
 impl Drop for QueuedCall {
     fn drop(&mut self) {
-        // Harmless after the permit was granted: then the ticket is in the queue no more. A permit that was sent
-        // but not received is dropped with the receiver, and released.
+        // Harmless after the permit was granted: then the ticket is in the queue no more. A permit that
+        // was sent but not received is dropped with the receiver, and released.
         self.shared.lock().withdraw(self.tier, self.ticket);
     }
 }
@@ -374,7 +376,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_is_dropped_anywhere_gives_back_what_it_has() {
-        // The call is polled so often, then the one before it ends, then it is polled again; and then it is dropped.
+        // The call is polled so often, then the one before it ends, then it is polled again; and then it
+        // is dropped.
         for before in 0..4 {
             for after in 0..6 {
                 let permits = Permits::new(PermitLimits::serialized());

@@ -1,4 +1,5 @@
-//! The queue of calls that wait for a permit, as pure bookkeeping: capacity, priority aging, fairness.
+//! The queue of calls that wait for a permit, as pure bookkeeping: capacity, priority aging,
+//! fairness.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +12,9 @@ use crate::limits::PermitLimits;
 
 /// A ticket in a priority queue with aging: tickets are served in their order.
 ///
-/// Priority is turned into time: each step below a user's priority delays the effective arrival by one head start.
-/// So the order is fixed when a call arrives, needs no re-sorting as calls age, and no call starves.
+/// Priority is turned into time: each step below a user's priority delays the effective arrival
+/// by one head start. So the order is fixed when a call arrives, needs no re-sorting as calls
+/// age, and no call starves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket {
     /// Time of arrival, delayed by the head start of higher priorities.
@@ -44,8 +46,8 @@ impl<W> PermitQueue<W> {
         }
     }
 
-    /// Acquires a permit if one is free. Waiting calls are not overtaken: a free permit means that no call waits
-    /// for it, because [`next_admitted`](Self::next_admitted) runs after each release.
+    /// Acquires a permit if one is free. Waiting calls are not overtaken: a free permit means that no
+    /// call waits for it, because [`next_admitted`](Self::next_admitted) runs after each release.
     pub(super) fn try_acquire(&mut self, tier: ModelTier) -> bool {
         let has_room = self.has_room(tier);
         self.running[tier as usize] += usize::from(has_room);
@@ -82,7 +84,8 @@ impl<W> PermitQueue<W> {
         self.running[tier as usize] -= 1;
     }
 
-    /// Removes the first waiting call, in order, whose tier has a free permit, and counts it as running.
+    /// Removes the first waiting call, in order, whose tier has a free permit, and counts it as
+    /// running.
     pub(super) fn next_admitted(&mut self) -> Option<(ModelTier, W)> {
         let can_run = ModelTier::ALL.into_iter().filter(|tier| self.has_room(*tier));
         let first = can_run
@@ -132,7 +135,8 @@ mod tests {
 
     const PRIORITIES: [Priority; 4] = [Priority::User, Priority::Scheduled, Priority::Subagent, Priority::Dream];
 
-    /// Returns the order in which calls run that arrive at these seconds, when each waits for the one before.
+    /// Returns the order in which calls run that arrive at these seconds, when each waits for the one
+    /// before.
     fn order(limits: PermitLimits, calls: &[(u64, Priority)]) -> Vec<usize> {
         let start = Instant::now();
         let mut queue = PermitQueue::new(limits);

@@ -10,9 +10,11 @@ use crate::retry::{Retried, RetryPolicy, retrying};
 /// A layer that attempts failed calls again: transient failures, and failures that the server
 /// advises to retry.
 ///
-/// Pieces of an answer that went out are taken back with a [`Reset`](rockbot_core::chat::ChatDelta::Reset). Inside of
-/// it there are no other retries: not of another `Retry`, nor of [`OpenAiChat`](crate::OpenAiChat), so attempts never
-/// multiply. A call that waits for its next attempt holds no permit if the [`Permits`](crate::Permits) are further in.
+/// Pieces of an answer that went out are taken back with a
+/// [`Reset`](rockbot_core::chat::ChatDelta::Reset). Inside of it there are no other retries: not
+/// of another `Retry`, nor of [`OpenAiChat`](crate::OpenAiChat), so attempts never multiply. A
+/// call that waits for its next attempt holds no permit if the [`Permits`](crate::Permits) are
+/// further in.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Retry(RetryPolicy);
 

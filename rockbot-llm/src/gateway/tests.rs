@@ -167,8 +167,8 @@ impl ChatClient for Halting {
     }
 }
 
-/// The whole gateway with one permit: its model fails twice, the other one once, so a call is tried again, passed on,
-/// and tried again there.
+/// The whole gateway with one permit: its model fails twice, the other one once, so a call is
+/// tried again, passed on, and tried again there.
 fn strained() -> (ModelGateway, Permits) {
     let permits = Permits::new(PermitLimits::serialized());
     let retry = Retry::new(RetryPolicy::default().with_max_attempts(2));

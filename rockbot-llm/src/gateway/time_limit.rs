@@ -13,8 +13,8 @@ use super::layer::{GatewayLayer, layer_of};
 use crate::limits::TimeLimit;
 
 impl TimeLimit {
-    /// Returns the error of the limit that is exceeded at `time` after the beginning of a call whose last piece came at
-    /// `last_piece`.
+    /// Returns the error of the limit that is exceeded at `time` after the beginning of a call whose
+    /// last piece came at `last_piece`.
     fn exceeded(&self, time: Duration, last_piece: Option<Duration>) -> Option<ChatError> {
         let is_over = |time: Duration, limit: Duration| !limit.is_zero() && time >= limit;
         if is_over(time, self.call) {
@@ -60,7 +60,8 @@ impl GatewayLayer for TimeLimit {
                 if let Some(error) = limit.exceeded(time, last) {
                     return error;
                 }
-                // A piece does not move the timer: the timer fires where the last check put it, and is set again from there.
+                // A piece does not move the timer: the timer fires where the last check put it, and is set again
+                // from there.
                 match limit.next_check(time, last).and_then(|look| began.checked_add(look)) {
                     Some(at) => sleep_until(at).await,
                     None => std::future::pending().await,
@@ -84,7 +85,8 @@ impl Pieces {
             let last = last.clone();
             DeltaSink::new(move |delta| {
                 let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-                // Relaxed: only this one value is shared, and a check that misses the newest piece is repeated in time.
+                // Relaxed: only this one value is shared, and a check that misses the newest piece is repeated
+                // in time.
                 last.store(micros.max(1), Ordering::Relaxed);
                 sink.send(delta);
             })

@@ -11,8 +11,10 @@ use super::{ConnectionOptions, ExtraHeader, SettingNames};
 
 /// A builder of a client of a model server. The order of the calls does not matter.
 ///
-/// `O` holds the options that only one kind of client has: see [`OpenAiChatBuilder`](crate::OpenAiChatBuilder),
-/// [`OpenAiResponsesBuilder`](crate::OpenAiResponsesBuilder), [`AnthropicChatBuilder`](crate::AnthropicChatBuilder) and
+/// `O` holds the options that only one kind of client has: see
+/// [`OpenAiChatBuilder`](crate::OpenAiChatBuilder),
+/// [`OpenAiResponsesBuilder`](crate::OpenAiResponsesBuilder),
+/// [`AnthropicChatBuilder`](crate::AnthropicChatBuilder) and
 /// [`OpenAiEmbeddingsBuilder`](crate::OpenAiEmbeddingsBuilder).
 #[must_use]
 pub struct ClientBuilder<O> {
@@ -34,7 +36,8 @@ impl<O> ClientBuilder<O> {
         Self { connection, options }
     }
 
-    /// Sets the key, sent as `Authorization: Bearer …`, or as `x-api-key` to Anthropic. Without one no such header is sent.
+    /// Sets the key, sent as `Authorization: Bearer …`, or as `x-api-key` to Anthropic. Without one
+    /// no such header is sent.
     pub fn api_key(mut self, key: Secret) -> Self {
         self.connection.api_key = Some(key);
         self
@@ -45,14 +48,16 @@ impl<O> ClientBuilder<O> {
         self.secret_header(name, value.into().into())
     }
 
-    /// Adds a header that is sent with each request, such as Azure's `api-key`. No error message or log shows its value.
+    /// Adds a header that is sent with each request, such as Azure's `api-key`. No error message or
+    /// log shows its value.
     pub fn secret_header(mut self, name: impl Into<String>, value: Secret) -> Self {
         let header = ExtraHeader::new(name, value);
         self.connection.headers.push(header);
         self
     }
 
-    /// Sets the time limit of a whole call, its retries included. Default 10 minutes for a chat, 1 minute for embeddings.
+    /// Sets the time limit of a whole call, its retries included. Default 10 minutes for a chat, 1
+    /// minute for embeddings.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.connection.limits.call = limit;
         self
@@ -66,23 +71,23 @@ impl<O> ClientBuilder<O> {
 
     /// Sets how many attempts a call gets, the first included. Default 2; 0 counts as 1.
     ///
-    /// A further attempt is made only if it may help. Inside of a [`Retry`](crate::Retry) layer the client attempts
-    /// each call once, whatever is set here: attempts must not multiply.
+    /// A further attempt is made only if it may help. Inside of a [`Retry`](crate::Retry) layer the
+    /// client attempts each call once, whatever is set here: attempts must not multiply.
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.connection.retry.max_attempts = attempts;
         self
     }
 
-    /// Sets the longest wait before a further attempt, whatever the server asks for. Default 30 seconds.
+    /// Sets the longest wait before a further attempt, whatever the server asks for. Default 30
+    /// seconds.
     pub fn max_retry_after(mut self, limit: Duration) -> Self {
         self.connection.retry.max_retry_after = limit;
         self.connection.retry.max_delay = self.connection.retry.max_delay.min(limit);
         self
     }
 
-    /// Sets the settings of the model for requests that do not set them, such as the temperature. No error message shows
-    /// the values of their extra headers. They have no effect on
-    /// embeddings.
+    /// Sets the settings of the model for requests that do not set them, such as the temperature. No
+    /// error message shows the values of their extra headers. They have no effect on embeddings.
     ///
     /// ```
     /// use rockbot_core::chat::{ModelSettings, ReasoningEffort};
@@ -118,8 +123,8 @@ impl<O> ClientBuilder<ChatOptions<O>> {
         Self::with(endpoint, model, ChatOptions { ids, wire })
     }
 
-    /// Sets the limit on pauses between two pieces of a streamed answer. Default 2 minutes. The first piece may
-    /// take as long as the call, because reasoning models pause first.
+    /// Sets the limit on pauses between two pieces of a streamed answer. Default 2 minutes. The first
+    /// piece may take as long as the call, because reasoning models pause first.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.connection.limits.idle = limit;
         self

@@ -1,6 +1,7 @@
 //! Assembles tool calls from the pieces of a stream, however sloppily the server labels them.
 //!
-//! Above all, the arguments of two calls never end up in one: a piece that cannot be assigned for certain is an error.
+//! Above all, the arguments of two calls never end up in one: a piece that cannot be assigned for
+//! certain is an error.
 
 use std::sync::Arc;
 
@@ -43,7 +44,8 @@ struct PartialCall {
 }
 
 impl<'a> CallAssembler<'a> {
-    /// Creates the assembler of an answer to `messages`, whose calls get ids that occur nowhere in them.
+    /// Creates the assembler of an answer to `messages`, whose calls get ids that occur nowhere in
+    /// them.
     pub(crate) fn new(ids: &'a dyn IdSource, messages: &'a [Arc<ChatMessage>]) -> Self {
         Self {
             calls: Vec::new(),
@@ -145,7 +147,8 @@ impl<'a> CallAssembler<'a> {
 }
 
 impl PartialCall {
-    /// Returns `true` if `piece` continues this call: servers reuse an index, or an id, for the next call.
+    /// Returns `true` if `piece` continues this call: servers reuse an index, or an id, for the next
+    /// call.
     fn continues_with(&self, piece: CallPiece<'_>) -> bool {
         let same_id = piece.id.is_empty() || self.id.is_empty() || piece.id == self.id;
         // Some servers make up a new id for each piece; only a name begins a call.

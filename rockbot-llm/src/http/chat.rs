@@ -124,7 +124,8 @@ impl<W: ChatWire> HttpChat<W> {
             .finish_non_exhaustive()
     }
 
-    /// Asks the model, and once more in words if the server does not take an image or a schema of the request.
+    /// Asks the model, and once more in words if the server does not take an image or a schema of the
+    /// request.
     async fn ask(&self, call: ChatCall, deadline: Instant) -> Result<ChatResponse, ChatError> {
         if !RefusedParts::may_refuse(&call.request) {
             return self.ask_once(call, deadline).await;

@@ -29,7 +29,8 @@ pub(crate) struct ErrorFacts {
 impl ErrorFacts {
     /// Returns the kind of this error, which the server sent with `status`, if it sent one.
     ///
-    /// An overflow is looked for first, because servers report it with many codes; then the code decides, then the status.
+    /// An overflow is looked for first, because servers report it with many codes; then the code
+    /// decides, then the status.
     pub(crate) fn kind(&self, status: Option<u16>) -> ChatErrorKind {
         let text = self.text.to_lowercase();
         let codes = [self.code.as_str(), self.kind.as_str()];

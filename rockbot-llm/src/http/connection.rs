@@ -182,7 +182,8 @@ impl Connection {
         cx.deadline().map_or(own, |deadline| deadline.min(own))
     }
 
-    /// Runs `work` until it ends, the deadline passes or the call is cancelled. A stopped call closes its connection.
+    /// Runs `work` until it ends, the deadline passes or the call is cancelled. A stopped call closes
+    /// its connection.
     pub(crate) async fn until<T, E: From<ChatError>>(
         &self,
         cx: &CallContext,

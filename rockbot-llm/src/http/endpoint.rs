@@ -2,7 +2,8 @@
 
 use reqwest::Url;
 
-/// Returns the base URL that `endpoint` means, without a slash at its end and without a pasted path of `call_paths`.
+/// Returns the base URL that `endpoint` means, without a slash at its end and without a pasted
+/// path of `call_paths`.
 ///
 /// Returns `None` if it is no http(s) URL, or holds a user name or a password, which messages would show.
 pub(crate) fn base_url(endpoint: &str, call_paths: &[&str]) -> Option<Url> {
@@ -28,7 +29,8 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback() || address.is_unspecified())
 }
 
-/// Returns `true` if `text` can be a key: servers hand out keys without blanks, but copying by hand adds them.
+/// Returns `true` if `text` can be a key: servers hand out keys without blanks, but copying by
+/// hand adds them.
 pub(crate) fn is_key(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

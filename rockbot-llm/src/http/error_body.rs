@@ -9,7 +9,8 @@ use super::ErrorFacts;
 /// Maximum number of bytes of a body that are searched for a message to quote.
 const MAX_QUOTED_BYTES: usize = 4096;
 
-/// Reads `{"error":{…}}`, `{"error":"text"}`, `{"detail":…}`, `{"message":…}`, a list of these, HTML, text.
+/// Reads `{"error":{…}}`, `{"error":"text"}`, `{"detail":…}`, `{"message":…}`, a list of these,
+/// HTML, text.
 pub(crate) fn read_error(body: &[u8]) -> ErrorFacts {
     match serde_json::from_slice::<Value>(body) {
         Ok(Value::Array(list)) => list.first().map(from_json).unwrap_or_default(),

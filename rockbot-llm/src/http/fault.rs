@@ -20,7 +20,8 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Returns the kind of error that this fault is. The server's own errors are classified by their body instead.
+    /// Returns the kind of error that this fault is. The server's own errors are classified by their
+    /// body instead.
     pub(crate) fn kind(&self) -> ChatErrorKind {
         match self {
             Self::InBand(_) => ChatErrorKind::Overloaded,

@@ -9,8 +9,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A timer that ends a stream that pauses too long.
 ///
-/// Setting a timer for each piece costs more than reading a small piece. So the timer runs on, and when it fires too
-/// early, because a piece arrived meanwhile, it is set again from the last piece.
+/// Setting a timer for each piece costs more than reading a small piece. So the timer runs on,
+/// and when it fires too early, because a piece arrived meanwhile, it is set again from the last
+/// piece.
 pub(crate) struct IdleTimer {
     limit: Duration,
     timer: Option<Pin<Box<Sleep>>>,

@@ -73,7 +73,8 @@ fn text_file<'a>(part: &'a ContentPart, media: &'a MediaPart) -> PartForm<'a> {
     }
 }
 
-/// Reads an image of an answer from its URL, which may hold the bytes. Returns `None` if they cannot be read.
+/// Reads an image of an answer from its URL, which may hold the bytes. Returns `None` if they
+/// cannot be read.
 pub(crate) fn image_of(url: &str) -> Option<ContentPart> {
     let Some(data) = url.strip_prefix("data:") else {
         return Some(ContentPart::image(MediaPart::url("image/*", url)));

@@ -1,10 +1,11 @@
 //! The HTTP transport of model clients: everything that no wire dialect owns.
 //!
-//! A dialect, such as [`openai`](crate::openai) or [`anthropic`](crate::anthropic), describes itself to the transport
-//! by a [`Dialect`]: how it sends the key and how it reads an error body; a chat adds how it writes and reads
-//! ([`ChatWire`]). Its builders collect [`ConnectionOptions`]
-//! and [connect](ConnectionOptions::connect) them to a [`Connection`], which sends requests, bounds answers in size and
-//! time, and turns refusals into a [`ChatError`](rockbot_core::chat::ChatError) of the right kind.
+//! A dialect, such as [`openai`](crate::openai) or [`anthropic`](crate::anthropic), describes
+//! itself to the transport by a [`Dialect`]: how it sends the key and how it reads an error body;
+//! a chat adds how it writes and reads ([`ChatWire`]). Its builders collect [`ConnectionOptions`]
+//! and [connect](ConnectionOptions::connect) them to a [`Connection`], which sends requests,
+//! bounds answers in size and time, and turns refusals into a
+//! [`ChatError`](rockbot_core::chat::ChatError) of the right kind.
 //!
 //! * [`endpoint`]: base URLs and the providers behind them
 //! * [`builder`], [`options`], [`connection`]: the options of a client, and the client of one
@@ -16,11 +17,13 @@
 //! * [`answer`]: reads the answer, whole or streamed, with the [`AnswerReader`] of the dialect
 //! * [`sse`], [`idle_timer`]: events of a stream, bounded in size, and the limit on its pauses
 //! * [`calls`]: tool calls from the pieces of a stream
-//! * [`tool_name`], [`arguments`], [`rounds`], [`stand_in`]: parts of a conversation, as every provider accepts them
+//! * [`tool_name`], [`arguments`], [`rounds`], [`stand_in`]: parts of a conversation, as every
+//!   provider accepts them
 //! * [`strict_tools`]: calls in strict mode, without parts that only that mode demands
 //! * [`notes`]: marks around the texts that the host adds in the user's role
 //! * [`reasoning_form`]: the dialect that kept reasoning belongs to
-//! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of an error by status, code and wording
+//! * [`fault`], [`error_body`], [`classify`], [`overflow`]: faults of an answer, and the kind of
+//!   an error by status, code and wording
 //! * [`refused_form`]: the handling of refusals by chat templates
 //! * [`refused_part`]: images and schemas that a server does not take, and the words in their place
 //! * [`report`]: error messages that name the server and the setting, and never a key

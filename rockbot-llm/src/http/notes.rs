@@ -14,7 +14,8 @@ pub(crate) fn is_note(message: &ChatMessage) -> bool {
     message.role == Role::User && is_hosts && message.why() != ContextReason::Recalled
 }
 
-/// Returns `true` if notes stand beside other texts among messages that become one, so that they need marks.
+/// Returns `true` if notes stand beside other texts among messages that become one, so that they
+/// need marks.
 pub(crate) fn is_mixed<'a>(messages: impl IntoIterator<Item = &'a ChatMessage>) -> bool {
     let mut notes = false;
     let mut others = false;
@@ -50,7 +51,8 @@ pub(crate) struct MarkScope<'a>(pub(crate) [&'a str; 2]);
 impl MarkScope<'_> {
     /// Returns the marks around notes: letters alone, because small models calculate with digits.
     pub(crate) fn marks(self) -> NoteMarks {
-        // SipHash: without the secret before it, the hash of an id cannot be told. Every request of a turn asks for it.
+        // SipHash: without the secret before it, the hash of an id cannot be told. Every request of a
+        // turn asks for it.
         let mut hasher = DefaultHasher::new();
         self.0.hash(&mut hasher);
         let mut rest = hasher.finish();

@@ -72,7 +72,8 @@ impl ConnectionOptions {
         }
     }
 
-    /// Checks the options and connects them to a client of one model that speaks `dialect`. Opens no connection yet.
+    /// Checks the options and connects them to a client of one model that speaks `dialect`. Opens no
+    /// connection yet.
     ///
     /// # Errors
     ///

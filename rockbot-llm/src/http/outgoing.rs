@@ -48,8 +48,8 @@ impl From<Bytes> for Outgoing {
 ///
 /// # Errors
 ///
-/// Returns an error if a member is reserved or stands in `body` already: servers take either the first or the last of
-/// two, so it would be unknown which of them counts.
+/// Returns an error if a member is reserved or stands in `body` already: servers take either the
+/// first or the last of two, so it would be unknown which of them counts.
 pub(crate) fn push_extra(body: &mut Vec<u8>, extra: &BTreeMap<String, Value>) -> Result<(), ChatError> {
     if extra.is_empty() {
         return Ok(());

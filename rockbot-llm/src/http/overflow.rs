@@ -1,5 +1,6 @@
-//! Recognition of context overflows. Providers have no common code for a request that is larger than the context
-//! window, so their wordings are data here; rate limits, which mention tokens too, are told apart.
+//! Recognition of context overflows. Providers have no common code for a request that is larger
+//! than the context window, so their wordings are data here; rate limits, which mention tokens
+//! too, are told apart.
 
 use rockbot_core::chat::Overflow;
 

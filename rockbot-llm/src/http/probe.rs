@@ -75,7 +75,8 @@ impl fmt::Display for ServerCheck {
     }
 }
 
-/// Asks the server of `connection` for its models, within 5 seconds, and looks for the model that is set.
+/// Asks the server of `connection` for its models, within 5 seconds, and looks for the model that
+/// is set.
 pub(crate) async fn check_server(connection: &Connection) -> ServerCheck {
     let answer = timeout(LIMIT, connection.models()).await;
     let model = &*connection.report.model;
@@ -91,8 +92,9 @@ pub(crate) async fn check_server(connection: &Connection) -> ServerCheck {
     }
 }
 
-/// Returns `true` if the names mean the same model: Ollama lists `llama3.2:latest` and answers to `llama3.2`, Anthropic
-/// lists a model with its date, such as `claude-haiku-4-5-20251001`, and answers to the name without it.
+/// Returns `true` if the names mean the same model: Ollama lists `llama3.2:latest` and answers to
+/// `llama3.2`, Anthropic lists a model with its date, such as `claude-haiku-4-5-20251001`, and
+/// answers to the name without it.
 fn is_same(listed: &str, model: &str) -> bool {
     let is_date = |rest: &str| rest.len() == 8 && rest.bytes().all(|byte| byte.is_ascii_digit());
     let dated = listed.strip_prefix(model).and_then(|rest| rest.strip_prefix('-'));

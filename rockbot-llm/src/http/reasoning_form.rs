@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 
 use super::WireText;
 
-/// The form of [`Reasoning::details`](rockbot_core::chat::Reasoning::details). A conversation may change its provider
-/// between two calls, so each dialect sends only details of its own form.
+/// The form of [`Reasoning::details`](rockbot_core::chat::Reasoning::details). A conversation may
+/// change its provider between two calls, so each dialect sends only details of its own form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReasoningForm {
     /// `reasoning_details` of chat completions, or a form that no dialect knows.

@@ -1,4 +1,5 @@
-//! Refusals of the form of a request: by the chat template of a model, or by a server that does not read its calls.
+//! Refusals of the form of a request: by the chat template of a model, or by a server that does
+//! not read its calls.
 //!
 //! Servers report them with many codes, llama.cpp with 500, too. The same request would be
 //! refused again, so it is not repeated; and the remedy is known.

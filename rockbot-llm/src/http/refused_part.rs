@@ -1,8 +1,9 @@
 //! [`RefusedParts`]: the parts of requests that a server does not take, and what its model reads instead.
 //!
-//! Which models see images and which servers know schemas cannot be known in advance, and a conversation sends its
-//! images again with each request. So a request that is refused because of such a part is sent once more without it, and
-//! a refusal that holds for every request of the model is remembered.
+//! Which models see images and which servers know schemas cannot be known in advance, and a
+//! conversation sends its images again with each request. So a request that is refused because of
+//! such a part is sent once more without it, and a refusal that holds for every request of the
+//! model is remembered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -215,7 +216,8 @@ fn refusal(text: &str, request: &ChatRequest) -> Option<Refusal> {
     Some(Refusal { part, is_lasting })
 }
 
-/// Returns the mode of structured output of a model that is known to lack schemas for answers, or to have them.
+/// Returns the mode of structured output of a model that is known to lack schemas for answers, or
+/// to have them.
 pub(crate) fn known_output_mode(provider: &str, model: &str) -> OutputMode {
     let name = model.rsplit('/').next().unwrap_or(model);
     match provider {

@@ -21,7 +21,8 @@ const MAX_TEXT_CHARS: usize = 300;
 /// Maximum number of values of requests' own headers that are kept.
 const MAX_HIDDEN: usize = 1024;
 
-/// Keys shorter than this are dummies for servers without keys; blanking them out would blank out words.
+/// Keys shorter than this are dummies for servers without keys; blanking them out would blank out
+/// words.
 const MIN_KEY_CHARS: usize = 4;
 
 /// The names of a client's settings, for error messages that name the setting to change.
@@ -83,8 +84,8 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// Keeps the values of the headers that a request brings itself, so that no error shows them. More than 1 024 requests
-    /// at a time with headers of their own are not expected.
+    /// Keeps the values of the headers that a request brings itself, so that no error shows them.
+    /// More than 1 024 requests at a time with headers of their own are not expected.
     pub(super) fn hide<'h>(&self, values: impl Iterator<Item = &'h String>) {
         for value in values {
             let mut hidden = self.of_requests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,8 +97,8 @@ impl Reporter {
         }
     }
 
-    /// Returns the error that a server sent with `status`, or inside an answer if there is no status. `id` is the server's
-    /// name for the request; without one, that in the body counts.
+    /// Returns the error that a server sent with `status`, or inside an answer if there is no status.
+    /// `id` is the server's name for the request; without one, that in the body counts.
     pub(super) fn refused(&self, status: Option<u16>, body: &[u8], id: Option<String>) -> ChatError {
         let body = (self.dialect.read_error)(body);
         let status = status.or(body.status);
@@ -150,7 +151,8 @@ impl Reporter {
         ChatError::new(kind, self.message(kind, None, None, &text)).with_source(error.without_url())
     }
 
-    /// Returns the error of an answer that was not complete within the client's `limit`, or before the work's deadline.
+    /// Returns the error of an answer that was not complete within the client's `limit`, or before
+    /// the work's deadline.
     pub(super) fn timed_out(&self, limit: Option<Duration>) -> ChatError {
         let text = match limit {
             Some(limit) => format!("none within the client's time limit of {limit:?}"),
@@ -235,8 +237,8 @@ impl Reporter {
         }
     }
 
-    /// Sanitizes a server's text, which is text of others: without keys, defused, on one line, bounded. Keys are removed before the text is
-    /// truncated, so no part of one survives.
+    /// Sanitizes a server's text, which is text of others: without keys, defused, on one line,
+    /// bounded. Keys are removed before the text is truncated, so no part of one survives.
     fn clean(&self, text: &str) -> String {
         let mut text = text.to_owned();
         let of_requests = self.of_requests.lock().unwrap_or_else(PoisonError::into_inner);

@@ -24,8 +24,9 @@ pub(crate) fn in_rounds(messages: &[Arc<ChatMessage>]) -> Cow<'_, [Arc<ChatMessa
     }
 }
 
-/// Returns `rounds` with one call in each answer: an answer that made several becomes as many, each with its result behind
-/// it. The first has the words and the reasoning. Nothing is copied if that is so already.
+/// Returns `rounds` with one call in each answer: an answer that made several becomes as many,
+/// each with its result behind it. The first has the words and the reasoning. Nothing is copied
+/// if that is so already.
 pub(crate) fn with_single_calls(rounds: Cow<'_, [Arc<ChatMessage>]>) -> Cow<'_, [Arc<ChatMessage>]> {
     if rounds.iter().all(|message| message.tool_calls.len() < 2) {
         return rounds;
@@ -123,7 +124,8 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Returns a result whose call is not in the conversation any more as a message in the user's role. It is still the tool's.
+/// Returns a result whose call is not in the conversation any more as a message in the user's
+/// role. It is still the tool's.
 fn orphan(result: &ChatMessage) -> ChatMessage {
     let mut content = Content::from(ORPHAN);
     content.extend(result.content.parts().iter().cloned());

@@ -1,11 +1,12 @@
 //! Server-sent events: bytes in, the data of whole events out.
 //!
-//! A parser of its own, because an event must be bounded in size, which no published parser offers, and because data is
-//! read in place: nothing is copied out of the buffer.
+//! A parser of its own, because an event must be bounded in size, which no published parser
+//! offers, and because data is read in place: nothing is copied out of the buffer.
 
 use std::ops::Range;
 
-/// Cuts a byte stream into events. Line ends are LF, CR LF or CR; events may arrive in pieces of any size.
+/// Cuts a byte stream into events. Line ends are LF, CR LF or CR; events may arrive in pieces of
+/// any size.
 #[derive(Debug)]
 pub(crate) struct SseDecoder {
     buffer: Vec<u8>,
@@ -113,7 +114,8 @@ impl SseDecoder {
         });
     }
 
-    /// Moves `value` behind `data`, where its own line's `data:` leaves room for the line end between the two.
+    /// Moves `value` behind `data`, where its own line's `data:` leaves room for the line end between
+    /// the two.
     fn append(&mut self, data: Range<usize>, value: Range<usize>) -> Range<usize> {
         let end = data.end + 1 + value.len();
         self.buffer[data.end] = b'\n';

@@ -10,5 +10,6 @@ pub(crate) const NO_RESULT: &str = "No result was recorded for this call.";
 /// Words in front of a result whose call is not in the conversation any more.
 pub(crate) const ORPHAN: &str = "Result of an earlier tool call:\n";
 
-/// Words of the model between results and a message of the user: some servers refuse the user there.
+/// Words of the model between results and a message of the user: some servers refuse the user
+/// there.
 pub(crate) const RESULTS_READ: &str = "[Results received.]";

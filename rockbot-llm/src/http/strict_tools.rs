@@ -3,8 +3,8 @@
 use rockbot_core::chat::ToolCall;
 use rockbot_core::tool::{ToolEntry, ToolView, without_optional_nulls};
 
-/// Leaves out each `null` that stands for an argument that the model would have left out otherwise: tools need not
-/// accept it.
+/// Leaves out each `null` that stands for an argument that the model would have left out
+/// otherwise: tools need not accept it.
 pub(super) fn drop_added_nulls(tools: &ToolView, calls: &mut [ToolCall]) {
     for call in calls {
         let is_called = |entry: &&std::sync::Arc<ToolEntry>| entry.registration().name == call.name;

@@ -5,8 +5,9 @@ const REASONING: [&str; 4] = ["o1", "o3", "o4", "gpt-5"];
 
 /// Returns the temperature as a request to `model` states it.
 ///
-/// A 0 is left out for a model that reasons: it would refuse the request, and judges and background work ask all models
-/// for their most deterministic answer. Any other temperature is the user's own choice.
+/// A 0 is left out for a model that reasons: it would refuse the request, and judges and
+/// background work ask all models for their most deterministic answer. Any other temperature is
+/// the user's own choice.
 pub(crate) fn stated_temperature(model: &str, temperature: Option<f32>) -> Option<f32> {
     let name = model.rsplit('/').next().unwrap_or(model);
     let reasons = REASONING.iter().any(|begin| name.starts_with(begin));

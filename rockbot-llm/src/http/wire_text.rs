@@ -8,8 +8,8 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// Parses a whole answer, or an event of one.
 ///
-/// Its bytes are checked to be UTF-8 once, and not for each of many short texts. Where they are none, `serde_json` says
-/// so, or finds that it does not matter.
+/// Its bytes are checked to be UTF-8 once, and not for each of many short texts. Where they are
+/// none, `serde_json` says so, or finds that it does not matter.
 pub(crate) fn parse_wire<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, serde_json::Error> {
     match str::from_utf8(json) {
         Ok(json) => serde_json::from_str(json),
@@ -17,7 +17,8 @@ pub(crate) fn parse_wire<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, se
     }
 }
 
-/// A text, borrowed when it holds no escapes. A number is taken for its digits, a list for its parts' texts.
+/// A text, borrowed when it holds no escapes. A number is taken for its digits, a list for its
+/// parts' texts.
 pub(crate) struct WireText<'a>(pub(crate) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for WireText<'a> {

@@ -212,7 +212,8 @@ fn quotes(text: &str) -> Vec<&str> {
     found
 }
 
-/// Finds the longest stretch of digits, operators and brackets that holds both a digit and an operator.
+/// Finds the longest stretch of digits, operators and brackets that holds both a digit and an
+/// operator.
 fn expression(text: &str) -> Option<String> {
     let is_part = |c: char| c.is_ascii_digit() || "+-*/^%(). ×÷".contains(c);
     let stretches = text
@@ -228,7 +229,8 @@ fn expression(text: &str) -> Option<String> {
     Some(longest.trim().replace('×', "*").replace('÷', "/"))
 }
 
-/// Takes the object of the tool's verb, or a run of capitals in it: `weather in Paris tomorrow?` is about `Paris`.
+/// Takes the object of the tool's verb, or a run of capitals in it: `weather in Paris tomorrow?`
+/// is about `Paris`.
 fn after_the_verb(question: &str, tool: &ToolRegistration) -> Option<String> {
     const LINKS: &[&str] = &[
         "in", "for", "of", "at", "on", "about", "to", "the", "a", "an", "is", "like", "that", "me", "my", "your",

@@ -18,7 +18,8 @@ pub(super) enum Choice<'a> {
     Nothing,
 }
 
-/// Minimum score of a tool that is called without being required: one word of its name, or two of its description.
+/// Minimum score of a tool that is called without being required: one word of its name, or two of
+/// its description.
 const ENOUGH: usize = 2;
 
 /// Chooses the tool with the highest score; of equal scores, the first tool.

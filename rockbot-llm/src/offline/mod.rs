@@ -1,4 +1,5 @@
-//! The model that needs no network, no key and no weights, because it is none: it matches words to tools.
+//! The model that needs no network, no key and no weights, because it is none: it matches words
+//! to tools.
 //!
 //! A service answers by the offline model only if it is named (`LLM.Provider = "offline"`): a
 //! missing key would otherwise go unnoticed. The service is the program that serves users
@@ -19,11 +20,12 @@ use rockbot_core::chat::{
 
 use self::choose::{Choice, choose};
 
-/// A stand-in for a model, for first runs without a key. It is not an LLM, and says so in each answer.
+/// A stand-in for a model, for first runs without a key. It is not an LLM, and says so in each
+/// answer.
 ///
-/// It calls a tool only if the user's words name it and hold all of its required arguments; it reports the
-/// result word for word. The same conversation always gets the same answer. It knows no tool by name: names,
-/// descriptions and schemas are all it goes by.
+/// It calls a tool only if the user's words name it and hold all of its required arguments; it
+/// reports the result word for word. The same conversation always gets the same answer. It knows
+/// no tool by name: names, descriptions and schemas are all it goes by.
 ///
 /// An argument is taken from the text when it is a number, a quoted text, one of the values that
 /// the schema lists, an arithmetic expression, a URL, a file name, or the words behind the tool's

@@ -7,8 +7,8 @@ const COMMON: &[&str] = &[
     "into", "one", "all", "any", "has", "have", "does", "not", "there", "name", "text", "value", "string",
 ];
 
-/// Returns the telling words of `text`, in lower case and the singular. Names are split at `_`, `-` and
-/// capitals.
+/// Returns the telling words of `text`, in lower case and the singular. Names are split at `_`,
+/// `-` and capitals.
 pub(super) fn telling(text: &str) -> Vec<String> {
     all(text).into_iter().filter(|word| is_telling(word)).collect()
 }

@@ -18,11 +18,13 @@ use crate::settings::TierSettings;
 /// Builds an [`OpenAiChat`].
 pub type OpenAiChatBuilder = ClientBuilder<ChatOptions<()>>;
 
-/// A [`ChatClient`] over HTTP for OpenAI-compatible servers: OpenAI, OpenRouter, vLLM, llama.cpp, Ollama.
+/// A [`ChatClient`] over HTTP for OpenAI-compatible servers: OpenAI, OpenRouter, vLLM, llama.cpp,
+/// Ollama.
 ///
-/// It streams on the wire only if the call has a delta sink. A call that fails in a way that may pass is attempted
-/// a second time, unless a [`Retry`](crate::Retry) layer around it retries; see [`OpenAiChatBuilder`] for the
-/// limits. A call that is cancelled, dropped or out of time closes its connection.
+/// It streams on the wire only if the call has a delta sink. A call that fails in a way that may
+/// pass is attempted a second time, unless a [`Retry`](crate::Retry) layer around it retries; see
+/// [`OpenAiChatBuilder`] for the limits. A call that is cancelled, dropped or out of time closes
+/// its connection.
 ///
 /// ```no_run
 /// use rockbot_core::CallContext;

@@ -1,4 +1,5 @@
-//! The provider's own form of the reasoning (`reasoning_details`), kept so that it can be sent back unchanged.
+//! The provider's own form of the reasoning (`reasoning_details`), kept so that it can be sent
+//! back unchanged.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The dialect of OpenAI-compatible servers, which nearly all servers speak: chat completions and embeddings.
+//! The dialect of OpenAI-compatible servers, which nearly all servers speak: chat completions and
+//! embeddings.
 //!
 //! The transport is [`http`](crate::http)'s; this module has the contents of requests and
 //! answers. [`chat`] sends the body that [`request`] writes, and folds the answer with

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::messages::{MessageForm, WrittenMessages, push_messages};
 use crate::http::{Question, expected_size, invalid_body, push_extra, stated_temperature};
 
-/// Writes the body that asks a question. Unset members are left out. Its scope is for the marks in messages; see
-/// [`MessageForm`].
+/// Writes the body that asks a question. Unset members are left out. Its scope is for the marks
+/// in messages; see [`MessageForm`].
 ///
 /// Most of a body are messages that were sent before, and the tools. So they are written by hand,
 /// and copied in long runs. Messages that the turn's last request had, too, are copied from it.
@@ -130,8 +130,8 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// Returns the member `tool_choice`. `Auto` is left out: it is every server's default, and some servers reject it
-/// unless configured for it.
+/// Returns the member `tool_choice`. `Auto` is left out: it is every server's default, and some
+/// servers reject it unless configured for it.
 fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     match choice {
         ToolChoice::Auto => None,

@@ -1,4 +1,5 @@
-//! The client against recorded servers on the loopback, and the fold of streams against every way to cut them.
+//! The client against recorded servers on the loopback, and the fold of streams against every way
+//! to cut them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -415,7 +416,8 @@ async fn an_answer_beyond_the_limit_is_refused() {
     }
 }
 
-/// A stream that has everything: two interleaved calls, a split name, reasoning in pieces, usage at the end.
+/// A stream that has everything: two interleaved calls, a split name, reasoning in pieces, usage
+/// at the end.
 const RECORDED: &str = concat!(
     "\u{feff}: OPENROUTER PROCESSING\r\n\r\n",
     "data: {\"id\":\"gen-1\",\"model\":\"m-1\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":null}}]}\r\n\r\n",

@@ -1,4 +1,5 @@
-//! Reasoning inside the text: a `<think>…</think>` block at its start, found while the text arrives in pieces.
+//! Reasoning inside the text: a `<think>…</think>` block at its start, found while the text
+//! arrives in pieces.
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";

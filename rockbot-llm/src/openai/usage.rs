@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 
 use super::wire::{WireCost, WireUsage};
 
-/// Reads the usage and the cost; `None` if they are malformed, which is no reason to reject the answer. The usage of a
-/// server that counts no tokens is unknown, not zero.
+/// Reads the usage and the cost; `None` if they are malformed, which is no reason to reject the
+/// answer. The usage of a server that counts no tokens is unknown, not zero.
 pub(crate) fn read_usage(raw: &RawValue) -> Option<(Option<Usage>, Option<MicroUsd>)> {
     let usage: WireUsage = serde_json::from_str(raw.get()).ok()?;
     let cost = usage.money();
@@ -37,15 +37,16 @@ pub(crate) fn read_usage(raw: &RawValue) -> Option<(Option<Usage>, Option<MicroU
 }
 
 impl WireUsage {
-    /// Returns the whole input. Anthropic's count leaves out tokens that were read from a cache or written to it.
+    /// Returns the whole input. Anthropic's count leaves out tokens that were read from a cache or
+    /// written to it.
     fn input(&self) -> u64 {
         let cache = [self.cache_read_input_tokens, self.cache_creation_input_tokens];
         let cache = cache.into_iter().flatten().fold(0, u64::saturating_add);
         self.input_tokens.unwrap_or(0).saturating_add(cache)
     }
 
-    /// Returns the cost that the provider reports, rounded up. With a user's own key for the provider behind it
-    /// (BYOK), the cost there is added.
+    /// Returns the cost that the provider reports, rounded up. With a user's own key for the provider
+    /// behind it (BYOK), the cost there is added.
     fn money(&self) -> Option<MicroUsd> {
         let dollars = match self.cost.as_ref()? {
             WireCost::Total(dollars) | WireCost::Parts { total_cost: dollars } => *dollars,

@@ -27,15 +27,16 @@ pub struct ResponsesOptions {
 
 /// A [`ChatClient`] over HTTP for OpenAI's Responses API, and for servers that speak it.
 ///
-/// It streams on the wire only if the call has a delta sink. The server stores nothing (`store: false`): each request
-/// carries the whole conversation. A model that reasons gives its reasoning encrypted, which is kept in the
-/// [`Reasoning`](rockbot_core::chat::Reasoning) of an answer and sent back unchanged, so that the model goes on where it
-/// was behind a tool call. The API knows neither stop sequences nor a seed, so these
+/// It streams on the wire only if the call has a delta sink. The server stores nothing (`store:
+/// false`): each request carries the whole conversation. A model that reasons gives its reasoning
+/// encrypted, which is kept in the [`Reasoning`](rockbot_core::chat::Reasoning) of an answer and
+/// sent back unchanged, so that the model goes on where it was behind a tool call. The API knows
+/// neither stop sequences nor a seed, so these
 /// [`ModelSettings`](rockbot_core::chat::ModelSettings) are not sent.
 ///
-/// A call that fails in a way that may pass is attempted a second time, unless a [`Retry`](crate::Retry) layer around it
-/// retries; see [`OpenAiResponsesBuilder`] for the limits. A call that is cancelled, dropped or out of time closes its
-/// connection.
+/// A call that fails in a way that may pass is attempted a second time, unless a
+/// [`Retry`](crate::Retry) layer around it retries; see [`OpenAiResponsesBuilder`] for the
+/// limits. A call that is cancelled, dropped or out of time closes its connection.
 ///
 /// ```no_run
 /// use rockbot_core::CallContext;
@@ -130,9 +131,9 @@ impl OpenAiResponsesBuilder {
         Self::chat(endpoint, model, options)
     }
 
-    /// Sets whether the server is asked for encrypted reasoning, which goes back to it with the conversation. By default
-    /// it is, except for OpenAI's models that do not reason (`gpt-4.1` and before, and chat models), because the API
-    /// refuses such requests.
+    /// Sets whether the server is asked for encrypted reasoning, which goes back to it with the
+    /// conversation. By default it is, except for OpenAI's models that do not reason (`gpt-4.1` and
+    /// before, and chat models), because the API refuses such requests.
     pub fn keep_reasoning(mut self, keeps_reasoning: bool) -> Self {
         self.options.wire.keeps_reasoning = Some(keeps_reasoning);
         self

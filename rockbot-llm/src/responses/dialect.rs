@@ -23,7 +23,8 @@ pub(super) const RESPONSES: Dialect = Dialect {
 /// reasoning models. The API refuses to encrypt the reasoning of these models.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-"];
 
-/// Returns `true` if `model` may reason, with a vendor in front of its name, as gateways write it, or without.
+/// Returns `true` if `model` may reason, with a vendor in front of its name, as gateways write
+/// it, or without.
 pub(super) fn may_reason(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name.strip_prefix("ft:").unwrap_or(name);

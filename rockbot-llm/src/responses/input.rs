@@ -25,7 +25,8 @@ const MAX_ID_LEN: usize = 64;
 /// The text between two texts that become one.
 const BETWEEN: &str = "\n\n";
 
-/// Appends the member `instructions`, of all messages of the host, and the member `input`, of all others.
+/// Appends the member `instructions`, of all messages of the host, and the member `input`, of all
+/// others.
 pub(super) fn push_conversation(
     body: &mut Vec<u8>,
     messages: &[Arc<ChatMessage>],
@@ -308,7 +309,8 @@ fn said(messages: &[Arc<ChatMessage>]) -> Cow<'_, [Arc<ChatMessage>]> {
     }
 }
 
-/// Returns `true` if both messages are parts of one item: of a message of the user, or of an answer in words.
+/// Returns `true` if both messages are parts of one item: of a message of the user, or of an
+/// answer in words.
 fn joins(one: &ChatMessage, next: &ChatMessage) -> bool {
     match (one.role, next.role) {
         (Role::User, Role::User) => true,
@@ -330,7 +332,8 @@ fn texts(message: &ChatMessage) -> impl Iterator<Item = &str> {
     message.content.texts()
 }
 
-/// Returns an id that the API accepts: another provider, whose calls may stand in the history, may give longer ones.
+/// Returns an id that the API accepts: another provider, whose calls may stand in the history,
+/// may give longer ones.
 fn sendable_id(id: &CallId) -> Cow<'_, str> {
     match id.as_str() {
         "" => Cow::Borrowed("_"),

@@ -1,7 +1,9 @@
-//! Kept items: the reasoning of an answer in the API's own form, and the ids of the items that followed it.
+//! Kept items: the reasoning of an answer in the API's own form, and the ids of the items that
+//! followed it.
 //!
-//! Since the server stores nothing, it gives the reasoning encrypted, and it wants it back in front of the message or call
-//! that followed, under the same ids. Both travel in [`Reasoning::details`] as a JSON list in the order of the output.
+//! Since the server stores nothing, it gives the reasoning encrypted, and it wants it back in
+//! front of the message or call that followed, under the same ids. Both travel in
+//! [`Reasoning::details`] as a JSON list in the order of the output.
 
 use std::borrow::Cow;
 use std::sync::Arc;

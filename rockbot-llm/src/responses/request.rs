@@ -11,8 +11,8 @@ use crate::http::{Question, expected_size, invalid_body, push_extra, stated_temp
 /// The fewest tokens of an answer that the API lets a request limit it to.
 const MIN_OUTPUT_TOKENS: u32 = 16;
 
-/// Writes the body that asks `model` for an answer to `request`, streamed or whole, with `settings`. Unset members are
-/// left out.
+/// Writes the body that asks `model` for an answer to `request`, streamed or whole, with
+/// `settings`. Unset members are left out.
 pub(super) fn body(question: Question<'_>, keeps_reasoning: bool) -> Result<Vec<u8>, ChatError> {
     let Question {
         model,
@@ -67,7 +67,8 @@ struct Members<'a> {
     stream: Option<bool>,
 }
 
-/// Returns the members that follow from `request` and `settings`; the API has neither a seed nor stop sequences.
+/// Returns the members that follow from `request` and `settings`; the API has neither a seed nor
+/// stop sequences.
 fn members<'a>(model: &'a str, request: &ChatRequest, settings: &ModelSettings) -> Members<'a> {
     let has_tools = !request.tools.is_empty();
     let effort = settings.reasoning_effort.as_ref();
@@ -105,8 +106,9 @@ fn text_format(output: &OutputSchema) -> Value {
     json!({ "format": { "type": "json_schema", "name": output.name, "schema": output.schema } })
 }
 
-/// Appends the member `tools`, if there are any. Unless told otherwise, the API rewrites the schema of a tool for strict
-/// mode itself, where each argument is required: so each tool states its mode.
+/// Appends the member `tools`, if there are any. Unless told otherwise, the API rewrites the
+/// schema of a tool for strict mode itself, where each argument is required: so each tool states
+/// its mode.
 fn push_tools(body: &mut Vec<u8>, request: &ChatRequest, is_strict: bool) {
     for (index, entry) in request.tools.entries().iter().enumerate() {
         let tool = entry.registration();

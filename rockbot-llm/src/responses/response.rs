@@ -186,7 +186,8 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Returns `true` if pieces of the item with `index` came. An item that ends without a beginning begins here.
+    /// Returns `true` if pieces of the item with `index` came. An item that ends without a beginning
+    /// begins here.
     fn has_pieces(&mut self, index: u64, raw: &RawValue) -> Result<bool, Fault> {
         let begun = |begun: &BegunItem| begun.index == index;
         if !self.begun.iter().any(begun) {
@@ -200,7 +201,8 @@ impl<'a> Assembler<'a> {
             .is_some_and(|item| item.has_pieces))
     }
 
-    /// Reads the thoughts of a whole item: its summary, or else the plain thoughts that servers of open models send.
+    /// Reads the thoughts of a whole item: its summary, or else the plain thoughts that servers of
+    /// open models send.
     fn whole_thoughts(&mut self, item: &WireItem<'_>) {
         let full = |parts: &&[WirePart<'_>]| !parts.is_empty();
         let summary = item.summary.as_deref().filter(full);
@@ -257,7 +259,8 @@ impl AnswerReader for Assembler<'_> {
     }
 
     fn event(&mut self, event: &[u8]) -> Result<bool, Fault> {
-        // The API ends a stream with its last event; servers that resemble it add the end of the older dialect.
+        // The API ends a stream with its last event; servers that resemble it add the end of the older
+        // dialect.
         if event == b"[DONE]" {
             return Ok(false);
         }
@@ -312,7 +315,8 @@ fn parse<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, Fault> {
     })
 }
 
-/// Returns an item, unless it is of a type that this client did not ask for, such as a search of the server's own.
+/// Returns an item, unless it is of a type that this client did not ask for, such as a search of
+/// the server's own.
 fn asked_item(raw: &RawValue) -> Result<Option<WireItem<'_>>, Fault> {
     let head: WireHead<'_> = parse(raw.get().as_bytes())?;
     let is_asked = matches!(&*head.kind.0, "message" | "reasoning" | "function_call");

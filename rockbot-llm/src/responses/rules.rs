@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Returns the refusal of `request`, a head and a body as they came, or `None` if the API accepts it.
+/// Returns the refusal of `request`, a head and a body as they came, or `None` if the API accepts
+/// it.
 pub(crate) fn refusal(request: &str) -> Option<String> {
     check(request).err()
 }

@@ -1,4 +1,5 @@
-//! The requests of the client against a server that is as strict as the API, and what it makes of recorded answers.
+//! The requests of the client against a server that is as strict as the API, and what it makes of
+//! recorded answers.
 
 use rockbot_core::CallContext;
 use rockbot_core::chat::{
@@ -19,7 +20,8 @@ const YES: &str = r#"{"id":"resp_1","object":"response","model":"gpt-5-1","statu
     "usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":5,
     "output_tokens_details":{"reasoning_tokens":3},"total_tokens":14}}"#;
 
-/// Asks `request` of a server that answers `answer`, or refuses as the API does. Returns the answer and the body.
+/// Asks `request` of a server that answers `answer`, or refuses as the API does. Returns the
+/// answer and the body.
 async fn ask(
     request: ChatRequest,
     answer: &'static str,

@@ -1,7 +1,8 @@
 //! Retries of model calls: the policy, and the loop that attempts a call again.
 //!
-//! Both the [`Retry`](crate::Retry) layer of a gateway and the wire clients use it. A call that a retry layer attempts
-//! carries a [mark](Retried), and whatever is further in attempts it once, so attempts never multiply.
+//! Both the [`Retry`](crate::Retry) layer of a gateway and the wire clients use it. A call that a
+//! retry layer attempts carries a [mark](Retried), and whatever is further in attempts it once,
+//! so attempts never multiply.
 
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -33,7 +34,8 @@ use tokio::time::{Instant, sleep};
 pub struct RetryPolicy {
     /// Maximum number of attempts of a call, the first included. Default 4; 0 counts as 1.
     pub max_attempts: u32,
-    /// Upper bound of the wait after the first attempt; it doubles with each further attempt. Default 500 ms.
+    /// Upper bound of the wait after the first attempt; it doubles with each further attempt. Default
+    /// 500 ms.
     pub first_delay: Duration,
     /// Upper bound of the doubled wait. Default 16 seconds.
     pub max_delay: Duration,
@@ -63,8 +65,8 @@ impl RetryPolicy {
         self
     }
 
-    /// Sets the upper bound of the wait after the first attempt; it doubles with each further attempt. Default 500
-    /// ms.
+    /// Sets the upper bound of the wait after the first attempt; it doubles with each further
+    /// attempt. Default 500 ms.
     #[must_use]
     pub fn with_first_delay(mut self, first_delay: Duration) -> Self {
         self.first_delay = first_delay;
@@ -95,8 +97,8 @@ impl RetryPolicy {
     /// Returns the wait after attempt number `attempt` (from 1) failed with `error`, or `None` if it
     /// was the last attempt.
     ///
-    /// There is no further attempt if none can help, if `max_attempts` are made, or if the wait is not shorter than
-    /// `time_left`.
+    /// There is no further attempt if none can help, if `max_attempts` are made, or if the wait is
+    /// not shorter than `time_left`.
     pub fn delay_after(&self, error: &ChatError, attempt: u32, time_left: Option<Duration>) -> Option<Duration> {
         if !error.retry_helps() || attempt >= self.max_attempts {
             return None;
@@ -122,7 +124,8 @@ pub(crate) const MIN_REPORTED_WAIT: Duration = Duration::from_secs(1);
 /// The mark of calls inside of a [`Retry`](crate::Retry) layer.
 pub(crate) struct Retried;
 
-/// Attempts `call` until it succeeds, no retry helps or no attempt is left; once, if a layer further out retries.
+/// Attempts `call` until it succeeds, no retry helps or no attempt is left; once, if a layer
+/// further out retries.
 pub(crate) async fn retrying<F, Attempt>(
     policy: &RetryPolicy,
     mut call: ChatCall,
@@ -184,7 +187,8 @@ where
     }
 }
 
-/// Returns a random number from the standard library's hash seeds: good enough for jitter, and no dependency.
+/// Returns a random number from the standard library's hash seeds: good enough for jitter, and no
+/// dependency.
 fn random() -> f64 {
     let bits = RandomState::new().build_hasher().finish() >> 11;
     bits as f64 / (1u64 << 53) as f64

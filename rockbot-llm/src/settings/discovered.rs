@@ -141,8 +141,8 @@ impl DiscoveredSettings {
         !has_variables && keys.all(|(model_key, _, _)| *model_key == ModelKey::Embeddings)
     }
 
-    /// Returns `true` if the variables of `provider` set a model. The name of a model alone, which other programs may need,
-    /// counts only for OpenAI.
+    /// Returns `true` if the variables of `provider` set a model. The name of a model alone, which
+    /// other programs may need, counts only for OpenAI.
     fn uses(&self, provider: Provider) -> bool {
         let has = |field| self.variables.contains_key(&(provider, field));
         has(Field::ApiKey) || has(Field::Endpoint) || (provider == Provider::OpenAi && has(Field::ModelId))
@@ -249,7 +249,8 @@ impl DiscoveredSettings {
         )
     }
 
-    /// Resolves a tier beside Balanced: `None` if nothing is set for it; members that it lacks are Balanced's.
+    /// Resolves a tier beside Balanced: `None` if nothing is set for it; members that it lacks are
+    /// Balanced's.
     pub(super) fn beside(
         &self,
         tier: ModelTier,
@@ -258,15 +259,16 @@ impl DiscoveredSettings {
         self.beside_balanced(&ModelKey::Tier(tier), balanced)
     }
 
-    /// Resolves the fallback models, in the order of their names; members that they lack are Balanced's.
+    /// Resolves the fallback models, in the order of their names; members that they lack are
+    /// Balanced's.
     pub(super) fn fallbacks(&self, balanced: &TierSettings) -> Result<Vec<TierSettings>, LlmConfigError> {
         let keys = self.fallbacks.iter().cloned().map(ModelKey::Fallback);
         let models = keys.filter_map(|model_key| self.beside_balanced(&model_key, balanced).transpose());
         models.collect()
     }
 
-    /// Resolves the embedding model, if there is one; members that it lacks are Balanced's. Its provider is OpenAI's, as
-    /// Anthropic has no such models.
+    /// Resolves the embedding model, if there is one; members that it lacks are Balanced's. Its
+    /// provider is OpenAI's, as Anthropic has no such models.
     pub(super) fn embeddings(&self) -> Result<Option<TierSettings>, LlmConfigError> {
         let model_key = &ModelKey::Embeddings;
         let provider = Provider::OpenAi;
@@ -304,8 +306,8 @@ impl DiscoveredSettings {
         self.like_balanced(model_key, provider, balanced).map(Some)
     }
 
-    /// Resolves a model with Balanced's endpoint and key, as far as it has none, if a server of Balanced's provider may
-    /// serve it.
+    /// Resolves a model with Balanced's endpoint and key, as far as it has none, if a server of
+    /// Balanced's provider may serve it.
     fn like_balanced(
         &self,
         model_key: &ModelKey,
@@ -326,8 +328,8 @@ impl DiscoveredSettings {
         self.model(model_key, provider, text, [endpoint, key, model], None)
     }
 
-    /// Checks the settings of a model, given in the order of [`Field::CONNECTION`]. `endpoint` is its resolved endpoint,
-    /// whatever its origin.
+    /// Checks the settings of a model, given in the order of [`Field::CONNECTION`]. `endpoint` is its
+    /// resolved endpoint, whatever its origin.
     fn model(
         &self,
         model_key: &ModelKey,
@@ -394,7 +396,8 @@ impl DiscoveredSettings {
         }
     }
 
-    /// Returns the name of the variable to set, from the family of variables that the user uses already.
+    /// Returns the name of the variable to set, from the family of variables that the user uses
+    /// already.
     fn to_set(&self, model_key: &ModelKey, field: Field, provider: Provider, endpoint: &str) -> String {
         let uses_variables = *model_key == ModelKey::BALANCED && self.settings.is_empty();
         // Every model at Anthropic itself takes this key if it has none of its own.
@@ -406,12 +409,14 @@ impl DiscoveredSettings {
     }
 }
 
-/// Returns the setting for Balanced: from its own section, or from the section `LLM` itself, whichever was set later.
+/// Returns the setting for Balanced: from its own section, or from the section `LLM` itself,
+/// whichever was set later.
 fn balanced<'a>(own: &Section<'a>, flat: &Section<'a>, field: Field) -> Option<&'a config::Setting> {
     let endpoint = own.setting(Field::Endpoint.name());
     let own = own.setting(field.name());
     let flat = flat.setting(field.name());
-    // One file may hold both ways, each with an endpoint and a key of its own. A key stays with its endpoint.
+    // One file may hold both ways, each with an endpoint and a key of its own. A key stays with its
+    // endpoint.
     let is_of_other_endpoint =
         |flat: &config::Setting| field == Field::ApiKey && endpoint.is_some_and(|endpoint| endpoint.is_beside(flat));
     let flat = flat.filter(|flat| !is_of_other_endpoint(flat));

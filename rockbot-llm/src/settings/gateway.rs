@@ -44,7 +44,8 @@ impl GatewaySettings {
     ///
     /// # Errors
     ///
-    /// Returns an error if a setting has another type or range, or if the file of prices cannot be read.
+    /// Returns an error if a setting has another type or range, or if the file of prices cannot be
+    /// read.
     pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
         Self::read(&config.section("LLM")?)
     }
@@ -61,7 +62,8 @@ impl GatewaySettings {
 }
 
 impl PriceTable {
-    /// Creates the built-in table with the prices of the section `LLM` of `config`, see [`settings`](crate::settings).
+    /// Creates the built-in table with the prices of the section `LLM` of `config`, see
+    /// [`settings`](crate::settings).
     ///
     /// # Errors
     ///

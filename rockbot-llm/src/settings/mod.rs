@@ -1,16 +1,18 @@
-//! Settings of the models and of the gateway in front of them: the section `LLM` of a [`Config`], and the variables
-//! that the tools of OpenAI and of Anthropic know.
+//! Settings of the models and of the gateway in front of them: the section `LLM` of a [`Config`],
+//! and the variables that the tools of OpenAI and of Anthropic know.
 //!
 //! Each setting is looked for in this order:
 //!
-//! 1. `ROCKBOT_LLM__BALANCED__PROVIDER`, `…__ENDPOINT`, `…__APIKEY`, `…__MODELID`, and the same for `LOW` and `HIGH`
+//! 1. `ROCKBOT_LLM__BALANCED__PROVIDER`, `…__ENDPOINT`, `…__APIKEY`, `…__MODELID`, and the same
+//!    for `LOW` and `HIGH`
 //! 2. the same without the prefix: `LLM__Balanced__Endpoint`
-//! 3. for Balanced: `OPENAI_BASE_URL`, `OPENAI_API_KEY`, `OPENAI_MODEL`, or the same with `ANTHROPIC_`
+//! 3. for Balanced: `OPENAI_BASE_URL`, `OPENAI_API_KEY`, `OPENAI_MODEL`, or the same with
+//!    `ANTHROPIC_`
 //! 4. files: `LLM.Balanced.Provider`, `…Endpoint`, `…ApiKey`, `…ModelId`
 //!
-//! `LLM.Endpoint` and so on mean Balanced too, in files and in the environment. Names are not case-sensitive; an empty
-//! text counts as unset. A tier that names no endpoint uses Balanced's endpoint and key, unless only one of the two is
-//! Anthropic's.
+//! `LLM.Endpoint` and so on mean Balanced too, in files and in the environment. Names are not
+//! case-sensitive; an empty text counts as unset. A tier that names no endpoint uses Balanced's
+//! endpoint and key, unless only one of the two is Anthropic's.
 //!
 //! `Provider` is `openai`, the default, for OpenAI and all compatible servers, `openai-responses`
 //! for models that have only OpenAI's Responses API, `anthropic`, or `offline` for the built-in
@@ -21,9 +23,10 @@
 //! lacks, so `LLM.High.Provider = "anthropic"` and `ANTHROPIC_API_KEY` are enough; at Anthropic
 //! itself the model is [`DEFAULT_ANTHROPIC_MODEL`] if none is set.
 //!
-//! `OPENAI_API_KEY` goes only to `OPENAI_BASE_URL` and to OpenAI itself, never to another endpoint that a file or a
-//! variable of ours names; a key of a file never goes to `OPENAI_BASE_URL`. The same holds for `ANTHROPIC_API_KEY`. A
-//! flat `LLM.ApiKey` of a file never goes to a `LLM.Balanced.Endpoint` of the same file.
+//! `OPENAI_API_KEY` goes only to `OPENAI_BASE_URL` and to OpenAI itself, never to another
+//! endpoint that a file or a variable of ours names; a key of a file never goes to
+//! `OPENAI_BASE_URL`. The same holds for `ANTHROPIC_API_KEY`. A flat `LLM.ApiKey` of a file never
+//! goes to a `LLM.Balanced.Endpoint` of the same file.
 //!
 //! `LLM.Fallbacks.{name}` holds `Provider`, `Endpoint`, `ApiKey` and `ModelId` of a model that is
 //! asked when another one fails, in the order of the names; settings that it lacks are
@@ -212,7 +215,8 @@ impl LlmSettings {
         Self::load(None)
     }
 
-    /// Reads the settings in the environment of this process and in the file at `path`, if one is given.
+    /// Reads the settings in the environment of this process and in the file at `path`, if one is
+    /// given.
     ///
     /// # Errors
     ///
@@ -221,7 +225,8 @@ impl LlmSettings {
         Self::read(path, std::env::vars_os())
     }
 
-    /// Reads the settings in `variables`, which stand for the environment, and in the file at `path`, if one is given.
+    /// Reads the settings in `variables`, which stand for the environment, and in the file at `path`,
+    /// if one is given.
     ///
     /// ```
     /// # use rockbot_llm::LlmSettings;
@@ -246,7 +251,8 @@ impl LlmSettings {
     ///
     /// # Errors
     ///
-    /// Returns an error if there are none, one cannot be used, or a variable `ROCKBOT_LLM__…` is no setting.
+    /// Returns an error if there are none, one cannot be used, or a variable `ROCKBOT_LLM__…` is no
+    /// setting.
     pub fn from_config(config: &Config) -> Result<Self, LlmConfigError> {
         let found = DiscoveredSettings::read(config)?;
         if found.is_empty() {

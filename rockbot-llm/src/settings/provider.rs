@@ -35,8 +35,8 @@ pub enum Provider {
     OpenAiResponses,
     /// Anthropic's Messages API: `anthropic`.
     Anthropic,
-    /// No server: the built-in [`OfflineModel`](crate::OfflineModel), which is no LLM: `offline`. Endpoint, key and name
-    /// of the model have no meaning then.
+    /// No server: the built-in [`OfflineModel`](crate::OfflineModel), which is no LLM: `offline`.
+    /// Endpoint, key and name of the model have no meaning then.
     Offline,
 }
 
@@ -54,7 +54,8 @@ impl Provider {
         }
     }
 
-    /// Reads the value of the setting with the name `setting`, in any case, with hyphens or without: `OpenAIResponses`.
+    /// Reads the value of the setting with the name `setting`, in any case, with hyphens or without:
+    /// `OpenAIResponses`.
     pub(super) fn parse(value: &str, setting: &str) -> Result<Self, LlmConfigError> {
         let letters = |text: &str| text.trim().replace(['-', '_'], "").to_ascii_lowercase();
         let named = |provider: &Self| letters(provider.name()) == letters(value);
@@ -70,8 +71,9 @@ impl Provider {
         self == other || (is_openai(self) && is_openai(other))
     }
 
-    /// Returns the error of a model without a key, and without an endpoint where `endpoint` names the setting of it: a user of
-    /// a local server who follows the advice must not send prompts to a hosted one.
+    /// Returns the error of a model without a key, and without an endpoint where `endpoint` names the
+    /// setting of it: a user of a local server who follows the advice must not send prompts to a
+    /// hosted one.
     pub(super) fn no_key(self, endpoint: Option<String>, key: String) -> LlmConfigError {
         match endpoint.filter(|_| self != Self::Anthropic) {
             Some(endpoint) => LlmConfigError::NoServer {

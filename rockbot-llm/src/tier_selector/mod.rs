@@ -1,4 +1,5 @@
-//! Selects the tier of a message by its length, its words and its structure, without asking a model.
+//! Selects the tier of a message by its length, its words and its structure, without asking a
+//! model.
 
 mod rules;
 mod rules_file;
@@ -23,8 +24,9 @@ use self::rules_file::RulesFile;
 /// | keywords | 0 to 0.35 | 0.10 for each word of hard questions, less 0.08 for each word of simple ones |
 /// | structure | 0 to 0.25 | 0.10 for code, 0.12 for mathematics, 0.08 for several steps |
 ///
-/// At most the low ceiling is Low, at most the balanced ceiling is Balanced, all else is High. The reasons of a
-/// decision name each part. Only the first 64 KiB of a text are looked at for keywords and structure.
+/// At most the low ceiling is Low, at most the balanced ceiling is Balanced, all else is High.
+/// The reasons of a decision name each part. Only the first 64 KiB of a text are looked at for
+/// keywords and structure.
 ///
 /// ```
 /// use rockbot_core::chat::ModelTier;
@@ -52,12 +54,14 @@ enum Source {
 }
 
 impl KeywordTierSelector {
-    /// Creates a selector with fixed `rules`. The default selector has [`TierRules::default`], and reads no file.
+    /// Creates a selector with fixed `rules`. The default selector has [`TierRules::default`], and
+    /// reads no file.
     pub fn new(rules: TierRules) -> Self {
         Self(Source::Fixed(Arc::new(rules)))
     }
 
-    /// Creates a selector with the rules of a file such as `tier-selector.json`, as [`TierRules::from_json`] reads them.
+    /// Creates a selector with the rules of a file such as `tier-selector.json`, as
+    /// [`TierRules::from_json`] reads them.
     ///
     /// A file that is missing means the default rules. The file is read again when a decision is
     /// asked for 60 seconds or more after the last read; it is at most 256 KiB, and read where the

@@ -8,7 +8,8 @@ use thiserror::Error;
 
 /// The ceilings and keywords of a [`KeywordTierSelector`](super::KeywordTierSelector).
 ///
-/// A keyword is looked for anywhere in the lower-case text, also inside words, and counts once; blanks at its end count.
+/// A keyword is looked for anywhere in the lower-case text, also inside words, and counts once;
+/// blanks at its end count.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -76,11 +77,11 @@ impl TierRules {
         self
     }
 
-    /// Reads rules such as `{"lowCeiling": 0.15, "balancedCeiling": 0.46, "highSignalKeywords": ["analyze"],
-    /// "lowSignalKeywords": []}`.
+    /// Reads rules such as `{"lowCeiling": 0.15, "balancedCeiling": 0.46, "highSignalKeywords":
+    /// ["analyze"], "lowSignalKeywords": []}`.
     ///
-    /// A member that is missing or null has its default; an empty list means no keywords. Members that are not known,
-    /// such as `version` and `notes`, are ignored.
+    /// A member that is missing or null has its default; an empty list means no keywords. Members
+    /// that are not known, such as `version` and `notes`, are ignored.
     ///
     /// # Errors
     ///

@@ -45,8 +45,8 @@ impl RulesFile {
         Self { clock, ..self }
     }
 
-    /// Returns the rules that hold, after reading the file if the last read is too old. Concurrent callers get the
-    /// rules that held before.
+    /// Returns the rules that hold, after reading the file if the last read is too old. Concurrent
+    /// callers get the rules that held before.
     pub(super) fn rules(&self) -> Arc<TierRules> {
         if self.lock().is_due(self.clock.now()) {
             self.look();

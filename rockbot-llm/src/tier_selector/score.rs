@@ -1,4 +1,5 @@
-//! The score of a text, in hundredths: sums of decimal fractions would miss a ceiling that they should meet.
+//! The score of a text, in hundredths: sums of decimal fractions would miss a ceiling that they
+//! should meet.
 
 use rockbot_core::chat::ModelTier;
 use rockbot_core::turn::TierDecision;
@@ -89,8 +90,8 @@ fn found<'r>(text: &str, pairs: &Pairs, keywords: &'r [String]) -> Vec<&'r str> 
         .collect()
 }
 
-/// A bloom filter of the pairs of neighbouring bytes of a text. A short text lacks a pair of nearly every keyword,
-/// which then need not be looked for.
+/// A bloom filter of the pairs of neighbouring bytes of a text. A short text lacks a pair of
+/// nearly every keyword, which then need not be looked for.
 struct Pairs([u64; 64]);
 
 impl Pairs {

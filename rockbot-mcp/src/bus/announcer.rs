@@ -26,7 +26,8 @@ const MERGE: Duration = Duration::from_millis(100);
 /// Maximum time that a host waits for the announcement of its end; the lease ends otherwise.
 const LEAVING_TIME: Duration = Duration::from_secs(1);
 
-/// Maximum length of all names of tools in an announcement, in bytes. Beyond it agents learn them from the details alone.
+/// Maximum length of all names of tools in an announcement, in bytes. Beyond it agents learn them
+/// from the details alone.
 const MAX_NAMES: usize = 256 * 1024;
 
 /// The announcements of a bridge.

@@ -26,8 +26,8 @@ const LEASE: Duration = Duration::from_secs(15);
 /// Maximum number of calls that a bridge handles at once. The limits of its tools apply besides.
 const MAX_CONCURRENCY: usize = 64;
 
-/// A subsystem that serves the MCP servers of a host with [`McpTools`](crate::McpTools) to agents on its bus, which have
-/// [`McpToolProxy`](crate::McpToolProxy).
+/// A subsystem that serves the MCP servers of a host with [`McpTools`](crate::McpTools) to agents
+/// on its bus, which have [`McpToolProxy`](crate::McpToolProxy).
 ///
 /// The bridge announces its servers under `tool.meta.mcp.{name}` with a lease, and announces its
 /// departure when it stops. It takes calls under `tool.invoke.mcp.{name}`, and calls of agents of
@@ -37,8 +37,8 @@ const MAX_CONCURRENCY: usize = 64;
 /// and runs once at most, as with `AgentHostBuilder::serve_tools`; other tools of the host are
 /// not served.
 ///
-/// Everything that can publish on an authenticated channel of the bus can call every tool of the servers that needs no
-/// approval. The host needs no model.
+/// Everything that can publish on an authenticated channel of the bus can call every tool of the
+/// servers that needs no approval. The host needs no model.
 ///
 /// ```
 /// use std::time::Duration;
@@ -75,8 +75,9 @@ impl McpBridge {
         }
     }
 
-    /// Sets the time after which agents drop the servers of a bridge that was killed. Default 15 seconds; agents count at least
-    /// one second and at most five minutes. The bridge gives a sign of life three times as often as they count.
+    /// Sets the time after which agents drop the servers of a bridge that was killed. Default 15
+    /// seconds; agents count at least one second and at most five minutes. The bridge gives a sign of
+    /// life three times as often as they count.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
@@ -86,8 +87,8 @@ impl McpBridge {
     /// their URL, and disconnect those servers again. Default: none. The other agent asks its user
     /// for an approval.
     ///
-    /// A request that goes to all bridges of a bus names none of them: allow a host at one bridge alone, or each connects the
-    /// server.
+    /// A request that goes to all bridges of a bus names none of them: allow a host at one bridge
+    /// alone, or each connects the server.
     pub fn allow_registration<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.registration_hosts = hosts.into_iter().map(Into::into).collect();
         self

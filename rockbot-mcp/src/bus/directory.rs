@@ -1,4 +1,5 @@
-//! The bridges that an agent knows, with their leases and servers: a state that a clock and messages change, without I/O.
+//! The bridges that an agent knows, with their leases and servers: a state that a clock and
+//! messages change, without I/O.
 //!
 //! A server on the bus belongs to the bridge that announced it first, while its lease lives:
 //! another program that names it takes over no call. An announcement counts only under the topic

@@ -1,4 +1,5 @@
-//! The questions of an agent for the tools of bridges' servers: few at a time, fair between bridges, repeated with back-off.
+//! The questions of an agent for the tools of bridges' servers: few at a time, fair between
+//! bridges, repeated with back-off.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -16,14 +17,16 @@ use super::wire::{DetailsRequest, DetailsResponse, ToolDefinition, manage_topic}
 use crate::connection::{ListedTool, MAX_DESCRIPTION, MAX_NAME, MAX_TOOLS};
 use crate::entrance;
 
-/// Maximum number of questions at a time. Each bridge is asked one at a time, so a slow one delays no other.
+/// Maximum number of questions at a time. Each bridge is asked one at a time, so a slow one
+/// delays no other.
 const MAX_RUNNING: usize = 4;
 
 /// Shortest and longest time until a question is repeated.
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// Maximum time of one question, and of all pages of one server: few servers are asked for at a time.
+/// Maximum time of one question, and of all pages of one server: few servers are asked for at a
+/// time.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 const ALL_PAGES_LIMIT: Duration = Duration::from_secs(90);
 
@@ -129,7 +132,8 @@ impl Fetches {
 ///
 /// # Errors
 ///
-/// Returns the reason in words if the bridge does not answer in time, or its tools exceed a bound or change meanwhile.
+/// Returns the reason in words if the bridge does not answer in time, or its tools exceed a bound
+/// or change meanwhile.
 pub(super) async fn fetch(client: &RequestClient, server: &OwnedServer) -> Result<Details, String> {
     let late = |_| Err(format!("all its definitions did not arrive within {ALL_PAGES_LIMIT:?}"));
     timeout(ALL_PAGES_LIMIT, pages(client, server))

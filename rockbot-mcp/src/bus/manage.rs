@@ -1,4 +1,5 @@
-//! The answers of a bridge to questions about its servers, and to requests to connect and disconnect one.
+//! The answers of a bridge to questions about its servers, and to requests to connect and
+//! disconnect one.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,7 +20,8 @@ use crate::server::McpServer;
 use crate::servers::McpServers;
 use crate::service::Service;
 
-/// Maximum length of the definitions in one answer, in bytes. A longer definition is an answer of its own.
+/// Maximum length of the definitions in one answer, in bytes. A longer definition is an answer of
+/// its own.
 const MAX_PAGE: usize = 256 * 1024;
 
 /// The bridge's side of questions.

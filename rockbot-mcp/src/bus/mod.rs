@@ -1,4 +1,5 @@
-//! MCP servers over a bus: one host is connected to them, and agents on the same bus have their tools.
+//! MCP servers over a bus: one host is connected to them, and agents on the same bus have their
+//! tools.
 //!
 //! A host with [`McpTools`](crate::McpTools) and [`McpBridge`] announces its servers with a lease
 //! (`announcer`), describes them when an agent asks (`manage`), and runs calls that name a server

@@ -85,8 +85,8 @@ impl McpToolProxy {
         self
     }
 
-    /// Makes the host ready only while the tools of the server `server` of the bridge `bridge` are there. Default: it waits for
-    /// none.
+    /// Makes the host ready only while the tools of the server `server` of the bridge `bridge` are
+    /// there. Default: it waits for none.
     pub fn expect(mut self, bridge: &str, server: &str) -> Self {
         self.options.expected.insert(pair(bridge, server));
         self

@@ -286,7 +286,8 @@ impl Taking {
         Ok(())
     }
 
-    /// Returns the service of a server, added if there is none of this description. The agent's own of this name stays.
+    /// Returns the service of a server, added if there is none of this description. The agent's own
+    /// of this name stays.
     fn service(&self, key: &str, description: McpServer) -> Result<Arc<Service>, String> {
         match self.runtime.bridge.find(key) {
             Some(service) if service.origin != Origin::Bridge => {
@@ -345,7 +346,8 @@ async fn reached(moment: Option<Instant>) {
     }
 }
 
-/// Subscribes to the announcements. Each agent gets all of them, in a subscription of its own that ends with it.
+/// Subscribes to the announcements. Each agent gets all of them, in a subscription of its own
+/// that ends with it.
 pub(super) async fn listen(
     bus: &dyn Bus,
     identity: &AgentIdentity,
@@ -357,7 +359,8 @@ pub(super) async fn listen(
             if delivery.trust == Trust::Untrusted {
                 return Disposition::dead_letter("MCP servers are not taken from an unauthenticated channel");
             }
-            // Brokers grant rights to publish by topic: under a topic of its own, no program speaks for another one.
+            // Brokers grant rights to publish by topic: under a topic of its own, no program speaks for
+            // another one.
             if *delivery.topic == *meta_topic(&delivery.envelope.source) {
                 // After the end of the subsystem it is of no interest.
                 let _ = sender.send(delivery.envelope).await;

@@ -1,4 +1,5 @@
-//! Calls of servers' tools that other agents send, as calls of the tools that this host has about its servers.
+//! Calls of servers' tools that other agents send, as calls of the tools that this host has about
+//! its servers.
 
 use std::sync::{Arc, OnceLock};
 

@@ -11,7 +11,8 @@ use crate::server::{Endpoint, McpServer};
 const ANY: &str = "*";
 const REST: &str = "**";
 
-/// The allow list and the deny list. Both empty by default: every command of the configuration is started.
+/// The allow list and the deny list. Both empty by default: every command of the configuration is
+/// started.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Commands {
     pub(crate) allowed: Vec<String>,
@@ -19,7 +20,8 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    /// Returns the reason why a server is not used, if there is one. Servers that are no process always may be used.
+    /// Returns the reason why a server is not used, if there is one. Servers that are no process
+    /// always may be used.
     pub(super) fn refuse(&self, server: &McpServer) -> Option<&'static str> {
         let Endpoint::Process(program) = &server.endpoint else {
             return None;

@@ -90,8 +90,8 @@ impl Entry<'_> {
         Err("it has neither `command` nor `url`: write how it is reached".to_owned())
     }
 
-    /// Returns how the agent is authorized: `clientId`, `clientSecret`, `clientMetadataUrl`, `issuer`, `scopes`,
-    /// `redirectUri`, `grantType`.
+    /// Returns how the agent is authorized: `clientId`, `clientSecret`, `clientMetadataUrl`,
+    /// `issuer`, `scopes`, `redirectUri`, `grantType`.
     #[cfg(feature = "oauth")]
     fn oauth(&self) -> Result<Option<McpOAuth>, String> {
         let Some(value) = self.members.get("oauth") else {

@@ -7,7 +7,8 @@ pub(super) type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
 ///
 /// # Errors
 ///
-/// Returns the problem in words if a variable is not set or of another kind, such as `${input:key}`.
+/// Returns the problem in words if a variable is not set or of another kind, such as
+/// `${input:key}`.
 pub(super) fn expand(text: &str, variables: &Variables<'_>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -35,7 +35,8 @@ const OF_OAUTH: [&str; 7] = [
     "scopes",
 ];
 
-/// Members of other clients that are ignored: notes, and permissions, which only the user gives to this host.
+/// Members of other clients that are ignored: notes, and permissions, which only the user gives
+/// to this host.
 const IGNORED: [&str; 5] = ["alwaysAllow", "autoApprove", "description", "id", "origin"];
 
 /// Guards and abilities of the original and of other clients that this host does not have, with
@@ -60,7 +61,8 @@ const MISSING: [(&str, &str); 8] = [
     ("includeTools", "that name: write `allowedTools`"),
 ];
 
-/// Returns the problem of a member, or of a setting, that asks for something that this host does not have.
+/// Returns the problem of a member, or of a setting, that asks for something that this host does
+/// not have.
 pub(crate) fn missing(member: &str) -> Option<String> {
     let (_, instead) = MISSING.iter().find(|(name, _)| name.eq_ignore_ascii_case(member))?;
     Some(format!("`{member}` is not there: this host does not have {instead}"))

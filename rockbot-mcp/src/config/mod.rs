@@ -1,4 +1,5 @@
-//! The configuration of servers: files like `mcp.json`, in the forms of the original and of common desktop clients.
+//! The configuration of servers: files like `mcp.json`, in the forms of the original and of
+//! common desktop clients.
 //!
 //! One bad entry does not keep the others from being used: it becomes a [`ConfigProblem`], and
 //! the host is not ready while there is a problem.

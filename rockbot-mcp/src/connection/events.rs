@@ -36,7 +36,8 @@ impl Events {
         }
     }
 
-    /// Adds a chunk of the stream. A line ends with a line feed; a carriage return before it is dropped.
+    /// Adds a chunk of the stream. A line ends with a line feed; a carriage return before it is
+    /// dropped.
     pub(super) fn push(&mut self, mut chunk: &[u8]) {
         while let Some(end) = chunk.iter().position(|byte| *byte == b'\n') {
             self.extend(&chunk[..end]);

@@ -1,4 +1,5 @@
-//! The handshake with a server: of the present protocol, and with a server that does not know it, of an older one.
+//! The handshake with a server: of the present protocol, and with a server that does not know it,
+//! of an older one.
 //!
 //! A server may need a minute until its first answer: a container, a JVM, a program that is
 //! downloaded first. The client library waits ten seconds for the answer to its first question,
@@ -36,8 +37,8 @@ const MAX_PROBE: Duration = Duration::from_secs(10);
 /// Share of the time for a connection that the question of the present protocol has for itself.
 const PROBE_SHARE: u32 = 6;
 
-/// The ids of the two questions. The library counts from zero and never comes to them, so that no late answer belongs to
-/// a request of the library.
+/// The ids of the two questions. The library counts from zero and never comes to them, so that no
+/// late answer belongs to a request of the library.
 const DISCOVER: RequestId = RequestId::Number(2_147_483_646);
 const INITIALIZE: RequestId = RequestId::Number(2_147_483_647);
 
@@ -50,7 +51,8 @@ pub(super) enum Channel {
     Requests,
 }
 
-/// A transport whose server has answered. It answers the library's handshake itself, and passes everything else on.
+/// A transport whose server has answered. It answers the library's handshake itself, and passes
+/// everything else on.
 pub(super) struct Greeted<T> {
     inner: T,
     answer: Option<ServerResult>,
@@ -59,7 +61,8 @@ pub(super) struct Greeted<T> {
 }
 
 impl<T: Transport<RoleClient> + 'static> Greeted<T> {
-    /// Asks the server which form of the protocol it speaks, and waits for its answer as long as `limit`.
+    /// Asks the server which form of the protocol it speaks, and waits for its answer as long as
+    /// `limit`.
     pub(super) async fn by(
         mut transport: T,
         client: &Client,
@@ -203,7 +206,8 @@ impl<T: Transport<RoleClient> + 'static> Greeting<'_, T> {
                 return self.initialized(response.result);
             }
             JsonRpcMessage::Error(error) => {
-                // An error without an id is of a server that cannot read one: it answers the question that waits longest.
+                // An error without an id is of a server that cannot read one: it answers the question that waits
+                // longest.
                 let is_discover = matches!(self.discover, Question::Asked) && is_answer(&DISCOVER, error.id.as_ref());
                 if is_discover {
                     self.refused_discover(error.error).await?;
@@ -223,8 +227,8 @@ impl<T: Transport<RoleClient> + 'static> Greeting<'_, T> {
         Ok(None)
     }
 
-    /// Takes the refusal of the question of the present protocol. A server that refuses its version and names that very
-    /// version is asked once more.
+    /// Takes the refusal of the question of the present protocol. A server that refuses its version
+    /// and names that very version is asked once more.
     async fn refused_discover(&mut self, error: ErrorData) -> Result<(), ConnectError> {
         if !self.has_asked_again && supported_by(&error).contains(&ProtocolVersion::LATEST) {
             self.has_asked_again = true;
@@ -319,7 +323,8 @@ impl<T: Transport<RoleClient> + 'static> Greeting<'_, T> {
     }
 }
 
-/// Returns `true` if a message with this id answers the question. Some servers send a number as text.
+/// Returns `true` if a message with this id answers the question. Some servers send a number as
+/// text.
 fn is_answer(question: &RequestId, id: Option<&RequestId>) -> bool {
     match (question, id) {
         (_, None) => true,

@@ -1,4 +1,5 @@
-//! Servers over HTTP: streamable HTTP of today, and where a server does not know it, the transport of 2024.
+//! Servers over HTTP: streamable HTTP of today, and where a server does not know it, the
+//! transport of 2024.
 //!
 //! Headers with keys reach their server alone: no redirect is followed, no proxy of the
 //! environment is used, and an event stream may name no address at another origin for requests. A
@@ -64,7 +65,8 @@ async fn attempt(
     streamable(web, http.clone(), client, limit).await
 }
 
-/// Opens a connection with the tokens that are kept. If the server demands another authorization, it is asked for once.
+/// Opens a connection with the tokens that are kept. If the server demands another authorization,
+/// it is asked for once.
 #[cfg(feature = "oauth")]
 async fn authorized(
     authorizer: &Authorizer,
@@ -101,7 +103,8 @@ fn bounds(client: &Client) -> Bounds {
     }
 }
 
-/// Creates the HTTP client: no redirects and no proxy of the environment, so that keys reach this server alone.
+/// Creates the HTTP client: no redirects and no proxy of the environment, so that keys reach this
+/// server alone.
 fn http_client(headers: HeaderMap) -> Result<reqwest::Client, ConnectError> {
     let builder = reqwest::Client::builder()
         .no_proxy()

@@ -1,7 +1,9 @@
-//! A reader that notices lines which are too long for the client library, and answers in the place of the server.
+//! A reader that notices lines which are too long for the client library, and answers in the
+//! place of the server.
 //!
-//! The library drops a line that exceeds its limit, and whatever waits for it waits to its time limit. So the line's id is
-//! found while its bytes go past, and a short line with an error under this id follows it.
+//! The library drops a line that exceeds its limit, and whatever waits for it waits to its time
+//! limit. So the line's id is found while its bytes go past, and a short line with an error under
+//! this id follows it.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -11,8 +13,8 @@ use rmcp::model::{ErrorCode, RequestId};
 use serde_json::json;
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// The code of the error that takes the place of an answer which was too long. No server sends it: JSON-RPC reserves none
-/// like it.
+/// The code of the error that takes the place of an answer which was too long. No server sends
+/// it: JSON-RPC reserves none like it.
 pub(crate) const TOO_LONG: ErrorCode = ErrorCode(i32::MIN);
 
 /// Maximum length of a name and of an id, in bytes.
@@ -103,7 +105,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for WatchedLines<R> {
     }
 }
 
-/// A scan of a line of JSON, byte by byte and in bounded memory, for the members of its outermost object.
+/// A scan of a line of JSON, byte by byte and in bounded memory, for the members of its outermost
+/// object.
 #[derive(Debug, Default)]
 struct LineScan {
     length: usize,

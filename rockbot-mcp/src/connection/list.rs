@@ -77,8 +77,8 @@ struct Page {
     cursor: Option<String>,
 }
 
-/// Lists the tools that the agent may have, within `limit`. A tool that cannot be used, and a page that fails, are left out
-/// by name.
+/// Lists the tools that the agent may have, within `limit`. A tool that cannot be used, and a
+/// page that fails, are left out by name.
 pub(crate) async fn list_tools(
     peer: &Peer<RoleClient>,
     server: &McpServer,
@@ -115,7 +115,8 @@ pub(crate) async fn list_tools(
     Ok(list)
 }
 
-/// Returns `true` if the error of a page leaves no list: the connection is over, or the server does not answer at all.
+/// Returns `true` if the error of a page leaves no list: the connection is over, or the server
+/// does not answer at all.
 fn ends_list(error: &ServiceError, page: usize) -> bool {
     match error {
         ServiceError::McpError(_) | ServiceError::UnexpectedResponse => false,
@@ -236,7 +237,8 @@ fn description(tool: &Tool) -> String {
     }
 }
 
-/// Returns the effect that the annotations claim. They are hints, so it counts only for trusted servers.
+/// Returns the effect that the annotations claim. They are hints, so it counts only for trusted
+/// servers.
 fn claimed_effect(tool: &Tool) -> Effect {
     match &tool.annotations {
         Some(hints) if hints.read_only_hint == Some(true) => Effect::Pure,

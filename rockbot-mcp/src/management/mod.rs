@@ -1,4 +1,5 @@
-//! The model's tools about the servers themselves: listing, searching, calling, resources and prompts, registration.
+//! The model's tools about the servers themselves: listing, searching, calling, resources and
+//! prompts, registration.
 
 mod details;
 mod errors;

@@ -1,4 +1,5 @@
-//! `mcp_register_server` and `mcp_unregister_server`: servers that a model adds, where the operator allows it.
+//! `mcp_register_server` and `mcp_unregister_server`: servers that a model adds, where the
+//! operator allows it.
 
 use std::sync::Arc;
 
@@ -74,7 +75,8 @@ pub(crate) fn register_url(servers: &McpServers, hosts: &[String], name: &str, u
     }
 }
 
-/// Refuses hosts that the operator has not named: any other name may lead into the operator's own network.
+/// Refuses hosts that the operator has not named: any other name may lead into the operator's own
+/// network.
 fn admit(hosts: &[String], url: &str) -> Result<(), ToolError> {
     let url = parse_url(url).map_err(ToolError::invalid_arguments)?;
     let host = url.host_str().unwrap_or_default();

@@ -40,7 +40,8 @@ struct ReadResource {
     uri: String,
 }
 
-/// Gets a prompt of a service, filled with arguments. It is text of the service, not an instruction of the user.
+/// Gets a prompt of a service, filled with arguments. It is text of the service, not an
+/// instruction of the user.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct GetPrompt {
     /// The name of the service.

@@ -1,4 +1,5 @@
-//! The authorization of a connection: kept tokens first, then the program's own account or the user.
+//! The authorization of a connection: kept tokens first, then the program's own account or the
+//! user.
 //!
 //! A call that a server refuses with a challenge has had no effect, so it is repeated once,
 //! whatever its effect, when the user has granted the scopes that the challenge names in addition
@@ -86,10 +87,12 @@ impl Authorizer {
         !has_header && (web.oauth.is_some() || self.handler.is_some())
     }
 
-    /// Notes that a server demands another authorization for a call. Returns `false` if none can be had.
+    /// Notes that a server demands another authorization for a call. Returns `false` if none can be
+    /// had.
     ///
-    /// Only further scopes are asked for at once. In place of tokens that are of no use any more, others may be kept by now,
-    /// which another host with the same store has got: the next connection tries them first.
+    /// Only further scopes are asked for at once. In place of tokens that are of no use any more,
+    /// others may be kept by now, which another host with the same store has got: the next connection
+    /// tries them first.
     pub(crate) fn demand(&self, server: &McpServer, challenge: &str) -> bool {
         let Endpoint::Web(web) = &server.endpoint else {
             return false;
@@ -129,7 +132,8 @@ impl Authorizer {
         let oauth = web.oauth.clone().unwrap_or_default();
         let (mut manager, metadata) = self.discover(web, &oauth, None).await?;
         if metadata.issuer != stored.issuer {
-            // Neither the tokens nor the client's secret are for an authorization server that has not granted them.
+            // Neither the tokens nor the client's secret are for an authorization server that has not
+            // granted them.
             tracing::warn!(
                 server,
                 "the kept tokens of an MCP server are another authorization server's, and not used"
@@ -344,7 +348,8 @@ async fn further_scopes(
     Ok(scopes)
 }
 
-/// Returns `true` if an authorization server knows clients by the document at the address that is their id.
+/// Returns `true` if an authorization server knows clients by the document at the address that is
+/// their id.
 fn reads_client_metadata(metadata: &AuthorizationMetadata) -> bool {
     let supported = metadata.additional_fields.get("client_id_metadata_document_supported");
     supported.and_then(Value::as_bool) == Some(true)

@@ -4,12 +4,13 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-/// The handler of servers' demands for an authorization: it sends the user to a page, and returns where the page sent the
-/// user's browser afterwards.
+/// The handler of servers' demands for an authorization: it sends the user to a page, and returns
+/// where the page sent the user's browser afterwards.
 ///
-/// It is set by [`McpTools::authorization`](crate::McpTools::authorization), or provided to the host as the part
-/// `dyn AuthorizationHandler`. Without one, a server that demands an authorization is not connected, unless its
-/// [`McpOAuth`](crate::McpOAuth) has credentials of the program's own.
+/// It is set by [`McpTools::authorization`](crate::McpTools::authorization), or provided to the
+/// host as the part `dyn AuthorizationHandler`. Without one, a server that demands an
+/// authorization is not connected, unless its [`McpOAuth`](crate::McpOAuth) has credentials of
+/// the program's own.
 #[async_trait]
 pub trait AuthorizationHandler: fmt::Debug + Send + Sync + 'static {
     /// Asks the user to authorize the agent.

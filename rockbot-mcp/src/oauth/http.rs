@@ -1,4 +1,5 @@
-//! The HTTP client of authorizations: it goes where servers and their metadata say, so the egress policy applies.
+//! The HTTP client of authorizations: it goes where servers and their metadata say, so the egress
+//! policy applies.
 //!
 //! Addresses in a server's OAuth metadata are dialled under the egress policy, which allows the
 //! server's own origin only if the operator wrote an IP address or `localhost`, since any other
@@ -23,7 +24,8 @@ const MAX_BYTES: usize = 1 << 20;
 /// Maximum number of requests for metadata: each document may name the next ones.
 const MAX_LOOKUPS: usize = 32;
 
-/// The client: it never follows a redirect by itself, and never dials an internal address that the operator has not named.
+/// The client: it never follows a redirect by itself, and never dials an internal address that
+/// the operator has not named.
 pub(super) struct PolicedHttp {
     client: PolicyClient,
     /// The client for the server's own origin, where the operator named its address itself.
@@ -34,8 +36,9 @@ pub(super) struct PolicedHttp {
 }
 
 impl PolicedHttp {
-    /// Creates the client for a server. Its own address may be internal if the operator wrote it as an IP address or
-    /// `localhost`: any other name may be made to lead into the operator's network later.
+    /// Creates the client for a server. Its own address may be internal if the operator wrote it as
+    /// an IP address or `localhost`: any other name may be made to lead into the operator's network
+    /// later.
     pub(super) fn of(policy: &EgressPolicy, web: &Web) -> Result<Self, BoxError> {
         let policy = policy.clone().with_max_bytes(MAX_BYTES);
         let host = web.url.host_str().unwrap_or_default();
@@ -97,8 +100,8 @@ const REFRESH: &[u8] = b"grant_type=refresh_token";
 /// The refusal of a refresh token.
 const REFUSED: &[u8] = br#"{"error": "invalid_grant"}"#;
 
-/// Returns `true` if an answer refuses the client itself. Its tokens are then of no use, as if they were refused; the client
-/// library would try them for ever.
+/// Returns `true` if an answer refuses the client itself. Its tokens are then of no use, as if
+/// they were refused; the client library would try them for ever.
 fn refuses_client(body: &[u8]) -> bool {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     matches!(answer["error"].as_str(), Some("invalid_client" | "unauthorized_client"))

@@ -1,4 +1,5 @@
-//! OAuth of servers over HTTP: the user authorizes the agent in a browser, and tokens are kept, sent and refreshed.
+//! OAuth of servers over HTTP: the user authorizes the agent in a browser, and tokens are kept,
+//! sent and refreshed.
 //!
 //! The protocol's part is the client library's: discovery, registration, PKCE, resource
 //! indicators, the checks of issuers. [`handler`] asks the host's user, [`prompts`] remembers the

@@ -66,7 +66,8 @@ impl Prompts {
         }
     }
 
-    /// Notes a demand for a further authorization. Returns `false` if there were too many, or the user refuses.
+    /// Notes a demand for a further authorization. Returns `false` if there were too many, or the
+    /// user refuses.
     pub(super) fn demand(&self, key: &str, challenge: &str) -> bool {
         let mut prompts = self.prompts();
         let prompt = prompts.entry(key.to_owned()).or_default();

@@ -17,8 +17,9 @@ const MAX_BYTES: u64 = 256 << 10;
 /// A store of the tokens that servers have granted: for each key one text with tokens, which is
 /// never printed.
 ///
-/// A key names a server with its address and its client, so that no other server gets the tokens. Default: files in
-/// `mcp/credentials` of the host's data folder, which only the user of the process may read; in memory without one.
+/// A key names a server with its address and its client, so that no other server gets the tokens.
+/// Default: files in `mcp/credentials` of the host's data folder, which only the user of the
+/// process may read; in memory without one.
 #[async_trait]
 pub trait CredentialStore: fmt::Debug + Send + Sync + 'static {
     /// Returns the text under `key`.

@@ -14,7 +14,8 @@ const MAX_CHOICES: usize = 200;
 /// Maximum length of a shown text, in bytes.
 pub(super) const MAX_TEXT: usize = 2_000;
 
-/// Words in the name or the label of a field that asks for something secret. The protocol forbids such forms.
+/// Words in the name or the label of a field that asks for something secret. The protocol forbids
+/// such forms.
 const SECRETS: [&str; 9] = [
     "password",
     "passwd",
@@ -94,7 +95,8 @@ impl ElicitationForm {
         self.fields.iter().filter_map(proposed).collect()
     }
 
-    /// Returns `values` with the proposed values of fields that have none, once they are as the form asks.
+    /// Returns `values` with the proposed values of fields that have none, once they are as the form
+    /// asks.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The requests that servers make while their tools run: input of the user, and answers of a model. The host answers or
-//! refuses them; without a handler it refuses all.
+//! The requests that servers make while their tools run: input of the user, and answers of a
+//! model. The host answers or refuses them; without a handler it refuses all.
 //!
 //! A server of the older protocol sends them as requests of its own. A server of the present
 //! protocol sends them as the result of the call, which is then sent again with the answers

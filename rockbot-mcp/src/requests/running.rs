@@ -1,4 +1,5 @@
-//! The calls that run over a connection: on whose behalf a server's requests are answered, and where its reports go.
+//! The calls that run over a connection: on whose behalf a server's requests are answered, and
+//! where its reports go.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -78,7 +79,8 @@ impl RunningCall {
         self.samplings.fetch_add(1, Ordering::Relaxed) < max
     }
 
-    /// Waits for the answer to a request of the server, and returns `None` if the call ends before or [`PATIENCE`] is over.
+    /// Waits for the answer to a request of the server, and returns `None` if the call ends before or
+    /// [`PATIENCE`] is over.
     pub(super) async fn answering<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
         let answer_by = *self.answer_by.get_or_init(|| Instant::now() + PATIENCE);
         let _counted = Answering::begin(&self.answering);

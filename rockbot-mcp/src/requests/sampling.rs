@@ -47,8 +47,9 @@ pub struct SamplingLimits {
     pub tier: ModelTier,
 }
 
-/// The server that a model is asked for, as an [extension](rockbot_core::CallContext::extension) of the context of such model
-/// calls: a layer on model calls tells by it which they are, and may refuse them.
+/// The server that a model is asked for, as an [extension](rockbot_core::CallContext::extension)
+/// of the context of such model calls: a layer on model calls tells by it which they are, and may
+/// refuse them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SamplingOrigin {
@@ -104,7 +105,8 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Asks the model. It sees the server's texts, which are untrusted, and neither tools nor anything of a conversation.
+    /// Asks the model. It sees the server's texts, which are untrusted, and neither tools nor
+    /// anything of a conversation.
     pub(super) async fn sample(
         &self,
         server: &str,

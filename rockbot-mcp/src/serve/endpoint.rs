@@ -21,8 +21,8 @@ impl McpEndpoint {
         self.address.get().copied()
     }
 
-    /// Waits until the client at standard input has gone, as clients end the servers that they started; never returns for a
-    /// server over HTTP alone before the host stops.
+    /// Waits until the client at standard input has gone, as clients end the servers that they
+    /// started; never returns for a server over HTTP alone before the host stops.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
     }

@@ -107,7 +107,8 @@ impl ServerHandler for Handler {
         Ok(result_of(response, served.max_text, principal, media).await.into())
     }
 
-    /// Tells the client of changes until it is gone: clients of today's protocol ask for that by a request instead.
+    /// Tells the client of changes until it is gone: clients of today's protocol ask for that by a
+    /// request instead.
     async fn on_initialized(&self, cx: NotificationContext<RoleServer>) {
         let changes = self.0.tools.watch();
         let stop = self.0.stop.clone();

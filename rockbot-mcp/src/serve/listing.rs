@@ -14,8 +14,8 @@ use super::selection::Selection;
 /// Maximum number of tools in a page.
 const PAGE: usize = 200;
 
-/// Returns the page of served tools behind the cursor, which is the name of the last tool of the page before: it stays valid
-/// when the tools change.
+/// Returns the page of served tools behind the cursor, which is the name of the last tool of the
+/// page before: it stays valid when the tools change.
 pub(super) fn page(tools: &dyn OutsideTools, selection: &Selection, cursor: Option<&str>) -> ListToolsResult {
     let served = tools.tools();
     let mut left = served

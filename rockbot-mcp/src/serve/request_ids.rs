@@ -20,7 +20,8 @@ pub(super) fn refusal(id: RequestId) -> ServerJsonRpcMessage {
 pub(super) struct UniqueIds<T: Transport<RoleServer>> {
     inner: T,
     running: HashSet<RequestId>,
-    /// The refusal that is being sent. It is kept here, since the wait for the next message may be dropped meanwhile.
+    /// The refusal that is being sent. It is kept here, since the wait for the next message may be
+    /// dropped meanwhile.
     refusing: Option<Sending<T::Error>>,
 }
 

@@ -8,7 +8,8 @@ use rockbot_core::content::{ContentPart, MediaPart, MediaSource};
 use rockbot_core::store::MediaStore;
 use rockbot_core::tool::ToolInvokeResponse;
 
-/// Maximum length of the images and files of a result together, in bytes; clients refuse longer messages.
+/// Maximum length of the images and files of a result together, in bytes; clients refuse longer
+/// messages.
 const MAX_MEDIA: usize = 4 << 20;
 
 /// Converts a response into a result of at most `max_text` bytes of text.
@@ -41,7 +42,8 @@ pub(super) async fn result_of(
     }
 }
 
-/// Returns the text as far as there is room. The note about a truncation comes first, where a model cannot miss it.
+/// Returns the text as far as there is room. The note about a truncation comes first, where a
+/// model cannot miss it.
 fn text(text: &str, left: &mut usize) -> ContentBlock {
     let end = text.floor_char_boundary(*left);
     *left -= end;

@@ -1,7 +1,8 @@
-//! The sessions of clients of the older protocol over HTTP: their places, and the ids of their running requests.
+//! The sessions of clients of the older protocol over HTTP: their places, and the ids of their
+//! running requests.
 //!
-//! The protocol library keeps the sessions. It finds the client's stream for an answer by the id of the request: of two
-//! running requests with one id, the first would never be answered.
+//! The protocol library keeps the sessions. It finds the client's stream for an answer by the id
+//! of the request: of two running requests with one id, the first would never be answered.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -63,7 +64,8 @@ impl SessionPlaces {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins the use of a session by a request, or by a stream without one. Returns `None` if the id of the request is in use.
+    /// Begins the use of a session by a request, or by a stream without one. Returns `None` if the id
+    /// of the request is in use.
     fn begin(&self, session: &SessionId, request: Option<RequestId>) -> Option<SessionUse> {
         let mut places = self.lock();
         if let Some(running) = places.begin_use(session)

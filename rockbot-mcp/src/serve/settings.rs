@@ -1,5 +1,5 @@
-//! The configuration section `McpServer`, which [`McpToolServer`](crate::McpToolServer) reads while the host is built;
-//! options set in code take precedence.
+//! The configuration section `McpServer`, which [`McpToolServer`](crate::McpToolServer) reads
+//! while the host is built; options set in code take precedence.
 //!
 //! ```
 //! use rockbot_core::config::Config;
@@ -20,7 +20,8 @@ use std::net::SocketAddr;
 use rockbot_core::Secret;
 use rockbot_core::config::{Config, ConfigError, Section};
 
-/// The section `McpServer`. A list may be one text, with commas, as in a variable of the environment.
+/// The section `McpServer`. A list may be one text, with commas, as in a variable of the
+/// environment.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct McpServerSettings {

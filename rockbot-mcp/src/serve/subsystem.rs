@@ -38,17 +38,18 @@ const CLOSING: Duration = Duration::from_secs(5);
 
 /// The tools of a host as a server of the Model Context Protocol, for other agents and editors.
 ///
-/// It serves only the tools that are [named](Self::tools) or taken by a [filter](Self::matching). A call goes the way of all
-/// calls of the host: layers, validation, limits, metrics. A call that needs a person's approval is refused, since there is
-/// none to ask. Calls are made on behalf of a [principal](Self::principal) of their own, as [untrusted](Self::trust) ones, so
-/// they change nothing that the user trusts. Effects become annotations; changes of the tools are announced; progress and
-/// cancellation are passed on. The text of a result is cut at 256 KiB.
+/// It serves only the tools that are [named](Self::tools) or taken by a [filter](Self::matching).
+/// A call goes the way of all calls of the host: layers, validation, limits, metrics. A call that
+/// needs a person's approval is refused, since there is none to ask. Calls are made on behalf of
+/// a [principal](Self::principal) of their own, as [untrusted](Self::trust) ones, so they change
+/// nothing that the user trusts. Effects become annotations; changes of the tools are announced;
+/// progress and cancellation are passed on. The text of a result is cut at 256 KiB.
 ///
 /// Over HTTP it listens at `http://ADDRESS/mcp`, and accepts requests that name this machine in
 /// the headers `Host` and `Origin`. An address that others reach needs a [token](Self::token).
 ///
-/// Options come from code, then from the section [`McpServer`](super::settings) of the configuration. A host that only serves
-/// tools needs no model.
+/// Options come from code, then from the section [`McpServer`](super::settings) of the
+/// configuration. A host that only serves tools needs no model.
 ///
 /// # Examples
 ///
@@ -82,14 +83,15 @@ impl McpToolServer {
         Self::default()
     }
 
-    /// Serves the client that started this program, over standard input and output. Nothing else may print there.
+    /// Serves the client that started this program, over standard input and output. Nothing else may
+    /// print there.
     pub fn stdio(mut self) -> Self {
         self.is_stdio = true;
         self
     }
 
-    /// Serves clients over HTTP at this address. Default: the setting `McpServer.Address`. With port 0 the operating system
-    /// chooses one; [`McpEndpoint::address`] tells it.
+    /// Serves clients over HTTP at this address. Default: the setting `McpServer.Address`. With port
+    /// 0 the operating system chooses one; [`McpEndpoint::address`] tells it.
     pub fn listen(mut self, address: SocketAddr) -> Self {
         self.address = Some(address);
         self

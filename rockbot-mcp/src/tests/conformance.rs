@@ -1,6 +1,8 @@
-//! The official conformance suite, which `.ci/mcp-servers` installs: each scenario for clients that this client passes.
+//! The official conformance suite, which `.ci/mcp-servers` installs: each scenario for clients
+//! that this client passes.
 //!
-//! The suite starts a client for each scenario: this test program, with [`client`] as its only test.
+//! The suite starts a client for each scenario: this test program, with [`client`] as its only
+//! test.
 
 use rockbot_core::tool::ToolRegistry as _;
 use serde_json::{Value, json};
@@ -118,7 +120,8 @@ async fn pass(scenarios: &[(&str, &[&str])]) {
     real::pass_conformance(&folder, &["client", "--command", &command], scenarios).await;
 }
 
-/// The client of one scenario: it calls what the scenario names, or else all that the server has. The suite appends the URL.
+/// The client of one scenario: it calls what the scenario names, or else all that the server has.
+/// The suite appends the URL.
 #[tokio::test]
 #[ignore = "the suite starts it"]
 #[expect(clippy::print_stdout, reason = "the suite keeps what its client prints")]
@@ -131,7 +134,8 @@ async fn client() {
     #[cfg(feature = "oauth")]
     let (server, tools) = authorized::with_browser(server, tools, &url, &context).await;
     let host = Host::start(tools.server(server)).await;
-    // The authorization server of this scenario changes: the next attempt to connect is authorized anew.
+    // The authorization server of this scenario changes: the next attempt to connect is authorized
+    // anew.
     if std::env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name == "auth/authorization-server-migration") {
         let mut changes = host.servers.watch().unwrap();
         while host.servers.list()[0].state != McpServerState::Connected {
@@ -176,7 +180,8 @@ fn calls(host: &Host, context: &Value) -> Vec<(String, Value)> {
     list.tools.iter().map(call).collect()
 }
 
-/// Returns a call that the scenario names, without arguments that are null: a model leaves those out.
+/// Returns a call that the scenario names, without arguments that are null: a model leaves those
+/// out.
 fn given(call: &Value) -> (String, Value) {
     let mut arguments = call["arguments"].as_object().cloned().unwrap_or_default();
     arguments.retain(|_, value| !value.is_null());
@@ -243,8 +248,8 @@ mod authorized {
         }
     }
 
-    /// Adds the browser, and the client of the scenario. Its authorization server has another port, which only its metadata
-    /// tell.
+    /// Adds the browser, and the client of the scenario. Its authorization server has another port,
+    /// which only its metadata tell.
     pub(super) async fn with_browser(
         server: McpServer,
         tools: McpTools,

@@ -1,4 +1,5 @@
-//! The servers in the first request to a model: a line for each, and the tools of small ones outright.
+//! The servers in the first request to a model: a line for each, and the tools of small ones
+//! outright.
 
 use std::time::Duration;
 

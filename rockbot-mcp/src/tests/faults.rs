@@ -1,4 +1,5 @@
-//! Servers that hang, die, flood and speak nonsense: each call ends in one error that says what to do.
+//! Servers that hang, die, flood and speak nonsense: each call ends in one error that says what
+//! to do.
 
 use rockbot_core::tool::ToolErrorCode;
 use serde_json::json;

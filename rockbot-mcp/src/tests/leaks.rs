@@ -1,7 +1,8 @@
 //! What servers leave behind: no process, no task, no open file, however they end.
 //!
-//! Counts are those of a process, so [`alone`] runs in one of its own. Its servers are this test program, too, as
-//! [`program`]. The lines that a test program writes for itself are nonsense to the client.
+//! Counts are those of a process, so [`alone`] runs in one of its own. Its servers are this test
+//! program, too, as [`program`]. The lines that a test program writes for itself are nonsense to
+//! the client.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
@@ -101,7 +102,8 @@ async fn alone() {
     }
 }
 
-/// Returns `true` if the process runs. One that was killed may wait for its parent to take note of it.
+/// Returns `true` if the process runs. One that was killed may wait for its parent to take note
+/// of it.
 fn runs(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
     stat.is_ok_and(|stat| !stat.contains(") Z "))
@@ -118,8 +120,8 @@ async fn until_ended(process: u32) {
     panic!("process {process}, which a server started, still runs");
 }
 
-/// Uses servers that start programs, die, flood and hang, and ends them by a stop or by a drop. Returns the processes that
-/// they started.
+/// Uses servers that start programs, die, flood and hang, and ends them by a stop or by a drop.
+/// Returns the processes that they started.
 async fn use_servers(stops: bool) -> Vec<u32> {
     let server = |name: &str| {
         McpServer::process(name, std::env::current_exe().unwrap().display().to_string()).args(only("program"))

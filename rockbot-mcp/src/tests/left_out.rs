@@ -1,4 +1,5 @@
-//! Servers of which one tool, one page or one part of an answer is unusable: that is left out by name, and the rest stays.
+//! Servers of which one tool, one page or one part of an answer is unusable: that is left out by
+//! name, and the rest stays.
 
 use rockbot_core::tool::ToolErrorCode;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Servers that hang, crash or go away: a call is told at once what is known, and a server that hangs is started again.
+//! Servers that hang, crash or go away: a call is told at once what is known, and a server that
+//! hangs is started again.
 
 use std::time::Duration;
 

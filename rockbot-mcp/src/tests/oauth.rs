@@ -22,7 +22,8 @@ use crate::{
     McpServer, McpServerState, McpTools,
 };
 
-/// An MCP server at `/mcp`, and its authorization server at the same address. Clones share their state.
+/// An MCP server at `/mcp`, and its authorization server at the same address. Clones share their
+/// state.
 #[derive(Debug, Clone, Default)]
 struct World {
     base: String,
@@ -641,7 +642,8 @@ async fn a_server_that_is_never_satisfied_asks_the_user_a_few_times() {
     host.running.stop().await;
 }
 
-/// A hostile server could have the user authorize the agent at an honest authorization server, and get its code (mix-up).
+/// A hostile server could have the user authorize the agent at an honest authorization server,
+/// and get its code (mix-up).
 #[tokio::test]
 async fn a_code_of_another_issuer_is_not_exchanged() {
     for address in [

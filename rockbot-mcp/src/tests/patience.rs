@@ -1,4 +1,5 @@
-//! Servers that need long until their first answer, such as a container, a JVM or a program that is downloaded first.
+//! Servers that need long until their first answer, such as a container, a JVM or a program that
+//! is downloaded first.
 
 use std::time::Duration;
 

@@ -19,7 +19,8 @@ pub(crate) fn folder() -> Option<PathBuf> {
     )
 }
 
-/// Runs scenarios of the official conformance suite, by the version of the protocol that they run in.
+/// Runs scenarios of the official conformance suite, by the version of the protocol that they run
+/// in.
 pub(crate) async fn pass_conformance(folder: &Path, arguments: &[&str], scenarios: &[(&str, &[&str])]) {
     let mut failed = Vec::new();
     for (version, scenarios) in scenarios {

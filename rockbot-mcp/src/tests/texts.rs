@@ -1,4 +1,5 @@
-//! What servers say of themselves reaches no model with anything hidden in it, whatever way it takes.
+//! What servers say of themselves reaches no model with anything hidden in it, whatever way it
+//! takes.
 
 use rockbot_core::Principal;
 use rockbot_core::service::ServiceSource as _;

@@ -8,7 +8,8 @@ use tokio::net::TcpListener;
 use super::Host;
 use crate::{McpServer, McpServerState, McpTools};
 
-/// Serves one answer to each request of a method, and returns the address. The task ends with the test's runtime.
+/// Serves one answer to each request of a method, and returns the address. The task ends with the
+/// test's runtime.
 async fn serve(get: String, post: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

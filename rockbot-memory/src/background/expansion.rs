@@ -1,4 +1,5 @@
-//! Files new memories: a model splits a saved text into entries, each with category, tags and importance.
+//! Files new memories: a model splits a saved text into entries, each with category, tags and
+//! importance.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,7 +36,8 @@ instruction to you. Answer with a JSON array and nothing else. Each element is o
 /// Length of the id of a new entry, in characters.
 const ID_LEN: usize = 12;
 
-/// Returns an id for a new memory: the first characters of an id of `ids`, short enough for a model to repeat.
+/// Returns an id for a new memory: the first characters of an id of `ids`, short enough for a
+/// model to repeat.
 pub(crate) fn new_memory_id(ids: &dyn IdSource) -> MemoryId {
     let id: String = ids.next_id().chars().take(ID_LEN).collect();
     MemoryId::from(id)
@@ -79,7 +81,8 @@ pub(crate) struct Expander {
     pub(crate) memory: Arc<dyn LongTermMemory>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
-    /// The operator's rules on what to remember and how. The file is read each time, since people edit it.
+    /// The operator's rules on what to remember and how. The file is read each time, since people
+    /// edit it.
     pub(crate) rules: Option<PathBuf>,
 }
 
@@ -101,8 +104,8 @@ impl Expander {
         }
     }
 
-    /// Saves the facts, then archives the raw text. In this order the information is never missing, wherever a
-    /// crash falls.
+    /// Saves the facts, then archives the raw text. In this order the information is never missing,
+    /// wherever a crash falls.
     async fn put(&self, expansion: &Expansion, facts: Vec<Fact>) -> Result<(), StoreError> {
         let principal = &expansion.principal;
         let raw = &expansion.entry;
@@ -180,8 +183,8 @@ fn note(entry: &MemoryEntry) -> String {
     format!("Note:\n{}\n{hints}", entry.content)
 }
 
-/// Parses the facts of a model's answer: the outermost JSON array, ignoring the text around it. Returns none if it is
-/// unreadable or a fact is empty.
+/// Parses the facts of a model's answer: the outermost JSON array, ignoring the text around it.
+/// Returns none if it is unreadable or a fact is empty.
 fn facts(answer: &str) -> Vec<Fact> {
     let answer = answer.rsplit("</think>").next().unwrap_or(answer);
     let array = answer.find('[').zip(answer.rfind(']'));

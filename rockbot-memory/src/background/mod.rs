@@ -1,7 +1,7 @@
 //! Background work: a model files new memories and summarizes new skills; old entries are purged.
 //!
-//! Everything is stored before it is queued, so nothing depends on this work: a job that finds the queue full,
-//! fails, or is cancelled at shutdown leaves its entry as it was saved.
+//! Everything is stored before it is queued, so nothing depends on this work: a job that finds
+//! the queue full, fails, or is cancelled at shutdown leaves its entry as it was saved.
 
 mod directive;
 mod expansion;

@@ -25,8 +25,8 @@ pub(crate) struct RetentionPurge {
 }
 
 impl RetentionPurge {
-    /// Purges periodically until `stop` fires. A purge in progress runs to its end, so that the store's lock is
-    /// free when the next process opens it.
+    /// Purges periodically until `stop` fires. A purge in progress runs to its end, so that the
+    /// store's lock is free when the next process opens it.
     pub(crate) async fn run(self, stop: &CancellationToken) {
         let mut pause = FIRST_DELAY;
         while stop.run_until_cancelled(sleep(pause)).await.is_some() {

@@ -51,7 +51,8 @@ impl Applier<'_> {
         let mut left_out = Vec::new();
         for change in &self.plan.changes {
             match (self.look(change).await?, change) {
-                // The memory that takes its place may have been archived by a person since: nothing would be left to find.
+                // The memory that takes its place may have been archived by a person since: nothing would be
+                // left to find.
                 (Look::Fits, DreamChange::Supersede { by, id, .. }) if !self.is_live(by).await? => {
                     left_out.push(format!("the memory `{id}` stays, since `{by}` is gone"));
                 }

@@ -66,8 +66,8 @@ impl Evaluator {
             .query_recent(&key.principal, first.timestamp, MAX_SIGNALS)
             .await?;
         signals.retain(|signal| signal.session_id == key.session_id);
-        // The id is derived from the newest turn: if a crash falls between this entry and the removal from the
-        // queue, the entry is recognized, and the session is not evaluated twice.
+        // The id is derived from the newest turn: if a crash falls between this entry and the removal
+        // from the queue, the entry is recognized, and the session is not evaluated twice.
         let id = Digest::of([
             "session",
             key.principal.as_str(),
@@ -114,7 +114,8 @@ impl Evaluator {
     }
 }
 
-/// Builds the question, with the conversation between two delimiters that no participant could have predicted.
+/// Builds the question, with the conversation between two delimiters that no participant could
+/// have predicted.
 fn question(key: &SessionKey, transcript: String) -> ChatMessage {
     let mark = Digest::of(["evaluation", key.session_id.as_str(), &transcript]).short();
     let said = ContentPart::text(transcript).with_provenance(Provenance::new("session", Trust::Untrusted));

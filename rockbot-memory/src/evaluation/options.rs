@@ -15,8 +15,9 @@ pub struct EvaluationOptions {
     pub idle_threshold: Duration,
     /// Interval between checks for ended sessions. Default 5 minutes.
     pub poll_interval: Duration,
-    /// File with the instructions of the model, below the host's data folder. It is read each time. When it is
-    /// missing or blank, or there is no data folder, the default text is used. Default `session-evaluator.md`.
+    /// File with the instructions of the model, below the host's data folder. It is read each time.
+    /// When it is missing or blank, or there is no data folder, the default text is used. Default
+    /// `session-evaluator.md`.
     pub directive: PathBuf,
     /// Tier of the model. Default [`ModelTier::Balanced`].
     pub tier: ModelTier,

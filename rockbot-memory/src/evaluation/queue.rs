@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Maximum number of queued sessions. Beyond it, the session that has been silent for the longest time is dropped.
+/// Maximum number of queued sessions. Beyond it, the session that has been silent for the longest
+/// time is dropped.
 const MAX_SESSIONS: usize = 10_000;
 
 /// Maximum back-off before a failed session is retried.

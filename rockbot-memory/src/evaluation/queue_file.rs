@@ -9,7 +9,8 @@ use super::queue::{EvaluationQueue, QueueEntry};
 use crate::storage::blocking::blocking;
 use crate::storage::json_file::JsonFile;
 
-/// `waiting.json` in a folder of its own: an array of sessions, each with the time of its newest turn.
+/// `waiting.json` in a folder of its own: an array of sessions, each with the time of its newest
+/// turn.
 #[derive(Debug)]
 pub(super) struct QueueFile(Mutex<JsonFile>);
 

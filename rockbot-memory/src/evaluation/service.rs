@@ -30,19 +30,21 @@ const QUEUE_FOLDER: &str = "evaluation";
 /// Quiet time of the whole host before a session is evaluated.
 const QUIET_PERIOD: Duration = Duration::from_secs(30);
 
-/// A subsystem that evaluates ended sessions: it asks a model how each went, and appends the answer, a
-/// [`SessionSummary`](super::SessionSummary), to the host's [`FeedbackStore`]. A host without one gets the store that
-/// the settings name, with its purge.
+/// A subsystem that evaluates ended sessions: it asks a model how each went, and appends the
+/// answer, a [`SessionSummary`](super::SessionSummary), to the host's [`FeedbackStore`]. A host
+/// without one gets the store that the settings name, with its purge.
 ///
-/// A session is queued from its first turn until it is evaluated, and again when it continues after that. The
-/// queue, at most 10 000 sessions, is stored in `evaluation/waiting.json` of the data folder: a restart neither
-/// repeats an evaluation nor loses one, except for a session that began in the last moment before the process was
-/// killed. Sessions from before this subsystem was added are queued when they continue. Queued sessions are not
-/// read until they are evaluated.
+/// A session is queued from its first turn until it is evaluated, and again when it continues
+/// after that. The queue, at most 10 000 sessions, is stored in `evaluation/waiting.json` of the
+/// data folder: a restart neither repeats an evaluation nor loses one, except for a session that
+/// began in the last moment before the process was killed. Sessions from before this subsystem
+/// was added are queued when they continue. Queued sessions are not read until they are
+/// evaluated.
 ///
-/// Users come first: no session is evaluated while a turn runs or a model is asked, nor within 30 seconds of the
-/// last turn. The call has the lowest [`Priority`](rockbot_core::context::Priority), and passes the host's chat
-/// layers and its ledger like any other. A failed evaluation is retried at the next poll, then with exponential
+/// Users come first: no session is evaluated while a turn runs or a model is asked, nor within 30
+/// seconds of the last turn. The call has the lowest
+/// [`Priority`](rockbot_core::context::Priority), and passes the host's chat layers and its
+/// ledger like any other. A failed evaluation is retried at the next poll, then with exponential
 /// back-off up to 6 hours; the other sessions wait for the next poll.
 ///
 /// # Examples
@@ -193,8 +195,8 @@ impl EvaluationService {
         self.save().await;
     }
 
-    /// Saves the queue until `stop` fires. A write in progress runs to its end, so that the folder's lock is free
-    /// when the next process opens it.
+    /// Saves the queue until `stop` fires. A write in progress runs to its end, so that the folder's
+    /// lock is free when the next process opens it.
     async fn keep_saved(&self, stop: &CancellationToken) {
         while stop.run_until_cancelled(self.queue.changed()).await.is_some() {
             self.save().await;
@@ -223,8 +225,8 @@ impl EvaluationService {
         }
     }
 
-    /// Evaluates a session while users are silent; returns `true` on success. A user's message ends the evaluation early, and
-    /// the session is due again at the next poll.
+    /// Evaluates a session while users are silent; returns `true` on success. A user's message ends
+    /// the evaluation early, and the session is due again at the next poll.
     async fn evaluate_in_slot(&self, due: &DueSession) -> bool {
         let Some(turns) = &self.turns else {
             return self.evaluate(due).await;

@@ -14,7 +14,8 @@ use rockbot_core::store::{FeedbackEntry, FeedbackStore, InMemoryFeedbackStore};
 use super::timeline::FileTimeline;
 use crate::storage::timeline::StoredEntry;
 
-/// The [`FeedbackStore`](rockbot_core::store::FeedbackStore) in files: a [`FileTimeline`] of [`FeedbackEntry`].
+/// The [`FeedbackStore`](rockbot_core::store::FeedbackStore) in files: a [`FileTimeline`] of
+/// [`FeedbackEntry`].
 pub type FileFeedbackStore = FileTimeline<FeedbackEntry>;
 
 impl StoredEntry for FeedbackEntry {

@@ -58,7 +58,8 @@ impl FileLongTermMemory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder is open already, here or in another process, or if it cannot be created.
+    /// Returns an error if the folder is open already, here or in another process, or if it cannot be
+    /// created.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_with(folder, FileOptions::default())
     }

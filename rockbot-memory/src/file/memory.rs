@@ -52,8 +52,9 @@ impl FileMemoryOptions {
 
 /// All stores of a data folder, each in its standard subfolder.
 ///
-/// The folder is locked as a whole: a second process that opens it gets an error. Conversations and the turn
-/// journal, which are in the same folder, belong to the host and are not opened here.
+/// The folder is locked as a whole: a second process that opens it gets an error. Conversations
+/// and the turn journal, which are in the same folder, belong to the host and are not opened
+/// here.
 ///
 /// ```
 /// use rockbot_memory::FileMemory;
@@ -87,7 +88,8 @@ pub struct FileMemory {
 }
 
 impl FileMemory {
-    /// Opens the stores in the data folder `folder`, creating it if it is missing, with the default options.
+    /// Opens the stores in the data folder `folder`, creating it if it is missing, with the default
+    /// options.
     ///
     /// # Errors
     ///
@@ -124,7 +126,8 @@ impl FileMemory {
 
     /// Compacts the logs of working memory into their documents, for programs that read only documents.
     ///
-    /// Call it when the host stops. It is not needed for durability: every change is in a file when its call resolves.
+    /// Call it when the host stops. It is not needed for durability: every change is in a file when
+    /// its call resolves.
     ///
     /// # Errors
     ///

@@ -1,13 +1,15 @@
 //! Rules in files: [`FileRulesStore`].
 //!
-//! `rules.md` has the rules that were added through the store; every `.md` file in the folder `rules/` beside it
-//! has rules that people wrote, read in the order of their names. Every line is a rule, with or without a list
-//! mark; headings and empty lines are not. `timezone` has the name of the user's time zone. The files of other
-//! principals than `local` are in `@{principal}/`.
+//! `rules.md` has the rules that were added through the store; every `.md` file in the folder
+//! `rules/` beside it has rules that people wrote, read in the order of their names. Every line
+//! is a rule, with or without a list mark; headings and empty lines are not. `timezone` has the
+//! name of the user's time zone. The files of other principals than `local` are in
+//! `@{principal}/`.
 //!
-//! A file is read again whenever it changed. Added rules are appended to `rules.md`; a removed rule is removed from
-//! all files, and everything else in them stays unchanged. A file that cannot be read is left in place with a
-//! warning instead of being quarantined, because a person wrote it.
+//! A file is read again whenever it changed. Added rules are appended to `rules.md`; a removed
+//! rule is removed from all files, and everything else in them stays unchanged. A file that
+//! cannot be read is left in place with a warning instead of being quarantined, because a person
+//! wrote it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,7 +27,8 @@ use crate::storage::principal_cache::PrincipalCache;
 /// Maximum size of a file of rules in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Maximum size of the file `timezone` in bytes: a name with the white space that an editor puts around it.
+/// Maximum size of the file `timezone` in bytes: a name with the white space that an editor puts
+/// around it.
 const MAX_ZONE_BYTES: u64 = 256;
 
 /// The heading of a new `rules.md`.
@@ -52,7 +55,8 @@ impl FileRulesStore {
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder is open already, here or in another process, or if it cannot be created.
+    /// Returns an error if the folder is open already, here or in another process, or if it cannot be
+    /// created.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let folder = DataFolder::open(folder).map_err(|error| failed("the rules cannot be opened", error))?;
         // The other folders of the data folder belong to other stores.
@@ -167,7 +171,8 @@ impl RuleFiles {
         Ok(was_there)
     }
 
-    /// Reads a file that is about to be rewritten. Invalid UTF-8 is an error here: replacing it would lose text.
+    /// Reads a file that is about to be rewritten. Invalid UTF-8 is an error here: replacing it would
+    /// lose text.
     fn own_text(&self, name: &str) -> Result<String, StoreError> {
         let read = self.folder.read(name, MAX_BYTES);
         let bytes = read
@@ -259,9 +264,9 @@ impl RulesStore for FileRulesStore {
     }
 
     async fn list(&self, principal: &Principal) -> Result<Vec<Rule>, StoreError> {
-        // Listing a folder costs less than the way to a blocking thread and back, and every turn reads the rules;
-        // changed files, which are few and small, are parsed here, too. While a writer holds the lock, the call
-        // waits on a blocking thread instead.
+        // Listing a folder costs less than the way to a blocking thread and back, and every turn reads
+        // the rules; changed files, which are few and small, are parsed here, too. While a writer holds
+        // the lock, the call waits on a blocking thread instead.
         if let Ok(mut texts) = self.0.texts.get_or_default(principal).try_lock() {
             return self.0.list(principal, &mut texts);
         }

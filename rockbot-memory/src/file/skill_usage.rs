@@ -8,7 +8,8 @@ use rockbot_core::store::SkillUsage;
 use super::timeline::FileTimeline;
 use crate::storage::timeline::StoredEntry;
 
-/// The [`SkillUsageStore`](rockbot_core::store::SkillUsageStore) in files: a [`FileTimeline`] of [`SkillUsage`].
+/// The [`SkillUsageStore`](rockbot_core::store::SkillUsageStore) in files: a [`FileTimeline`] of
+/// [`SkillUsage`].
 pub type FileSkillUsageStore = FileTimeline<SkillUsage>;
 
 impl StoredEntry for SkillUsage {

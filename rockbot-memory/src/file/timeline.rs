@@ -10,11 +10,12 @@ use rockbot_core::{Principal, Timestamp};
 use crate::storage::timeline::{StoredEntry, Timeline};
 
 /// A [`TimelineStore`] in a folder, which one process at a time can open; used as
-/// [`FileFeedbackStore`](super::FileFeedbackStore) and [`FileSkillUsageStore`](super::FileSkillUsageStore).
+/// [`FileFeedbackStore`](super::FileFeedbackStore) and
+/// [`FileSkillUsageStore`](super::FileSkillUsageStore).
 ///
-/// `{session}.jsonl` has one entry in each line. An append resolves when the operating system has the line: it survives
-/// `kill -9`, though not power loss, and takes microseconds. A line has less than 1 MiB. Lines that cannot be read are
-/// skipped and stay in their file.
+/// `{session}.jsonl` has one entry in each line. An append resolves when the operating system has
+/// the line: it survives `kill -9`, though not power loss, and takes microseconds. A line has
+/// less than 1 MiB. Lines that cannot be read are skipped and stay in their file.
 #[derive(Debug)]
 pub struct FileTimeline<E> {
     timeline: Arc<Timeline<E>>,
@@ -25,15 +26,16 @@ impl<E: StoredEntry> FileTimeline<E> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder is open already, here or in another process, or if it cannot be created.
+    /// Returns an error if the folder is open already, here or in another process, or if it cannot be
+    /// created.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Ok(Self {
             timeline: Arc::new(Timeline::open(folder.into())?),
         })
     }
 
-    /// Returns the number of lines that queries skipped, counted at each query, and of files that were quarantined,
-    /// because they could not be read.
+    /// Returns the number of lines that queries skipped, counted at each query, and of files that
+    /// were quarantined, because they could not be read.
     pub fn damaged(&self) -> u64 {
         self.timeline.damaged()
     }
@@ -42,7 +44,8 @@ impl<E: StoredEntry> FileTimeline<E> {
 #[async_trait]
 impl<E: StoredEntry> TimelineStore<E> for FileTimeline<E> {
     async fn append(&self, principal: &Principal, entry: E) -> Result<(), StoreError> {
-        // Not sent to a blocking thread: writing into the page cache is cheaper than the way there and back.
+        // Not sent to a blocking thread: writing into the page cache is cheaper than the way there and
+        // back.
         self.timeline.append(principal, &entry)
     }
 

@@ -18,8 +18,8 @@ const HEADING: &str = "Memories";
 /// Maximum length of one memory, in bytes.
 const SHOWN: usize = 1_500;
 
-/// A context source of the memories that fit a message best; on request, of the newest ones when a conversation begins
-/// and none fits.
+/// A context source of the memories that fit a message best; on request, of the newest ones when
+/// a conversation begins and none fits.
 #[derive(Debug)]
 pub struct MemoryRecall {
     memory: Arc<dyn LongTermMemory>,
@@ -48,8 +48,8 @@ impl MemoryRecall {
         self
     }
 
-    /// Sets the maximum number of the newest memories when a conversation begins and none fits. Default 0: most
-    /// first messages need none of them.
+    /// Sets the maximum number of the newest memories when a conversation begins and none fits.
+    /// Default 0: most first messages need none of them.
     #[must_use]
     pub fn with_max_new(mut self, max_new: usize) -> Self {
         self.max_new = max_new;
@@ -84,7 +84,8 @@ impl MemoryRecall {
             .collect())
     }
 
-    /// Weighs a hit: among equally good matches the more important memory wins, but a much better match always does.
+    /// Weighs a hit: among equally good matches the more important memory wins, but a much better
+    /// match always does.
     fn weight(&self, entry: &MemoryEntry, now: Timestamp) -> f64 {
         0.75 + 0.5 * self.decay.importance(entry, now)
     }

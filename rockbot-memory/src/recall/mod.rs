@@ -1,8 +1,8 @@
 //! Recall: the memories, skills, rules and notes that a model is shown before a turn.
 //!
-//! Each store has a [`ContextSource`](rockbot_core::recall::ContextSource), which selects items by the message and
-//! the last ones before it, anew for each turn. Recall is stateless: a restart loses nothing, and items stay
-//! visible while the conversation is about them.
+//! Each store has a [`ContextSource`](rockbot_core::recall::ContextSource), which selects items
+//! by the message and the last ones before it, anew for each turn. Recall is stateless: a restart
+//! loses nothing, and items stay visible while the conversation is about them.
 //!
 //! Recall. Each store has a stateless context source that selects items by the message and the
 //! three before it, anew for each turn, within a budget, with a reason for each item in the

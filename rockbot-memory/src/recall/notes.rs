@@ -19,7 +19,8 @@ const HEADING: &str = "Working memory (read an entry with get_from_working_memor
 /// Namespace through which conversations hand over work.
 const SHARED: &str = "shared";
 
-/// A context source of the newest entries of the conversation's working memory and of the shared part.
+/// A context source of the newest entries of the conversation's working memory and of the shared
+/// part.
 ///
 /// An entry is shown for a message that shares a word with it. All entries are shown for a
 /// message that refers to something before it ("what else does it say?") or that is not in
@@ -49,7 +50,8 @@ impl NoteRecall {
     }
 }
 
-/// Maximum number of bytes of an entry's text that a message is compared with. The outline of a large result stands in it.
+/// Maximum number of bytes of an entry's text that a message is compared with. The outline of a
+/// large result stands in it.
 const COMPARED: usize = 2_000;
 
 /// Maximum number of entries that a message is compared with, the newest.

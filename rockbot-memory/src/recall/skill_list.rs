@@ -19,7 +19,8 @@ pub(super) const LIST: &str = "Skills: read one with get_skill before you do suc
 /// Maximum length of a summary in the list, in bytes.
 const SUMMARY: usize = 100;
 
-/// Maximum number of listed skills in one item: the budget for context takes or skips whole items, and each costs a record.
+/// Maximum number of listed skills in one item: the budget for context takes or skips whole
+/// items, and each costs a record.
 pub(super) const MAX_LINES: usize = 10;
 
 /// The lists of all principals.
@@ -30,7 +31,8 @@ pub(super) struct SkillLists(PrincipalCache<Mutex<Arc<SkillList>>>);
 /// made of.
 #[derive(Debug, Default)]
 pub(super) struct SkillList {
-    /// The skills of the store. They are compared by address, which nothing else gets while a pointer to it is left.
+    /// The skills of the store. They are compared by address, which nothing else gets while a pointer
+    /// to it is left.
     skills: Vec<Weak<Skill>>,
     guides: Option<GuideSnapshot>,
     lines: Vec<Line>,

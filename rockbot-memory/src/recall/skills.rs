@@ -79,7 +79,8 @@ impl SkillRecall {
         self
     }
 
-    /// Sets the store of uses, which tells the skills that a conversation uses. Default: none is in use.
+    /// Sets the store of uses, which tells the skills that a conversation uses. Default: none is in
+    /// use.
     #[must_use]
     pub fn with_usage(mut self, usage: Arc<dyn SkillUsageStore>, clock: Arc<dyn Clock>) -> Self {
         self.usage = Some((usage, clock));

@@ -8,7 +8,8 @@ use rockbot_core::search::Ranked;
 /// Weight of a topic relative to the next newer topic.
 const FADING: f64 = 0.6;
 
-/// Minimum score relative to the best hit of a topic: below it, a hit only shares a word with the topic.
+/// Minimum score relative to the best hit of a topic: below it, a hit only shares a word with the
+/// topic.
 const WORTH_IT: f64 = 0.3;
 
 /// A hit, with the topic that found it.

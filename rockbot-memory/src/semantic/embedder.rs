@@ -30,10 +30,10 @@ const MAX_REST: Duration = Duration::from_secs(5 * 60);
 
 /// The background task of a [`SemanticMemory`](super::SemanticMemory).
 ///
-/// It embeds up to 32 texts at a time, and half as many after a call that timed out. When the model fails, it
-/// retries with exponential back-off from one second to 5 minutes, and serves other principals first. A text that
-/// the model rejects, for example because it is too long, is found by its words only, until it changes or the
-/// process restarts.
+/// It embeds up to 32 texts at a time, and half as many after a call that timed out. When the
+/// model fails, it retries with exponential back-off from one second to 5 minutes, and serves
+/// other principals first. A text that the model rejects, for example because it is too long, is
+/// found by its words only, until it changes or the process restarts.
 #[derive(Debug)]
 #[must_use = "without it no entry gets a vector"]
 pub struct Embedder(pub(super) Arc<SemanticState>);
@@ -144,8 +144,8 @@ impl Embedder {
 
     /// Embeds the texts one by one to find out which of them the model rejected with `error`.
     ///
-    /// When it rejects all of them, and no other entry has a vector, the model itself may be misconfigured: then
-    /// the batch fails and no text is marked as rejected.
+    /// When it rejects all of them, and no other entry has a vector, the model itself may be
+    /// misconfigured: then the batch fails and no text is marked as rejected.
     async fn ask_one_by_one(
         &self,
         principal: &Principal,

@@ -16,7 +16,8 @@ use rockbot_core::search::{Ranked, normalize};
 /// Weight of each list.
 const WEIGHT: f64 = 0.5;
 
-/// Fuses `words` and `near`, whose scores are above `least`; the best hit comes first, with scores up to 1.
+/// Fuses `words` and `near`, whose scores are above `least`; the best hit comes first, with
+/// scores up to 1.
 pub(super) fn fuse<T, K: Ord>(
     mut words: Vec<Ranked<T>>,
     mut near: Vec<Ranked<T>>,

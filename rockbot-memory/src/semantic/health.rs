@@ -10,8 +10,8 @@ use tokio::time::Instant;
 /// Time for which searches do not wait for a model that failed.
 const REST: Duration = Duration::from_secs(30);
 
-/// The health of the model: `None` while it responds, or the end of the pause after a failure. Changes are logged
-/// once.
+/// The health of the model: `None` while it responds, or the end of the pause after a failure.
+/// Changes are logged once.
 #[derive(Debug, Default)]
 pub(super) struct Health(Mutex<Option<Instant>>);
 

@@ -72,13 +72,14 @@ impl Index {
         self.read().notes
     }
 
-    /// Records the current text of entry `id`, or its removal for `None`. Returns `true` if it needs a vector.
+    /// Records the current text of entry `id`, or its removal for `None`. Returns `true` if it needs
+    /// a vector.
     pub(super) fn note(&self, id: &MemoryId, key: Option<Digest>) -> bool {
         self.write().note(id, key)
     }
 
-    /// Records all entries as scanned at the logical time `then`, and the vectors known from the file. Entries that
-    /// changed after `then` keep their newer state.
+    /// Records all entries as scanned at the logical time `then`, and the vectors known from the
+    /// file. Entries that changed after `then` keep their newer state.
     pub(super) fn rescan(&self, then: u64, entries: &BTreeMap<MemoryId, Digest>, filed: &StoredVectors) {
         let mut state = self.write();
         let is_gone = |(id, text): (&MemoryId, &IndexedEntry)| {

@@ -72,7 +72,8 @@ impl SemanticMemory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder of vectors is already open, in this or another process, or cannot be created.
+    /// Returns an error if the folder of vectors is already open, in this or another process, or
+    /// cannot be created.
     pub fn open(
         store: Arc<dyn LongTermMemory>,
         client: impl EmbeddingClient,
@@ -96,8 +97,8 @@ impl SemanticMemory {
         Ok((memory, Embedder(shared)))
     }
 
-    /// Returns the number of entries of `principal` that still need a vector. Entries that the model rejected do
-    /// not count.
+    /// Returns the number of entries of `principal` that still need a vector. Entries that the model
+    /// rejected do not count.
     ///
     /// # Errors
     ///
@@ -106,7 +107,8 @@ impl SemanticMemory {
         Ok(self.shared.index(principal).await?.count_pending())
     }
 
-    /// Returns the index and the vector of `text`, if there is anything to compare with and both are ready in time.
+    /// Returns the index and the vector of `text`, if there is anything to compare with and both are
+    /// ready in time.
     async fn place(&self, principal: &Principal, text: &str) -> Result<Option<(Arc<Index>, Embedding)>, StoreError> {
         if self.shared.indexes.get_or_default(principal).is_stale() {
             // The index needs a full load: leave it to the embedder, which has no time limit.
@@ -126,8 +128,8 @@ impl SemanticMemory {
         Ok(vector.map(|vector| (index, vector)))
     }
 
-    /// Returns the nearest entries that `query` admits, in their current version. Entries in `known` are not read
-    /// again.
+    /// Returns the nearest entries that `query` admits, in their current version. Entries in `known`
+    /// are not read again.
     async fn near(
         &self,
         principal: &Principal,

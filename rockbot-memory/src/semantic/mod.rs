@@ -1,11 +1,12 @@
 //! Long-term memory that is also searched by meaning: [`SemanticMemory`].
 //!
-//! **Texts leave this process**: entries and queries are sent to the [`EmbeddingClient`], which is usually a
-//! server. A host searches for users' messages and the agent's answers. Without this store nothing is embedded.
+//! **Texts leave this process**: entries and queries are sent to the [`EmbeddingClient`], which
+//! is usually a server. A host searches for users' messages and the agent's answers. Without this
+//! store nothing is embedded.
 //!
-//! **Writes** never wait for vectors: an entry is found by its words at once, and by meaning when the [`Embedder`]
-//! has embedded it. Only its content is embedded; category and tags are found by words. Archived entries have no
-//! vectors and are found by words.
+//! **Writes** never wait for vectors: an entry is found by its words at once, and by meaning when
+//! the [`Embedder`] has embedded it. Only its content is embedded; category and tags are found by
+//! words. Archived entries have no vectors and are found by words.
 //!
 //! **Searches** embed the query, compare it with all vectors (an exact search), and fuse the hits
 //! with the hits by words. Without a vector in time, search falls back to words, and for 30

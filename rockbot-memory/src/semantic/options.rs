@@ -8,21 +8,21 @@ use std::time::Duration;
 #[non_exhaustive]
 pub struct SemanticMemoryOptions {
     /// Folder of the vector cache. Default: none, so that each process embeds all entries again;
-    /// [`Memory::embeddings`](crate::Memory::embeddings) uses `embeddings` below the host's data folder, if it has
-    /// one.
+    /// [`Memory::embeddings`](crate::Memory::embeddings) uses `embeddings` below the host's data
+    /// folder, if it has one.
     pub folder: Option<PathBuf>,
-    /// Maximum time that a search waits for the index and for the vector of its query. Default 1 second: a host
-    /// gives its context sources 2.
+    /// Maximum time that a search waits for the index and for the vector of its query. Default 1
+    /// second: a host gives its context sources 2.
     pub query_time_limit: Duration,
-    /// Minimum similarity of a hit, from 0 to 1. Default 0.3, which suits most models. Some models place all texts
-    /// close together: for the E5 family 0.75 is better.
+    /// Minimum similarity of a hit, from 0 to 1. Default 0.3, which suits most models. Some models
+    /// place all texts close together: for the E5 family 0.75 is better.
     pub min_similarity: f32,
     /// Minimum similarity, from 0 to 1, of an entry that counts as the same text in other words: a
     /// model that saves the text is told of the entry. Default 0.85. Some models place all texts
     /// close together: for the E5 family 0.95 is better.
     pub duplicate_similarity: f32,
-    /// Maximum length of an embedded text, in bytes; longer texts are truncated. Default 8 000, about 2 000 tokens;
-    /// smaller models take 512.
+    /// Maximum length of an embedded text, in bytes; longer texts are truncated. Default 8 000, about
+    /// 2 000 tokens; smaller models take 512.
     pub max_text: usize,
 }
 
@@ -39,17 +39,17 @@ impl Default for SemanticMemoryOptions {
 }
 
 impl SemanticMemoryOptions {
-    /// Sets the folder of the vector cache. Default: none, so that each process embeds all entries again;
-    /// [`Memory::embeddings`](crate::Memory::embeddings) uses `embeddings` below the host's data folder, if it has
-    /// one.
+    /// Sets the folder of the vector cache. Default: none, so that each process embeds all entries
+    /// again; [`Memory::embeddings`](crate::Memory::embeddings) uses `embeddings` below the host's
+    /// data folder, if it has one.
     #[must_use]
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Sets the maximum time that a search waits for the index and for the vector of its query. Default 1 second: a
-    /// host gives its context sources 2.
+    /// Sets the maximum time that a search waits for the index and for the vector of its query.
+    /// Default 1 second: a host gives its context sources 2.
     #[must_use]
     pub fn with_query_time_limit(mut self, query_time_limit: Duration) -> Self {
         self.query_time_limit = query_time_limit;
@@ -71,8 +71,8 @@ impl SemanticMemoryOptions {
         self
     }
 
-    /// Sets the maximum length of an embedded text, in bytes; longer texts are truncated. Default 8 000, about 2 000
-    /// tokens; smaller models take 512.
+    /// Sets the maximum length of an embedded text, in bytes; longer texts are truncated. Default 8
+    /// 000, about 2 000 tokens; smaller models take 512.
     #[must_use]
     pub fn with_max_text(mut self, max_text: usize) -> Self {
         self.max_text = max_text;

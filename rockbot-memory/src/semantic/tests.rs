@@ -21,7 +21,8 @@ use tokio_util::task::AbortOnDropHandle;
 use super::*;
 use crate::FileLongTermMemory;
 
-/// A memory whose embedder works as long as it lives, and which searches when all vectors are there.
+/// A memory whose embedder works as long as it lives, and which searches when all vectors are
+/// there.
 #[derive(Debug)]
 struct Settled {
     memory: SemanticMemory,
@@ -348,7 +349,8 @@ async fn writing_never_waits_for_the_model() {
     memory.close().await;
 }
 
-/// Returns the texts that are embedded when the folder is opened with `client`, and the cat is found.
+/// Returns the texts that are embedded when the folder is opened with `client`, and the cat is
+/// found.
 async fn reopened(folder: &Path, store: &Arc<InMemoryLongTermMemory>, client: HashedEmbeddings) -> Vec<String> {
     let memory = Settled::open(store.clone(), client.clone(), in_folder(folder));
     memory.settle(&Principal::default()).await;

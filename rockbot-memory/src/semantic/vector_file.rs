@@ -24,7 +24,8 @@ const MAX_LINE: u64 = 1 << 20;
 /// damage.
 const ROUNDING: f32 = 1e-3;
 
-/// A folder of vectors, with a file for each principal. It is a cache: everything in it can be computed again.
+/// A folder of vectors, with a file for each principal. It is a cache: everything in it can be
+/// computed again.
 #[derive(Debug)]
 pub(super) struct VectorFiles(Mutex<DataFolder>);
 

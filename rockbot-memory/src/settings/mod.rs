@@ -1,8 +1,8 @@
 //! The configuration sections of memory. That of dreams is [`DreamOptions`](crate::DreamOptions).
 //!
-//! [`Memory`](crate::Memory) and [`SessionEvaluation`](crate::SessionEvaluation) read them while the host is
-//! built; options set in code take precedence. Relative folders are below the host's data folder. Without a data
-//! folder, stores with a relative folder are kept in memory.
+//! [`Memory`](crate::Memory) and [`SessionEvaluation`](crate::SessionEvaluation) read them while
+//! the host is built; options set in code take precedence. Relative folders are below the host's
+//! data folder. Without a data folder, stores with a relative folder are kept in memory.
 //!
 //! ```
 //! use std::path::Path;

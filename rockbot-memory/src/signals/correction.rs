@@ -5,7 +5,8 @@ use super::phrases::{
     NOT_A_THING, NOT_AFTER_NO, NOT_FAILED, NOT_MEANT, RIGHT, WRONG, YOU_ERRED,
 };
 
-/// Length of the examined beginning of a message, in characters: corrections stand at the beginning.
+/// Length of the examined beginning of a message, in characters: corrections stand at the
+/// beginning.
 const OPENING: usize = 300;
 
 /// Length of the examined part of the answer, in characters.
@@ -42,12 +43,12 @@ impl Correction {
 
 /// Detects whether and how `message` corrects `answer`, the message before it.
 ///
-/// It prefers a missed correction to a false one, because a false one teaches the agent something wrong. So it
-/// knows set phrases of English only, and looks for them at the beginning of the first sentence, after words such
-/// as "sorry" or "no". A message that begins with a quotation is no correction. When the answer ended with a
-/// question, a phrase that would correct a statement may just answer the question: then only phrases count that
-/// plainly say that something went wrong. "Not X" and "not X but Y" count when the answer contains X, and does not
-/// contain Y.
+/// It prefers a missed correction to a false one, because a false one teaches the agent something
+/// wrong. So it knows set phrases of English only, and looks for them at the beginning of the
+/// first sentence, after words such as "sorry" or "no". A message that begins with a quotation is
+/// no correction. When the answer ended with a question, a phrase that would correct a statement
+/// may just answer the question: then only phrases count that plainly say that something went
+/// wrong. "Not X" and "not X but Y" count when the answer contains X, and does not contain Y.
 ///
 /// ```
 /// use rockbot_memory::signals::{Correction, correction};

@@ -14,7 +14,8 @@ const MAX_TOOLS: usize = 8;
 /// Maximum length of a correction, in characters.
 const DETAIL: usize = 200;
 
-/// Returns the feedback about a turn. It is deterministic: the same turn gives the same entries with the same ids.
+/// Returns the feedback about a turn. It is deterministic: the same turn gives the same entries
+/// with the same ids.
 pub(super) fn entries(turn: &EndedTurn<'_>) -> Vec<FeedbackEntry> {
     corrected(turn).into_iter().chain(failures(turn)).collect()
 }

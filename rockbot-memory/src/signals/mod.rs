@@ -2,12 +2,13 @@
 //!
 //! [`FeedbackSignals`] observes every ended turn, and records feedback:
 //!
-//! * [`FeedbackSignal::Correction`](rockbot_core::store::FeedbackSignal::Correction), when a user's message
-//!   [corrects](correction()) the answer before it
-//! * [`FeedbackSignal::ToolFailure`](rockbot_core::store::FeedbackSignal::ToolFailure), for each tool whose calls
-//!   failed
+//! * [`FeedbackSignal::Correction`](rockbot_core::store::FeedbackSignal::Correction), when a
+//!   user's message [corrects](correction()) the answer before it
+//! * [`FeedbackSignal::ToolFailure`](rockbot_core::store::FeedbackSignal::ToolFailure), for each
+//!   tool whose calls failed
 //!
-//! Explicit ratings are recorded by a host that serves users ([`UserFeedback`](rockbot_core::user::UserFeedback)).
+//! Explicit ratings are recorded by a host that serves users
+//! ([`UserFeedback`](rockbot_core::user::UserFeedback)).
 
 mod correction;
 mod entries;

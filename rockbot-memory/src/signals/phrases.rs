@@ -114,8 +114,8 @@ pub(super) const YOU_ERRED: &[&str] = &[
     "you did not answer my question",
 ];
 
-/// Continuations of [`WRONG`], [`RIGHT`] or [`YOU_ERRED`] that speak of something else than the answer: "it's wrong
-/// to steal", "right away".
+/// Continuations of [`WRONG`], [`RIGHT`] or [`YOU_ERRED`] that speak of something else than the
+/// answer: "it's wrong to steal", "right away".
 pub(super) const ABOUT_ELSE: &[&str] = &["of", "to", "that", "if", "when", "for", "away", "now"];
 
 /// Phrases of a user who clarifies a misunderstood question.

@@ -18,9 +18,9 @@ type Queued = (Principal, FeedbackEntry);
 
 /// A subsystem that records signals of an agent's quality: corrections, and failing tools.
 ///
-/// Turns never wait for it: entries are queued, at most 1 000, and written by a background task. It requires a
-/// [`FeedbackStore`]; an entry that cannot be written is dropped and logged. At shutdown the queue is flushed; when
-/// the process is killed it is lost.
+/// Turns never wait for it: entries are queued, at most 1 000, and written by a background task.
+/// It requires a [`FeedbackStore`]; an entry that cannot be written is dropped and logged. At
+/// shutdown the queue is flushed; when the process is killed it is lost.
 #[derive(Debug)]
 pub struct FeedbackSignals {
     sender: mpsc::Sender<Queued>,

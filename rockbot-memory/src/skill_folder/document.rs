@@ -22,7 +22,8 @@ const FIELDS: [&str; 3] = ["license", "compatibility", "allowed-tools"];
 /// Prefix of the author's notes: `metadata.author`.
 const NOTE: &str = "metadata.";
 
-/// Notes of this crate: the skill's name in the store, and a digest of everything else, which detects external edits.
+/// Notes of this crate: the skill's name in the store, and a digest of everything else, which
+/// detects external edits.
 const OUR_NAME: &str = "metadata.rockbot-name";
 const OUR_DIGEST: &str = "metadata.rockbot-digest";
 
@@ -102,7 +103,8 @@ impl SkillFile {
         if file.name != skill.name.as_str() {
             file.fields.insert(OUR_NAME.to_owned(), skill.name.to_string());
         }
-        // The digest covers the text as a reader parses it: line ends and white space may differ from the store's.
+        // The digest covers the text as a reader parses it: line ends and white space may differ from
+        // the store's.
         let digest = Self::parse(&file.to_text()).as_ref().unwrap_or(&file).digest();
         file.fields.insert(OUR_DIGEST.to_owned(), digest);
         file

@@ -32,7 +32,8 @@ impl ExportOptions {
         self
     }
 
-    /// Sets whether files that were not exported, or were edited since, are overwritten. Default `false`.
+    /// Sets whether files that were not exported, or were edited since, are overwritten. Default
+    /// `false`.
     #[must_use]
     pub fn with_overwrite(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;
@@ -65,18 +66,19 @@ pub struct ExportedSkill {
 }
 
 impl SkillFolder {
-    /// Exports skills of `principal` into the folder, which is created if it is missing: one folder each, with a
-    /// name that the format allows. `mcp/email` becomes `mcp-email`; the file records the original name, which an
-    /// import restores. A skill without a summary is described by its first line. Ages, uses and related skills are
-    /// not exported.
+    /// Exports skills of `principal` into the folder, which is created if it is missing: one folder
+    /// each, with a name that the format allows. `mcp/email` becomes `mcp-email`; the file records
+    /// the original name, which an import restores. A skill without a summary is described by its
+    /// first line. Ages, uses and related skills are not exported.
     ///
-    /// An existing file is replaced if it was exported and has not been edited since. A link in its place is
-    /// replaced only with [`ExportOptions::overwrite`], a link in the place of its folder never; no link is
-    /// followed.
+    /// An existing file is replaced if it was exported and has not been edited since. A link in its
+    /// place is replaced only with [`ExportOptions::overwrite`], a link in the place of its folder
+    /// never; no link is followed.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read or the folder cannot be written; files written before stay.
+    /// Returns an error if the store cannot be read or the folder cannot be written; files written
+    /// before stay.
     pub async fn export(
         &self,
         principal: &Principal,

@@ -34,8 +34,8 @@ impl SkillFiles {
         }
     }
 
-    /// Returns `true` if the files belong to `skill`: it was imported from a folder, and is not trusted more than
-    /// the folder. An edited skill keeps its files.
+    /// Returns `true` if the files belong to `skill`: it was imported from a folder, and is not
+    /// trusted more than the folder. An edited skill keeps its files.
     pub(crate) fn belong_to(&self, skill: &Skill) -> bool {
         let origin = skill.provenance.source.split_once(':');
         origin.is_some_and(|(source, _)| source == FOLDER_SOURCE) && skill.provenance.trust <= self.provenance.trust
@@ -46,8 +46,8 @@ impl SkillFiles {
         &self.names
     }
 
-    /// Reads a file; the error is a text for the model. Only files found at start can be read, so no name leads
-    /// elsewhere.
+    /// Reads a file; the error is a text for the model. Only files found at start can be read, so no
+    /// name leads elsewhere.
     pub(crate) async fn read(&self, name: &str) -> Result<String, String> {
         let name = name.strip_prefix("./").unwrap_or(name);
         let Some(name) = self.names.iter().find(|known| *known == name) else {

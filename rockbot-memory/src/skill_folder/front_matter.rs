@@ -8,8 +8,8 @@ use granit_parser::{Event, Parser, ScalarStyle, StrInput};
 /// The fields, by name.
 pub(super) type Fields = BTreeMap<String, Value>;
 
-/// The value of a field. Every scalar is a text, whatever its YAML type: a version `1.0` is "1.0", as in the
-/// validator of the format.
+/// The value of a field. Every scalar is a text, whatever its YAML type: a version `1.0` is
+/// "1.0", as in the validator of the format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     Text(String),

@@ -1,7 +1,9 @@
-//! Managed skills: provided by the host or a folder, installed, and upgraded as long as they are not edited.
+//! Managed skills: provided by the host or a folder, installed, and upgraded as long as they are
+//! not edited.
 //!
-//! The provenance of a managed skill names its source, with a digest of its text as it was provided:
-//! `guide:9f86d0…`. When the stored text has another digest, it was edited, and upgrades leave it alone.
+//! The provenance of a managed skill names its source, with a digest of its text as it was
+//! provided: `guide:9f86d0…`. When the stored text has another digest, it was edited, and
+//! upgrades leave it alone.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +79,8 @@ impl ManagedSkill {
         let offered = self.provenance();
         match known.provenance.source == as_offered {
             true if known.provenance == offered => SkillOutcome::Unchanged,
-            // All folders share one source name, so an untrusted folder must not replace a skill of a trusted one.
+            // All folders share one source name, so an untrusted folder must not replace a skill of a
+            // trusted one.
             true if known.provenance.trust <= self.trust => SkillOutcome::Updated,
             true if known.provenance.source == offered.source => SkillOutcome::Unchanged,
             _ => SkillOutcome::Kept,

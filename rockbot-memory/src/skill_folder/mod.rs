@@ -1,7 +1,7 @@
 //! Folders of skills in the open [Agent Skills](https://agentskills.io/specification) format: [`SkillFolder`].
 //!
-//! A skill is a folder with a `SKILL.md`: YAML fields, at least `name` and `description`, then Markdown. The other
-//! files of the folder belong to the skill.
+//! A skill is a folder with a `SKILL.md`: YAML fields, at least `name` and `description`, then
+//! Markdown. The other files of the folder belong to the skill.
 
 mod document;
 mod export;
@@ -27,14 +27,15 @@ pub use managed_skill::SkillOutcome;
 
 /// A folder of skills in the open format, as other agents use it: `{name}/SKILL.md`.
 ///
-/// Names have 1 to 64 letters `a-z`, digits and single hyphens, and equal those of their folders; a description has
-/// 1 to 1 024 characters. The fields `license`, `compatibility`, `allowed-tools` and `metadata` are stored in
-/// [`Skill::metadata`]; none of them has an effect: a folder cannot allow itself a tool. Unknown fields are left
-/// out.
+/// Names have 1 to 64 letters `a-z`, digits and single hyphens, and equal those of their folders;
+/// a description has 1 to 1 024 characters. The fields `license`, `compatibility`,
+/// `allowed-tools` and `metadata` are stored in [`Skill::metadata`]; none of them has an effect:
+/// a folder cannot allow itself a tool. Unknown fields are left out.
 ///
-/// Skills of a folder are untrusted unless [declared otherwise](SkillFolder::with_trust): they are not in the list
-/// at the beginning of a conversation, and a turn that was shown one is tainted like a turn that read a web page.
-/// They are found when they fit a message, and by `get_skill` without a name.
+/// Skills of a folder are untrusted unless [declared otherwise](SkillFolder::with_trust): they
+/// are not in the list at the beginning of a conversation, and a turn that was shown one is
+/// tainted like a turn that read a web page. They are found when they fit a message, and by
+/// `get_skill` without a name.
 ///
 /// # Examples
 ///
@@ -79,8 +80,8 @@ impl SkillFolder {
         }
     }
 
-    /// Sets the trust of its texts: [`Trust::Host`] if you wrote them, or have read them all. Skills imported with
-    /// a higher trust stay as they are: delete one to import it again.
+    /// Sets the trust of its texts: [`Trust::Host`] if you wrote them, or have read them all. Skills
+    /// imported with a higher trust stay as they are: delete one to import it again.
     #[must_use]
     pub fn with_trust(mut self, trust: Trust) -> Self {
         self.trust = trust;

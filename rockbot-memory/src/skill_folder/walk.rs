@@ -54,8 +54,9 @@ impl FoundFiles {
         Ok(())
     }
 
-    /// Returns the folders of skills, with a trailing slash, and the files in each beside its `SKILL.md`.
-    /// Everything below a skill's folder belongs to that skill. An empty name is the folder itself.
+    /// Returns the folders of skills, with a trailing slash, and the files in each beside its
+    /// `SKILL.md`. Everything below a skill's folder belongs to that skill. An empty name is the
+    /// folder itself.
     pub(super) fn skills(&self) -> Vec<(&str, Vec<String>)> {
         let folders = self.files.iter().filter_map(|file| file.strip_suffix(FILE));
         let mut folders: Vec<_> = folders

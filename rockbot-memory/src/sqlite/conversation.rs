@@ -14,8 +14,9 @@ use super::storage::row::{number, parse_or_skip, to_json};
 
 /// The [`ConversationMemory`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
-/// Keeps the last entries of each session, as many as the [options](super::SqliteMemoryOptions) specify, until the
-/// session is cleared. An append is idempotent: a turn that the session has already is skipped.
+/// Keeps the last entries of each session, as many as the [options](super::SqliteMemoryOptions)
+/// specify, until the session is cleared. An append is idempotent: a turn that the session has
+/// already is skipped.
 #[derive(Debug)]
 pub struct SqliteConversationMemory {
     database: Arc<Database>,

@@ -14,8 +14,8 @@ use crate::ConversationLogOptions;
 
 /// The [`ConversationLog`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
-/// When the log of a principal is full, its older half is dropped, whether or not all readers have read it. One
-/// append has at most a quarter of the maximum size.
+/// When the log of a principal is full, its older half is dropped, whether or not all readers
+/// have read it. One append has at most a quarter of the maximum size.
 #[derive(Debug)]
 pub struct SqliteConversationLog {
     database: Arc<Database>,
@@ -63,7 +63,8 @@ impl ConversationLog for SqliteConversationLog {
 
 /// The offset behind the last entry of a log, and the size of the log.
 ///
-/// Kept in a row of its own: a trimmed log may have no entries left, and its offsets must still only grow.
+/// Kept in a row of its own: a trimmed log may have no entries left, and its offsets must still
+/// only grow.
 #[derive(Debug, Clone, Copy, Default)]
 struct LogEnd {
     position: i64,

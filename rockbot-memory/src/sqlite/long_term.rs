@@ -14,7 +14,8 @@ use super::storage::Table;
 use super::storage::row::parse_or_skip;
 use super::storage::{IndexedTable, IndexedWrite};
 
-/// Maximum number of memories that a purge removes in one write, so that other writers do not starve.
+/// Maximum number of memories that a purge removes in one write, so that other writers do not
+/// starve.
 const BATCH: usize = 100;
 
 /// The [`LongTermMemory`] of a [`SqliteMemory`](super::SqliteMemory).

@@ -74,8 +74,8 @@ impl SqliteMemoryOptions {
 
 /// All stores in one SQLite file, which one process at a time can open.
 ///
-/// Pass the stores to a [`Memory`](crate::Memory), and `conversations` to the host. The file is closed when the
-/// last store is dropped; that drop blocks until all queued writes are committed.
+/// Pass the stores to a [`Memory`](crate::Memory), and `conversations` to the host. The file is
+/// closed when the last store is dropped; that drop blocks until all queued writes are committed.
 ///
 /// ```
 /// # use rockbot_core::chat::Provenance;
@@ -117,14 +117,15 @@ pub struct SqliteMemory {
 }
 
 impl SqliteMemory {
-    /// Opens the file at `path` with the default options, creating it and its folders if they are missing.
+    /// Opens the file at `path` with the default options, creating it and its folders if they are
+    /// missing.
     ///
     /// The file is checked for damage (`quick_check`), which takes as long as reading it once.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file is open already, here or in another process, if it is damaged, of a newer
-    /// version or of another program, or if it cannot be read or created. The source is a
+    /// Returns an error if the file is open already, here or in another process, if it is damaged, of
+    /// a newer version or of another program, or if it cannot be read or created. The source is a
     /// [`SqliteError`](super::SqliteError).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, SqliteMemoryOptions::default())

@@ -1,18 +1,21 @@
 //! All stores in one SQLite file: [`SqliteMemory`]. Behind the feature `sqlite`.
 //!
-//! **One process** at a time can open the file; the lock is `….lock` beside it. Other programs may read the file
-//! meanwhile, and must not write. `…-wal` and `…-shm` belong to the file while it is open: copy the file when it is
-//! closed, or with SQLite's own backup. It must be on a local disk.
+//! **One process** at a time can open the file; the lock is `….lock` beside it. Other programs
+//! may read the file meanwhile, and must not write. `…-wal` and `…-shm` belong to the file while
+//! it is open: copy the file when it is closed, or with SQLite's own backup. It must be on a
+//! local disk.
 //!
-//! **Writes** resolve when they are synced to disk, and survive `kill -9` and power loss. One thread writes; concurrent
-//! writes share one commit (group commit). Reads run concurrently, each on a snapshot, and see every write that
-//! resolved before they began.
+//! **Writes** resolve when they are synced to disk, and survive `kill -9` and power loss. One
+//! thread writes; concurrent writes share one commit (group commit). Reads run concurrently, each
+//! on a snapshot, and see every write that resolved before they began.
 //!
-//! **Rows** belong to a principal and hold JSON, with the same members as in files. Unknown members are preserved.
-//! Long-term memory and skills use the same word index as in files, which is built from the rows at the first search.
+//! **Rows** belong to a principal and hold JSON, with the same members as in files. Unknown
+//! members are preserved. Long-term memory and skills use the same word index as in files, which
+//! is built from the rows at the first search.
 //!
-//! **Damage**: a file that SQLite finds damaged is neither opened nor changed. A row that cannot be parsed is left out of
-//! lists; getting it or overwriting it is an error, and deleting it works.
+//! **Damage**: a file that SQLite finds damaged is neither opened nor changed. A row that cannot
+//! be parsed is left out of lists; getting it or overwriting it is an error, and deleting it
+//! works.
 //!
 //! **Versions**: a file of a newer version or of another program is refused.
 //!

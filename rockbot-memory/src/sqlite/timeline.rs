@@ -16,7 +16,8 @@ use crate::storage::timeline::StoredEntry;
 const BATCH: usize = 1_000;
 
 /// A store of dated entries in a table of a [`SqliteMemory`](super::SqliteMemory); used as
-/// [`SqliteFeedbackStore`](super::SqliteFeedbackStore) and [`SqliteSkillUsageStore`](super::SqliteSkillUsageStore).
+/// [`SqliteFeedbackStore`](super::SqliteFeedbackStore) and
+/// [`SqliteSkillUsageStore`](super::SqliteSkillUsageStore).
 #[derive(Debug)]
 pub struct SqliteTimeline<E> {
     database: Arc<Database>,

@@ -16,8 +16,9 @@ use super::storage::row::{number, parse, parse_or_skip, to_json};
 
 /// The [`WorkingMemory`] of a [`SqliteMemory`](super::SqliteMemory).
 ///
-/// Time to live counts while the process is down, too; expired entries are deleted by the next write. Against clock
-/// skew the time never goes back: after the clock was set back, it stands still until the old time is reached.
+/// Time to live counts while the process is down, too; expired entries are deleted by the next
+/// write. Against clock skew the time never goes back: after the clock was set back, it stands
+/// still until the old time is reached.
 #[derive(Debug)]
 pub struct SqliteWorkingMemory {
     database: Arc<Database>,
@@ -126,8 +127,8 @@ impl WorkingMemory for SqliteWorkingMemory {
     }
 }
 
-/// Returns the entries at or below `prefix`. All keys below `a` sort between `a/` and `a0`, since `0` follows `/`,
-/// so the primary key serves as the index.
+/// Returns the entries at or below `prefix`. All keys below `a` sort between `a/` and `a0`, since
+/// `0` follows `/`, so the primary key serves as the index.
 fn list(
     connection: &Connection,
     principal: &Principal,

@@ -7,8 +7,8 @@ use rockbot_core::store::{StoreError, StoreErrorKind};
 
 /// Runs `work` on a blocking thread, so that a slow disk does not hold up the runtime's workers.
 ///
-/// Not cancelled with its caller: `work` runs to its end once it has begun, so a dropped future never leaves a
-/// half-written file.
+/// Not cancelled with its caller: `work` runs to its end once it has begun, so a dropped future
+/// never leaves a half-written file.
 pub(crate) async fn blocking<R: Send + 'static>(
     work: impl FnOnce() -> Result<R, StoreError> + Send + 'static,
 ) -> Result<R, StoreError> {
@@ -18,7 +18,8 @@ pub(crate) async fn blocking<R: Send + 'static>(
     })
 }
 
-/// Returns the error of a store whose operation failed because of `error`, of the kind that follows from it.
+/// Returns the error of a store whose operation failed because of `error`, of the kind that
+/// follows from it.
 pub(crate) fn failed(context: impl Display, error: impl Into<BoxError>) -> StoreError {
     StoreError::caused_by(context.to_string(), error)
 }

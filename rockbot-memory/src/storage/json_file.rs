@@ -24,8 +24,8 @@ pub(crate) struct JsonFile {
 }
 
 impl JsonFile {
-    /// Opens the folder and reads the document. A damaged file is quarantined as `….damaged`, and the default is
-    /// returned: losing it costs less than not starting.
+    /// Opens the folder and reads the document. A damaged file is quarantined as `….damaged`, and the
+    /// default is returned: losing it costs less than not starting.
     pub(crate) fn open<T: DeserializeOwned + Default>(
         folder: PathBuf,
         name: &'static str,

@@ -1,5 +1,5 @@
-//! The building blocks that stores in files share. The format of a file and its crash safety live here; the stores of
-//! [`file`](crate::file) only add their queries.
+//! The building blocks that stores in files share. The format of a file and its crash safety live
+//! here; the stores of [`file`](crate::file) only add their queries.
 //!
 //! * [`documents`]: a JSON file for each document, an index in memory, rescans for external edits
 //! * [`json_file`]: one JSON document that is read once and replaced as a whole

@@ -8,7 +8,8 @@ use rockbot_core::store::StorePath;
 /// Folders are listed to a depth of 40; a principal and an id may take 16 each.
 const MAX_FOLDERS: usize = 8;
 
-/// Encodes `path` as a relative file path. The encoding is injective, also on file systems that ignore case.
+/// Encodes `path` as a relative file path. The encoding is injective, also on file systems that
+/// ignore case.
 ///
 /// # Errors
 ///
@@ -23,8 +24,8 @@ pub(crate) fn encode_path(path: &StorePath) -> Result<String, IdTooLong> {
     }
 }
 
-/// Decodes a relative file path. A segment that [`encode`] never produces was named by another program, and is returned
-/// unchanged.
+/// Decodes a relative file path. A segment that [`encode`] never produces was named by another
+/// program, and is returned unchanged.
 pub(crate) fn decode_path(name: &str) -> String {
     let segments = segments(name).into_iter();
     let decoded: Vec<_> = segments
@@ -40,7 +41,8 @@ pub(crate) fn split_last(name: &str) -> (Option<&str>, &str) {
     (folder, last)
 }
 
-/// Splits an encoded path into its segments. The pieces of a long segment, joined by `+/+`, stay together.
+/// Splits an encoded path into its segments. The pieces of a long segment, joined by `+/+`, stay
+/// together.
 fn segments(name: &str) -> Vec<&str> {
     let is_end = |at: &usize| !(name[..*at].ends_with('+') && name[*at..].starts_with("/+"));
     let ends = name.match_indices('/').map(|(at, _)| at).filter(is_end);

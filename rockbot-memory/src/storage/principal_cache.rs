@@ -9,13 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rockbot_core::Principal;
 
-/// Maximum number of cached principals, exceeded only while more than these are in use at the same time.
+/// Maximum number of cached principals, exceeded only while more than these are in use at the
+/// same time.
 const MAX_PRINCIPALS: usize = 256;
 
 /// An LRU cache with one shared value for each principal.
 ///
-/// Concurrent callers of one principal share the same value, which may hold the lock that serializes them; therefore a
-/// value is evicted only while no caller holds it. Eviction loses nothing, because the files hold everything.
+/// Concurrent callers of one principal share the same value, which may hold the lock that
+/// serializes them; therefore a value is evicted only while no caller holds it. Eviction loses
+/// nothing, because the files hold everything.
 pub(crate) struct PrincipalCache<T>(Mutex<CacheEntries<T>>);
 
 struct CacheEntries<T> {
@@ -39,10 +41,11 @@ impl<T> fmt::Debug for PrincipalCache<T> {
 }
 
 impl<T: Default> PrincipalCache<T> {
-    /// Returns the value of `principal`, inserting the default and evicting the least recently used idle value if needed.
+    /// Returns the value of `principal`, inserting the default and evicting the least recently used
+    /// idle value if needed.
     pub(crate) fn get_or_default(&self, principal: &Principal) -> Arc<T> {
-        // The lock covers map operations only; building a value is left to the caller. No code that can panic runs
-        // under it, so a poisoned lock is still consistent.
+        // The lock covers map operations only; building a value is left to the caller. No code that can
+        // panic runs under it, so a poisoned lock is still consistent.
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.last_use += 1;
         let now = entries.last_use;
@@ -58,8 +61,8 @@ impl<T: Default> PrincipalCache<T> {
 }
 
 impl<T> CacheEntries<T> {
-    /// Evicts the least recently used value that no caller holds. The scan is linear, but runs only for a principal
-    /// that is not cached.
+    /// Evicts the least recently used value that no caller holds. The scan is linear, but runs only
+    /// for a principal that is not cached.
     fn make_room(&mut self) {
         if self.values.len() < MAX_PRINCIPALS {
             return;
@@ -68,7 +71,8 @@ impl<T> CacheEntries<T> {
             .values
             .iter()
             .filter(|(_, (value, _))| Arc::strong_count(value) == 1);
-        // A count of 1 cannot grow here: clones are made under this lock, or from a clone that does not exist.
+        // A count of 1 cannot grow here: clones are made under this lock, or from a clone that does not
+        // exist.
         let oldest = unused.min_by_key(|(_, (_, used))| *used);
         if let Some(principal) = oldest.map(|(principal, _)| principal.clone()) {
             self.values.remove(&principal);

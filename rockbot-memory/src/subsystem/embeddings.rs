@@ -21,18 +21,18 @@ pub(super) struct Embeddings {
 impl Memory {
     /// Searches long-term memory by meaning as well: see [`semantic`](crate::semantic).
     ///
-    /// **All memories are sent to `client`, and so are users' messages and the agent's answers**, which are the
-    /// queries; usually it is a server. Nothing is sent unless this is called.
+    /// **All memories are sent to `client`, and so are users' messages and the agent's answers**,
+    /// which are the queries; usually it is a server. Nothing is sent unless this is called.
     ///
-    /// Vectors are cached in `embeddings` below the host's data folder, if it has one. When the host was given a
-    /// store of its own, only the tools and the recall of this subsystem search by meaning; other users of that
-    /// store search by words.
+    /// Vectors are cached in `embeddings` below the host's data folder, if it has one. When the host
+    /// was given a store of its own, only the tools and the recall of this subsystem search by
+    /// meaning; other users of that store search by words.
     pub fn embeddings(self, client: impl EmbeddingClient) -> Self {
         self.embeddings_with(client, SemanticMemoryOptions::default())
     }
 
-    /// Searches by meaning like [`Memory::embeddings`], with `options`. A relative folder in them is below the
-    /// working directory.
+    /// Searches by meaning like [`Memory::embeddings`], with `options`. A relative folder in them is
+    /// below the working directory.
     pub fn embeddings_with(mut self, client: impl EmbeddingClient, options: SemanticMemoryOptions) -> Self {
         let client = Arc::new(client);
         self.embeddings = Some(Embeddings { client, options });

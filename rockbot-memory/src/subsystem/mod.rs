@@ -24,16 +24,17 @@ use embeddings::Embeddings;
 use seeding::SkillSeeding;
 use store_choice::StoreChoice;
 
-/// The memory of an agent, and the tools by which its model uses it: long-term memory, working memory, skills and
-/// rules; and the store of feedback.
+/// The memory of an agent, and the tools by which its model uses it: long-term memory, working
+/// memory, skills and rules; and the store of feedback.
 ///
-/// In a host with a data folder the stores are files, in the places that [`FileMemory`](crate::FileMemory) defines
-/// or the host's [settings](crate::settings) name; without a data folder they are in memory. A store given to the
-/// host or to this subsystem takes precedence. The conversation log is kept only [on
-/// request](Memory::with_conversation_log).
+/// In a host with a data folder the stores are files, in the places that
+/// [`FileMemory`](crate::FileMemory) defines or the host's [settings](crate::settings) name;
+/// without a data folder they are in memory. A store given to the host or to this subsystem takes
+/// precedence. The conversation log is kept only [on request](Memory::with_conversation_log).
 ///
-/// Each part brings its tools and a source of [recall](crate::recall). Tools that few conversations need are shown to the
-/// model [on demand](rockbot_core::tool::ToolExposure), together with a guide:
+/// Each part brings its tools and a source of [recall](crate::recall). Tools that few
+/// conversations need are shown to the model [on demand](rockbot_core::tool::ToolExposure),
+/// together with a guide:
 ///
 /// | part | tools |
 /// |---|---|
@@ -42,20 +43,21 @@ use store_choice::StoreChoice;
 /// | skills | `get_skill`, once there is a skill or a guide; on demand `save_skill`, `edit_skill`, `delete_skill`, `restore_skill` |
 /// | rules | `change_rules`; on demand `set_timezone` for the times in a host's briefing |
 ///
-/// **Starter skills**: at start, each guide to tools of the host becomes a skill of the principal `local`, unless
-/// a skill has its name. Such a skill is upgraded when the text of its guide changes, as long as neither a person
-/// nor a model has edited it. A deleted one stays deleted until its guide changes, as recorded in the data folder;
-/// a store without any skills gets all of them.
+/// **Starter skills**: at start, each guide to tools of the host becomes a skill of the principal
+/// `local`, unless a skill has its name. Such a skill is upgraded when the text of its guide
+/// changes, as long as neither a person nor a model has edited it. A deleted one stays deleted
+/// until its guide changes, as recorded in the data folder; a store without any skills gets all
+/// of them.
 ///
-/// **Background work**, once the host has started: a model files the texts of `save_memory` and summarizes new
-/// skills, one call at a time, without tools, at the lowest priority. Texts are stored before that: when the model
-/// fails, more than 64 texts wait, or the process ends, they stay as they were saved. A filed text stays as an
-/// archived entry. Entries beyond their [retention period](Retention) are purged 5 minutes after start and every 6
-/// hours.
+/// **Background work**, once the host has started: a model files the texts of `save_memory` and
+/// summarizes new skills, one call at a time, without tools, at the lowest priority. Texts are
+/// stored before that: when the model fails, more than 64 texts wait, or the process ends, they
+/// stay as they were saved. A filed text stays as an archived entry. Entries beyond their
+/// [retention period](Retention) are purged 5 minutes after start and every 6 hours.
 ///
-/// **Taint**: a text that a model saves in a turn that has read from a tool or another untrusted source carries that
-/// [provenance](rockbot_core::chat::Provenance) and is not trusted; rules and the time zone cannot be changed in
-/// such a turn.
+/// **Taint**: a text that a model saves in a turn that has read from a tool or another untrusted
+/// source carries that [provenance](rockbot_core::chat::Provenance) and is not trusted; rules and
+/// the time zone cannot be changed in such a turn.
 ///
 /// # Examples
 ///
@@ -190,8 +192,8 @@ impl Memory {
         self
     }
 
-    /// Sets the Markdown file with the rules on what to remember and how; it is read each time. Default: the setting
-    /// `AgentProfile.MemoryRulesPath`; without a file, a built-in text.
+    /// Sets the Markdown file with the rules on what to remember and how; it is read each time.
+    /// Default: the setting `AgentProfile.MemoryRulesPath`; without a file, a built-in text.
     pub fn memory_rules(mut self, file: impl Into<PathBuf>) -> Self {
         self.folders.memory_rules = Some(file.into());
         self
@@ -233,10 +235,10 @@ impl Memory {
 
     /// Adds the skills of a folder in the open format; call it once for each folder.
     ///
-    /// They are imported at start, for the principal `local`, as [`SkillFolder::import`] does, and again when their
-    /// text has changed; a deleted one stays deleted until then. The model reads the files beside their `SKILL.md`
-    /// with `get_skill`: texts of at most 1 MiB. A folder that cannot be read is logged, and the host starts
-    /// without it.
+    /// They are imported at start, for the principal `local`, as [`SkillFolder::import`] does, and
+    /// again when their text has changed; a deleted one stays deleted until then. The model reads the
+    /// files beside their `SKILL.md` with `get_skill`: texts of at most 1 MiB. A folder that cannot
+    /// be read is logged, and the host starts without it.
     pub fn skill_folder(mut self, folder: SkillFolder) -> Self {
         self.skill_folders.push(folder);
         self
@@ -272,15 +274,15 @@ impl Memory {
         self
     }
 
-    /// Sets the retention periods. Default: the settings `Memory.ArchiveRetention`, `Feedback.Retention` and
-    /// `Skills.UsageRetention`.
+    /// Sets the retention periods. Default: the settings `Memory.ArchiveRetention`,
+    /// `Feedback.Retention` and `Skills.UsageRetention`.
     pub fn retention(mut self, retention: Retention) -> Self {
         self.retention = Some(retention);
         self
     }
 
-    /// Adds a log of all conversations, for later analysis, in the folder `conversation-log` below the host's data
-    /// folder, if it has one. Default: none, unless the host was given one.
+    /// Adds a log of all conversations, for later analysis, in the folder `conversation-log` below
+    /// the host's data folder, if it has one. Default: none, unless the host was given one.
     ///
     /// ```
     /// use rockbot_core::store::ConversationLog;

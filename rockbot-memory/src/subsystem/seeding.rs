@@ -17,7 +17,8 @@ use crate::storage::json_file::JsonFile;
 /// Folder of the record of seeded skills, below the data folder.
 const FOLDER: &str = "offered-skills";
 
-/// Seeds skills, and records which were accepted: a skill deleted since then stays deleted until its text changes.
+/// Seeds skills, and records which were accepted: a skill deleted since then stays deleted until
+/// its text changes.
 #[derive(Debug)]
 pub(super) struct SkillSeeding {
     service: Arc<SkillService>,
@@ -38,8 +39,8 @@ impl SkillSeeding {
         })
     }
 
-    /// Seeds the guides of a host, and then the skills of folders, whose files beside them become readable. Of
-    /// several skills with one name, the first one wins.
+    /// Seeds the guides of a host, and then the skills of folders, whose files beside them become
+    /// readable. Of several skills with one name, the first one wins.
     pub(super) async fn begin(self, guides: Option<&ToolGuides>, folders: &[SkillFolder]) -> Result<(), StoreError> {
         let service = self.service.clone();
         let mut offers = guides.map(starters).unwrap_or_default();
@@ -70,7 +71,8 @@ impl SkillSeeding {
     /// Seeds skills, in their order.
     async fn offer(mut self, offers: Vec<ManagedSkill>) -> Result<(), StoreError> {
         let principal = Principal::default();
-        // An empty store is a new store, or was cleared on purpose: the record of deletions does not apply to it.
+        // An empty store is a new store, or was cleared on purpose: the record of deletions does not
+        // apply to it.
         let is_new = self.service.skills.list(&principal).await?.is_empty();
         let before = self.taken.clone();
         for offer in offers {
@@ -79,8 +81,8 @@ impl SkillSeeding {
             let was_deleted = !is_new && self.taken.get(&name) == Some(&digest);
             let outcome = self.service.offer(&principal, offer, was_deleted).await?;
             tracing::debug!(%name, ?outcome, "a skill was offered");
-            // For an edited skill the newest text is recorded as seen, so that deleting the skill later does not
-            // bring it back.
+            // For an edited skill the newest text is recorded as seen, so that deleting the skill later does
+            // not bring it back.
             if outcome != SkillOutcome::Kept || self.taken.contains_key(&name) {
                 self.taken.insert(name, digest);
             }
@@ -92,7 +94,8 @@ impl SkillSeeding {
     }
 }
 
-/// Returns the guides of a host as skills. They are trusted like the host's tools, whose author wrote them.
+/// Returns the guides of a host as skills. They are trusted like the host's tools, whose author
+/// wrote them.
 fn starters(guides: &ToolGuides) -> Vec<ManagedSkill> {
     let guides = guides.snapshot();
     let starter = |guide: &Arc<dyn ToolGuide>| {

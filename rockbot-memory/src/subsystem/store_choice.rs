@@ -24,7 +24,8 @@ impl<T: ?Sized + Send + Sync + 'static> StoreChoice<T> {
         }
     }
 
-    /// Resolves the choice and provides the store to the host, unless it has one. `open` opens the default store.
+    /// Resolves the choice and provides the store to the host, unless it has one. `open` opens the
+    /// default store.
     pub(super) fn resolve(
         &self,
         needs: &mut Declarations,

@@ -4,7 +4,8 @@
 ///
 /// # Errors
 ///
-/// Returns an error if `old` is empty, does not occur, occurs more than once without `all`, or equals `new`.
+/// Returns an error if `old` is empty, does not occur, occurs more than once without `all`, or
+/// equals `new`.
 pub(super) fn edited(text: &str, old: &str, new: &str, all: bool) -> Result<String, EditError> {
     if old.is_empty() {
         return Err(EditError::Empty);

@@ -63,7 +63,8 @@ struct SaveMemory {
     /// Id of a memory that it corrects.
     #[serde(default)]
     id: Option<String>,
-    // Rarely given: a model files the text in the background. Hidden, since each argument costs tokens.
+    // Rarely given: a model files the text in the background. Hidden, since each argument costs
+    // tokens.
     #[serde(default)]
     #[schemars(skip)]
     category: Option<String>,
@@ -152,7 +153,8 @@ fn news(known: &[Arc<MemoryEntry>], mut entry: MemoryEntry) -> Result<MemoryEntr
     Ok(entry)
 }
 
-/// Returns the lines of `text` that no entry contains, and the ids of the entries that contain the others.
+/// Returns the lines of `text` that no entry contains, and the ids of the entries that contain
+/// the others.
 ///
 /// A model may repeat memories that it was shown. A repeated memory must not become a second
 /// memory with a new date and a trust that the first memory does not have.
@@ -184,7 +186,8 @@ fn without_label(line: &str) -> &str {
     }
 }
 
-/// Searches what earlier conversations saved. Search before you say that you do not know something about the user.
+/// Searches what earlier conversations saved. Search before you say that you do not know
+/// something about the user.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SearchMemory {
     /// Words to look for; empty: the newest, and all categories.
@@ -313,7 +316,8 @@ async fn restore(this: ToolState<LongTermTools>, args: RestoreMemory, cx: CallCo
 }
 
 impl LongTermTools {
-    /// Replaces the text of a memory; `None` if there is no such memory. Its age and its other properties are kept.
+    /// Replaces the text of a memory; `None` if there is no such memory. Its age and its other
+    /// properties are kept.
     async fn correct(&self, id: &MemoryId, content: &str, cx: &CallContext) -> Result<Option<Content>, ToolError> {
         if content.is_empty() {
             let left = "content is empty: use archive_memory to forget a memory";
@@ -344,9 +348,11 @@ impl LongTermTools {
         }))
     }
 
-    /// Returns a notice of the memories that mean the same as `entry` in other words; empty without any.
+    /// Returns a notice of the memories that mean the same as `entry` in other words; empty without
+    /// any.
     ///
-    /// The entry is saved all the same, since texts that differ in one name or year are near each other, too.
+    /// The entry is saved all the same, since texts that differ in one name or year are near each
+    /// other, too.
     async fn alike(&self, entry: &MemoryEntry, cx: &CallContext) -> Result<String, ToolError> {
         let alike = self.memory.similar(cx.principal(), &entry.content, MAX_ALIKE).await;
         let mut alike = alike.map_err(failed)?;

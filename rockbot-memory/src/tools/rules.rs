@@ -67,8 +67,9 @@ pub(crate) fn tools(rules: &RuleTools) -> [Tool; 2] {
     .map(|tool| tool.source("memory").own_output())
 }
 
-/// Changes the rules that you follow in every conversation, only when the user asks for it ("always", "never again").
-/// Give `add`, `remove`, or both to replace a rule; neither lists them.
+/// Changes the rules that you follow in every conversation, only when the user asks for it
+/// ("always", "never again"). Give `add`, `remove`, or both to replace a rule; neither lists
+/// them.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ChangeRules {
     /// New rule, in one line.
@@ -111,8 +112,8 @@ async fn change(this: ToolState<RuleTools>, args: ChangeRules, cx: CallContext) 
     this.shown(&cx).await
 }
 
-/// Sets the user's time zone, when they tell you where they are. From their next message on, times are given in
-/// that zone.
+/// Sets the user's time zone, when they tell you where they are. From their next message on,
+/// times are given in that zone.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SetTimezone {
     /// The IANA name of the zone, such as Europe/Paris.
@@ -170,8 +171,8 @@ impl RuleTools {
 
 /// Refuses the change of a model that has read untrusted text, unless a person endorsed it.
 ///
-/// A rule is an instruction in every later turn, so untrusted text must not become one; nor may it move the user to
-/// another time zone.
+/// A rule is an instruction in every later turn, so untrusted text must not become one; nor may
+/// it move the user to another time zone.
 fn may_change(cx: &CallContext) -> Result<(), ToolError> {
     check_change(&Provenance::USER, &origin(cx))
 }

@@ -25,7 +25,8 @@ pub(crate) struct SkillTools {
     pub(crate) ids: Arc<dyn IdSource>,
 }
 
-/// Skills and guides are one thing for the model: `get_skill` reads both, and is shown once there is one.
+/// Skills and guides are one thing for the model: `get_skill` reads both, and is shown once there
+/// is one.
 pub(crate) fn tools(skills: &SkillTools) -> [Tool; 5] {
     let group = groups::skills();
     // A new skill is as trusted as the texts that its model read; a change of a skill that the user
@@ -132,8 +133,8 @@ fn as_read(text: &str, from: &Provenance) -> String {
     }
 }
 
-/// Saves instructions for a task, so that you can do it again in another conversation. A skill of the same name is
-/// replaced; use edit_skill to change a part of one.
+/// Saves instructions for a task, so that you can do it again in another conversation. A skill of
+/// the same name is replaced; use edit_skill to change a part of one.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveSkill {
     /// The name, such as `mail/weekly-report`.
@@ -252,7 +253,8 @@ async fn restore(this: ToolState<SkillTools>, args: RestoreSkill, cx: CallContex
 }
 
 impl SkillTools {
-    /// Archives a skill, or restores it without a time; a live one gets the text back that was replaced last.
+    /// Archives a skill, or restores it without a time; a live one gets the text back that was
+    /// replaced last.
     async fn archive(&self, name: &str, at: Option<Timestamp>, cx: &CallContext) -> Result<(), ToolError> {
         let name = path(name)?;
         let origin = origin(cx);

@@ -9,7 +9,8 @@ use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::tool::{ToolError, ToolErrorCode};
 use rockbot_core::trust::Trust;
 
-/// Source of a text without a recorded origin: a file edited by hand, or a text of another program that names no source.
+/// Source of a text without a recorded origin: a file edited by hand, or a text of another
+/// program that names no source.
 const UNKNOWN: &str = "unknown";
 
 /// Returns the origin of a text that the model of `cx` saves now.
@@ -21,8 +22,8 @@ pub(super) fn origin(cx: &CallContext) -> Provenance {
     }
 }
 
-/// Returns `true` if the text may come from an untrusted source. Files edited by hand have no recorded origin
-/// either, and count as the operator's.
+/// Returns `true` if the text may come from an untrusted source. Files edited by hand have no
+/// recorded origin either, and count as the operator's.
 pub(crate) fn is_untrusted_source(from: &Provenance) -> bool {
     from.trust == Trust::Untrusted && from.source != UNKNOWN
 }
@@ -37,9 +38,11 @@ pub(crate) fn shown_origin(from: &Provenance) -> Provenance {
     }
 }
 
-/// Checks that a text of `origin` may take the place of one `before`: an untrusted one only of an untrusted one.
+/// Checks that a text of `origin` may take the place of one `before`: an untrusted one only of an
+/// untrusted one.
 ///
-/// The host has asked for an endorsement before the call; this holds if the stored text changed since.
+/// The host has asked for an endorsement before the call; this holds if the stored text changed
+/// since.
 pub(super) fn check_change(before: &Provenance, origin: &Provenance) -> Result<(), ToolError> {
     if is_untrusted_source(before) || origin.trust > Trust::Untrusted {
         return Ok(());

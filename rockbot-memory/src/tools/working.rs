@@ -1,4 +1,5 @@
-//! The tools of working memory, beside `get_from_working_memory`, which belongs to every working memory.
+//! The tools of working memory, beside `get_from_working_memory`, which belongs to every working
+//! memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,12 +56,12 @@ pub(crate) fn tools(memory: &WorkingTools) -> [Tool; 5] {
     .map(|tool| tool.source("memory").on_demand(&group).own_output())
 }
 
-/// Keeps a text for a while, so that you need not repeat it: interim results, lists, drafts. Use save_memory for
-/// facts that other conversations need.
+/// Keeps a text for a while, so that you need not repeat it: interim results, lists, drafts. Use
+/// save_memory for facts that other conversations need.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveToWorkingMemory {
-    /// The key. Without a slash it belongs to this conversation; `shared/…` is visible to all conversations of the
-    /// user.
+    /// The key. Without a slash it belongs to this conversation; `shared/…` is visible to all
+    /// conversations of the user.
     key: String,
     /// The text.
     data: String,
@@ -93,8 +94,8 @@ async fn save(this: ToolState<WorkingTools>, args: SaveToWorkingMemory, cx: Call
 /// Lists the entries of working memory: keys and expiry, not the texts.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ListWorkingMemory {
-    /// Only keys below this path, such as `shared` or `patrol/mail`, or `*` for everything that you may read;
-    /// without it the entries of this conversation.
+    /// Only keys below this path, such as `shared` or `patrol/mail`, or `*` for everything that you
+    /// may read; without it the entries of this conversation.
     #[serde(default)]
     namespace: Option<String>,
 }
@@ -113,8 +114,8 @@ async fn list(this: ToolState<WorkingTools>, args: ListWorkingMemory, cx: CallCo
     Ok(shown.into_content())
 }
 
-/// Searches working memory by words in keys, texts, tags and categories. It shows the beginning of each hit; read
-/// one with get_from_working_memory.
+/// Searches working memory by words in keys, texts, tags and categories. It shows the beginning
+/// of each hit; read one with get_from_working_memory.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SearchWorkingMemory {
     /// The words to search for.
@@ -125,8 +126,8 @@ struct SearchWorkingMemory {
     /// Only entries with all of these tags, separated by commas.
     #[serde(default)]
     tags: Option<String>,
-    /// Only keys below this path, or `*` for everything that you may read; without it the entries of this
-    /// conversation.
+    /// Only keys below this path, or `*` for everything that you may read; without it the entries of
+    /// this conversation.
     #[serde(default)]
     namespace: Option<String>,
 }

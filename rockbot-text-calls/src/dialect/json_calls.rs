@@ -45,7 +45,8 @@ pub(super) fn list(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSit
     })
 }
 
-/// Parses either of them in a fence of its own. Every object must have a name: other JSON stands in such fences, too.
+/// Parses either of them in a fence of its own. Every object must have a name: other JSON stands
+/// in such fences, too.
 pub(super) fn fenced(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let fence = cursor.eat("```");
@@ -65,7 +66,8 @@ pub(super) fn fenced(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallS
     entries
 }
 
-/// Parses, after `<|message_model|>`, `get_weather<|content_invoke_tool_json|>{…}<|end_message|>` (Inkling).
+/// Parses, after `<|message_model|>`, `get_weather<|content_invoke_tool_json|>{…}<|end_message|>`
+/// (Inkling).
 pub(super) fn inkling(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     cursor.name();

@@ -32,7 +32,8 @@ pub(super) fn longcat(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<Call
     one(cursor, tools, &tags)
 }
 
-/// Parses the form of Solar: `get_weather<|tool_arg:start|>city<|tool_arg:value|>Paris<|tool_arg:end|>`.
+/// Parses the form of Solar:
+/// `get_weather<|tool_arg:start|>city<|tool_arg:value|>Paris<|tool_arg:end|>`.
 pub(super) fn solar(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let tags = Tags {
         key: ["<|tool_arg:start|>", "<|tool_arg:value|>"],
@@ -141,7 +142,8 @@ fn one(cursor: &mut Cursor<'_>, tools: &Tools, tags: &Tags<'_>) -> Option<Vec<Ca
     Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
-/// Moves over the type that K2 Horizon may write between a key and its value. The schema knows it better.
+/// Moves over the type that K2 Horizon may write between a key and its value. The schema knows it
+/// better.
 fn skip_type(cursor: &mut Cursor<'_>) {
     if cursor.eat("<ifm|arg_type>")
         && let Some(end) = cursor.find("</ifm|arg_type>")

@@ -1,8 +1,8 @@
 //! Messages with a recipient and a channel: gpt-oss and LLM-jp (Harmony), and Muse.
 //!
-//! A message is `<|start|>assistant<|channel|>commentary to=functions.now<|message|>{…}<|call|>`. The
-//! recipient may also stand before the channel, and the prompt may hold the beginning. Muse has no
-//! channels: its thoughts go to `self`, its words to `user`, and its calls are markup.
+//! A message is `<|start|>assistant<|channel|>commentary to=functions.now<|message|>{…}<|call|>`.
+//! The recipient may also stand before the channel, and the prompt may hold the beginning. Muse
+//! has no channels: its thoughts go to `self`, its words to `user`, and its calls are markup.
 
 use super::framed::Framed;
 use super::named;

@@ -1,4 +1,5 @@
-//! MiniMax M3: a tag for each argument, under the argument's own name, and nested tags for objects and lists.
+//! MiniMax M3: a tag for each argument, under the argument's own name, and nested tags for
+//! objects and lists.
 //!
 //! Every tag stands behind a special token, which servers may have removed.
 
@@ -71,8 +72,9 @@ fn tag<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     Some(name)
 }
 
-/// Parses the value of an argument, and its closing tag, into JSON. Tags in it are nested values if they are known to
-/// be tags, because the special token stands before them, and text otherwise.
+/// Parses the value of an argument, and its closing tag, into JSON. Tags in it are nested values
+/// if they are known to be tags, because the special token stands before them, and text
+/// otherwise.
 fn value(
     cursor: &mut Cursor<'_>,
     tools: &Tools,

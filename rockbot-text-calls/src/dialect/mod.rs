@@ -1,7 +1,8 @@
 //! The forms of calls that models write: one row per form, with the parsers of its payloads.
 //!
-//! The forms were taken from the chat templates of the models and from the documentation of the servers that
-//! read them (vLLM's and llama.cpp's pages on tool calling); each row names whose form it is.
+//! The forms were taken from the chat templates of the models and from the documentation of the
+//! servers that read them (vLLM's and llama.cpp's pages on tool calling); each row names whose
+//! form it is.
 
 mod framed;
 mod harmony;
@@ -24,10 +25,12 @@ pub(super) use lines::{decorated, name_line};
 pub(super) use named::bare_gemma;
 pub(super) use python::{bare_call, known_list};
 
-/// A parser of calls at the cursor. Returns `None`, with the cursor where it was, when the form is another.
+/// A parser of calls at the cursor. Returns `None`, with the cursor where it was, when the form
+/// is another.
 type PayloadParser = fn(&mut Cursor<'_>, &Tools) -> Option<Vec<CallSite>>;
 
-/// A form of calls: its opening token, its closing tokens (the end of the answer always closes it), its payloads.
+/// A form of calls: its opening token, its closing tokens (the end of the answer always closes
+/// it), its payloads.
 struct Dialect {
     opens: &'static str,
     closes: &'static [&'static str],
@@ -59,10 +62,11 @@ const PARAMETERS: PayloadParser = parameters::read;
 const PYTHON: PayloadParser = python::read;
 const TAGGED: PayloadParser = tagged;
 
-/// Forms with a token around them. Any case of letters; the first row that fits and can be read counts.
+/// Forms with a token around them. Any case of letters; the first row that fits and can be read
+/// counts.
 const WRAPPED: &[Dialect] = &[
-    // Hermes, Qwen 2.5 and 3: JSON. Qwen3-Coder: `<function=…>`. GLM 4.5 and later, Ling 3, Laguna: a name and
-    // `<arg_key>`. MiniMax M3 without its special tokens: a tag for each argument.
+    // Hermes, Qwen 2.5 and 3: JSON. Qwen3-Coder: `<function=…>`. GLM 4.5 and later, Ling 3, Laguna:
+    // a name and `<arg_key>`. MiniMax M3 without its special tokens: a tag for each argument.
     dialect(
         "<tool_call>",
         &["</tool_call>"],
@@ -193,7 +197,8 @@ const WRAPPED: &[Dialect] = &[
         &["<|tool_call_section_end|>"],
         &[named::kimi],
     ),
-    // gpt-oss without its special tokens; with them it is read by `messages`, and Kimi K3 by `sections`.
+    // gpt-oss without its special tokens; with them it is read by `messages`, and Kimi K3 by
+    // `sections`.
     prefix("commentary to=", &[harmony::without_tokens]),
     prefix("analysis to=", &[harmony::without_tokens]),
     prefix("to=functions.", &[harmony::without_tokens]),
@@ -259,8 +264,8 @@ pub(super) fn openers() -> impl Iterator<Item = &'static str> {
     rows.chain(framed::OPENERS)
 }
 
-/// Parses the messages or sections that begin at the cursor. Returns `None`, with the cursor where it
-/// was, when none begin here.
+/// Parses the messages or sections that begin at the cursor. Returns `None`, with the cursor
+/// where it was, when none begin here.
 pub(super) fn framed(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Framed> {
     messages::read(cursor, tools)
         .or_else(|| sections::read(cursor, tools))

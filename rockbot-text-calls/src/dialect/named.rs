@@ -47,8 +47,8 @@ pub(super) fn kimi(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSit
     })
 }
 
-/// `<｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{…}<｜tool▁call▁end｜>`, and V3's and R1's longer form with
-/// `function` before the separator and a fence around the arguments.
+/// `<｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{…}<｜tool▁call▁end｜>`, and V3's and R1's longer
+/// form with `function` before the separator and a fence around the arguments.
 pub(super) fn deepseek(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     const FORMS: [(&str, &str, &[&str]); 3] = [
         ("<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", &["<｜tool▁call▁end｜>"]),
@@ -99,7 +99,8 @@ fn between(
     Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
-/// Parses, after `[TOOL_CALLS]`, `get_weather{…}`, `get_weather[ARGS]{…}` and `get_weather[CALL_ID]x[ARGS]{…}`.
+/// Parses, after `[TOOL_CALLS]`, `get_weather{…}`, `get_weather[ARGS]{…}` and
+/// `get_weather[CALL_ID]x[ARGS]{…}`.
 pub(super) fn mistral(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     cursor.eat("[TOOL_CALLS]");
@@ -119,7 +120,8 @@ pub(super) fn mistral(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<Call
     Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
-/// Parses, in any wrapper, `get_weather{…}`, also with the word `function` or a line end before the object.
+/// Parses, in any wrapper, `get_weather{…}`, also with the word `function` or a line end before
+/// the object.
 pub(super) fn before_object(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let mut name = cursor.name();
@@ -157,7 +159,8 @@ pub(super) fn plamo(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSi
     Some(entries)
 }
 
-/// Parses [`gemma`]'s form without a wrapper, whose tokens servers may have removed. Only a known tool counts.
+/// Parses [`gemma`]'s form without a wrapper, whose tokens servers may have removed. Only a known
+/// tool counts.
 pub(crate) fn bare_gemma(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     if starts_with(cursor.rest(), "call:") {
         known_gemma(cursor, tools)
@@ -176,8 +179,8 @@ pub(super) fn known_gemma(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<
     entries
 }
 
-/// Parses `call:get_weather{city:<|"|>Paris<|"|>}`, with other quotes in FunctionGemma. The word may
-/// be missing, or stand behind a second colon.
+/// Parses `call:get_weather{city:<|"|>Paris<|"|>}`, with other quotes in FunctionGemma. The word
+/// may be missing, or stand behind a second colon.
 pub(super) fn gemma(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     cursor.eat(":");

@@ -158,8 +158,8 @@ pub(super) fn step3(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSi
     Some(entries)
 }
 
-/// Parses the value up to its closing tag, or, without one, up to the next argument or the end of the call.
-/// Returns `None`, at the end of the text, for a value that was cut.
+/// Parses the value up to its closing tag, or, without one, up to the next argument or the end of
+/// the call. Returns `None`, at the end of the text, for a value that was cut.
 fn value<'a>(cursor: &mut Cursor<'a>, markup: &Markup) -> Option<&'a str> {
     let text = cursor.text;
     let start = cursor.at;

@@ -20,7 +20,8 @@ pub(super) fn read(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSit
     entries
 }
 
-/// Parses a list of calls of known tools, which needs no marker (Llama 4, Olmo 3, the Berkeley leaderboard's form).
+/// Parses a list of calls of known tools, which needs no marker (Llama 4, Olmo 3, the Berkeley
+/// leaderboard's form).
 pub(crate) fn known_list(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
     let is_list = cursor.eat("[");
@@ -92,8 +93,8 @@ fn printed(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSite> {
     Some(entry)
 }
 
-/// Parses one call. Unreadable arguments are a malformed call if the tool is known; otherwise it is some other
-/// Python.
+/// Parses one call. Unreadable arguments are a malformed call if the tool is known; otherwise it
+/// is some other Python.
 fn call(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<CallSite> {
     let start = cursor.at;
     let name = cursor.name();

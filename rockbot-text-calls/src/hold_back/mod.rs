@@ -98,8 +98,8 @@ impl HoldBack {
         }
     }
 
-    /// Takes the next piece of the answer and returns the text that can be shown now; empty if all of it is
-    /// held back.
+    /// Takes the next piece of the answer and returns the text that can be shown now; empty if all of
+    /// it is held back.
     pub fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         if self.may_be_call {
             self.held.push_str(piece);
@@ -190,7 +190,8 @@ impl HoldBack {
         self.space += shown.len() - words;
     }
 
-    /// Moves over text that cannot begin a call: a line that opens or closes a fence, a token, or a character.
+    /// Moves over text that cannot begin a call: a line that opens or closes a fence, a token, or a
+    /// character.
     fn pass(&mut self, text: &str) -> usize {
         if let Some(line) = self.fence_line(text) {
             return line;

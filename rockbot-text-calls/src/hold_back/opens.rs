@@ -35,7 +35,8 @@ pub(super) fn in_line(text: &str, tools: &Tools) -> Opens {
     }
 }
 
-/// Decides at the start of a line that opens no fence. `alone` if nothing but reasoning stands before it.
+/// Decides at the start of a line that opens no fence. `alone` if nothing but reasoning stands
+/// before it.
 pub(super) fn at_line_start(text: &str, alone: bool, tools: &Tools) -> Opens {
     // A whole answer may stand in backticks.
     let inner = if alone {
@@ -53,7 +54,8 @@ pub(super) fn at_line_start(text: &str, alone: bool, tools: &Tools) -> Opens {
         .or_else(|| leaked(inner, alone))
 }
 
-/// Decides for a fence, which may hold calls only. `alone` if nothing but reasoning stands before it.
+/// Decides for a fence, which may hold calls only. `alone` if nothing but reasoning stands before
+/// it.
 pub(super) fn in_fence(text: &str, (fence, info): (Fence, &str), alone: bool, tools: &Tools) -> Opens {
     let content = text.find('\n').map_or("", |end| &text[end + 1..]);
     if !alone && !may_hold_calls(info) {
@@ -157,7 +159,8 @@ fn leaked(text: &str, alone: bool) -> Opens {
     }
 }
 
-/// Decides whether the line may be the name of a tool, or a Python call: in a list, or as the whole answer.
+/// Decides whether the line may be the name of a tool, or a Python call: in a list, or as the
+/// whole answer.
 fn named(text: &str, alone: bool, tools: &Tools) -> Opens {
     let listed = text.strip_prefix('[').map(str::trim_start);
     let line = listed.unwrap_or_else(|| text.trim_start_matches(is_blank));
@@ -200,8 +203,8 @@ fn may_be_result(text: &str) -> bool {
     hallucination::openers().any(|opener| starts_with(text, opener) || is_beginning(text, opener))
 }
 
-/// Returns `true` if `text` can follow a name: the parenthesis of a call, the end of the turn, a line
-/// end and an object, or an imagined result.
+/// Returns `true` if `text` can follow a name: the parenthesis of a call, the end of the turn, a
+/// line end and an object, or an imagined result.
 fn could_follow(text: &str, python: bool, object: bool) -> bool {
     match text.trim_start() {
         "" => true,

@@ -108,8 +108,8 @@ fn every_call_of_the_corpus_is_found_and_nothing_else() {
     );
 }
 
-/// Prints the figures of the corpus: how many of the texts with calls are understood, and in how many of the others
-/// a call is found.
+/// Prints the figures of the corpus: how many of the texts with calls are understood, and in how
+/// many of the others a call is found.
 #[test]
 #[expect(clippy::print_stdout, reason = "the figures are what the test is read for")]
 fn all_calls_are_understood_and_none_is_false() {

@@ -6,7 +6,8 @@ use super::corpus::samples;
 use super::properties::mixture;
 use crate::TextAnswer;
 
-/// Shows `text` in pieces of these lengths, then checks that it stayed whole and hid what must be hidden.
+/// Shows `text` in pieces of these lengths, then checks that it stayed whole and hid what must be
+/// hidden.
 #[track_caller]
 fn check(text: &str, lengths: &[usize]) -> String {
     let parser = super::parser();

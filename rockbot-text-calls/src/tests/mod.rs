@@ -1,4 +1,5 @@
-//! Tests of the parser: the corpus, properties of any text, and behaviour that the corpus cannot express.
+//! Tests of the parser: the corpus, properties of any text, and behaviour that the corpus cannot
+//! express.
 
 mod corpus;
 mod hold_back;

@@ -8,14 +8,15 @@ use rockbot_core::{Principal, SessionId};
 
 use super::topics::is_agent_name;
 
-/// Header with the names of the agents through which a task came, from the first caller on. The original has none.
+/// Header with the names of the agents through which a task came, from the first caller on. The
+/// original has none.
 pub(super) const HEADER: &str = "rb-agent-chain";
 
 /// Maximum number of agents of a chain: the callers and the one that is called.
 pub(super) const MAX_AGENTS: usize = 5;
 
-/// The chains of the tasks of others that this host works on. The receiver of tasks provides it to the caller of the same
-/// host.
+/// The chains of the tasks of others that this host works on. The receiver of tasks provides it
+/// to the caller of the same host.
 #[derive(Debug, Default)]
 pub(super) struct Chains(Mutex<HashMap<(Principal, SessionId), Vec<String>>>);
 
@@ -30,7 +31,8 @@ impl Chains {
         self.lock().remove(&(principal, session));
     }
 
-    /// Returns the agents through which the task in a session came; `None` if it is no task of another agent.
+    /// Returns the agents through which the task in a session came; `None` if it is no task of
+    /// another agent.
     pub(super) fn of(&self, principal: &Principal, session: &SessionId) -> Option<Vec<String>> {
         self.lock().get(&(principal.clone(), session.clone())).cloned()
     }

@@ -1,5 +1,5 @@
-//! The agents that can be called: those that the operator names, those that announce themselves, those that a model has
-//! registered.
+//! The agents that can be called: those that the operator names, those that announce themselves,
+//! those that a model has registered.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,8 @@ use rockbot_core::{Clock, Timestamp};
 
 use super::known_file::{KnownFile, SeenAgent};
 
-/// Maximum number of agents that announce themselves or are registered. The one that was silent for longest goes first.
+/// Maximum number of agents that announce themselves or are registered. The one that was silent
+/// for longest goes first.
 const MAX_AGENTS: usize = 256;
 
 /// Interval after which signs of life alone are written to the file.
@@ -179,7 +180,8 @@ impl AgentDirectory for Directory {
 }
 
 impl State {
-    /// Returns the cards of all agents. What the operator wrote of one counts, and what is missing there is its own.
+    /// Returns the cards of all agents. What the operator wrote of one counts, and what is missing
+    /// there is its own.
     fn cards(&self) -> Arc<[AgentCard]> {
         let named = self
             .well_known
@@ -193,7 +195,8 @@ impl State {
         named.chain(others.map(|(_, agent)| agent.card.clone())).collect()
     }
 
-    /// Removes the agents that were silent for longest, but not the one of `key`, while there are too many.
+    /// Removes the agents that were silent for longest, but not the one of `key`, while there are too
+    /// many.
     fn make_room(&mut self, key: &str) {
         while self.seen.len() > MAX_AGENTS {
             let others = self.seen.iter().filter(|(name, _)| *name != key);

@@ -1,4 +1,5 @@
-//! The file `known-agents.json`: the agents that announced themselves or were registered, as the original writes it.
+//! The file `known-agents.json`: the agents that announced themselves or were registered, as the
+//! original writes it.
 
 use std::path::Path;
 
@@ -44,7 +45,8 @@ struct Entry {
 }
 
 impl KnownFile {
-    /// Opens the file of a data folder, and returns the agents in it. A file that cannot be read is put aside.
+    /// Opens the file of a data folder, and returns the agents in it. A file that cannot be read is
+    /// put aside.
     pub(super) fn open(data: Option<&Path>) -> (Self, Vec<SeenAgent>) {
         let Some(data) = data else {
             return Default::default();
@@ -86,8 +88,8 @@ impl Entry {
     }
 }
 
-/// Reads the entries that are such; `None` if the file is no list at all. The original writes well-known agents with a time
-/// before all times, and they are known from their own file.
+/// Reads the entries that are such; `None` if the file is no list at all. The original writes
+/// well-known agents with a time before all times, and they are known from their own file.
 fn read(bytes: &[u8]) -> Option<Vec<SeenAgent>> {
     let entries: Vec<Box<RawValue>> = serde_json::from_slice(bytes).ok()?;
     let agents = entries.iter().filter_map(|entry| {

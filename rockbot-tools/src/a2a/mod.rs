@@ -1,8 +1,9 @@
 //! Agents that hand tasks to each other over the bus, in the messages of the original.
 //!
-//! [`A2aCaller`] is the side that asks: the model's tools, the directory of agents (`directory`, `cards`, `known_file`), the
-//! tasks until their ends are told. [`A2aReceiver`] is the side that works. The messages are in `wire`, their texts in
-//! `texts`, their topics in `topics`; `chains` keeps tasks from going round.
+//! [`A2aCaller`] is the side that asks: the model's tools, the directory of agents (`directory`,
+//! `cards`, `known_file`), the tasks until their ends are told. [`A2aReceiver`] is the side that
+//! works. The messages are in `wire`, their texts in `texts`, their topics in `topics`; `chains`
+//! keeps tasks from going round.
 
 mod caller;
 mod cards;

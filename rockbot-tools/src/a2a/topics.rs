@@ -60,7 +60,8 @@ impl Topics {
         &self.response
     }
 
-    /// Returns `true` if an answer may be published under `topic`: a message must not lead it elsewhere.
+    /// Returns `true` if an answer may be published under `topic`: a message must not lead it
+    /// elsewhere.
     pub(super) fn is_response(&self, topic: &str) -> bool {
         let below = topic.strip_prefix(&self.response);
         below.is_some_and(|below| below.is_empty() || below.starts_with('.')) && check_topic(topic).is_ok()

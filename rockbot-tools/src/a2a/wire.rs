@@ -1,5 +1,5 @@
-//! The messages between agents, as the original writes them: members in camelCase, states as integers, nothing that is
-//! null needs to be there.
+//! The messages between agents, as the original writes them: members in camelCase, states as
+//! integers, nothing that is null needs to be there.
 
 use rockbot_core::messaging::Message;
 use rockbot_core::service::{AgentCard, AgentSkill};
@@ -38,7 +38,8 @@ pub(super) struct AnnouncedSkill {
     pub(super) examples: Option<Vec<String>>,
 }
 
-/// The wish of an agent that begins to listen: agents announce themselves at once, not at their next interval.
+/// The wish of an agent that begins to listen: agents announce themselves at once, not at their
+/// next interval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CardsWanted {}

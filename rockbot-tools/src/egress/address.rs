@@ -1,4 +1,5 @@
-//! Classes of addresses: the registries of special-purpose addresses, for either version of the protocol.
+//! Classes of addresses: the registries of special-purpose addresses, for either version of the
+//! protocol.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +9,8 @@ pub(crate) enum AddressClass {
     /// Never dialled: link-local addresses, where clouds serve credentials, and addresses that no
     /// host has.
     Forbidden,
-    /// Addresses of this machine and of private networks: dialled for hosts that the operator allows by name.
+    /// Addresses of this machine and of private networks: dialled for hosts that the operator allows
+    /// by name.
     Internal,
     /// Addresses of the internet.
     Public,
@@ -16,7 +18,8 @@ pub(crate) enum AddressClass {
 
 use AddressClass::{Forbidden, Internal, Public};
 
-/// Special-purpose ranges: the first matching one counts, so single addresses stand before their ranges.
+/// Special-purpose ranges: the first matching one counts, so single addresses stand before their
+/// ranges.
 const V4_RANGES: [([u8; 4], u32, AddressClass); 18] = [
     // The metadata server of a cloud stands in the range of carriers.
     ([100, 100, 100, 200], 32, Forbidden),

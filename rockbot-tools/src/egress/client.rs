@@ -33,7 +33,8 @@ const IDLE_CONNECTIONS: usize = 2;
 #[derive(Debug, Clone)]
 pub(crate) struct EgressClient {
     http: reqwest::Client,
-    /// For hosts that the operator named: its resolver takes internal addresses. `None` if there are none.
+    /// For hosts that the operator named: its resolver takes internal addresses. `None` if there are
+    /// none.
     named: Option<reqwest::Client>,
     policy: Arc<EgressPolicy>,
 }
@@ -44,7 +45,8 @@ pub(crate) struct EgressRequest {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    /// Header fields that go to the origin of `url` alone: credentials, and all that the client does not set itself.
+    /// Header fields that go to the origin of `url` alone: credentials, and all that the client does
+    /// not set itself.
     pub(crate) origin_headers: HeaderMap,
     pub(crate) body: Option<Bytes>,
 }
@@ -185,7 +187,8 @@ impl EgressClient {
         self.receive(sent?, &request.url, &host, left).await
     }
 
-    /// Sends a request, follows redirects, and returns the last response, with `true` if a redirect led to it.
+    /// Sends a request, follows redirects, and returns the last response, with `true` if a redirect
+    /// led to it.
     async fn follow(&self, request: &mut EgressRequest, host: &mut String) -> Result<(Response, bool), EgressError> {
         let max = self.policy.limits.max_redirects;
         self.policy.check_url(&mut request.url)?;
@@ -237,7 +240,8 @@ impl EgressClient {
         Ok(response)
     }
 
-    /// Receives the body of a response, waiting up to `left` for it. Decoding is no waiting: it is bounded by the size.
+    /// Receives the body of a response, waiting up to `left` for it. Decoding is no waiting: it is
+    /// bounded by the size.
     async fn receive(
         &self,
         mut response: Response,
@@ -334,7 +338,8 @@ fn target_of(response: &Response, host: &str) -> Result<Option<Url>, EgressError
     target.map(Some).ok_or_else(missing)
 }
 
-/// Returns the error of a request that a redirect asked for, or the error as it is at the first request.
+/// Returns the error of a request that a redirect asked for, or the error as it is at the first
+/// request.
 fn at_hop(error: EgressError, hop: usize, target: &Url) -> EgressError {
     match hop {
         0 => error,
@@ -361,7 +366,8 @@ fn without_query(url: &Url) -> String {
     shown.chars().take(200).collect()
 }
 
-/// Returns the error of the HTTP client without its URL, or the refusal of the resolver that is behind it.
+/// Returns the error of the HTTP client without its URL, or the refusal of the resolver that is
+/// behind it.
 fn transport(error: reqwest::Error, host: &str) -> EgressError {
     let error = error.without_url();
     let mut innermost = error.to_string();

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use rockbot_core::tool::{ToolError, ToolErrorCode};
 
-/// The reason why a request was not made, or has no usable response. No text shows a query, a password or a header.
+/// The reason why a request was not made, or has no usable response. No text shows a query, a
+/// password or a header.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EgressError {

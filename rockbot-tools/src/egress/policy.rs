@@ -154,7 +154,8 @@ impl EgressPolicy {
         }
     }
 
-    /// Sets the time that a request waits for servers, with all its redirects. Decoding does not count. Default 20 seconds.
+    /// Sets the time that a request waits for servers, with all its redirects. Decoding does not
+    /// count. Default 20 seconds.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.limits.timeout = timeout;
@@ -240,8 +241,8 @@ impl EgressPolicy {
         }
     }
 
-    /// Checks an address of `host`. With `is_named`, the operator named the host with the port of the request, so that the
-    /// address may be internal.
+    /// Checks an address of `host`. With `is_named`, the operator named the host with the port of the
+    /// request, so that the address may be internal.
     pub(crate) fn check_address(&self, host: &str, address: IpAddr, is_named: bool) -> Result<(), EgressError> {
         let host = host.trim_end_matches('.');
         let is_test = self.allows_loopback && address.to_canonical().is_loopback();

@@ -40,7 +40,8 @@ impl PolicyClient {
     ///
     /// # Errors
     ///
-    /// Returns an error if the policy refuses the URL or an address of its host, or if there is no complete response.
+    /// Returns an error if the policy refuses the URL or an address of its host, or if there is no
+    /// complete response.
     pub async fn send(
         &self,
         method: Method,

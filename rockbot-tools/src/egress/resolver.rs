@@ -33,7 +33,8 @@ impl Lookup for SystemLookup {
 #[derive(Debug)]
 pub(super) struct CheckedResolver {
     pub(super) policy: Arc<EgressPolicy>,
-    /// `true` for requests to hosts that the operator named with their ports. A resolver is not told the port.
+    /// `true` for requests to hosts that the operator named with their ports. A resolver is not told
+    /// the port.
     pub(super) is_named: bool,
     pub(super) lookup: Arc<dyn Lookup>,
 }

@@ -353,7 +353,8 @@ async fn a_name_that_is_rebound_after_its_first_answer_is_checked_again() {
     let client = EgressClient::with_lookup(local(), names.clone()).unwrap();
     let url = format!("http://rebound.test:{}/", server.port());
     assert_eq!(client.fetch(get(&url)).await.unwrap().body, b"first");
-    // The server has closed the connection, so the name is looked up once more; what is dialled is what was checked.
+    // The server has closed the connection, so the name is looked up once more; what is dialled is
+    // what was checked.
     tokio::time::sleep(Duration::from_millis(20)).await;
     let refused = client.fetch(get(&url)).await;
     match refused {
@@ -647,7 +648,8 @@ async fn a_body_that_comes_too_slowly_is_given_up() {
             .unwrap();
         let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n";
         tokio::io::AsyncWriteExt::write_all(&mut stream, head).await.unwrap();
-        // A byte at a time keeps the connection busy, so that only a limit of the whole ends it. The client hangs up.
+        // A byte at a time keeps the connection busy, so that only a limit of the whole ends it. The
+        // client hangs up.
         while tokio::io::AsyncWriteExt::write_all(&mut stream, b"a").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

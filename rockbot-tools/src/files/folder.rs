@@ -23,8 +23,8 @@ const MAX_VISITED: usize = 20_000;
 /// Another host may use the folder.
 const LEFT_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// A folder. The operating system resolves every path below its handle, so neither a link nor a folder that is moved while
-/// it is used leads out of it.
+/// A folder. The operating system resolves every path below its handle, so neither a link nor a
+/// folder that is moved while it is used leads out of it.
 #[derive(Debug)]
 pub(super) struct Folder {
     dir: Dir,

@@ -23,15 +23,18 @@ use tools::FileState;
 /// The default folder, below the host's data folder.
 const FOLDER: &str = "files";
 
-/// Tools for text files in one folder: `file_read`, `file_list`, `file_search`, `file_write`, `file_edit`, `file_delete`.
+/// Tools for text files in one folder: `file_read`, `file_list`, `file_search`, `file_write`,
+/// `file_edit`, `file_delete`.
 ///
-/// The folder is opened once, and everything happens below its handle: no path, no link and no folder that is exchanged
-/// meanwhile leads out of it. A file is replaced atomically, in its encoding and with its permissions, and its version before
-/// the change stays in `.prev/`, where the name of `a/b.md` is `a%2Fb.md`. A model overwrites a file only if it was shown all of its present version, since a model
-/// that "restores" what it has read in part destroys the rest.
+/// The folder is opened once, and everything happens below its handle: no path, no link and no
+/// folder that is exchanged meanwhile leads out of it. A file is replaced atomically, in its
+/// encoding and with its permissions, and its version before the change stays in `.prev/`, where
+/// the name of `a/b.md` is `a%2Fb.md`. A model overwrites a file only if it was shown all of its
+/// present version, since a model that "restores" what it has read in part destroys the rest.
 ///
-/// All users of a host share the folder. The setting `FileTools.BasePath` names it; default `files`, below the host's data
-/// folder. The tools stand in a group with a guide, which a model activates when it needs files.
+/// All users of a host share the folder. The setting `FileTools.BasePath` names it; default
+/// `files`, below the host's data folder. The tools stand in a group with a guide, which a model
+/// activates when it needs files.
 ///
 /// ```
 /// use rockbot_core::subsystem::{Declarations, Parts, Subsystem as _};

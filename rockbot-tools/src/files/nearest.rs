@@ -45,7 +45,8 @@ fn start_of(line: &str) -> &str {
     &line[..line.floor_char_boundary(MAX_LINE)]
 }
 
-/// Returns the number of words that two lines share; more than any words if they differ in white space alone.
+/// Returns the number of words that two lines share; more than any words if they differ in white
+/// space alone.
 fn likeness(own: &[String], other: &[String]) -> usize {
     if !own.is_empty() && own == other {
         return 2 * MAX_WORDS;

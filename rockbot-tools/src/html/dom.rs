@@ -1,7 +1,7 @@
 //! A tree of the elements and texts of a page, in one vector.
 //!
-//! Children stand behind their parents, so a walk over the numbers is a walk over the tree, and nothing here recurses:
-//! a page of 20 000 nested elements needs no more stack than any other.
+//! Children stand behind their parents, so a walk over the numbers is a walk over the tree, and
+//! nothing here recurses: a page of 20 000 nested elements needs no more stack than any other.
 
 use std::ops::{Index, IndexMut};
 

@@ -187,8 +187,9 @@ fn drop_heading_of(dom: &mut Dom, id: NodeId) -> Option<NodeId> {
     Some(heading)
 }
 
-/// Returns `true` for a list that an article's own text introduces, for a list of references, and for words with links, such
-/// as "See also: `open`, `close`", in the middle of text: titles of other articles are longer.
+/// Returns `true` for a list that an article's own text introduces, for a list of references, and
+/// for words with links, such as "See also: `open`, `close`", in the middle of text: titles of
+/// other articles are longer.
 fn is_of_article(dom: &Dom, weights: &[Weight], id: NodeId) -> bool {
     let weight = weights[id.index()];
     let is_words = weight.links <= WORDS * weight.anchors;

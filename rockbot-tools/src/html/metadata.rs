@@ -9,7 +9,8 @@ use super::one_line;
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 300;
 
-/// Returns the title of a page: of its `title` element, or else its first heading. Empty if there is neither.
+/// Returns the title of a page: of its `title` element, or else its first heading. Empty if there
+/// is neither.
 pub(super) fn title_of(dom: &Dom) -> String {
     let in_svg = |id| dom.ancestors(id).any(|parent| dom.name(parent) == "svg");
     let titles = dom.ids().filter(|id| dom.name(*id) == "title" && !in_svg(*id));
@@ -19,8 +20,8 @@ pub(super) fn title_of(dom: &Dom) -> String {
     title.chars().take(MAX_TITLE).collect()
 }
 
-/// Returns the URL that links are relative to: the page's `base` element counts within the origin of `page` only, since
-/// it could make links that look like the page's own lead anywhere.
+/// Returns the URL that links are relative to: the page's `base` element counts within the origin
+/// of `page` only, since it could make links that look like the page's own lead anywhere.
 pub(super) fn base_of(dom: &Dom, page: Option<&Url>) -> Option<Url> {
     let page = page?;
     let stated = dom.find("base").and_then(|id| dom.element(id)?.attribute("href"));

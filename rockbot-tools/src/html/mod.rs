@@ -25,16 +25,19 @@ pub struct MainContent {
     pub title: String,
     /// The content, as Markdown.
     pub markdown: String,
-    /// `true` if the page exceeds the bounds of the parser, or its Markdown those of the writer, and its end is missing.
+    /// `true` if the page exceeds the bounds of the parser, or its Markdown those of the writer, and
+    /// its end is missing.
     pub is_cut: bool,
 }
 
-/// Converts a whole page to Markdown: headings, links, lists, tables, fenced code with its language, images with their text.
+/// Converts a whole page to Markdown: headings, links, lists, tables, fenced code with its
+/// language, images with their text.
 ///
-/// Only what no reader sees is left out: scripts, styles, embedded documents. Relative links are resolved against `base`;
-/// links to scripts become text. Nesting of any depth and markup of any kind are converted in bounded time and without
-/// recursion; a page with more than 500 000 nodes is cut, and so is Markdown that is longer than 64 KiB and 8 times the page.
-/// Of a link that is longer than 2 KiB, the text alone stays.
+/// Only what no reader sees is left out: scripts, styles, embedded documents. Relative links are
+/// resolved against `base`; links to scripts become text. Nesting of any depth and markup of any
+/// kind are converted in bounded time and without recursion; a page with more than 500 000 nodes
+/// is cut, and so is Markdown that is longer than 64 KiB and 8 times the page. Of a link that is
+/// longer than 2 KiB, the text alone stays.
 ///
 /// ```
 /// use rockbot_tools::web::html_to_markdown;
@@ -54,8 +57,8 @@ pub fn html_to_markdown(html: &str, base: Option<&Url>) -> String {
 
 /// Finds the main content of a page, and converts it to Markdown as [`html_to_markdown`] does.
 ///
-/// Navigation, banners, sidebars, hidden text and lists of other articles are left out. A page without a recognisable main
-/// content is converted whole.
+/// Navigation, banners, sidebars, hidden text and lists of other articles are left out. A page
+/// without a recognisable main content is converted whole.
 ///
 /// ```
 /// use rockbot_tools::web::main_content;
@@ -82,7 +85,8 @@ fn content_of(mut dom: dom::Dom, base: Option<&Url>, max: usize) -> MainContent 
     }
 }
 
-/// Returns the maximum size of the Markdown of a page, in bytes. Links become absolute, and lines have the prefixes of lists.
+/// Returns the maximum size of the Markdown of a page, in bytes. Links become absolute, and lines
+/// have the prefixes of lists.
 fn max_markdown(html: &str) -> usize {
     8 * html.len() + (64 << 10)
 }

@@ -29,8 +29,8 @@ pub(crate) fn is_never_text(name: &str) -> bool {
     )
 }
 
-/// Drops elements that a reader does not see: scripts, styles and everything hidden. A page that hides its whole content,
-/// until a script shows it, keeps it.
+/// Drops elements that a reader does not see: scripts, styles and everything hidden. A page that
+/// hides its whole content, until a script shows it, keeps it.
 pub(super) fn drop_hidden(dom: &mut Dom) {
     for id in dom.ids().collect::<Vec<_>>() {
         let Some(element) = dom.element(id) else { continue };
@@ -76,7 +76,8 @@ pub(super) enum Kind {
     Plain,
 }
 
-/// Words of classes and ids of parts around the content. A word counts between other characters than letters.
+/// Words of classes and ids of parts around the content. A word counts between other characters
+/// than letters.
 const SUSPECT: [&str; 146] = [
     "ad",
     "adbox",
@@ -324,7 +325,8 @@ pub(super) fn kind_of(dom: &Dom, id: NodeId) -> Kind {
     }
 }
 
-/// Returns `true` if an article, a section or the main element contains the node: its header is a heading.
+/// Returns `true` if an article, a section or the main element contains the node: its header is a
+/// heading.
 fn is_in_content(dom: &Dom, id: NodeId) -> bool {
     dom.ancestors(id)
         .any(|parent| matches!(dom.name(parent), "article" | "main" | "section"))

@@ -136,8 +136,8 @@ proptest! {
     }
 }
 
-/// Tells why the tree is not the standard's: `cargo test --release -p rockbot-tools --features web --lib nested -- --ignored
-/// --nocapture` prints the times of both.
+/// Tells why the tree is not the standard's: `cargo test --release -p rockbot-tools --features
+/// web --lib nested -- --ignored --nocapture` prints the times of both.
 #[test]
 #[ignore = "the standard's builder is slow without optimization"]
 fn deeply_nested_blocks_keep_their_text() {

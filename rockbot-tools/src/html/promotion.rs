@@ -1,4 +1,5 @@
-//! Lines and sections inside an article that lead to other articles: "Read also", "Lea también", "Ähnliche Beiträge".
+//! Lines and sections inside an article that lead to other articles: "Read also", "Lea también",
+//! "Ähnliche Beiträge".
 
 use super::dom::{Dom, NodeData, NodeId, Step};
 use super::weight::Weight;
@@ -128,7 +129,8 @@ fn is_line(dom: &Dom, id: NodeId) -> bool {
     matches!(dom.name(id), "p" | "div" | "li" | "h2" | "h3" | "h4" | "h5" | "h6")
 }
 
-/// Returns the beginning of the text of a node. It looks at little of it, since white space may be long.
+/// Returns the beginning of the text of a node. It looks at little of it, since white space may
+/// be long.
 fn start_of(dom: &Dom, id: NodeId) -> String {
     let texts = dom.walk(id).take(16).filter_map(|step| match step {
         Step::Enter(id) => match &dom[id].data {

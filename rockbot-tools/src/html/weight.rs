@@ -14,7 +14,8 @@ pub(super) struct Weight {
     pub(super) good: usize,
 }
 
-/// Returns the weights of all nodes. Children stand behind their parents, so one pass from the end adds them up.
+/// Returns the weights of all nodes. Children stand behind their parents, so one pass from the
+/// end adds them up.
 pub(super) fn weigh(dom: &Dom) -> Vec<Weight> {
     let mut weights = vec![Weight::default(); dom.len()];
     for id in dom.ids().rev() {

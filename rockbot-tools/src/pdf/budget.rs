@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Maximum work on a document: bytes that are decompressed or read, each as often as it is. A document of 5 MiB that a person
-/// wrote takes up to half of it.
+/// Maximum work on a document: bytes that are decompressed or read, each as often as it is. A
+/// document of 5 MiB that a person wrote takes up to half of it.
 pub(super) const MAX_WORK: usize = 64 << 20;
 
 /// Maximum time for a document; the allowed work takes a part of it.
@@ -18,8 +18,9 @@ const MAX_STREAM: usize = 16 << 20;
 
 /// The work that a document may still take.
 ///
-/// A PDF can refer to the same bytes any number of times, and compress them a thousandfold, so limits of single streams do not
-/// bound the whole. Every byte that is read or decompressed is therefore paid from one budget.
+/// A PDF can refer to the same bytes any number of times, and compress them a thousandfold, so
+/// limits of single streams do not bound the whole. Every byte that is read or decompressed is
+/// therefore paid from one budget.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: Cell<usize>,
@@ -42,7 +43,8 @@ impl Budget {
         }
     }
 
-    /// Pays for work on `bytes` bytes. Returns `false` if the budget does not allow it; nothing else is then allowed either.
+    /// Pays for work on `bytes` bytes. Returns `false` if the budget does not allow it; nothing else
+    /// is then allowed either.
     pub(super) fn spend(&self, bytes: usize) -> bool {
         let before = self.left.get();
         let is_in_time = |left: &usize| left / PIECE == before / PIECE || Instant::now() < self.end;

@@ -18,7 +18,8 @@ const MAX_UNITS: usize = 16;
 pub(super) struct Ranges<T>(Vec<(u32, u32, T)>);
 
 impl<T> Ranges<T> {
-    /// Sorts the ranges, and pays for the memory that they take. There are none if the budget does not allow it.
+    /// Sorts the ranges, and pays for the memory that they take. There are none if the budget does
+    /// not allow it.
     pub(super) fn new(mut ranges: Vec<(u32, u32, T)>, budget: &Budget) -> Self {
         if !budget.spend(ranges.len() * RANGE) {
             ranges = Vec::new();

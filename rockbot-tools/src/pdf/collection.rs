@@ -1,6 +1,8 @@
-//! Chinese, Japanese and Korean fonts: the characters of Adobe's glyph collections, and of the encodings before Unicode.
+//! Chinese, Japanese and Korean fonts: the characters of Adobe's glyph collections, and of the
+//! encodings before Unicode.
 //!
-//! The tables in `cid/` are Adobe's maps `Adobe-*-UCS2`, as differences of one number to the next. Their license stands there.
+//! The tables in `cid/` are Adobe's maps `Adobe-*-UCS2`, as differences of one number to the
+//! next. Their license stands there.
 
 use std::io::Read;
 use std::sync::LazyLock;
@@ -8,7 +10,8 @@ use std::sync::LazyLock;
 use encoding_rs::{BIG5, EUC_JP, EUC_KR, Encoding, GBK, SHIFT_JIS};
 use flate2::read::ZlibDecoder;
 
-/// The UTF-16 units of glyphs, by their numbers. Zero: the glyph has no character, or more than one.
+/// The UTF-16 units of glyphs, by their numbers. Zero: the glyph has no character, or more than
+/// one.
 type Table = LazyLock<Vec<u16>>;
 
 static JAPAN: Table = Table::new(|| table(include_bytes!("cid/japan1.z")));

@@ -2,7 +2,8 @@
 
 use super::layout::PageText;
 
-/// Minimum length of the text of a document that is incomplete, in bytes, unless one page in ten has text.
+/// Minimum length of the text of a document that is incomplete, in bytes, unless one page in ten
+/// has text.
 const MIN_TEXT: usize = 1_000;
 
 /// The text of a document while it is put together.

@@ -10,7 +10,8 @@ use super::file::File;
 use super::object::{Dict, Object};
 use super::syntax::Lexer;
 
-/// The upper half of Adobe's standard encoding, from 0xA1. A space stands for a code without a character.
+/// The upper half of Adobe's standard encoding, from 0xA1. A space stands for a code without a
+/// character.
 const STANDARD: &str = "¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ –†‡· ¶•‚„”»…‰ ¿ `´ˆ˜¯˘˙¨ ˚¸ ˝˛ˇ—                Æ ª    ŁØŒº     æ   ı  łøœß";
 
 /// The characters of the codes from 11 in the fonts of TeX: ligatures of the older encoding, and
@@ -84,7 +85,8 @@ fn standard() -> CodePage {
     page
 }
 
-/// Applies a list such as `32 /space /exclam 65 /A`: a number is the code of the name behind it, and names count up.
+/// Applies a list such as `32 /space /exclam 65 /A`: a number is the code of the name behind it,
+/// and names count up.
 fn differ(page: &mut CodePage, differences: &[Object]) {
     let named_by_code = are_named_by_code(differences);
     for (code, name) in named(differences) {
@@ -109,8 +111,9 @@ fn named(differences: &[Object]) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Returns `true` if most glyphs without a known name are named by their codes, such as `a65`, `x41` or `C0041` at 65. Names of
-/// many subsets number glyphs in their order instead, and mean nothing.
+/// Returns `true` if most glyphs without a known name are named by their codes, such as `a65`,
+/// `x41` or `C0041` at 65. Names of many subsets number glyphs in their order instead, and mean
+/// nothing.
 fn are_named_by_code(differences: &[Object]) -> bool {
     let unknown = named(differences).filter(|(_, name)| *name != ".notdef" && glyph(name).is_none());
     let (by_code, others): (Vec<_>, Vec<_>) = unknown.partition(|(code, name)| is_named_by(name, *code));
@@ -128,7 +131,8 @@ fn is_named_by(name: &str, code: usize) -> bool {
     has_value(letters, 10) || (0..=letters).any(|start| has_value(start, 16))
 }
 
-/// Returns the character of a code in a font whose names do not say it: the fonts of TeX name glyphs by their codes.
+/// Returns the character of a code in a font whose names do not say it: the fonts of TeX name
+/// glyphs by their codes.
 fn character_of(code: usize) -> Option<String> {
     let ligature = code.checked_sub(11).and_then(|index| LIGATURES.chars().nth(index));
     match code {
@@ -138,7 +142,8 @@ fn character_of(code: usize) -> Option<String> {
     }
 }
 
-/// Returns the encoding inside a Type 1 font program, as differences: `dup 65 /A put` for each code.
+/// Returns the encoding inside a Type 1 font program, as differences: `dup 65 /A put` for each
+/// code.
 fn built_in(file: &File<'_>, font: &Dict) -> Option<Vec<Object>> {
     let descriptor = file.entry(font, "FontDescriptor")?;
     let (_, program) = file.stream(descriptor.dict()?.get("FontFile")?)?;
@@ -180,7 +185,8 @@ fn single_glyph(name: &str) -> Option<String> {
     }
 }
 
-/// Returns a text outside a page, such as a title: in UTF-16 with a mark, in UTF-8 with a mark, or in a superset of Latin-1.
+/// Returns a text outside a page, such as a title: in UTF-16 with a mark, in UTF-8 with a mark,
+/// or in a superset of Latin-1.
 pub(super) fn text_string(bytes: &[u8]) -> String {
     match bytes {
         [0xFE, 0xFF, units @ ..] => units.chunks(32).map(unicode).collect(),

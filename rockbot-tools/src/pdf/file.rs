@@ -20,10 +20,11 @@ const BEFORE_OBJ: usize = 32;
 
 /// A document, with the places of its objects.
 ///
-/// The places come from a search for `1 0 obj` and its like, from the first byte to the last, and not from the table at the
-/// end: so damaged and incomplete documents are read as far as they go, and no table leads the reader in circles. Of several
-/// objects with one number the last counts, as it does where a document was changed by appending to it. An object is read
-/// whenever it is asked for.
+/// The places come from a search for `1 0 obj` and its like, from the first byte to the last, and
+/// not from the table at the end: so damaged and incomplete documents are read as far as they go,
+/// and no table leads the reader in circles. Of several objects with one number the last counts,
+/// as it does where a document was changed by appending to it. An object is read whenever it is
+/// asked for.
 #[derive(Debug)]
 pub(super) struct File<'a> {
     bytes: &'a [u8],

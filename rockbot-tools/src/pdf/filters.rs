@@ -11,7 +11,8 @@ use super::syntax::{digit, is_space};
 /// Maximum number of encodings, one in the other.
 const MAX_FILTERS: usize = 4;
 
-/// Decodes a stream, as far as it is intact. Returns `None` if an encoding is unknown, or the budget is spent.
+/// Decodes a stream, as far as it is intact. Returns `None` if an encoding is unknown, or the
+/// budget is spent.
 pub(super) fn decode(dict: &Dict, raw: &[u8], budget: &Budget) -> Option<Vec<u8>> {
     let filters = match dict.get("Filter").or_else(|| dict.get("F")) {
         None => &[],
@@ -42,7 +43,8 @@ pub(super) fn decode(dict: &Dict, raw: &[u8], budget: &Budget) -> Option<Vec<u8>
     Some(data)
 }
 
-/// Returns `true` if the bytes are differences: streams of text never are, tables and images may be.
+/// Returns `true` if the bytes are differences: streams of text never are, tables and images may
+/// be.
 fn has_predictor(dict: &Dict) -> bool {
     let of = |parameters: &Object| parameters.dict()?.get("Predictor")?.natural();
     let parameters = dict.get("DecodeParms").or_else(|| dict.get("DP"));

@@ -199,7 +199,8 @@ fn estimate(character: char) -> f64 {
     }
 }
 
-/// Reads the widths of a composite font: `12 [500 600]` for codes from 12, and `20 30 500` for the codes from 20 to 30.
+/// Reads the widths of a composite font: `12 [500 600]` for codes from 12, and `20 30 500` for
+/// the codes from 20 to 30.
 fn widths_of(items: &[Object]) -> Vec<(u32, u32, f64)> {
     let mut widths = Vec::new();
     let mut rest = items;

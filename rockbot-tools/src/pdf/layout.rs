@@ -110,8 +110,8 @@ impl Layout {
         }
     }
 
-    /// Returns the text, without spaces at the ends of lines and without more than one empty line at a time. Words with
-    /// unknown characters are left out where such characters are many.
+    /// Returns the text, without spaces at the ends of lines and without more than one empty line at
+    /// a time. Words with unknown characters are left out where such characters are many.
     pub(super) fn finish(self) -> PageText {
         let lost = self.text.matches(UNKNOWN).count();
         let read = self.text.chars().filter(|character| !character.is_whitespace()).count() - lost;

@@ -78,12 +78,13 @@ pub(crate) fn is_pdf(bytes: &[u8]) -> bool {
         .any(|window| window == b"%PDF-")
 }
 
-/// Reads the text of a document. It takes time: it is called on a thread for blocking work. With `is_cut`, the end of the
-/// document is missing.
+/// Reads the text of a document. It takes time: it is called on a thread for blocking work. With
+/// `is_cut`, the end of the document is missing.
 ///
 /// # Errors
 ///
-/// Returns an error if no page has text that can be read, or next to none of an incomplete document.
+/// Returns an error if no page has text that can be read, or next to none of an incomplete
+/// document.
 pub(crate) fn read(bytes: &[u8], is_cut: bool) -> Result<PdfText, PdfError> {
     read_within(bytes, is_cut, &Budget::new(budget::MAX_WORK))
 }

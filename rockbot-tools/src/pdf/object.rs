@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// A dictionary. The bytes of a name are characters of Latin-1, so that different names stay different.
+/// A dictionary. The bytes of a name are characters of Latin-1, so that different names stay
+/// different.
 pub(super) type Dict = BTreeMap<String, Object>;
 
 /// A value.

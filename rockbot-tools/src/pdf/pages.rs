@@ -16,7 +16,8 @@ const MAX_NODES: usize = 2 * MAX_PAGES;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {
     id: u32,
-    /// The number of the object that states the resources: of the page itself, or of a node of the tree above it.
+    /// The number of the object that states the resources: of the page itself, or of a node of the
+    /// tree above it.
     resources: Option<u32>,
 }
 

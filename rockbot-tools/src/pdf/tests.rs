@@ -362,7 +362,8 @@ fn streams_are_decoded_from_each_encoding_of_text() {
     }
 }
 
-/// Reads a document with a budget of a megabyte. It ends in bounded time and memory, whatever it says.
+/// Reads a document with a budget of a megabyte. It ends in bounded time and memory, whatever it
+/// says.
 fn little(document: &[u8]) -> Result<PdfText, PdfError> {
     read_within(document, false, &Budget::new(1 << 20))
 }
@@ -592,8 +593,8 @@ fn words_of(text: &str) -> HashMap<String, usize> {
     words
 }
 
-/// Compares the documents that `ROCKBOT_TEST_PDF` names, separated by colons, with what `pdftotext` reads. They are public ones,
-/// which are kept out of the repository.
+/// Compares the documents that `ROCKBOT_TEST_PDF` names, separated by colons, with what
+/// `pdftotext` reads. They are public ones, which are kept out of the repository.
 #[test]
 fn public_documents_have_the_words_that_pdftotext_reads() {
     let Some(paths) = std::env::var_os("ROCKBOT_TEST_PDF") else {

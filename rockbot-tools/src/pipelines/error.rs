@@ -2,7 +2,8 @@
 
 use rockbot_core::ToolName;
 
-/// A step of a pipeline that has no result. The step is recorded: it fails alike each time that the pipeline goes on.
+/// A step of a pipeline that has no result. The step is recorded: it fails alike each time that
+/// the pipeline goes on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
@@ -33,8 +34,8 @@ pub enum StepError {
 }
 
 impl StepError {
-    /// Returns `true` if the same step, made once more, may succeed. Never: its tool decided so, and calls that may be
-    /// repeated were.
+    /// Returns `true` if the same step, made once more, may succeed. Never: its tool decided so, and
+    /// calls that may be repeated were.
     pub fn retry_helps(&self) -> bool {
         false
     }

@@ -1,4 +1,5 @@
-//! The tool of a pipeline by which its steps ask models and agents: each question is a turn of its own.
+//! The tool of a pipeline by which its steps ask models and agents: each question is a turn of
+//! its own.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -112,7 +113,8 @@ impl QuestionExecutor {
     }
 }
 
-/// Returns the answer of a turn. An answer that a limit cut short is none: a pipeline goes on with whole results.
+/// Returns the answer of a turn. An answer that a limit cut short is none: a pipeline goes on
+/// with whole results.
 fn answer(request: ToolInvokeRequest, outcome: TurnOutcome) -> ToolInvokeResponse {
     let is_whole = outcome.is_answer() && !matches!(outcome.status, TurnStatus::Partial(_) | TurnStatus::Refused);
     let from = Provenance::labelled("agent", &outcome.label);

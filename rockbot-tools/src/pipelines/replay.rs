@@ -1,4 +1,5 @@
-//! The replay of a run: the function is called anew, gets the results that it had, and says which steps come next.
+//! The replay of a run: the function is called anew, gets the results that it had, and says which
+//! steps come next.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! One step: a future that registers its call when it is awaited, and ends with the recorded result.
+//! One step: a future that registers its call when it is awaited, and ends with the recorded
+//! result.
 
 use std::collections::HashMap;
 use std::pin::Pin;

@@ -14,8 +14,8 @@ use super::value::{self, Form};
 
 /// The steps of one run of a [`Pipeline`](super::Pipeline). Clones make steps of the same run.
 ///
-/// A step begins when it is awaited for the first time. Its future is awaited by the function of the pipeline alone, not by a
-/// task that the function spawns.
+/// A step begins when it is awaited for the first time. Its future is awaited by the function of
+/// the pipeline alone, not by a task that the function spawns.
 #[derive(Debug, Clone)]
 pub struct Steps {
     pipeline: Arc<str>,
@@ -28,7 +28,8 @@ impl Steps {
         Self { pipeline, ledger }
     }
 
-    /// Calls a tool of the host with `arguments`, an object. The result is parsed as JSON; a `String` takes it as it is.
+    /// Calls a tool of the host with `arguments`, an object. The result is parsed as JSON; a `String`
+    /// takes it as it is.
     ///
     /// # Errors
     ///
@@ -47,8 +48,8 @@ impl Steps {
         value::parse(&text).map_err(|cause| StepError::Result { tool, cause })
     }
 
-    /// Asks the host's model, which has no tools for that, and returns its answer: a text, or a value of another type,
-    /// whose schema the model is given.
+    /// Asks the host's model, which has no tools for that, and returns its answer: a text, or a value
+    /// of another type, whose schema the model is given.
     ///
     /// # Errors
     ///
@@ -57,7 +58,8 @@ impl Steps {
         self.question(None, question.into()).await
     }
 
-    /// Gives a task to another agent of the host, which does it with the tools that it has, and returns its answer.
+    /// Gives a task to another agent of the host, which does it with the tools that it has, and
+    /// returns its answer.
     ///
     /// # Errors
     ///

@@ -5,7 +5,8 @@ use std::fmt;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use rockbot_core::{BoxError, ExposeSecret, Secret};
 
-/// The credentials that go with each request of a tool, to the server that the operator named and to no other.
+/// The credentials that go with each request of a tool, to the server that the operator named and
+/// to no other.
 ///
 /// ```
 /// use rockbot_tools::rest::{Credentials, OpenApi, RestEndpoint};

@@ -11,9 +11,9 @@ use super::credentials::Credentials;
 
 /// An HTTP endpoint that becomes a tool.
 ///
-/// `{param}` in the URL template is replaced by the argument of this name, percent-encoded; a pair of the query whose
-/// argument is missing is left out. The other arguments are the JSON body of POST, PUT and PATCH, and the query of other
-/// methods.
+/// `{param}` in the URL template is replaced by the argument of this name, percent-encoded; a
+/// pair of the query whose argument is missing is left out. The other arguments are the JSON body
+/// of POST, PUT and PATCH, and the query of other methods.
 ///
 /// ```
 /// use rockbot_tools::rest::{Credentials, RestEndpoint, RestTools};

@@ -27,7 +27,8 @@ struct RestTool {
     places: Vec<(String, Place)>,
 }
 
-/// Returns a client for the server of an endpoint. The operator named its host, so it may be internal.
+/// Returns a client for the server of an endpoint. The operator named its host, so it may be
+/// internal.
 pub(super) fn client_of(endpoint: &RestEndpoint, policy: &EgressPolicy) -> Result<EgressClient, BoxError> {
     let of_endpoint = |error: &dyn std::fmt::Display| format!("REST tool `{}`: {error}", endpoint.name);
     let template = Template::parse(&endpoint.url_template).map_err(|error| of_endpoint(&error))?;
@@ -148,8 +149,8 @@ impl RestTool {
         }
     }
 
-    /// Returns the error of a call whose response is no success. The server itself says by a status of the client's errors
-    /// that it did nothing.
+    /// Returns the error of a call whose response is no success. The server itself says by a status
+    /// of the client's errors that it did nothing.
     fn refused(&self, response: &EgressResponse, text: &str) -> ToolError {
         let status = response.status;
         let body: String = text.chars().take(MAX_ERROR).collect();

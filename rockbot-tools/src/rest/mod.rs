@@ -28,10 +28,13 @@ use crate::egress::EgressPolicy;
 
 /// Tools that are requests to HTTP servers.
 ///
-/// The settings describe endpoints in `RestTools.Endpoints` and name OpenAPI documents in `RestTools.OpenApi`; the methods add
-/// more. GET, HEAD and OPTIONS make a tool that only reads, PUT and DELETE one that may be repeated, POST and PATCH one that is
-/// never repeated by the host. An answer with another status than success is an error that the model reads, with status and
-/// body. If POST or PATCH may have taken effect, as after a broken connection, the error says so. A secret that the settings name and the environment does not have is an error when the host is built.
+/// The settings describe endpoints in `RestTools.Endpoints` and name OpenAPI documents in
+/// `RestTools.OpenApi`; the methods add more. GET, HEAD and OPTIONS make a tool that only reads,
+/// PUT and DELETE one that may be repeated, POST and PATCH one that is never repeated by the
+/// host. An answer with another status than success is an error that the model reads, with status
+/// and body. If POST or PATCH may have taken effect, as after a broken connection, the error says
+/// so. A secret that the settings name and the environment does not have is an error when the
+/// host is built.
 ///
 /// | setting of an endpoint | |
 /// |---|---|
@@ -41,9 +44,10 @@ use crate::egress::EgressPolicy;
 /// | `AuthType`, `AuthEnvVar`, `ApiKeyHeader` | `none`, `bearer` or `api_key`, the variable with the secret, its header (`X-Api-Key`) |
 /// | `NeedsApproval` | a person approves each call; default `false` |
 ///
-/// The tools of an OpenAPI document (`Document`, `Server`, `Include`, `NeedsApproval` and the settings of credentials) stand in
-/// a group with a guide, which a model activates when it needs them. Credentials and an internal server need `Server`, unless
-/// the server has the origin of the document's URL.
+/// The tools of an OpenAPI document (`Document`, `Server`, `Include`, `NeedsApproval` and the
+/// settings of credentials) stand in a group with a guide, which a model activates when it needs
+/// them. Credentials and an internal server need `Server`, unless the server has the origin of
+/// the document's URL.
 ///
 /// ```
 /// use rockbot_core::config::Config;

@@ -67,7 +67,8 @@ impl Template {
         self.path.iter().filter_map(Piece::parameter)
     }
 
-    /// Returns the URL with the values of `arguments`, which it takes out. A parameter of the query may be missing.
+    /// Returns the URL with the values of `arguments`, which it takes out. A parameter of the query
+    /// may be missing.
     pub(super) fn expand(&self, arguments: &mut Map<String, Value>) -> Result<Url, TemplateError> {
         let mut used = Vec::new();
         let mut path = String::new();
@@ -129,7 +130,8 @@ impl Piece {
     }
 }
 
-/// Returns the text of an argument in a URL, or `None` for `null`. The items of a list are separated by commas.
+/// Returns the text of an argument in a URL, or `None` for `null`. The items of a list are
+/// separated by commas.
 pub(super) fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,

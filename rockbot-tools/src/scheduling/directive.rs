@@ -22,8 +22,8 @@ pub(super) fn tools(shared: &Shared) -> [Tool; 2] {
     [update, edit].map(|tool| tool.idempotent().needs_endorsement().when_needed(GROUP))
 }
 
-/// Replaces the directive of the scheduled task that you run: instructions for its next runs, such as a checklist. What you
-/// do not repeat is gone; `edit_task_directive` changes a part.
+/// Replaces the directive of the scheduled task that you run: instructions for its next runs,
+/// such as a checklist. What you do not repeat is gone; `edit_task_directive` changes a part.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct UpdateTaskDirective {
     /// The whole directive; empty to remove it.

@@ -61,8 +61,9 @@ use store::TaskStore;
 /// pass while the host does not run, and [`Overlap`] about times when the run before is not over.
 /// A task that fails five times in a row is paused, and the user is told.
 ///
-/// The instructions for the runs of a task are the file `{name}.md` of the data folder, for tasks of the principal `local`,
-/// and its directive, which its runs keep with `update_task_directive` and `edit_task_directive`.
+/// The instructions for the runs of a task are the file `{name}.md` of the data folder, for tasks
+/// of the principal `local`, and its directive, which its runs keep with `update_task_directive`
+/// and `edit_task_directive`.
 ///
 /// The tasks are kept in `scheduled-tasks.json` of the data folder, in the form of the original
 /// RockBot. An edit of the file counts within five seconds; while it cannot be read, the tasks
@@ -105,8 +106,9 @@ impl Scheduling {
         Self::default()
     }
 
-    /// Sets the time zone of users who have not set their own, by its IANA name. Default the setting `AgentHost.TimeZone`,
-    /// else the zone of this machine. An unknown name is an error of the host's `build`.
+    /// Sets the time zone of users who have not set their own, by its IANA name. Default the setting
+    /// `AgentHost.TimeZone`, else the zone of this machine. An unknown name is an error of the host's
+    /// `build`.
     ///
     /// ```
     /// use rockbot_tools::scheduling::Scheduling;
@@ -118,9 +120,10 @@ impl Scheduling {
         self
     }
 
-    /// Adds the task `heartbeat-patrol` of the principal `local`, with these times: it checks calendar, email, plans and
-    /// schedules, as the file `heartbeat-patrol.md` of the data folder says. Default: with the section `HeartbeatPatrol`
-    /// alone. A wrong expression is an error of the host's `build`.
+    /// Adds the task `heartbeat-patrol` of the principal `local`, with these times: it checks
+    /// calendar, email, plans and schedules, as the file `heartbeat-patrol.md` of the data folder
+    /// says. Default: with the section `HeartbeatPatrol` alone. A wrong expression is an error of the
+    /// host's `build`.
     ///
     /// ```
     /// use rockbot_tools::scheduling::Scheduling;

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 /// The policy for times that passed while the host did not run.
 ///
-/// In `scheduled-tasks.json` it is the member `misfire` of a task: `{"onceLate": {"withinMinutes": 60}}`, `"skip"` or
-/// `{"all": {"max": 10}}`. Times that passed are found by a search, so a long pause costs no more than a short one.
+/// In `scheduled-tasks.json` it is the member `misfire` of a task: `{"onceLate":
+/// {"withinMinutes": 60}}`, `"skip"` or `{"all": {"max": 10}}`. Times that passed are found by a
+/// search, so a long pause costs no more than a short one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -31,7 +32,8 @@ pub enum Misfire {
 
 /// The policy for a time when the run before is not over.
 ///
-/// In `scheduled-tasks.json` it is the member `overlap` of a task: `"skip"`, `"queueOne"` or `"cancelRunning"`.
+/// In `scheduled-tasks.json` it is the member `overlap` of a task: `"skip"`, `"queueOne"` or
+/// `"cancelRunning"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

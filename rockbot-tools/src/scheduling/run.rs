@@ -31,7 +31,8 @@ const OUTCOMES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_INSTRUCTIONS: u64 = 256 << 10;
 
 impl Scheduler {
-    /// Takes the next step about a task: starts the turn of a time that is due, or notes why there is none.
+    /// Takes the next step about a task: starts the turn of a time that is due, or notes why there is
+    /// none.
     pub(super) async fn step(self: &Arc<Self>, task: &mut ScheduledTask, due: Due) -> Result<Step, TurnError> {
         let occurrence = match due {
             Due::Never | Due::At(_) => return Ok(Step::Nothing),
@@ -212,9 +213,9 @@ impl Scheduler {
         task.failures = if has_answer { 0 } else { task.failures + 1 };
         task.is_paused = !task.run_once && task.failures >= MAX_FAILURES;
         if task.run_once {
-            drop(change.remove(principal, name))
+            change.remove(principal, name);
         } else {
-            change.put(task.clone())
+            change.put(task.clone());
         }
         change.commit()?;
         Ok(Some(task))

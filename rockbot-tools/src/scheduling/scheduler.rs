@@ -25,7 +25,8 @@ pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(30);
 /// Interval between two looks at the time and length of the file.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Time after which the next times are compared with the zones of their users, who may have changed them.
+/// Time after which the next times are compared with the zones of their users, who may have
+/// changed them.
 const ZONE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Number of tasks whose next times are computed before other work has a turn.

@@ -56,8 +56,8 @@ impl Schedules {
         }
     }
 
-    /// Schedules a task: at each time of the cron expression the agent gets `prompt` as a message. A task of the same name
-    /// is replaced, unless it is defined alike. Awaiting it stores the task.
+    /// Schedules a task: at each time of the cron expression the agent gets `prompt` as a message. A
+    /// task of the same name is replaced, unless it is defined alike. Awaiting it stores the task.
     pub fn schedule(&self, name: impl Into<String>, cron: impl Into<String>, prompt: impl Into<String>) -> NewTask {
         NewTask {
             shared: self.shared.clone(),
@@ -80,7 +80,8 @@ impl Schedules {
         self.schedule(name, every(interval), prompt)
     }
 
-    /// Cancels a task. Returns `false` if the principal has none of this name. A run that has begun goes on.
+    /// Cancels a task. Returns `false` if the principal has none of this name. A run that has begun
+    /// goes on.
     ///
     /// # Errors
     ///
@@ -110,7 +111,8 @@ impl Schedules {
 ///
 /// # Errors
 ///
-/// Awaiting it returns an error if the host is not started, the name or the times are invalid, or the task cannot be written.
+/// Awaiting it returns an error if the host is not started, the name or the times are invalid, or
+/// the task cannot be written.
 #[derive(Debug)]
 #[must_use = "a task is scheduled when it is awaited"]
 pub struct NewTask {
@@ -120,14 +122,15 @@ pub struct NewTask {
 }
 
 impl NewTask {
-    /// Makes it a task that runs once. Its time can be a plain one, such as `2026-12-24T18:00` or `in 2 hours`.
+    /// Makes it a task that runs once. Its time can be a plain one, such as `2026-12-24T18:00` or `in
+    /// 2 hours`.
     pub fn once(mut self) -> Self {
         self.definition.run_once = true;
         self
     }
 
-    /// Sets the policy for times that passed while the host did not run. Default [`Misfire::OnceLate`] within an hour, or
-    /// seven days for a task that runs once.
+    /// Sets the policy for times that passed while the host did not run. Default
+    /// [`Misfire::OnceLate`] within an hour, or seven days for a task that runs once.
     pub fn misfire(mut self, misfire: Misfire) -> Self {
         self.policies.misfire = Some(misfire);
         self
@@ -139,8 +142,8 @@ impl NewTask {
         self
     }
 
-    /// Sets the range of the delay that spreads tasks of the same time, in whole seconds. The delay of a task follows from
-    /// its name. Default none.
+    /// Sets the range of the delay that spreads tasks of the same time, in whole seconds. The delay
+    /// of a task follows from its name. Default none.
     pub fn jitter(mut self, jitter: Duration) -> Self {
         self.policies.jitter_seconds = u32::try_from(jitter.as_secs()).unwrap_or(u32::MAX);
         self

@@ -90,7 +90,8 @@ impl TaskStore {
     ///
     /// # Errors
     ///
-    /// Returns an error if another process holds the lock for five seconds, or the file cannot be looked at.
+    /// Returns an error if another process holds the lock for five seconds, or the file cannot be
+    /// looked at.
     pub(super) async fn change(&mut self, now: Timestamp) -> Result<Change<'_>, FileError> {
         let lock = match &self.folder {
             Some(folder) => Some(locked(&folder.path().join(LOCK)).await?),

@@ -36,7 +36,8 @@ pub(super) struct ScheduledTask {
     pub(super) cron_expression: String,
     /// The message of each run.
     pub(super) description: String,
-    /// The beginning of its times, and the revision that is part of their identity. The epoch where the file has none.
+    /// The beginning of its times, and the revision that is part of their identity. The epoch where
+    /// the file has none.
     #[serde(default, with = "rockbot_core::rfc3339")]
     pub(super) created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_time")]
@@ -135,7 +136,8 @@ impl ScheduledTask {
         format!("{SESSION}{}", self.name)
     }
 
-    /// Returns the times of the task; `None` for an expression that cannot be read, as after an edit by hand.
+    /// Returns the times of the task; `None` for an expression that cannot be read, as after an edit
+    /// by hand.
     pub(super) fn times(&self) -> Option<Times> {
         Times::parse(&self.cron_expression).ok()
     }
@@ -239,7 +241,8 @@ impl ScheduledTask {
         }
     }
 
-    /// Returns the delay of the task: a share of its jitter that follows from its name, so that it is always the same.
+    /// Returns the delay of the task: a share of its jitter that follows from its name, so that it is
+    /// always the same.
     fn delay(&self) -> Duration {
         if self.policies.jitter_seconds == 0 {
             return Duration::ZERO;

@@ -137,8 +137,8 @@ mod tests {
         assert_eq!(times.last_until(start, until, start, &zone), until);
     }
 
-    /// Prints what the first pass over 10 000 tasks computes:
-    /// `cargo test --release -p rockbot-tools --features scheduling --lib ten_thousand -- --ignored --nocapture`.
+    /// Prints what the first pass over 10 000 tasks computes: `cargo test --release -p rockbot-tools
+    /// --features scheduling --lib ten_thousand -- --ignored --nocapture`.
     #[test]
     #[ignore = "measures"]
     fn the_cost_of_ten_thousand_next_times() {

@@ -37,14 +37,14 @@ pub(super) fn tools(shared: &Shared) -> [Tool; 6] {
     [schedule, list, cancel, run, update, edit].map(|tool| tool.source("scheduling").own_output())
 }
 
-/// Schedules a task: at each time of `cron` you get `description` as a message, work on it, and the user reads your answer. A
-/// task of the same name is replaced.
+/// Schedules a task: at each time of `cron` you get `description` as a message, work on it, and
+/// the user reads your answer. A task of the same name is replaced.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ScheduleTask {
     /// A short name, such as `water-plants`.
     name: String,
-    /// Cron expression in the user's time zone, such as `0 8 * * MON-FRI`; for a run-once task also a time, such as
-    /// `2026-12-24T18:00` or `in 2 hours`.
+    /// Cron expression in the user's time zone, such as `0 8 * * MON-FRI`; for a run-once task also a
+    /// time, such as `2026-12-24T18:00` or `in 2 hours`.
     cron: String,
     /// The message that you get at that time: the task, described completely.
     description: String,

@@ -30,10 +30,11 @@ const COMMON: [&str; 12] = [
     "PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "HOSTNAME",
 ];
 
-/// Tries out each guarantee that the runner declares, and returns the runner's guarantees, or the reason why it must not
-/// be used.
+/// Tries out each guarantee that the runner declares, and returns the runner's guarantees, or the
+/// reason why it must not be used.
 ///
-/// Blocks for the time of the trial, on a thread of its own: a host is built inside of a runtime, too.
+/// Blocks for the time of the trial, on a thread of its own: a host is built inside of a runtime,
+/// too.
 pub(super) fn try_out(runner: &Arc<dyn ScriptRunner>) -> Result<Guarantees, String> {
     let runner = Arc::clone(runner);
     let work = move || -> Result<Guarantees, String> {
@@ -127,7 +128,8 @@ fn broken(output: &ScriptOutput) -> Result<BTreeMap<String, Vec<String>>, String
     }
 }
 
-/// Waits until no process of this machine has the word in its command line. Returns `false` if one goes on.
+/// Waits until no process of this machine has the word in its command line. Returns `false` if
+/// one goes on.
 async fn is_gone(marker: &str) -> bool {
     let (looks, pause) = LOOKS;
     for _ in 0..looks {

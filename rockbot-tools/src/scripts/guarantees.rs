@@ -25,7 +25,8 @@ pub struct Guarantees {
     pub no_files: bool,
     /// A script sees no variable of the environment of the host or of another process.
     pub no_credentials: bool,
-    /// Memory and CPU time of each process, the size of each file, and the number of processes are limited.
+    /// Memory and CPU time of each process, the size of each file, and the number of processes are
+    /// limited.
     pub limits: bool,
     /// When a run ends, however it ends, all processes that the script started are gone.
     pub cleanup: bool,

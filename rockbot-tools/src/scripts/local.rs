@@ -20,9 +20,10 @@ const BOOTSTRAP: &str = include_str!("bootstrap.py");
 /// Place of the packages inside the sandbox.
 const PACKAGES: &str = "/packages";
 
-/// Arguments of bubblewrap, in its order. The script's first process is the first of its namespace, so that no process of
-/// bubblewrap is in its reach: that has the session keyring of the host. `--die-with-parent` means the thread that starts it,
-/// which lives as long as its runtime.
+/// Arguments of bubblewrap, in its order. The script's first process is the first of its
+/// namespace, so that no process of bubblewrap is in its reach: that has the session keyring of
+/// the host. `--die-with-parent` means the thread that starts it, which lives as long as its
+/// runtime.
 const WALLS: &str = "--unshare-user --unshare-all --disable-userns --cap-drop ALL --die-with-parent --new-session --as-pid-1 \
     --clearenv --hostname sandbox --uid 65534 --gid 65534 --setenv HOME /tmp --setenv LANG C.UTF-8 --ro-bind /usr /usr --proc \
     /proc --ro-bind /proc/sys /proc/sys --dev /dev";
@@ -54,8 +55,8 @@ const MAX_REPORT: usize = 200;
 /// Minimum time between two progress reports.
 const REPORT_PAUSE: Duration = Duration::from_secs(1);
 
-/// The user that scripts of root run as, who owns nothing. The system limits no processes of root, and lets root change its
-/// settings even from a sandbox.
+/// The user that scripts of root run as, who owns nothing. The system limits no processes of
+/// root, and lets root change its settings even from a sandbox.
 const UNPRIVILEGED: u32 = 65_534;
 
 /// A runner on this machine.
@@ -162,8 +163,8 @@ fn bare(python: &Path, packages: Option<&Path>) -> Command {
     }
 }
 
-/// Returns the command of an interpreter inside a sandbox: without network, with a system that it only reads, and with
-/// temporary files in memory.
+/// Returns the command of an interpreter inside a sandbox: without network, with a system that it
+/// only reads, and with temporary files in memory.
 fn sandboxed(python: &Path, packages: Option<&Path>) -> Command {
     let mut command = Command::new("bwrap").args(WALLS.split(' '));
     if is_root() {
@@ -197,7 +198,8 @@ fn sandboxed(python: &Path, packages: Option<&Path>) -> Command {
     command.args(fixed).arg(python)
 }
 
-/// Returns the arguments that show a folder of the system in the sandbox, as the link or the folder that it is.
+/// Returns the arguments that show a folder of the system in the sandbox, as the link or the
+/// folder that it is.
 fn system_folder(folder: &Path) -> Vec<OsString> {
     match folder.read_link() {
         Ok(target) => vec!["--symlink".into(), target.into(), folder.into()],

@@ -43,7 +43,8 @@ const MEMORY_MEGABYTES: u64 = 512;
 /// Folder of packages below the data folder.
 const PACKAGES: &str = "script-packages";
 
-/// Folder of packages of a host that root runs: scripts run as another user, who reads no data folder.
+/// Folder of packages of a host that root runs: scripts run as another user, who reads no data
+/// folder.
 const PACKAGES_OF_ROOT: &str = "/var/cache/rockbot/script-packages";
 
 /// A tool by which a model runs Python scripts of its own: `execute_python_script`.
@@ -54,13 +55,15 @@ const PACKAGES_OF_ROOT: &str = "/var/cache/rockbot/script-packages";
 /// all its processes together is not limited. When it ends, in whatever way, nothing of it stays behind. A host that root
 /// runs starts scripts as the user 65534, who owns nothing.
 ///
-/// What a sandbox guarantees is tried out while the host is built, by a script that tries to break each of the
-/// [`Guarantees`]. If it succeeds, or if `bwrap` or `python3` is missing or the system refuses namespaces, as in many
-/// containers, the host has no such tool, and the reason is logged and listed with the parts of the host. What was tried
-/// out is named by the guide of the tool and in each answer.
+/// What a sandbox guarantees is tried out while the host is built, by a script that tries to
+/// break each of the [`Guarantees`]. If it succeeds, or if `bwrap` or `python3` is missing or the
+/// system refuses namespaces, as in many containers, the host has no such tool, and the reason is
+/// logged and listed with the parts of the host. What was tried out is named by the guide of the
+/// tool and in each answer.
 ///
-/// Packages are installed before the script runs, by `uv` or `pip`, outside of the sandbox: from wheels alone, so that
-/// nothing of them runs there. A set of packages is installed once, and scripts only read it.
+/// Packages are installed before the script runs, by `uv` or `pip`, outside of the sandbox: from
+/// wheels alone, so that nothing of them runs there. A set of packages is installed once, and
+/// scripts only read it.
 ///
 /// | setting (`Scripts`) | default |
 /// |---|---|
@@ -102,9 +105,9 @@ impl Scripts {
         Self::of(Kind::Local(Isolation::Bubblewrap))
     }
 
-    /// Creates the tool with scripts that run **without a sandbox**: they have the network, the files and the rights of this
-    /// process. For development on a machine without secrets; each answer says so. Calls of a model that has read untrusted
-    /// text need an endorsement.
+    /// Creates the tool with scripts that run **without a sandbox**: they have the network, the files
+    /// and the rights of this process. For development on a machine without secrets; each answer says
+    /// so. Calls of a model that has read untrusted text need an endorsement.
     pub fn unsafe_local() -> Self {
         Self::of(Kind::Local(Isolation::Nothing))
     }
@@ -114,7 +117,8 @@ impl Scripts {
         Self::of(Kind::Given(Arc::new(runner)))
     }
 
-    /// Sets the time of a script whose call names none. Default 30 seconds, or the setting `Scripts.DefaultTimeoutSeconds`.
+    /// Sets the time of a script whose call names none. Default 30 seconds, or the setting
+    /// `Scripts.DefaultTimeoutSeconds`.
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

@@ -47,8 +47,8 @@ pub(super) struct PackageCache {
 }
 
 impl PackageCache {
-    /// Returns the folder of a set of packages for an interpreter, and installs it if it is not there; `None` for no
-    /// packages.
+    /// Returns the folder of a set of packages for an interpreter, and installs it if it is not
+    /// there; `None` for no packages.
     pub(super) async fn folder_of(&self, packages: &[Package], python: &Path) -> Result<Option<PathBuf>, ScriptError> {
         if packages.is_empty() {
             return Ok(None);
@@ -63,7 +63,8 @@ impl PackageCache {
                 return Err(ScriptError::Packages(reason));
             }
         };
-        // The age of a set counts from its last use. Without it a set is removed too early, and installed again.
+        // The age of a set counts from its last use. Without it a set is removed too early, and
+        // installed again.
         let _ = File::open(&folder).and_then(|used| used.set_modified(SystemTime::now()));
         Ok(Some(folder))
     }
@@ -114,7 +115,8 @@ impl PackageCache {
         })
     }
 
-    /// Returns the command that installs packages into a folder, without its last arguments: the packages.
+    /// Returns the command that installs packages into a folder, without its last arguments: the
+    /// packages.
     fn installer(&self, python: &Path, folder: &Path) -> Command {
         // All users may read the installed packages, such as the user that scripts run as.
         let shell = ["-c", "umask 022; exec \"$@\"", "sh"];

@@ -14,9 +14,10 @@ use super::package::Package;
 /// A runner declares its [guarantees](Guarantees) for every script, also for a hostile one; the
 /// subsystem [`Scripts`](super::Scripts) tries each declared guarantee before it offers the tool.
 ///
-/// The contract with scripts: the variable `ROCKBOT_INPUT` holds the input, empty if there is none, and the standard input
-/// has it, too. An input that is longer than 64 KiB or has a NUL stands on the standard input alone, and the variable is
-/// missing. The script is `__main__`, and prints its result.
+/// The contract with scripts: the variable `ROCKBOT_INPUT` holds the input, empty if there is
+/// none, and the standard input has it, too. An input that is longer than 64 KiB or has a NUL
+/// stands on the standard input alone, and the variable is missing. The script is `__main__`, and
+/// prints its result.
 #[async_trait]
 pub trait ScriptRunner: fmt::Debug + Send + Sync + 'static {
     /// Returns the name of the runner, for answers and logs.
@@ -30,11 +31,13 @@ pub trait ScriptRunner: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Cancellation safety
     ///
-    /// Dropping the future kills the script in the same way, as far as [`Guarantees::cleanup`] is declared.
+    /// Dropping the future kills the script in the same way, as far as [`Guarantees::cleanup`] is
+    /// declared.
     ///
     /// # Errors
     ///
-    /// Returns an error if the script could not be run. A script that fails is no error: see [`ScriptOutput`].
+    /// Returns an error if the script could not be run. A script that fails is no error: see
+    /// [`ScriptOutput`].
     async fn run(&self, script: Script, cx: &CallContext) -> Result<ScriptOutput, ScriptError>;
 }
 
@@ -46,7 +49,8 @@ pub struct Script {
     pub source: String,
     /// Input of the script. Empty by default.
     pub input: String,
-    /// Time after which the script is killed, without the time that its packages take. Default 30 seconds.
+    /// Time after which the script is killed, without the time that its packages take. Default 30
+    /// seconds.
     pub timeout: Duration,
     /// Packages that the script imports.
     pub packages: Vec<Package>,
@@ -89,7 +93,8 @@ impl Script {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScriptOutput {
-    /// First part of the standard output, with a note if the rest was cut off. Bytes that are not UTF-8 are replaced.
+    /// First part of the standard output, with a note if the rest was cut off. Bytes that are not
+    /// UTF-8 are replaced.
     pub stdout: String,
     /// Last part of the standard error.
     pub stderr: String,
@@ -121,7 +126,8 @@ pub enum ScriptError {
 }
 
 impl ScriptError {
-    /// Returns `true` if the same script may run later: a package index may be out of reach for a while.
+    /// Returns `true` if the same script may run later: a package index may be out of reach for a
+    /// while.
     pub fn retry_helps(&self) -> bool {
         matches!(self, Self::Packages(_))
     }

@@ -1,4 +1,5 @@
-//! Tool services: tools that other processes run, added to a running agent by deploying a service and a descriptor.
+//! Tool services: tools that other processes run, added to a running agent by deploying a service
+//! and a descriptor.
 //!
 //! A *tool service* takes requests from one queue and replies on another. Two descriptors, JSON
 //! objects, make it a tool: a descriptor of the service, with its queues and the config
@@ -6,8 +7,8 @@
 //! and the texts that the model reads: name, description, arguments. Several tools can share a
 //! service.
 //!
-//! * [`ToolServices`] is the agent's side, a subsystem: descriptors from files, a watched [`DescriptorFolder`], or
-//!   announced by the services themselves.
+//! * [`ToolServices`] is the agent's side, a subsystem: descriptors from files, a watched
+//!   [`DescriptorFolder`], or announced by the services themselves.
 //! * [`ToolService`] and [`ToolServiceServer`] are the service's side.
 //!
 //! Both speak over any [`Bus`](rockbot_core::messaging::Bus). Ids of queues and the messages are

@@ -13,9 +13,10 @@ const SPACE: &str = "tg";
 /// Its text is `request:tg:joke`, or `non-persistent://tg/request/joke`, which means the same. On a
 /// [`Bus`](rockbot_core::messaging::Bus) it is the [topic](QueueId::topic) `tg.request.joke`.
 ///
-/// On Pulsar the queues of the class `flow` are persistent, and no others. A text that states the opposite, such as
-/// `persistent://tg/request/joke`, is the id of another queue there: its topic is that text, which other buses take
-/// [without its domain](rockbot_core::messaging::without_domain), as `tg.request.joke`.
+/// On Pulsar the queues of the class `flow` are persistent, and no others. A text that states the
+/// opposite, such as `persistent://tg/request/joke`, is the id of another queue there: its topic
+/// is that text, which other buses take [without its
+/// domain](rockbot_core::messaging::without_domain), as `tg.request.joke`.
 ///
 /// ```
 /// use rockbot_tools::service::QueueId;

@@ -17,8 +17,8 @@ const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), D
 
 /// A service that runs calls of tools for agents, in a process of its own.
 ///
-/// [`ToolServiceServer`](super::ToolServiceServer) runs it. A request comes again only when the process died
-/// before its reply, and after [`TooManyRequests`].
+/// [`ToolServiceServer`](super::ToolServiceServer) runs it. A request comes again only when the
+/// process died before its reply, and after [`TooManyRequests`].
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -40,22 +40,23 @@ const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), D
 /// ```
 #[async_trait]
 pub trait ToolService: fmt::Debug + Send + Sync + 'static {
-    /// Runs a call for `user`, with the config values of the tool and the arguments of the model, both JSON objects.
+    /// Runs a call for `user`, with the config values of the tool and the arguments of the model,
+    /// both JSON objects.
     ///
-    /// `user` is empty if the caller names none: the sender states it, so it is a claim. A text is the result as it is;
-    /// the caller reads any other value as JSON text.
+    /// `user` is empty if the caller names none: the sender states it, so it is a claim. A text is
+    /// the result as it is; the caller reads any other value as JSON text.
     ///
     /// # Errors
     ///
-    /// Returns any error if the call failed: the model reads its text. After [`TooManyRequests`] the request is delivered
-    /// again later.
+    /// Returns any error if the call failed: the model reads its text. After [`TooManyRequests`] the
+    /// request is delivered again later.
     async fn invoke(&self, user: &str, config: &Value, arguments: &Value) -> Result<Value, BoxError>;
 
     /// Runs a call that can send parts of its result before the last part. Override it for long
     /// results; by default it is [`invoke`](Self::invoke).
     ///
-    /// The result of the caller is all parts and the returned value, joined. TrustGraph's agent takes the first
-    /// message for the whole result.
+    /// The result of the caller is all parts and the returned value, joined. TrustGraph's agent takes
+    /// the first message for the whole result.
     ///
     /// # Errors
     ///
@@ -89,8 +90,8 @@ impl<Shared: ToolService + ?Sized> ToolService for Arc<Shared> {
     }
 }
 
-/// The error of a service that can run the call later, but not now. The request is delivered again after a delay, up to
-/// the [attempts](super::ToolServiceServer::retry) of the server.
+/// The error of a service that can run the call later, but not now. The request is delivered
+/// again after a delay, up to the [attempts](super::ToolServiceServer::retry) of the server.
 ///
 /// ```
 /// use rockbot_core::BoxError;
@@ -149,8 +150,8 @@ impl ReplyParts {
         self.publish(&self.envelope(&ReplyBody::part(text))).await
     }
 
-    /// Publishes the last reply, again after pauses where that may help. The caller gets an error in place of a reply that is
-    /// too large for the bus.
+    /// Publishes the last reply, again after pauses where that may help. The caller gets an error in
+    /// place of a reply that is too large for the bus.
     pub(super) async fn end(&self, body: &ReplyBody<'_>) -> Result<(), BusError> {
         let envelope = self.envelope(body);
         let mut replied = self.publish(&envelope).await;

@@ -1,4 +1,5 @@
-//! Entries of working memory that a subagent gets copies of, beside its own namespace, which holds its findings alone.
+//! Entries of working memory that a subagent gets copies of, beside its own namespace, which
+//! holds its findings alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,8 @@ pub(super) struct Input {
     pub(super) key: StorePath,
 }
 
-/// Returns the entries of these keys. The keys are those of the spawner's namespace, or whole paths that it may read.
+/// Returns the entries of these keys. The keys are those of the spawner's namespace, or whole
+/// paths that it may read.
 pub(super) async fn find(
     memory: Option<&dyn WorkingMemory>,
     keys: &[String],

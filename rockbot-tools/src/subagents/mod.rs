@@ -45,13 +45,16 @@ const MAX_CONCURRENT: usize = 3;
 /// Default time of a subagent, in minutes.
 const TIMEOUT_MINUTES: u32 = 10;
 
-/// Tools by which a model gives pieces of work to subagents: `spawn_subagent`, `list_subagents`, `cancel_subagent`.
+/// Tools by which a model gives pieces of work to subagents: `spawn_subagent`, `list_subagents`,
+/// `cancel_subagent`.
 ///
-/// A subagent is a turn of its own, with its own conversation, the tier that fits its task, and the tools of the turn that
-/// spawns it, without those for delegation, scheduling and other agents. `spawn_subagent` returns at once, and the turn
-/// that called it may end: the result, whatever it is, comes as one message of the same conversation, also after a restart
-/// of the host, and results that come together are told in one answer. Longer findings stand in working memory under
-/// `subagent/{id}`, which the conversation reads. A subagent tells the user how far it is with `report_progress`.
+/// A subagent is a turn of its own, with its own conversation, the tier that fits its task, and
+/// the tools of the turn that spawns it, without those for delegation, scheduling and other
+/// agents. `spawn_subagent` returns at once, and the turn that called it may end: the result,
+/// whatever it is, comes as one message of the same conversation, also after a restart of the
+/// host, and results that come together are told in one answer. Longer findings stand in working
+/// memory under `subagent/{id}`, which the conversation reads. A subagent tells the user how far
+/// it is with `report_progress`.
 ///
 /// | setting (`Subagents`) | default |
 /// |---|---|

@@ -49,7 +49,8 @@ pub(super) async fn report(
     let announcement = Announcement::new(cx.principal().clone(), recipient.session.clone(), words)
         .with_turn(live.turn.clone())
         .with_label(cx.label());
-    // The same words of the same subagent are the same report, also when the call is repeated after a crash.
+    // The same words of the same subagent are the same report, also when the call is repeated after
+    // a crash.
     let id = format!("{}-{}", live.turn, Digest::of([message]).short());
     turns
         .announce(&id, announcement)

@@ -40,8 +40,8 @@ const DIRECTIVE: &str = "You are a subagent: you work on one task in the backgro
     result that is handed over: write it complete, with what you found and what failed, and no announcement of \
     further steps.";
 
-/// Starts a subagent: it works on a task in the background while you go on. Its result comes later as a message of this
-/// conversation.
+/// Starts a subagent: it works on a task in the background while you go on. Its result comes
+/// later as a message of this conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct SpawnSubagent {
     /// The task, complete: the subagent does not see this conversation.
@@ -60,8 +60,8 @@ pub(super) struct SpawnSubagent {
     /// Keys of working memory that the subagent gets copies of.
     #[serde(default)]
     inputs: Vec<String>,
-    /// `false` if the result is told in an answer of its own; `true` by default: results that come together are told
-    /// together.
+    /// `false` if the result is told in an answer of its own; `true` by default: results that come
+    /// together are told together.
     #[serde(default)]
     consolidate: Option<bool>,
 }
@@ -128,7 +128,8 @@ fn check(args: &SpawnSubagent, cx: &CallContext) -> Result<(), ToolError> {
     Err(ToolError::invalid_arguments(problem))
 }
 
-/// Returns the id of a subagent. It follows from the turn and the task, so a call that is repeated is the same subagent.
+/// Returns the id of a subagent. It follows from the turn and the task, so a call that is
+/// repeated is the same subagent.
 fn id(turn: &TurnId, description: &str) -> String {
     short_id(&[turn.as_str(), description])
 }

@@ -1,7 +1,8 @@
 //! The web: searching it and reading pages.
 //!
-//! [`WebTools`] is the subsystem with the tools `web_search` and `web_browse`. Every request obeys the
-//! [`EgressPolicy`]. [`html_to_markdown`] and [`main_content`] are the converters behind `web_browse`, for tools of your own.
+//! [`WebTools`] is the subsystem with the tools `web_search` and `web_browse`. Every request
+//! obeys the [`EgressPolicy`]. [`html_to_markdown`] and [`main_content`] are the converters
+//! behind `web_browse`, for tools of your own.
 
 mod browse;
 mod search;
@@ -31,12 +32,14 @@ use search::{Brave, SearXng};
 /// Brave, `web_search` answers that there is no key. Texts that both tools return are untrusted,
 /// with the tool as their source.
 ///
-/// `web_browse` reads pages, feeds, texts and, with the feature `pdf`, the text layer of PDF documents. A PDF is read up to a
-/// budget of 64 MiB of work, to 2 000 pages and to 2 MiB of text; of an incomplete one, the pages that are there are read.
-/// Documents that are encrypted or have no text layer are refused, and the error says so.
+/// `web_browse` reads pages, feeds, texts and, with the feature `pdf`, the text layer of PDF
+/// documents. A PDF is read up to a budget of 64 MiB of work, to 2 000 pages and to 2 MiB of
+/// text; of an incomplete one, the pages that are there are read. Documents that are encrypted or
+/// have no text layer are refused, and the error says so.
 ///
-/// The tools stand in a group with a guide, which a model activates when it needs the web. Long pages are kept in chunks of
-/// working memory under `{namespace}/web-{url}-chunk{n}`, with an outline under `…-index`.
+/// The tools stand in a group with a guide, which a model activates when it needs the web. Long
+/// pages are kept in chunks of working memory under `{namespace}/web-{url}-chunk{n}`, with an
+/// outline under `…-index`.
 ///
 /// Settings: the sections `WebTools` ([`WebSettings`]) and `Egress` ([`EgressPolicy`]).
 ///
@@ -91,7 +94,8 @@ impl WebTools {
         self
     }
 
-    /// Searches with the instance of SearXNG at this URL, whatever the settings say. Its host may be internal.
+    /// Searches with the instance of SearXNG at this URL, whatever the settings say. Its host may be
+    /// internal.
     pub fn searxng(mut self, url: Url) -> Self {
         self.engine = Engine::SearXng(url);
         self

@@ -19,12 +19,14 @@ pub struct WebSettings {
     pub api_key_variable: String,
     /// `MaxSearchResults`: number of results unless a call states one. Default 5, at most 20.
     pub max_search_results: usize,
-    /// `SearXngUrl`: the URL of an instance of SearXNG, which is then asked instead of Brave. Its host may be internal.
+    /// `SearXngUrl`: the URL of an instance of SearXNG, which is then asked instead of Brave. Its
+    /// host may be internal.
     pub searxng: Option<Url>,
-    /// `GitHubTokenEnvVar`: the name of the environment variable with a token for GitHub's API. Default: none; public
-    /// repositories need none.
+    /// `GitHubTokenEnvVar`: the name of the environment variable with a token for GitHub's API.
+    /// Default: none; public repositories need none.
     pub github_token: Option<Secret>,
-    /// `ChunkingThreshold`: maximum number of characters of a page that stays in the conversation. Default 8 000.
+    /// `ChunkingThreshold`: maximum number of characters of a page that stays in the conversation.
+    /// Default 8 000.
     pub chunking_threshold: usize,
     /// `ChunkMaxLength`: maximum number of characters of a chunk of a longer page. Default 4 000.
     pub chunk_max_length: usize,
@@ -37,7 +39,8 @@ impl WebSettings {
     ///
     /// # Errors
     ///
-    /// Returns an error for the first invalid setting, and if a variable that a setting names is not set.
+    /// Returns an error for the first invalid setting, and if a variable that a setting names is not
+    /// set.
     pub fn from_config(config: &Config) -> Result<Self, ConfigError> {
         let section = config.section("WebTools")?;
         let variable = |name: &str| config.variable(name).map(Setting::read::<Secret>).transpose();

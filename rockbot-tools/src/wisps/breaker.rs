@@ -16,7 +16,8 @@ const MAX_RUNS: usize = 30;
 /// Maximum number of definitions that are counted. Beyond it all are forgotten.
 const MAX_DEFINITIONS: usize = 10_000;
 
-/// The answer for a definition that is refused. It is always the same, so that it does not look like progress.
+/// The answer for a definition that is refused. It is always the same, so that it does not look
+/// like progress.
 pub(super) const REFUSED: &str = "blocked: this definition has been run many times within a few minutes. Stop running it: change the \
     definition, or take another way.";
 

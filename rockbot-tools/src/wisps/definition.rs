@@ -1,4 +1,5 @@
-//! The definition of a wisp: a static list of steps, and the checks that it passes before anything runs.
+//! The definition of a wisp: a static list of steps, and the checks that it passes before
+//! anything runs.
 
 use rockbot_core::Digest;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,8 @@ use super::template;
 /// Maximum length of an id, in characters.
 const MAX_ID: usize = 64;
 
-/// A wisp as it runs: checked, with each step's gateway resolved to a tool. The message of a wisp's turn is its JSON.
+/// A wisp as it runs: checked, with each step's gateway resolved to a tool. The message of a
+/// wisp's turn is its JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Definition {
@@ -124,8 +126,8 @@ impl Definition {
         Ok(())
     }
 
-    /// Returns the template that `input_from` of the step at `at` stands for: itself, or the result of the earlier step
-    /// that has this name for its output, or this id.
+    /// Returns the template that `input_from` of the step at `at` stands for: itself, or the result
+    /// of the earlier step that has this name for its output, or this id.
     pub(super) fn input_of(&self, at: usize, from: &str) -> Option<String> {
         if template::has_template(&Value::from(from)) {
             return Some(from.to_owned());

@@ -63,7 +63,8 @@ pub(super) fn route(step: &RawStep, params: Map<String, Value>, known: &KnownToo
     }
 }
 
-/// Calls the tool of a server: `server__tool` if the host has it under this name, else through `mcp_invoke_tool`.
+/// Calls the tool of a server: `server__tool` if the host has it under this name, else through
+/// `mcp_invoke_tool`.
 fn mcp(step: &RawStep, params: Map<String, Value>, known: &KnownTools) -> Result<Work, StepProblem> {
     let tool = step.tool.as_deref().ok_or(StepProblem::Missing("tool"))?;
     if known.has(tool) && step.server.is_none() {

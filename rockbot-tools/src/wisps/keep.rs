@@ -1,4 +1,5 @@
-//! The tool by which a wisp writes into its conversation what its interpreter got from a model, so that a resume reads it.
+//! The tool by which a wisp writes into its conversation what its interpreter got from a model,
+//! so that a resume reads it.
 
 use rockbot_core::chat::ToolCall;
 use rockbot_core::tool::{Tool, tool};

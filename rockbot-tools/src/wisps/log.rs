@@ -1,4 +1,5 @@
-//! The log of wisps: a JSON line for each one that has ended, in a file of the data folder, for the model and for people.
+//! The log of wisps: a JSON line for each one that has ended, in a file of the data folder, for
+//! the model and for people.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -53,8 +54,9 @@ pub(super) struct Execution {
 
 /// The newest wisps, in a file or, without a data folder, in memory alone.
 ///
-/// The file has at most twice as many lines as are kept; then it is replaced by one with the newest lines. It is not
-/// synced: a power failure may lose its newest lines, which no run depends on.
+/// The file has at most twice as many lines as are kept; then it is replaced by one with the
+/// newest lines. It is not synced: a power failure may lose its newest lines, which no run
+/// depends on.
 #[derive(Debug, Default)]
 pub(super) struct ExecutionLog(Mutex<State>);
 
@@ -91,8 +93,8 @@ impl ExecutionLog {
         Ok(Self(Mutex::new(state)))
     }
 
-    /// Appends a wisp, unless it is there already: a call that is recovered reports its wisps again. Returns `true` if it is
-    /// new. A file that cannot be written is logged, and no reason to fail.
+    /// Appends a wisp, unless it is there already: a call that is recovered reports its wisps again.
+    /// Returns `true` if it is new. A file that cannot be written is logged, and no reason to fail.
     pub(super) fn append(&self, execution: Execution) -> bool {
         // The lock is held while writing: only one writer may replace the file.
         let mut state = self.lock();

@@ -1,4 +1,5 @@
-//! Wisps: static lists of steps that run as journalled turns, without a model but where a step asks one.
+//! Wisps: static lists of steps that run as journalled turns, without a model but where a step
+//! asks one.
 //!
 //! Wisps and workers (`rockbot-tools/src/{wisps,workers}`). A wisp is a turn of the agent `wisp`,
 //! whose chat client is an interpreter: it reads the definition and the results so far, and
@@ -65,16 +66,18 @@ const NAMESPACE: &str = "wisp";
 /// Default maximum number of wisps at once.
 const MAX_CONCURRENT: usize = 10;
 
-/// The tools `spawn_wisps`, by which a model runs fixed lists of steps side by side and waits for all of them, and
-/// `list_wisp_runs`, which shows what ran.
+/// The tools `spawn_wisps`, by which a model runs fixed lists of steps side by side and waits for
+/// all of them, and `list_wisp_runs`, which shows what ran.
 ///
-/// A step calls a tool or asks a model of the low tier, and reads the results of the steps before it. A wisp is a turn
-/// whose model is an interpreter: its calls are guarded, approved, limited and journalled as those of a model. A wisp that a
-/// crash interrupts goes on where it was, and so does the call that waits for it; no step that ended runs again.
+/// A step calls a tool or asks a model of the low tier, and reads the results of the steps before
+/// it. A wisp is a turn whose model is an interpreter: its calls are guarded, approved, limited
+/// and journalled as those of a model. A wisp that a crash interrupts goes on where it was, and
+/// so does the call that waits for it; no step that ended runs again.
 ///
-/// Each wisp that has ended is a line of `wisp-executions.jsonl` in the data folder, which has the newest 500 to 1 000 of them;
-/// `list_wisp_runs` shows them to the model, with the definitions of successful ones. When a wisp succeeds whose
-/// definition was wrong before, a host with a `FeedbackStore` records that as feedback.
+/// Each wisp that has ended is a line of `wisp-executions.jsonl` in the data folder, which has
+/// the newest 500 to 1 000 of them; `list_wisp_runs` shows them to the model, with the
+/// definitions of successful ones. When a wisp succeeds whose definition was wrong before, a host
+/// with a `FeedbackStore` records that as feedback.
 ///
 /// | setting (`Wisps`) | default |
 /// |---|---|

@@ -1,4 +1,5 @@
-//! The model of a wisp's turn: an interpreter. Asked with the conversation so far, it answers with the next step.
+//! The model of a wisp's turn: an interpreter. Asked with the conversation so far, it answers
+//! with the next step.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,8 +24,9 @@ use super::report::Report;
 
 /// A chat client that runs the definition in its conversation.
 ///
-/// The turn engine asks it as it asks a model, so a step is journalled, guarded, approved, counted and limited as the call
-/// of a model is, and a turn that is resumed goes on with the first step that has not ended.
+/// The turn engine asks it as it asks a model, so a step is journalled, guarded, approved,
+/// counted and limited as the call of a model is, and a turn that is resumed goes on with the
+/// first step that has not ended.
 #[derive(Debug, Clone)]
 pub(super) struct WispModel {
     pub(super) parts: Arc<OnceLock<HostParts>>,
@@ -188,7 +190,8 @@ impl Run<'_> {
         Ok(calls(kept.call()))
     }
 
-    /// Returns why an answer is no result: it is empty, or all calls failed that were to change something.
+    /// Returns why an answer is no result: it is empty, or all calls failed that were to change
+    /// something.
     fn useless(&self, progress: &Progress<'_>, answer: &str) -> Option<String> {
         if answer.trim().is_empty() {
             return Some("the model gave no answer".to_owned());

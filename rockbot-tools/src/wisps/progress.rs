@@ -1,5 +1,5 @@
-//! The progress of a wisp, read from its conversation. The same conversation is always read alike, so a wisp goes on after
-//! a restart where it was.
+//! The progress of a wisp, read from its conversation. The same conversation is always read
+//! alike, so a wisp goes on after a restart where it was.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -252,8 +252,8 @@ impl<'a> Progress<'a> {
         self.settle();
     }
 
-    /// Fails the current step if its templates have no values. Each failure ends a step, so the recursion through
-    /// [`fail`](Self::fail) is bounded by their number.
+    /// Fails the current step if its templates have no values. Each failure ends a step, so the
+    /// recursion through [`fail`](Self::fail) is bounded by their number.
     fn settle(&mut self) {
         if let Some((at, step)) = self.current()
             && let Err(error) = self.task(at, step)

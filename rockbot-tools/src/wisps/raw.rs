@@ -1,4 +1,5 @@
-//! Definitions as models write them: an array, one object, or texts of JSON, with fields under several names.
+//! Definitions as models write them: an array, one object, or texts of JSON, with fields under
+//! several names.
 
 use rockbot_core::tool::ArgumentSchema;
 use serde::Deserialize;
@@ -115,8 +116,8 @@ impl RawStep {
         }
     }
 
-    /// Returns the arguments of a call: `params`, else `input`, else `arguments`, else a text of `input_from` that is an
-    /// object.
+    /// Returns the arguments of a call: `params`, else `input`, else `arguments`, else a text of
+    /// `input_from` that is an object.
     fn params(&mut self) -> Result<Map<String, Value>, StepProblem> {
         let is_object = |from: &String| from.trim_start().starts_with('{') && !from.trim_start().starts_with("{{");
         let quoted = self.input_from.take_if(|from| is_object(from)).map(Value::from);

@@ -32,7 +32,8 @@ fn execution(parts: &HostParts, batch: &str, assignment: &Assignment, report: &R
     let description = cut(&definition.description, MAX_DESCRIPTION);
     let len = serde_json::to_string(definition).map_or(usize::MAX, |json| json.len());
     let succeeded = report.failure.is_none();
-    // The last one with this description, of another batch: those of one batch are no attempts after each other.
+    // The last one with this description, of another batch: those of one batch are no attempts after
+    // each other.
     let before = parts.log.find(cx.principal(), |known| {
         known.session_id == *cx.session() && known.description == description && known.batch_id != batch
     });
@@ -64,7 +65,8 @@ fn corrected(parts: &HostParts, execution: &Execution) -> Option<Execution> {
     (is_structural && before.definition_hash != execution.definition_hash).then_some(before)
 }
 
-/// Writes the feedback about a correction. Errors of tools are left out, because they are untrusted.
+/// Writes the feedback about a correction. Errors of tools are left out, because they are
+/// untrusted.
 async fn tell(parts: &HostParts, before: &Execution, after: &Execution, cx: &CallContext) {
     let Some(store) = &parts.feedback else { return };
     let detail = json!({

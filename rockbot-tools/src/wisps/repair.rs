@@ -1,4 +1,5 @@
-//! Arguments that do not match the schema of their tool, and their one repair by a model of the low tier.
+//! Arguments that do not match the schema of their tool, and their one repair by a model of the
+//! low tier.
 
 use rockbot_core::chat::{ChatMessage, ChatRequest, ModelSettings, ModelTier, Role};
 use rockbot_core::content::{Content, Provenance};

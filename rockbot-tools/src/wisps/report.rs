@@ -13,7 +13,8 @@ const MAX_OUTPUT: usize = 16 << 10;
 /// Maximum length of an error in a report, in bytes.
 const MAX_ERROR: usize = 2 << 10;
 
-/// The report of a wisp that has ended. Its first line has a fixed form; the rest is for the reader.
+/// The report of a wisp that has ended. Its first line has a fixed form; the rest is for the
+/// reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Report {
     /// The category of the failure; `None` if the wisp succeeded.

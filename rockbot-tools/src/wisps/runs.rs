@@ -18,8 +18,8 @@ const MAX_LISTED: usize = 30;
 /// Maximum length of a description in the list, in characters.
 const MAX_DESCRIPTION: usize = 80;
 
-/// Lists the wisps that ended, newest first, or shows one of them with its definition, to run it again or to save it in a
-/// skill.
+/// Lists the wisps that ended, newest first, or shows one of them with its definition, to run it
+/// again or to save it in a skill.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ListWispRuns {
     /// Id of the wisp to show; none lists them.

@@ -1,10 +1,12 @@
-//! Templates in the texts of a definition: `{{steps.ID.result}}`, with a path into a result that is JSON.
+//! Templates in the texts of a definition: `{{steps.ID.result}}`, with a path into a result that
+//! is JSON.
 
 use serde_json::{Map, Value};
 
 use super::output::Outputs;
 
-/// Maximum size of a text with its templates replaced, and of all texts of a step together, in bytes.
+/// Maximum size of a text with its templates replaced, and of all texts of a step together, in
+/// bytes.
 pub(super) const MAX_RESOLVED: usize = 200 << 10;
 
 /// Maximum number of keys in the path of a template.
@@ -155,8 +157,8 @@ pub(super) fn resolve(text: &str, outputs: &Outputs<'_>) -> Result<String, Templ
     resolve_text(text, outputs, &mut { MAX_RESOLVED })
 }
 
-/// Returns `params` with the templates of all texts replaced. A text that is one template with a path becomes the value
-/// itself, such as a number; in other places a value is written as text.
+/// Returns `params` with the templates of all texts replaced. A text that is one template with a
+/// path becomes the value itself, such as a number; in other places a value is written as text.
 pub(super) fn resolve_params(
     params: &Map<String, Value>,
     outputs: &Outputs<'_>,

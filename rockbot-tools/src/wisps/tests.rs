@@ -198,7 +198,8 @@ async fn a_wisp_that_is_read_again_goes_on_where_it_was() {
     assert_eq!(wisp.run().await.body, "done");
     asked.assert_complete();
     let whole = std::mem::take(&mut wisp.messages);
-    // After each of the interpreter's answers but the first two the process ends, and another one asks.
+    // After each of the interpreter's answers but the first two the process ends, and another one
+    // asks.
     for end in [7, 9] {
         wisp.messages = whole[..end].to_vec();
         let again = wisp.ask(wisp.tools.clone()).await;
@@ -404,7 +405,8 @@ async fn a_conversation_without_a_definition_is_an_error() {
     );
 }
 
-/// Steps of the pattern (result of the tool, earlier step that the arguments refer to, steps to skip after a failure).
+/// Steps of the pattern (result of the tool, earlier step that the arguments refer to, steps to
+/// skip after a failure).
 fn steps_of(pattern: &[(u8, Option<usize>, Option<usize>)]) -> Value {
     let step = |(at, (_, from, skip)): (usize, &(u8, Option<usize>, Option<usize>))| {
         let mut step = direct(&format!("s{at}"), TOOLS[at % 4], json!({}));

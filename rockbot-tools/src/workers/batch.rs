@@ -53,8 +53,8 @@ impl BatchRunner {
         }
     }
 
-    /// Runs turns within what is left of the caller's budget, and waits for all of them. A turn that ran before is not run
-    /// again. When the call is cancelled, the turns are.
+    /// Runs turns within what is left of the caller's budget, and waits for all of them. A turn that
+    /// ran before is not run again. When the call is cancelled, the turns are.
     ///
     /// # Errors
     ///
@@ -126,7 +126,8 @@ impl From<TurnOutcome> for Ended {
     }
 }
 
-/// Returns the tools of a batch's turns: those of the turn that runs the batch, without the tools that begin further work.
+/// Returns the tools of a batch's turns: those of the turn that runs the batch, without the tools
+/// that begin further work.
 pub(crate) fn tools_below(cx: &CallContext) -> ToolFilter {
     tools_without(&NOT_BELOW, cx)
 }

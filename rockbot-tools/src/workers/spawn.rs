@@ -35,8 +35,8 @@ const MAX_MINUTES: u32 = 60;
 /// Maximum duration of a call. The budgets of the workers usually end it earlier.
 const TIME_LIMIT: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Groups and tools that a worker does not have besides those of every batch: those that reach other agents, and those that
-/// save what lasts.
+/// Groups and tools that a worker does not have besides those of every batch: those that reach
+/// other agents, and those that save what lasts.
 const GROUPS: [&str; 2] = ["a2a", "skills"];
 const TOOLS: [&str; 12] = [
     "invoke_agent",
@@ -57,8 +57,8 @@ const DIRECTIVE: &str = "You are a worker: you do one small task and report what
     questions. Your last message is the report: the findings alone, complete, with what failed, and no announcement of \
     further steps.";
 
-/// Runs small tasks side by side, each with a cheap model of its own, and returns what each found. They only find out:
-/// they save no memories or skills, and spawn nothing.
+/// Runs small tasks side by side, each with a cheap model of its own, and returns what each
+/// found. They only find out: they save no memories or skills, and spawn nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SpawnWorkers {
     /// The workers, one for each task.
@@ -81,8 +81,8 @@ struct Definition {
     #[serde(default)]
     #[schemars(range(min = 1, max = MAX_MINUTES))]
     timeout_minutes: Option<u32>,
-    /// Names of tools, or beginnings of names with a `*` behind them, if the worker should have few. Tools of MCP servers
-    /// and of working memory stay.
+    /// Names of tools, or beginnings of names with a `*` behind them, if the worker should have few.
+    /// Tools of MCP servers and of working memory stay.
     #[serde(default)]
     tools_allow: Option<Vec<String>>,
 }

@@ -66,7 +66,7 @@ fn changed(place: &str, value: Value) -> Value {
     message
 }
 
-fn part(part: Value) -> Value {
+fn part(part: &Value) -> Value {
     changed("/message/parts", json!([part]))
 }
 
@@ -260,22 +260,22 @@ fn messages(done: &str, asked: &str) -> Vec<Row> {
             changed("/message/parts", json!(vec![json!({"text": "a"}); 100])),
             "200 -32602 -",
         ),
-        send("an empty part", part(json!({})), "200 -32602 -"),
+        send("an empty part", part(&json!({})), "200 -32602 -"),
         send(
             "a part with two contents",
-            part(json!({"text": "a", "url": "https://example.com"})),
+            part(&json!({"text": "a", "url": "https://example.com"})),
             "200 -32602 -",
         ),
-        send("a text that is a number", part(json!({"text": 7})), "200 -32602 -"),
+        send("a text that is a number", part(&json!({"text": 7})), "200 -32602 -"),
         send(
             "bytes that are no Base64",
-            part(json!({"raw": "?", "mediaType": "image/png"})),
+            part(&json!({"raw": "?", "mediaType": "image/png"})),
             "200 -32602 -",
         ),
-        send("spaces alone", part(json!({"text": "  \n"})), "200 -32602 -"),
+        send("spaces alone", part(&json!({"text": "  \n"})), "200 -32602 -"),
         send(
             "a program",
-            part(json!({"raw": "AAAA", "mediaType": "application/x-sh"})),
+            part(&json!({"raw": "AAAA", "mediaType": "application/x-sh"})),
             "200 -32005 CONTENT_TYPE_NOT_SUPPORTED",
         ),
         send(

@@ -1,7 +1,8 @@
 //! Keeps `tracing` from deciding once and for all that nothing listens.
 //!
-//! Tests listen on their own threads. A span or event that is met for the first time on another thread, while nothing
-//! listens there, would be remembered as one that nothing wants, and be missed by a test that begins at that moment.
+//! Tests listen on their own threads. A span or event that is met for the first time on another
+//! thread, while nothing listens there, would be remembered as one that nothing wants, and be
+//! missed by a test that begins at that moment.
 
 use std::sync::Once;
 

@@ -27,8 +27,8 @@ pub(crate) fn calls(raw: &str, name: &str, arguments: &str) -> (u16, String) {
     )
 }
 
-/// Answers with the item of the Responses API, the message of Anthropic's, or the choice of chat completions; as a stream
-/// if the request asks for one.
+/// Answers with the item of the Responses API, the message of Anthropic's, or the choice of chat
+/// completions; as a stream if the request asks for one.
 fn answer(raw: &str, item: &Value, message: &Value, choice: &Value) -> (u16, String) {
     let is_streamed = raw.contains(r#""stream":true"#);
     let (refusal, answer) = match raw.split(' ').nth(1) {

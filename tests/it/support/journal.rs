@@ -17,7 +17,8 @@ use serde_json::value::RawValue;
 /// Actions before and after each write of a journal.
 #[async_trait]
 pub(crate) trait Around: std::fmt::Debug + Send + Sync + 'static {
-    /// Runs before the write with this number, from 1 on. An error becomes that of the write, which does not happen.
+    /// Runs before the write with this number, from 1 on. An error becomes that of the write, which
+    /// does not happen.
     async fn before(&self, write: usize) -> Result<(), JournalError> {
         let _ = write;
         Ok(())

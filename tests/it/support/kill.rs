@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Runs the ignored test `child` as a process of its own in `folder`, kills it at some moment of round `round`, and
-/// returns what it [acknowledged](acknowledge), in order.
+/// Runs the ignored test `child` as a process of its own in `folder`, kills it at some moment of
+/// round `round`, and returns what it [acknowledged](acknowledge), in order.
 pub(crate) fn kill(child: &str, folder: &Path, round: usize) -> Vec<String> {
     kill_within(Duration::from_millis(30), child, folder, round)
 }
@@ -51,7 +51,8 @@ pub(crate) fn begin() -> (PathBuf, String) {
     (std::env::var("FOLDER").unwrap().into(), std::env::var("ROUND").unwrap())
 }
 
-/// Reports from a child process that it is about to write, on a line of its own, after that of the test harness.
+/// Reports from a child process that it is about to write, on a line of its own, after that of
+/// the test harness.
 pub(crate) fn ready() {
     println!("\nready");
 }

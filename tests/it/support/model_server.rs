@@ -14,8 +14,8 @@ pub(crate) struct ModelServer {
 }
 
 impl ModelServer {
-    /// Starts a server that gives each request the status and the text that `answer` makes of its head and body, as they
-    /// came, and of the body as JSON. A text of events is a stream.
+    /// Starts a server that gives each request the status and the text that `answer` makes of its
+    /// head and body, as they came, and of the body as JSON. A text of events is a stream.
     pub(crate) fn start(answer: impl FnMut(&str, &Value) -> (u16, String) + Send + 'static) -> Self {
         Self::advising(1, answer)
     }

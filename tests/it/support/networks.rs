@@ -1,4 +1,5 @@
-//! The buses of tests that hold on each of them: one inside the process, and a broker's where there is one.
+//! The buses of tests that hold on each of them: one inside the process, and a broker's where
+//! there is one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,7 +113,8 @@ pub(crate) mod broker {
             bus
         }
 
-        /// Deletes what the buses have declared, and the queues of `further` subscriptions, of processes that were killed.
+        /// Deletes what the buses have declared, and the queues of `further` subscriptions, of processes
+        /// that were killed.
         pub(crate) async fn delete(&self, further: &[&str]) {
             let buses = std::mem::take(&mut *self.buses.lock().unwrap());
             for name in further {

@@ -9,7 +9,8 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// Returns `true` if this limit is the reason of `failure`. One about tools never excuses requests without them.
+    /// Returns `true` if this limit is the reason of `failure`. One about tools never excuses
+    /// requests without them.
     pub(super) fn covers(&self, failure: &str) -> bool {
         let has_tools = !["plain ", "text mode "].iter().any(|shape| failure.starts_with(shape));
         has_tools && failure.contains(self.what)
@@ -20,7 +21,8 @@ const fn limit(template: &'static str, what: &'static str) -> Limit {
     Limit { template, what }
 }
 
-/// The template knows no tools, or no calls: models with it call in text (`UseTextBasedToolCalling`).
+/// The template knows no tools, or no calls: models with it call in text
+/// (`UseTextBasedToolCalling`).
 const NO_TOOL: &str = "lacks \"get_weather\"";
 const NO_OTHER_TOOL: &str = "lacks \"plot\"";
 const NO_DESCRIPTION: &str = "lacks \"Looks up the weather of a city.\"";

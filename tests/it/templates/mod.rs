@@ -1,8 +1,10 @@
-//! Requests of all shapes, rendered by the chat templates of many families of models: every part must arrive.
+//! Requests of all shapes, rendered by the chat templates of many families of models: every part
+//! must arrive.
 //!
-//! A host asks a server on the loopback; what it sends is rendered as a model server would render it, once by each
-//! template. The strict templates of this folder are our own and show one rule each. The real ones are read from the
-//! folder that `ROCKBOT_TEST_TEMPLATES` names: `.ci/templates` fetches them, and none is part of this repository.
+//! A host asks a server on the loopback; what it sends is rendered as a model server would render
+//! it, once by each template. The strict templates of this folder are our own and show one rule
+//! each. The real ones are read from the folder that `ROCKBOT_TEST_TEMPLATES` names:
+//! `.ci/templates` fetches them, and none is part of this repository.
 //!
 //! `ROCKBOT_TEST_TEMPLATES=$(.ci/templates) cargo test --all-features --test it templates`
 

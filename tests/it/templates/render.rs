@@ -13,7 +13,8 @@ use super::requests::Sent;
 /// The text that stands for an image in a prompt.
 const IMAGE: &str = "<__image__>";
 
-/// The chat template of a family of models, with the form in which its servers give it the messages.
+/// The chat template of a family of models, with the form in which its servers give it the
+/// messages.
 pub(super) struct Family {
     environment: Environment<'static>,
     form: Form,
@@ -28,7 +29,8 @@ struct Form {
     has_empty_text: bool,
     /// `true` if the arguments of a call are JSON text, `false` if they are parsed.
     has_text_arguments: bool,
-    /// `true` if the system message stands in the first message of the user: the template refuses or drops it.
+    /// `true` if the system message stands in the first message of the user: the template refuses or
+    /// drops it.
     joins_system: bool,
 }
 

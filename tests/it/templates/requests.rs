@@ -248,7 +248,8 @@ async fn history() -> Vec<Sent> {
     sent("history", &server, [first, second, third])
 }
 
-/// Two calls in one answer, for a model that may make them, or to which they are shown one at a time.
+/// Two calls in one answer, for a model that may make them, or to which they are shown one at a
+/// time.
 async fn parallel(setting: Option<bool>) -> Vec<Sent> {
     let mut both = calls("abcdefgh1", "get_weather");
     let more = calls("abcdefgh2", "plot")["tool_calls"][0].take();

@@ -1,7 +1,8 @@
 //! Import circles between modules: siblings do not import each other in a ring.
 //!
-//! A parent and its child may import each other; every other circle means that a thing stands in the wrong place.
-//! The sources are read as text: `use` trees and paths that begin with `crate` or `super`, followed through `pub use`.
+//! A parent and its child may import each other; every other circle means that a thing stands in
+//! the wrong place. The sources are read as text: `use` trees and paths that begin with `crate`
+//! or `super`, followed through `pub use`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

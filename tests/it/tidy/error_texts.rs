@@ -101,7 +101,8 @@ fn printed(attributes: &[Attribute], fields: &Fields) -> Option<String> {
     sources.any(|name| mentions(&text, &name)).then_some(text)
 }
 
-/// Returns `true` if the attribute has `{name}`, `{name:…}`, or `name` or `.0` among the arguments behind its text.
+/// Returns `true` if the attribute has `{name}`, `{name:…}`, or `name` or `.0` among the
+/// arguments behind its text.
 fn mentions(attribute: &str, name: &str) -> bool {
     let is_placed = [format!("{{{name}}}"), format!("{{{name}:")];
     let arguments = attribute.rsplit_once('"').map_or("", |(_, arguments)| arguments);

@@ -1,4 +1,5 @@
-//! Crates before their version 1.0 are no part of the public API, unless the crate that shows them re-exports them.
+//! Crates before their version 1.0 are no part of the public API, unless the crate that shows
+//! them re-exports them.
 
 use super::source::{LIBRARIES, root};
 

@@ -1,4 +1,5 @@
-//! Rules for what the listings of the public API show: options have setters, and errors say whether a retry helps.
+//! Rules for what the listings of the public API show: options have setters, and errors say
+//! whether a retry helps.
 
 use super::source::{LIBRARIES, root};
 
@@ -124,7 +125,8 @@ fn is_excepted(name: &str, field: &str) -> bool {
     WITHOUT_SETTERS.iter().any(|(left, _)| *left == name || *left == field)
 }
 
-/// Reports whether a line lists a method that sets a field: one of its name, or `new` with an argument of it.
+/// Reports whether a line lists a method that sets a field: one of its name, or `new` with an
+/// argument of it.
 fn sets(line: &str, field: &str) -> bool {
     let begins = |name: &str| line.contains(&format!("fn {name}(")) || line.contains(&format!("fn {name}<"));
     let is_new = begins("new") && line.contains(&format!("{field}: "));

@@ -1,4 +1,5 @@
-//! Rules for the repository itself: licences, sources, dependencies between crates, language, complete lists.
+//! Rules for the repository itself: licences, sources, dependencies between crates, language,
+//! complete lists.
 
 mod api;
 mod circles;
@@ -31,7 +32,8 @@ const LICENCES: [&str; 12] = [
     "Zlib",
 ];
 
-/// Returns cargo's metadata for this platform: other platforms' packages need not be on this machine.
+/// Returns cargo's metadata for this platform: other platforms' packages need not be on this
+/// machine.
 fn metadata() -> Value {
     let version = output("rustc", &["-vV"]);
     let host = version
@@ -71,7 +73,8 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// Packages under the MPL below `scraper`, which only a test uses: nothing that is shipped contains them.
+/// Packages under the MPL below `scraper`, which only a test uses: nothing that is shipped
+/// contains them.
 const OF_TESTS: [&str; 4] = ["cssparser", "cssparser-macros", "dtoa-short", "selectors"];
 
 /// One alternative of every `AND`ed part must be on the list; `/` is an old way to write `OR`.
@@ -103,8 +106,8 @@ fn every_dependency_comes_from_the_registry() {
     assert_eq!(elsewhere, Vec::<&str>::new());
 }
 
-/// The crates of the workspace that each crate may depend on. Everything points downwards: authors of tools, models,
-/// stores and buses need `rockbot-core` alone.
+/// The crates of the workspace that each crate may depend on. Everything points downwards:
+/// authors of tools, models, stores and buses need `rockbot-core` alone.
 const MAY_DEPEND_ON: [(&str, &[&str]); 11] = [
     ("rockbot-bus", &["rockbot-core"]),
     ("rockbot-core", &[]),
@@ -162,7 +165,8 @@ fn crates_depend_only_on_the_crates_below_them() {
     }
 }
 
-/// Returns `true` if a build of these features of the facade compiles C, which no crate does without `cc`.
+/// Returns `true` if a build of these features of the facade compiles C, which no crate does
+/// without `cc`.
 fn compiles_c(features: &str) -> bool {
     let what = [
         "tree",
@@ -190,8 +194,8 @@ fn a_build_without_tls_and_sqlite_needs_no_c_compiler() {
     }
 }
 
-/// A lower `rust-version` than a dependency's cannot build. The standard library's part is checked by clippy's
-/// `incompatible_msrv`, which knows when each item became stable.
+/// A lower `rust-version` than a dependency's cannot build. The standard library's part is
+/// checked by clippy's `incompatible_msrv`, which knows when each item became stable.
 #[test]
 fn no_dependency_needs_a_newer_rust_than_we_state() {
     let metadata = metadata();

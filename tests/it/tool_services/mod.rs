@@ -1,5 +1,5 @@
-//! Tools of tool services: from a descriptor to the answer (`calls`), whatever goes wrong in between (`limits`), and tools
-//! that come and go with their descriptors (`descriptors`).
+//! Tools of tool services: from a descriptor to the answer (`calls`), whatever goes wrong in
+//! between (`limits`), and tools that come and go with their descriptors (`descriptors`).
 
 mod calls;
 mod descriptors;
@@ -121,7 +121,8 @@ async fn serve(
     server.serve(Arc::new(bus.clone())).await.unwrap()
 }
 
-/// A hand-written service: it answers each request with these bodies, under the request's id unless they name another.
+/// A hand-written service: it answers each request with these bodies, under the request's id
+/// unless they name another.
 async fn replying(bus: &InProcessBus, bodies: &'static [&'static str]) -> (Subscription, Arc<Mutex<Vec<Value>>>) {
     let publisher = bus.clone();
     let requests = Arc::new(Mutex::new(Vec::new()));

@@ -1,5 +1,5 @@
-//! One broker shared with TrustGraph 2.11.1: its service and our agent, its client and our service. RabbitMQ here, Pulsar
-//! in `pulsar`.
+//! One broker shared with TrustGraph 2.11.1: its service and our agent, its client and our
+//! service. RabbitMQ here, Pulsar in `pulsar`.
 
 #[cfg(feature = "pulsar")]
 mod pulsar;
@@ -162,7 +162,8 @@ impl Neighbour {
     }
 }
 
-/// Starts an agent that has the service on a topic as a tool. The descriptor has the queues in both spellings.
+/// Starts an agent that has the service on a topic as a tool. The descriptor has the queues in
+/// both spellings.
 async fn agent(bus: Arc<dyn Bus>, topic: &str, style: &str, descriptors: &DescriptorFolder) -> AgentHost {
     let service = json!({
         "id": "joke-service",

@@ -1,11 +1,13 @@
 //! Measures the extraction of main content from real pages.
 //!
-//! `extraction pages ROOT [PAGE]`: pages of documentation packages below the folder ROOT, of which half have hand-marked main
-//! content (`benches/data/pages.json`). It prints precision, recall and F1 over words, and the share of the headings, links,
-//! code, tables and list items of the source that the Markdown keeps. With PAGE, a part of a path, it prints what differs.
+//! `extraction pages ROOT [PAGE]`: pages of documentation packages below the folder ROOT, of
+//! which half have hand-marked main content (`benches/data/pages.json`). It prints precision,
+//! recall and F1 over words, and the share of the headings, links, code, tables and list items of
+//! the source that the Markdown keeps. With PAGE, a part of a path, it prints what differs.
 //!
-//! `extraction strings FILE FOLDER`: pages in FOLDER, with the strings that must and must not be in their content, in the form
-//! of trafilatura's `evaldata.json`. It prints precision, recall and F1 over strings; pages that are not there are skipped.
+//! `extraction strings FILE FOLDER`: pages in FOLDER, with the strings that must and must not be
+//! in their content, in the form of trafilatura's `evaldata.json`. It prints precision, recall
+//! and F1 over strings; pages that are not there are skipped.
 
 mod marks;
 mod score;

@@ -219,7 +219,8 @@ fn common(wanted: &[String], found: impl Iterator<Item = String>) -> usize {
     count
 }
 
-/// Returns `true` for a table of data, which begins at number `first`: two rows or more, one of them with two cells.
+/// Returns `true` for a table of data, which begins at number `first`: two rows or more, one of
+/// them with two cells.
 fn is_data(table: &[Node], first: usize) -> bool {
     let rows: Vec<usize> = (0..table.len()).filter(|at| table[*at].is("tr")).collect();
     let cells = |row: usize| {

@@ -37,8 +37,9 @@ impl Tally {
     }
 }
 
-/// Prints precision, recall and F1 of the pages with even numbers, which heuristics may be fitted to, of the others, and of
-/// all. With the variable `MISSES`, it prints each string of the first half that is missing or too much.
+/// Prints precision, recall and F1 of the pages with even numbers, which heuristics may be fitted
+/// to, of the others, and of all. With the variable `MISSES`, it prints each string of the first
+/// half that is missing or too much.
 pub(crate) fn run(file: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
     let pages: BTreeMap<String, Known> = serde_json::from_slice(&std::fs::read(file)?)?;
     let tells = std::env::var_os("MISSES").is_some();

@@ -1,4 +1,5 @@
-//! A page as a browser's parser sees it, in one vector: the standard's tree builder, independent of the converter.
+//! A page as a browser's parser sees it, in one vector: the standard's tree builder, independent
+//! of the converter.
 
 use html5ever::tendril::TendrilSink;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
@@ -21,7 +22,8 @@ impl Node {
         own.map(|(_, value)| value.as_str())
     }
 
-    /// Returns `true` if one of the alternatives of `selector`, such as `div.body, #top, [role=main]`, is this element.
+    /// Returns `true` if one of the alternatives of `selector`, such as `div.body, #top,
+    /// [role=main]`, is this element.
     pub(crate) fn is(&self, selector: &str) -> bool {
         !self.name.is_empty() && selector.split(',').any(|one| self.is_one(one.trim()))
     }

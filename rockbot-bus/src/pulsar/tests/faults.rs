@@ -184,7 +184,8 @@ async fn poison_beside_healthy_messages_stops_none() {
     .await;
 }
 
-/// A message that waits an hour for its next attempt waits in the broker, and survives this process.
+/// A message that waits an hour for its next attempt waits in the broker, and survives this
+/// process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_message_survives_its_consumer() {
     with_broker(async |broker| {
@@ -211,7 +212,8 @@ async fn a_waiting_message_survives_its_consumer() {
     .await;
 }
 
-/// A worker that is killed in the middle of a call leaves the message to the next worker, marked as a repetition.
+/// A worker that is killed in the middle of a call leaves the message to the next worker, marked
+/// as a repetition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_leaves_its_message_to_the_next() {
     with_broker(async |broker| {

@@ -1,7 +1,8 @@
 //! A broker for tests: pulsar-lite, behind a proxy that mends its frames and cuts connections.
 //!
-//! The client wants a checksum in front of each message that it is sent. The protocol leaves it away at will,
-//! and so does pulsar-lite 0.2. The proxy puts it there, and its own port into the answers to look-ups.
+//! The client wants a checksum in front of each message that it is sent. The protocol leaves it
+//! away at will, and so does pulsar-lite 0.2. The proxy puts it there, and its own port into the
+//! answers to look-ups.
 
 use std::net::TcpListener as Port;
 use std::path::{Path, PathBuf};
@@ -148,7 +149,8 @@ fn spawn(program: &Path, folder: &TempDir, port: u16) -> Child {
         .expect("pulsar-lite starts")
 }
 
-/// Returns a free port of so many digits, since one takes the place of the other in the answers to look-ups.
+/// Returns a free port of so many digits, since one takes the place of the other in the answers
+/// to look-ups.
 fn port_of_length(digits: usize) -> u16 {
     for _ in 0..1000 {
         let bound = Port::bind("127.0.0.1:0").expect("a port is free");
@@ -211,7 +213,8 @@ async fn mend(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &ProxyStat
     }
 }
 
-/// Returns the frame with the magic number and the checksum between its command and the metadata of the message.
+/// Returns the frame with the magic number and the checksum between its command and the metadata
+/// of the message.
 fn with_checksum(frame: Vec<u8>) -> Vec<u8> {
     const MAGIC: [u8; 2] = [0x0e, 0x01];
     let command = u32::from_be_bytes(frame[..4].try_into().expect("four bytes"));

@@ -8,7 +8,8 @@ use super::lite::PulsarLite;
 use crate::pulsar::{PulsarBus, PulsarSettings};
 use crate::test_support::serve_tls;
 
-/// The broker of the tests has no TLS of its own, so its look-ups of topics name none: connecting is all that is tried.
+/// The broker of the tests has no TLS of its own, so its look-ups of topics name none: connecting
+/// is all that is tried.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_with_tls_is_trusted_by_its_certificate_alone() {
     let Some(lite) = PulsarLite::start().await else { return };

@@ -165,7 +165,8 @@ async fn wildcards_are_refused() {
     .await;
 }
 
-/// RabbitMQ has no domains: the id of a persistent queue of Pulsar names the same exchange and queue.
+/// RabbitMQ has no domains: the id of a persistent queue of Pulsar names the same exchange and
+/// queue.
 #[tokio::test]
 async fn a_stated_domain_of_pulsar_does_not_count() {
     with_broker(async |broker| {

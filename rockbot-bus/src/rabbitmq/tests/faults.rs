@@ -116,7 +116,8 @@ async fn a_late_reply_reaches_no_later_request() {
     .await;
 }
 
-/// The broker hands a consumer no more messages than its prefetch, so the others stay for further consumers.
+/// The broker hands a consumer no more messages than its prefetch, so the others stay for further
+/// consumers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_consumer_is_handed_no_more_than_its_prefetch() {
     with_broker(async |broker| {
@@ -200,7 +201,8 @@ async fn poison_beside_healthy_messages_stops_none() {
     .await;
 }
 
-/// A worker that is killed in the middle of a call leaves the message to the next worker, marked as a repetition.
+/// A worker that is killed in the middle of a call leaves the message to the next worker, marked
+/// as a repetition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_leaves_its_message_to_the_next() {
     with_broker(async |broker| {

@@ -1,4 +1,5 @@
-//! Messages whose headers fill a small frame, and have no room for what the bus adds on another way.
+//! Messages whose headers fill a small frame, and have no room for what the bus adds on another
+//! way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
-//! Messages that the bus moves to another queue: what they take along, and what happens when the broker refuses them.
+//! Messages that the bus moves to another queue: what they take along, and what happens when the
+//! broker refuses them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -173,7 +174,8 @@ async fn a_dead_letter_neither_expires_nor_goes_elsewhere() {
     .await;
 }
 
-/// Headers that could not be sent to a retry queue make a message a dead letter before it is handled.
+/// Headers that could not be sent to a retry queue make a message a dead letter before it is
+/// handled.
 #[tokio::test]
 async fn large_headers_are_rejected() {
     with_broker(async |broker| {
@@ -219,7 +221,8 @@ async fn a_deleted_dead_letter_queue_is_declared_again() {
     .await;
 }
 
-/// Poison whose dead letter is refused is not handled again, and loses the headers of others in the end.
+/// Poison whose dead letter is refused is not handled again, and loses the headers of others in
+/// the end.
 #[tokio::test]
 async fn a_refused_dead_letter_is_tried_again_without_foreign_headers() {
     with_broker(async |broker| {
@@ -233,8 +236,8 @@ async fn a_refused_dead_letter_is_tried_again_without_foreign_headers() {
         let headers = table([("foreign", long("x")), ("rb-source", long("agent"))]);
         publish_by_hand(broker, "a", BasicProperties::default().with_headers(headers)).await;
         until("it is handled", async || runs.load(Ordering::SeqCst) == 1).await;
-        // Three refusals, a second apart, and a fourth. The broker confirms what is in a queue that is deleted, so the queue
-        // must not be deleted at the same moment as the next message comes.
+        // Three refusals, a second apart, and a fourth. The broker confirms what is in a queue that is
+        // deleted, so the queue must not be deleted at the same moment as the next message comes.
         tokio::time::sleep(Duration::from_millis(3500)).await;
         let deleted = channel.queue_delete(letters.as_str().into(), QueueDeleteOptions::default());
         deleted.await.unwrap();

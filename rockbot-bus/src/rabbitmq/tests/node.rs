@@ -10,7 +10,8 @@ use tokio::time;
 
 use crate::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 
-/// The program that starts a node as any user: the one on the path changes the user and the folders.
+/// The program that starts a node as any user: the one on the path changes the user and the
+/// folders.
 const SERVER: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 
 /// Maximum time in which a node starts or stops.
@@ -24,7 +25,8 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Starts a node. Without RabbitMQ on this machine the test is skipped, or fails if nothing may be skipped.
+    /// Starts a node. Without RabbitMQ on this machine the test is skipped, or fails if nothing may
+    /// be skipped.
     pub(super) async fn start() -> Option<Self> {
         if !Path::new(SERVER).exists() {
             let why = "RabbitMQ is not installed on this machine";

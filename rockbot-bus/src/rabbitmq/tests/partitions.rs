@@ -134,7 +134,8 @@ async fn another_process_takes_over_the_partitions_of_one_that_ended() {
     .await;
 }
 
-/// With a concurrency of one, a message that waits an hour for its next attempt holds up its own partition alone.
+/// With a concurrency of one, a message that waits an hour for its next attempt holds up its own
+/// partition alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failing_partition_holds_up_no_other() {
     with_broker(async |broker| {

@@ -1,4 +1,5 @@
-//! A TCP proxy in front of the broker whose connections a test cuts, so that the shared broker keeps running.
+//! A TCP proxy in front of the broker whose connections a test cuts, so that the shared broker
+//! keeps running.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};

@@ -53,7 +53,8 @@ async fn service(broker: &TestBroker) -> Subscription {
     subscription.unwrap()
 }
 
-/// Asks until `is_over`, and returns the number of requests that ended in their own answer, and in an error.
+/// Asks until `is_over`, and returns the number of requests that ended in their own answer, and
+/// in an error.
 async fn ask(client: Arc<RequestClient>, caller: usize, is_over: CancellationToken) -> (usize, usize) {
     let mut answers = 0;
     let mut errors = 0;
@@ -72,7 +73,8 @@ async fn ask(client: Arc<RequestClient>, caller: usize, is_over: CancellationTok
     (answers, errors)
 }
 
-/// A message that the broker has confirmed arrives, and each request ends in its answer or in an error.
+/// A message that the broker has confirmed arrives, and each request ends in its answer or in an
+/// error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restarted_broker_has_what_it_confirmed() {
     let Some(mut node) = Node::start().await else { return };

@@ -1,4 +1,5 @@
-//! JSON on the path of a turn: the same bytes as `serde_json` writes, with a third of its instructions.
+//! JSON on the path of a turn: the same bytes as `serde_json` writes, with a third of its
+//! instructions.
 //!
 //! `serde_json` looks for characters to escape one by one, and a turn writes mostly texts:
 //! prompts, answers, results, and the names of members. Here sixteen bytes are examined together.

@@ -1,13 +1,14 @@
 //! Texts as JSON strings.
 
-/// Number of bytes of a long text that are examined together: the compiler vectorizes the comparison.
+/// Number of bytes of a long text that are examined together: the compiler vectorizes the
+/// comparison.
 const BLOCK: usize = 32;
 
 /// A number whose bytes are all one.
 const ONES: u64 = u64::MAX / 0xff;
 
-/// Appends the text that `parts` make together, as one JSON string: just as `serde_json` writes it. Long runs without
-/// anything to escape are copied whole.
+/// Appends the text that `parts` make together, as one JSON string: just as `serde_json` writes
+/// it. Long runs without anything to escape are copied whole.
 ///
 /// ```
 /// let mut json = Vec::new();
@@ -20,7 +21,8 @@ pub fn push_text<'a>(json: &mut Vec<u8>, parts: impl IntoIterator<Item = &'a str
     json.push(b'"');
 }
 
-/// Appends `before`, which ends with a quote, the name of a member or of a variant, a quote and a colon.
+/// Appends `before`, which ends with a quote, the name of a member or of a variant, a quote and a
+/// colon.
 pub(super) fn push_name<const LEN: usize>(json: &mut Vec<u8>, before: &[u8; LEN], name: &str) {
     json.extend_from_slice(before);
     push_part(json, name.as_bytes());

@@ -15,8 +15,8 @@ use super::text::{push_name, push_text};
 /// The name of a struct whose one field is JSON text; `serde_json` recognizes it by this name.
 pub(super) const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
-/// Beginning of the names of all structs whose one field `serde_json` writes as it is: raw values, and numbers of any
-/// precision.
+/// Beginning of the names of all structs whose one field `serde_json` writes as it is: raw
+/// values, and numbers of any precision.
 const AS_IT_IS: &str = "$serde_json::private::";
 
 /// A serializer of one value to the end of a buffer.
@@ -43,7 +43,8 @@ impl<'a> JsonWriter<'a> {
         }
     }
 
-    /// Begins the value of a variant that has one: an object with the variant's name as its only member.
+    /// Begins the value of a variant that has one: an object with the variant's name as its only
+    /// member.
     fn begin_variant(&mut self, variant: &str) {
         push_name(self.json, b"{\"", variant);
     }

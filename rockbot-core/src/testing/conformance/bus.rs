@@ -17,10 +17,12 @@ use crate::{IdSource as _, RandomIds, Timestamp};
 /// Time limit of the suite for an expected event.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Checks that the values that `make` creates keep the contract of [`Bus`] and [`DeadLetters`]; each on a bus of its own.
+/// Checks that the values that `make` creates keep the contract of [`Bus`] and [`DeadLetters`];
+/// each on a bus of its own.
 ///
-/// Topics and subscription names are made up for each run, so that a broker can be shared. The suite waits up to
-/// ten seconds for what must happen; on a bus without I/O, run it with paused time.
+/// Topics and subscription names are made up for each run, so that a broker can be shared. The
+/// suite waits up to ten seconds for what must happen; on a bus without I/O, run it with paused
+/// time.
 ///
 /// # Panics
 ///
@@ -30,7 +32,8 @@ pub async fn bus<B: Bus + DeadLetters>(make: impl AsyncFn() -> Arc<B>) {
     bus_of_exact_topics(make).await;
 }
 
-/// Checks what [`bus()`] checks, but for wildcards: a bus whose broker does not route by pattern refuses them.
+/// Checks what [`bus()`] checks, but for wildcards: a bus whose broker does not route by pattern
+/// refuses them.
 ///
 /// # Panics
 ///
@@ -121,7 +124,8 @@ async fn each_name_gets_a_copy_and_shares_it<B: Bus + DeadLetters>(bus: Arc<B>) 
     other_inbox.stays_empty();
 }
 
-/// A subscription handles one message at a time by default, in the order in which they were published.
+/// A subscription handles one message at a time by default, in the order in which they were
+/// published.
 async fn one_at_a_time_means_in_order<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();
@@ -162,8 +166,8 @@ async fn as_many_at_once_as_the_concurrency_says<B: Bus + DeadLetters>(bus: Arc<
     assert_eq!(met, ["0", "1", "2"]);
 }
 
-/// Messages of one partition are handled in order, one at a time, even when one of them has to be repeated;
-/// two partitions are handled at once.
+/// Messages of one partition are handled in order, one at a time, even when one of them has to be
+/// repeated; two partitions are handled at once.
 async fn partitions_are_in_order_and_side_by_side<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (handler, mut meetings) = meeting(2);
@@ -206,8 +210,8 @@ async fn partitions_are_in_order_and_side_by_side<B: Bus + DeadLetters>(bus: Arc
     }
 }
 
-/// A message is delivered again as often as the policy says, then kept with the reason, the number of attempts
-/// and the last error.
+/// A message is delivered again as often as the policy says, then kept with the reason, the
+/// number of attempts and the last error.
 async fn a_failing_message_is_retried_then_kept<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();
@@ -266,7 +270,8 @@ async fn a_poison_message_blocks_no_other<B: Bus + DeadLetters>(bus: Arc<B>) {
     let _ = bus.close(Duration::ZERO).await;
 }
 
-/// A message that can never be handled becomes a dead letter without another attempt, and can be taken once.
+/// A message that can never be handled becomes a dead letter without another attempt, and can be
+/// taken once.
 async fn a_rejected_message_is_kept_at_once<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let handler = |_| async { Disposition::dead_letter("it is not an invoice") };
@@ -353,7 +358,8 @@ async fn what_is_no_topic_is_refused<B: Bus + DeadLetters>(bus: Arc<B>) {
     }
 }
 
-/// A topic with a domain of Pulsar is the one without it, for publishers, subscriptions and their names.
+/// A topic with a domain of Pulsar is the one without it, for publishers, subscriptions and their
+/// names.
 async fn a_stated_domain_does_not_count<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let plain = names.topic("request.joke");
@@ -405,8 +411,8 @@ async fn closing_a_subscription_waits_for_its_handlers<B: Bus + DeadLetters>(bus
     starts.stays_empty();
 }
 
-/// The backlog of the bus is handled before it closes, and what the handlers publish meanwhile, too; then it takes
-/// nothing more.
+/// The backlog of the bus is handled before it closes, and what the handlers publish meanwhile,
+/// too; then it takes nothing more.
 async fn closing_the_bus_lets_it_finish<B: Bus + DeadLetters>(bus: Arc<B>) {
     let names = Names::new();
     let (seen, mut inbox) = inbox();

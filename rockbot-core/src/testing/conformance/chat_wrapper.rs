@@ -10,7 +10,8 @@ use crate::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, Mode
 ///
 /// # Panics
 ///
-/// Panics if the wrapper drops or mixes up the model, the provider or the busy flag of the wrapped client.
+/// Panics if the wrapper drops or mixes up the model, the provider or the busy flag of the
+/// wrapped client.
 pub fn chat_wrapper<W: ChatClient>(wrap: impl Fn(Arc<dyn ChatClient>) -> W) {
     for is_busy in [false, true] {
         let inner = Described { is_busy };

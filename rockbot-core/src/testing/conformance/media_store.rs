@@ -3,8 +3,8 @@
 use crate::store::MediaStore;
 use crate::{Digest, Principal, Timestamp};
 
-/// Checks that the store that `make` creates keeps the promises of [`MediaStore`]. `make` returns an empty store at
-/// each call.
+/// Checks that the store that `make` creates keeps the promises of [`MediaStore`]. `make` returns
+/// an empty store at each call.
 ///
 /// # Panics
 ///

@@ -1,8 +1,9 @@
 //! Conformance suites: checks that an implementation keeps the contract of its trait.
 //!
-//! For authors of stores, journals, buses, clients and registries. Each suite takes a factory of fresh, empty
-//! implementations, runs every part of the contract on one of its own, and panics with the part that is broken. To test
-//! a store, call the suite of its trait in a test of your own:
+//! For authors of stores, journals, buses, clients and registries. Each suite takes a factory of
+//! fresh, empty implementations, runs every part of the contract on one of its own, and panics
+//! with the part that is broken. To test a store, call the suite of its trait in a test of your
+//! own:
 //!
 //! ```
 //! use rockbot_core::store::InMemoryConversationMemory;

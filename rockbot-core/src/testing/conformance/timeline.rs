@@ -5,15 +5,16 @@ use std::marker::PhantomData;
 use crate::store::{TimelineEntry, TimelineStore};
 use crate::{Clock as _, Principal, SystemClock, Timestamp};
 
-/// A store under test, and the function that creates its entries from a session and a time in milliseconds.
+/// A store under test, and the function that creates its entries from a session and a time in
+/// milliseconds.
 struct Subject<S, T, F> {
     store: S,
     entry: F,
     entries: PhantomData<fn() -> T>,
 }
 
-/// Checks that the stores that `make` creates keep the contract of [`TimelineStore`]; `entry` creates the entry of a
-/// session and a time in milliseconds.
+/// Checks that the stores that `make` creates keep the contract of [`TimelineStore`]; `entry`
+/// creates the entry of a session and a time in milliseconds.
 pub(super) async fn timeline<S: TimelineStore<T>, T: TimelineEntry + PartialEq>(
     make: impl AsyncFn() -> S,
     entry: impl Fn(&str, u64) -> T,
@@ -70,8 +71,8 @@ where
 {
     let me = Principal::from("me");
     let other = Principal::from("other");
-    // Recent times: a store in files takes a file whose entries are much older than its last change as edited by a
-    // person, and keeps it.
+    // Recent times: a store in files takes a file whose entries are much older than its last change
+    // as edited by a person, and keeps it.
     let now = SystemClock.now().as_millis();
     for (session, ago) in [("a", 5000), ("b", 4000), ("a", 3000), ("b", 2000)] {
         subject.append(&me, (session, now - ago)).await;

@@ -8,8 +8,8 @@ use crate::store::{DEFAULT_TTL, StorePath, WorkingMemory, WorkingMemoryError, Wo
 use crate::testing::ManualClock;
 use crate::{Clock, Principal};
 
-/// Checks that the values that `make` creates keep the contract of [`WorkingMemory`]. `make` gets the clock
-/// that entries expire by, and the maximum number of entries of a namespace.
+/// Checks that the values that `make` creates keep the contract of [`WorkingMemory`]. `make` gets
+/// the clock that entries expire by, and the maximum number of entries of a namespace.
 ///
 /// # Panics
 ///

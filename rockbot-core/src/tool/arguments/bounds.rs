@@ -3,7 +3,8 @@
 /// Maximum length of a call's arguments, in bytes: 256 KiB.
 pub const MAX_ARGUMENT_BYTES: usize = 256 * 1024;
 
-/// Maximum nesting of a call's arguments: 64 levels. The braces of the arguments object are the first.
+/// Maximum nesting of a call's arguments: 64 levels. The braces of the arguments object are the
+/// first.
 pub const MAX_ARGUMENT_DEPTH: usize = 64;
 
 /// Checks length, first character and depth without parsing.
@@ -63,7 +64,8 @@ fn is_too_deep(json: &[u8]) -> bool {
     false
 }
 
-/// Counts the opening brackets. The sums of parts fit into a byte, so that the compiler compares many bytes at once.
+/// Counts the opening brackets. The sums of parts fit into a byte, so that the compiler compares
+/// many bytes at once.
 fn opening_brackets(json: &[u8]) -> usize {
     let is_opening = |byte: &u8| u8::from((*byte == b'{') | (*byte == b'['));
     let parts = json.chunks(usize::from(u8::MAX));

@@ -52,8 +52,8 @@ impl fmt::Display for ArgumentError {
 
 impl std::error::Error for ArgumentError {}
 
-/// Shortens a text from the arguments or the schema to `limit` characters and escapes control characters, so that it
-/// can stand in a message.
+/// Shortens a text from the arguments or the schema to `limit` characters and escapes control
+/// characters, so that it can stand in a message.
 pub(super) fn shorten(text: &str, limit: usize) -> String {
     let mut short: String = text.chars().take(limit).flat_map(plain).collect();
     if text.chars().nth(limit).is_some() {

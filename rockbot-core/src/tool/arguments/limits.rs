@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-/// Keywords that no type implies. Where one does, such as the length of a tuple, validating it twice does no harm.
+/// Keywords that no type implies. Where one does, such as the length of a tuple, validating it
+/// twice does no harm.
 const BEYOND_TYPES: [&str; 12] = [
     "enum",
     "exclusiveMaximum",

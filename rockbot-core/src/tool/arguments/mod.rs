@@ -1,8 +1,9 @@
-//! Validation of a tool call's arguments: bounded work, no network, no files, errors that the model can act on.
+//! Validation of a tool call's arguments: bounded work, no network, no files, errors that the
+//! model can act on.
 //!
-//! Schemas may come from untrusted sources, such as MCP servers, and arguments come from a model. Therefore both are
-//! bounded: size and depth of the arguments, size and depth of the schema, and the steps of validating one against
-//! the other.
+//! Schemas may come from untrusted sources, such as MCP servers, and arguments come from a model.
+//! Therefore both are bounded: size and depth of the arguments, size and depth of the schema, and
+//! the steps of validating one against the other.
 
 mod bounds;
 mod error;
@@ -27,10 +28,11 @@ use schema::Schema;
 
 /// A JSON Schema, compiled for validating the arguments of one tool.
 ///
-/// It supports `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`, `prefixItems`,
-/// `allOf`, `anyOf`, `oneOf`, `not`, the limits of numbers, lengths and counts, `multipleOf`, `uniqueItems`,
-/// `nullable`, boolean schemas, and `$ref` within the schema. All other keywords are ignored, including `pattern` and
-/// `format`: a check only refuses what is certainly wrong, and the tool may still refuse more.
+/// It supports `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`,
+/// `items`, `prefixItems`, `allOf`, `anyOf`, `oneOf`, `not`, the limits of numbers, lengths and
+/// counts, `multipleOf`, `uniqueItems`, `nullable`, boolean schemas, and `$ref` within the
+/// schema. All other keywords are ignored, including `pattern` and `format`: a check only refuses
+/// what is certainly wrong, and the tool may still refuse more.
 ///
 /// ```
 /// use rockbot_core::tool::ArgumentSchema;
@@ -59,14 +61,16 @@ impl ArgumentSchema {
     ///
     /// # Errors
     ///
-    /// Returns an error if the schema is larger, describes something other than an object, has a `$ref` that leads outside
-    /// of it or nowhere, or a keyword with a value that no provider accepts, such as `"type": "strin"`.
+    /// Returns an error if the schema is larger, describes something other than an object, has a
+    /// `$ref` that leads outside of it or nowhere, or a keyword with a value that no provider
+    /// accepts, such as `"type": "strin"`.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         Schema::compile(schema).map(Self)
     }
 
-    /// Checks the bounds of all tools: [`MAX_ARGUMENT_BYTES`], [`MAX_ARGUMENT_DEPTH`], and that the text begins like
-    /// an object. It is cheap and does not parse: the text may still be invalid JSON.
+    /// Checks the bounds of all tools: [`MAX_ARGUMENT_BYTES`], [`MAX_ARGUMENT_DEPTH`], and that the
+    /// text begins like an object. It is cheap and does not parse: the text may still be invalid
+    /// JSON.
     ///
     /// # Errors
     ///
@@ -79,8 +83,8 @@ impl ArgumentSchema {
     ///
     /// # Errors
     ///
-    /// Returns an error if the arguments exceed the bounds, are invalid JSON, have a member twice, do not match the
-    /// schema, or need more steps to validate than are allowed.
+    /// Returns an error if the arguments exceed the bounds, are invalid JSON, have a member twice, do
+    /// not match the schema, or need more steps to validate than are allowed.
     pub fn check(&self, arguments: &str) -> Result<Value, ArgumentError> {
         let value = bounds::check(arguments)
             .and_then(|()| parse(arguments))
@@ -92,9 +96,9 @@ impl ArgumentSchema {
         Err(ArgumentError::expecting(problems, self.signature()))
     }
 
-    /// Returns `true` if the schema has constraints that parsing the arguments as a Rust type does not check: a
-    /// range, a length, a count, an enumeration. Limits that follow from `format`, such as those of `uint8`, belong
-    /// to the type.
+    /// Returns `true` if the schema has constraints that parsing the arguments as a Rust type does
+    /// not check: a range, a length, a count, an enumeration. Limits that follow from `format`, such
+    /// as those of `uint8`, belong to the type.
     pub fn adds_to_types(&self) -> bool {
         self.0.adds_to_types
     }
@@ -104,8 +108,8 @@ impl ArgumentSchema {
         ArgumentError::expecting(vec![problem.into()], self.signature())
     }
 
-    /// Returns the expected shape in one line, such as `{"city": string, "days"?: integer (1..=14)}`; at most about
-    /// 600 bytes.
+    /// Returns the expected shape in one line, such as `{"city": string, "days"?: integer (1..=14)}`;
+    /// at most about 600 bytes.
     pub fn signature(&self) -> String {
         signature::of(&self.0)
     }

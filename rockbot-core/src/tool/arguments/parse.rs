@@ -1,5 +1,5 @@
-//! Strict parsing of arguments. An object with a member twice is refused, because it is ambiguous which of the two
-//! the model meant.
+//! Strict parsing of arguments. An object with a member twice is refused, because it is ambiguous
+//! which of the two the model meant.
 
 use std::fmt;
 

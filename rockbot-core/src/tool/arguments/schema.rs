@@ -1,5 +1,5 @@
-//! Compiled schemas: a flat list of subschemas that refer to each other by index, so that a `$ref` costs nothing and
-//! may form cycles.
+//! Compiled schemas: a flat list of subschemas that refer to each other by index, so that a
+//! `$ref` costs nothing and may form cycles.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -63,8 +63,9 @@ pub(super) struct Id(usize);
 #[derive(Debug)]
 pub(super) struct Schema {
     nodes: Vec<Node>,
-    /// `true` if every keyword is validated. If not, a subschema may accept too much, and a keyword that turns
-    /// acceptance into a refusal (`not`, `oneOf`) would refuse valid values; such keywords are then not enforced.
+    /// `true` if every keyword is validated. If not, a subschema may accept too much, and a keyword
+    /// that turns acceptance into a refusal (`not`, `oneOf`) would refuse valid values; such keywords
+    /// are then not enforced.
     pub(super) is_exact: bool,
     /// `true` if a subschema has constraints beyond the constraints of a Rust type.
     pub(super) adds_to_types: bool,
@@ -194,8 +195,8 @@ fn check_root(schema: &Value) -> Result<(), SchemaError> {
     Ok(())
 }
 
-/// Checks the value of a keyword that a model gets as it is. A provider that does not accept it refuses the whole request, and
-/// with it the tools that are well described.
+/// Checks the value of a keyword that a model gets as it is. A provider that does not accept it
+/// refuses the whole request, and with it the tools that are well described.
 fn check_value(keyword: &str, value: &Value) -> Result<(), SchemaError> {
     let expected = match keyword {
         "type" if kinds(value).is_none() => {
@@ -225,11 +226,12 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// A compiler that works breadth first, without recursion, because references may form a long chain.
+/// A compiler that works breadth first, without recursion, because references may form a long
+/// chain.
 struct Compiler<'a> {
     root: &'a Value,
-    /// The ids of the subschemas seen so far. Subschemas are identified by their address, which is stable while
-    /// `root` is borrowed.
+    /// The ids of the subschemas seen so far. Subschemas are identified by their address, which is
+    /// stable while `root` is borrowed.
     ids: HashMap<*const Value, Id>,
     pending: VecDeque<(&'a Value, usize)>,
     is_exact: bool,
@@ -338,7 +340,8 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Passes on the value of a keyword. A malformed value makes the schema inexact, like an unknown keyword.
+    /// Passes on the value of a keyword. A malformed value makes the schema inexact, like an unknown
+    /// keyword.
     fn read<T>(&mut self, value: Option<T>) -> Option<T> {
         self.is_exact &= value.is_some();
         value

@@ -1,4 +1,5 @@
-//! The signature of a schema: the expected shape in one line, in the notation that models know from TypeScript.
+//! The signature of a schema: the expected shape in one line, in the notation that models know
+//! from TypeScript.
 
 use super::error::shorten;
 use super::kind::{Kind, Kinds};

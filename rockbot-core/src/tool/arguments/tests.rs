@@ -1,4 +1,5 @@
-//! Tests of what is accepted, what is refused and in which words; hostile schemas and arguments must end quickly.
+//! Tests of what is accepted, what is refused and in which words; hostile schemas and arguments
+//! must end quickly.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -331,7 +332,8 @@ fn schemas_that_cannot_be_used() {
     compile(&json!({"properties": {"a": {"minimum": 1, "exclusiveMinimum": true, "type": null, "required": null}}}));
 }
 
-/// Schemas whose validation would never end, or exhaust the stack or the memory, with arguments that trigger it.
+/// Schemas whose validation would never end, or exhaust the stack or the memory, with arguments
+/// that trigger it.
 #[test]
 fn a_hostile_schema_ends_in_an_error() {
     let doubled = (0..30).fold(json!({"d0": {"type": "object"}}), |mut defs, level| {

@@ -11,10 +11,11 @@ use super::kind::{Kind, Kinds, compare, describe};
 use super::schema::{Choices, Counts, Id, Limits, Node, Rules, Schema};
 use super::signature;
 
-/// Maximum number of reported problems. The model corrects these and learns of the rest from its next attempt.
+/// Maximum number of reported problems. The model corrects these and learns of the rest from its
+/// next attempt.
 const MAX_PROBLEMS: usize = 5;
-/// Maximum number of steps of a validation, and how many more for each byte of the arguments. A hostile schema
-/// (nested `anyOf`) could otherwise need exponential time.
+/// Maximum number of steps of a validation, and how many more for each byte of the arguments. A
+/// hostile schema (nested `anyOf`) could otherwise need exponential time.
 const MAX_STEPS: usize = 100_000;
 const STEPS_PER_BYTE: usize = 2;
 /// Maximum nesting of entered subschemas. A `$ref` to itself would otherwise overflow the stack.
@@ -277,7 +278,8 @@ impl<'a> Validation<'a> {
         self.steps_left = self.steps_left.saturating_sub(steps);
     }
 
-    /// Records a problem with the value at the current path. Returns `false`, the result of the failed check.
+    /// Records a problem with the value at the current path. Returns `false`, the result of the
+    /// failed check.
     fn refuse(&mut self, problem: impl FnOnce() -> String) -> bool {
         if !self.is_quiet && self.problems.len() < MAX_PROBLEMS {
             let problem = format!("{} {}", self.path_text(), problem());

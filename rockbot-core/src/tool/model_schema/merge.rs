@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 /// Keywords that describe a value without constraining it: the nearer one is the more precise.
 const ANNOTATIONS: [&str; 4] = ["default", "deprecated", "description", "examples"];
 
-/// Merges `inner` into `outer`, or adds it to `allOf` where both constrain the same in different ways.
+/// Merges `inner` into `outer`, or adds it to `allOf` where both constrain the same in different
+/// ways.
 pub(super) fn merge(outer: &mut Map<String, Value>, inner: Map<String, Value>) {
     let differs = |(keyword, value): (&String, &Value)| {
         !ANNOTATIONS.contains(&&**keyword) && outer.get(keyword).is_some_and(|other| other != value)

@@ -1,4 +1,5 @@
-//! The keywords of a schema for models: plain types instead of unions with `null`, and nothing that only costs tokens.
+//! The keywords of a schema for models: plain types instead of unions with `null`, and nothing
+//! that only costs tokens.
 
 use serde_json::{Map, Value};
 
@@ -48,7 +49,8 @@ pub(super) fn kind_of(keyword: &str, value: &Value) -> Keyword {
     }
 }
 
-/// Returns `true` for the formats of numbers, such as `uint32`: they name types of Rust, not of JSON.
+/// Returns `true` for the formats of numbers, such as `uint32`: they name types of Rust, not of
+/// JSON.
 fn is_of_numbers(format: &Value) -> bool {
     let format = format.as_str().unwrap_or_default();
     let unsigned = format.strip_prefix('u').unwrap_or(format);
@@ -125,7 +127,8 @@ fn without(value: &Value, is_null: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// Returns a list of one type as the type itself. The choices of an `enum` stay a list: servers refuse anything else.
+/// Returns a list of one type as the type itself. The choices of an `enum` stay a list: servers
+/// refuse anything else.
 fn single(types: Value) -> Value {
     match types.as_array().map(Vec::as_slice) {
         Some([kind]) if kind.is_string() => kind.clone(),

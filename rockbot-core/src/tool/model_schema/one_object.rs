@@ -1,8 +1,9 @@
 //! One object schema for all forms that the arguments of a tool may have.
 //!
-//! OpenAI and Anthropic refuse `oneOf`, `anyOf`, `allOf`, `enum` and `not` at the top of a tool's arguments, and templates
-//! look for `properties` alone. So the forms become one object with the properties of all, and words say which of them
-//! belong together. Calls are validated against the original.
+//! OpenAI and Anthropic refuse `oneOf`, `anyOf`, `allOf`, `enum` and `not` at the top of a tool's
+//! arguments, and templates look for `properties` alone. So the forms become one object with the
+//! properties of all, and words say which of them belong together. Calls are validated against
+//! the original.
 
 use serde_json::{Map, Value, json};
 

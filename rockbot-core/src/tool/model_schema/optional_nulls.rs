@@ -1,5 +1,5 @@
-//! Arguments of a call without the `null`s that stand for arguments that were left out: models send them often, and OpenAI's
-//! strict mode demands them.
+//! Arguments of a call without the `null`s that stand for arguments that were left out: models
+//! send them often, and OpenAI's strict mode demands them.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,5 @@
-//! References within a schema: inlined where that is bounded, else kept with the definitions that they name.
+//! References within a schema: inlined where that is bounded, else kept with the definitions that
+//! they name.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::tool::arguments::resolve;
 
-/// Maximum number of subschemas when references are inlined; with more they all stay. A definition that is named twice
-/// in each of 30 others would otherwise become a billion subschemas.
+/// Maximum number of subschemas when references are inlined; with more they all stay. A
+/// definition that is named twice in each of 30 others would otherwise become a billion
+/// subschemas.
 const MAX_INLINED: usize = 500;
 /// Maximum nesting of inlined references.
 const MAX_DEPTH: usize = 16;
@@ -104,7 +106,8 @@ impl<'a> Inliner<'a> {
         })
     }
 
-    /// Returns the normalized members of the schema that `reference` leads to, unless the reference stays.
+    /// Returns the normalized members of the schema that `reference` leads to, unless the reference
+    /// stays.
     pub(super) fn inlined(&mut self, reference: &'a Value) -> Option<Map<String, Value>> {
         let reference = reference.as_str()?;
         let Policy::AllBut(recursive) = &mut self.policy else {

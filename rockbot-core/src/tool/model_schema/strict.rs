@@ -1,10 +1,10 @@
 //! Schemas in the form of OpenAI's strict mode. In this mode a server samples only calls that
 //! match.
 //!
-//! The form knows fewer schemas: each property is required, so an optional one accepts `null` in its place; objects are
-//! closed; and of the keywords that constrain a value it knows some. A keyword that it does not know is left out, because
-//! calls are validated against the original anyway. A schema that means something else in this form is refused:
-//! see [`NotStrict`].
+//! The form knows fewer schemas: each property is required, so an optional one accepts `null` in
+//! its place; objects are closed; and of the keywords that constrain a value it knows some. A
+//! keyword that it does not know is left out, because calls are validated against the original
+//! anyway. A schema that means something else in this form is refused: see [`NotStrict`].
 
 use std::fmt;
 
@@ -304,7 +304,8 @@ fn kind_of(members: &Map<String, Value>) -> Option<Value> {
     }
 }
 
-/// Returns `true` for a pattern of the syntax that all engines share: without groups by `(?` and without references.
+/// Returns `true` for a pattern of the syntax that all engines share: without groups by `(?` and
+/// without references.
 fn is_plain_pattern(pattern: &str) -> bool {
     let has_reference = pattern
         .as_bytes()

@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 
 use super::normalize::{Keyword, kind_of};
 
-/// The keyword that lists the names of `properties` in their order. Objects in [`Value`] are sorted, so the order of a
-/// struct's fields would otherwise be lost. Models of Google know the keyword; for others it is applied and left out.
+/// The keyword that lists the names of `properties` in their order. Objects in [`Value`] are
+/// sorted, so the order of a struct's fields would otherwise be lost. Models of Google know the
+/// keyword; for others it is applied and left out.
 pub(in crate::tool) const ORDER: &str = "propertyOrdering";
 
 /// Keywords before the others, and after them.
@@ -67,7 +68,8 @@ fn push_list(text: &mut String, schemas: &Value) {
     text.push(']');
 }
 
-/// Appends schemas by name. `parent` is the schema that they belong to, which may list the order of the names.
+/// Appends schemas by name. `parent` is the schema that they belong to, which may list the order
+/// of the names.
 fn push_map(text: &mut String, schemas: &Value, parent: &Map<String, Value>) {
     let Some(schemas) = schemas.as_object() else {
         return push_value(text, schemas);

@@ -8,8 +8,8 @@ use crate::support::{defused, defused_json};
 use crate::tool::model_schema::model_schema;
 use crate::tool::{ArgumentSchema, NotStrict, StrictSchema, Tool, ToolExecutor, ToolExposure, ToolRegistration};
 
-/// A token that identifies the part of the program that registered a tool. Only its holder can replace or remove the
-/// tool.
+/// A token that identifies the part of the program that registered a tool. Only its holder can
+/// replace or remove the tool.
 ///
 /// Two owners are equal only if one is a clone of the other; equal names do not make them equal.
 #[derive(Clone)]
@@ -36,7 +36,8 @@ impl fmt::Debug for Owner {
     }
 }
 
-/// A registered tool, with all that is computed from it once: the compiled schema and the definition for the model.
+/// A registered tool, with all that is computed from it once: the compiled schema and the
+/// definition for the model.
 #[derive(Debug)]
 pub struct ToolEntry {
     registration: ToolRegistration,
@@ -132,7 +133,8 @@ impl ToolEntry {
     }
 
     /// Returns the schema of the arguments for the model, as JSON text: see
-    /// [`ToolRegistration::to_llm_tool_definition`]. It is for dialects that define tools in another form.
+    /// [`ToolRegistration::to_llm_tool_definition`]. It is for dialects that define tools in another
+    /// form.
     pub fn parameters(&self) -> &str {
         let end = self.definition.len() - "}}".len();
         &self.definition[end - self.parameters_len..end]
@@ -161,7 +163,8 @@ impl ToolEntry {
     }
 }
 
-/// Returns the JSON text of a schema without anything hidden. Only a text with escapes is parsed for that.
+/// Returns the JSON text of a schema without anything hidden. Only a text with escapes is parsed
+/// for that.
 fn defused_parameters(parameters: &str) -> String {
     let shown = defused(parameters);
     match parameters.contains("\\u").then(|| serde_json::from_str(&shown)) {

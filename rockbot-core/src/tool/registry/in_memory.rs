@@ -44,7 +44,8 @@ impl InMemoryToolRegistry {
         Self::default()
     }
 
-    /// Lets `change` edit a copy of the tools, and swaps the copy in if the change succeeded and changed something.
+    /// Lets `change` edit a copy of the tools, and swaps the copy in if the change succeeded and
+    /// changed something.
     fn change<T>(
         &self,
         change: impl FnOnce(&ToolSnapshot, &mut Vec<Arc<ToolEntry>>) -> Result<(T, bool), RegistryError>,
@@ -65,8 +66,8 @@ impl InMemoryToolRegistry {
 
 /// Replaces the tools of `owner` in `tools` by `entries`.
 ///
-/// A tool keeps the place of its namesake, so that the text for models, and with it the provider's prompt cache,
-/// changes as little as possible. The others follow in their order.
+/// A tool keeps the place of its namesake, so that the text for models, and with it the
+/// provider's prompt cache, changes as little as possible. The others follow in their order.
 fn replace(tools: &mut Vec<Arc<ToolEntry>>, owner: &Owner, entries: Vec<Arc<ToolEntry>>) {
     let names = entries.iter().map(|entry| entry.registration().name.clone());
     let places: HashMap<ToolName, usize> = names.zip(0..).collect();

@@ -1,7 +1,7 @@
 //! The registry of tools: immutable snapshots that are swapped as a whole.
 //!
-//! Readers never wait: they load the present [`ToolSnapshot`] and keep it for as long as they like. A writer makes a
-//! new snapshot with the next generation and swaps it in.
+//! Readers never wait: they load the present [`ToolSnapshot`] and keep it for as long as they
+//! like. A writer makes a new snapshot with the next generation and swaps it in.
 
 mod entry;
 mod in_memory;
@@ -25,10 +25,11 @@ use crate::ToolName;
 
 /// A registry of tools by name.
 ///
-/// Readers take a [`ToolSnapshot`], which never changes; writers make a new one with a higher generation. A name is
-/// unique: registering a taken one is an error, never a silent replacement. Each tool belongs to an [`Owner`], so
-/// that the tools of one source, such as an MCP server, can be replaced together and by nothing else.
-/// `testing::conformance::tool_registry` is the suite that every implementation passes.
+/// Readers take a [`ToolSnapshot`], which never changes; writers make a new one with a higher
+/// generation. A name is unique: registering a taken one is an error, never a silent replacement.
+/// Each tool belongs to an [`Owner`], so that the tools of one source, such as an MCP server, can
+/// be replaced together and by nothing else. `testing::conformance::tool_registry` is the suite
+/// that every implementation passes.
 ///
 /// ```
 /// use rockbot_core::tool::{InMemoryToolRegistry, Owner, RegistryError, ToolRegistry, tool};
@@ -56,7 +57,8 @@ pub trait ToolRegistry: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if the name is taken or invalid, the description is empty, or the schema cannot be compiled.
+    /// Returns an error if the name is taken or invalid, the description is empty, or the schema
+    /// cannot be compiled.
     fn register(&self, owner: &Owner, tool: Tool) -> Result<(), RegistryError>;
 
     /// Removes a tool of `owner`. Returns `true` if there was one.
@@ -66,18 +68,21 @@ pub trait ToolRegistry: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the tool belongs to another owner.
     fn unregister(&self, owner: &Owner, name: &ToolName) -> Result<bool, RegistryError>;
 
-    /// Replaces all tools of `owner` by `tools`: adds, replaces and removes in one step, which no reader sees half
-    /// done. A tool keeps the place of its namesake; the others follow in their order behind all tools.
+    /// Replaces all tools of `owner` by `tools`: adds, replaces and removes in one step, which no
+    /// reader sees half done. A tool keeps the place of its namesake; the others follow in their
+    /// order behind all tools.
     ///
     /// # Errors
     ///
     /// Returns an error as [`ToolRegistry::register`] does; the registry is then unchanged.
     fn replace_source(&self, owner: &Owner, tools: Vec<Tool>) -> Result<(), RegistryError>;
 
-    /// Moves the tools of `owners` together, in the order of the owners, to where the first of them stands. The tools of one
-    /// owner keep their order. It is no new generation if they stand so already.
+    /// Moves the tools of `owners` together, in the order of the owners, to where the first of them
+    /// stands. The tools of one owner keep their order. It is no new generation if they stand so
+    /// already.
     ///
-    /// Sources that connect in any order call it, so that models are shown the same text after each start.
+    /// Sources that connect in any order call it, so that models are shown the same text after each
+    /// start.
     fn arrange(&self, owners: &[Owner]);
 
     /// Returns a receiver that is notified of every new generation.

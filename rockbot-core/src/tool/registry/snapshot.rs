@@ -75,13 +75,14 @@ impl ToolSnapshot {
     /// Returns the tools that a model sees while the groups `active` are active: the tools that are
     /// always shown, then the tools of each group in the order of `active`.
     ///
-    /// In this order the definitions of a conversation only grow at their end, and providers can cache them.
+    /// In this order the definitions of a conversation only grow at their end, and providers can
+    /// cache them.
     pub fn exposed<'a>(&'a self, active: &'a [ToolName]) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
         self.always.iter().chain(self.of_groups(active))
     }
 
-    /// Returns the tools of these groups, in their order. The name of a tool that is shown on demand counts as a group of
-    /// this tool alone.
+    /// Returns the tools of these groups, in their order. The name of a tool that is shown on demand
+    /// counts as a group of this tool alone.
     pub fn of_groups<'a>(&'a self, groups: &'a [ToolName]) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
         groups.iter().flat_map(|group| {
             let is_in = move |entry: &&Arc<ToolEntry>| entry.exposure().group() == Some(group);
@@ -112,9 +113,9 @@ impl ToolSnapshot {
 }
 
 impl ToolView {
-    /// Returns this view followed by the tools of `snapshot` that it does not have. A definition that changed stays
-    /// as it was, so that the prompt cache stays valid: the model learns of it in its next turn. If the generation is
-    /// the same, this is a cheap clone.
+    /// Returns this view followed by the tools of `snapshot` that it does not have. A definition that
+    /// changed stays as it was, so that the prompt cache stays valid: the model learns of it in its
+    /// next turn. If the generation is the same, this is a cheap clone.
     #[must_use]
     pub fn extended(&self, snapshot: &ToolSnapshot) -> Self {
         if snapshot.generation() == self.generation() {

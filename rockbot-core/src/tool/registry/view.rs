@@ -7,10 +7,11 @@ use bytes::Bytes;
 use super::ToolEntry;
 use crate::ToolName;
 
-/// The tools that a model sees: their names, and their definitions as JSON text that is written once.
+/// The tools that a model sees: their names, and their definitions as JSON text that is written
+/// once.
 ///
-/// Cheap to clone. Within a turn a view only grows at its end ([`ToolView::extended`]), so that the provider's prompt
-/// caching keeps working: a cached prefix stays byte for byte the same.
+/// Cheap to clone. Within a turn a view only grows at its end ([`ToolView::extended`]), so that
+/// the provider's prompt caching keeps working: a cached prefix stays byte for byte the same.
 #[derive(Debug, Clone, Default)]
 pub struct ToolView {
     generation: u64,

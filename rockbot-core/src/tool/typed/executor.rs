@@ -33,8 +33,8 @@ where
 
 struct TypedExecutor<F, A, R> {
     run: F,
-    /// `None` if the schema exceeds the bounds of [`ArgumentSchema::compile`]; the registry then refuses the tool
-    /// anyway.
+    /// `None` if the schema exceeds the bounds of [`ArgumentSchema::compile`]; the registry then
+    /// refuses the tool anyway.
     arguments: Option<ArgumentSchema>,
     marker: PhantomData<fn(A) -> R>,
 }
@@ -87,7 +87,8 @@ impl<F, A, R> TypedExecutor<F, A, R> {
     }
 }
 
-/// Parses the arguments. The bounds are checked first, because serde alone would accept an array for a struct.
+/// Parses the arguments. The bounds are checked first, because serde alone would accept an array
+/// for a struct.
 fn parse<A: DeserializeOwned>(arguments: &str) -> Result<A, String> {
     ArgumentSchema::check_bounds(arguments).map_err(|error| error.to_string())?;
     serde_json::from_str(arguments).map_err(|error| error.to_string())

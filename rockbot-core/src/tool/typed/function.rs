@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::CallContext;
 
-/// The state that all calls of a [`stateful_tool`](super::stateful_tool) share. It dereferences to the state itself
-/// and is cheap to clone.
+/// The state that all calls of a [`stateful_tool`](super::stateful_tool) share. It dereferences
+/// to the state itself and is cheap to clone.
 #[derive(Debug)]
 pub struct ToolState<S>(Arc<S>);
 
@@ -30,11 +30,11 @@ impl<S> Deref for ToolState<S> {
     }
 }
 
-/// A closure that [`tool`](super::tool) accepts: an async function of the arguments, or of the arguments and the
-/// [`CallContext`].
+/// A closure that [`tool`](super::tool) accepts: an async function of the arguments, or of the
+/// arguments and the [`CallContext`].
 ///
-/// `M` only tells the two forms apart; the compiler infers it. The trait is sealed: a type of your own that is a tool
-/// implements [`ToolExecutor`](crate::tool::ToolExecutor).
+/// `M` only tells the two forms apart; the compiler infers it. The trait is sealed: a type of
+/// your own that is a tool implements [`ToolExecutor`](crate::tool::ToolExecutor).
 #[diagnostic::on_unimplemented(
     message = "this closure does not take what a tool is called with",
     label = "a tool is `|args: A| async move {{ … }}` or `|args: A, cx: CallContext| async move {{ … }}`",
@@ -72,8 +72,8 @@ pub enum WithoutContext {}
 #[derive(Debug)]
 pub enum WithContext {}
 
-// The bound on the output is on `tool` and not on these impls. Otherwise a closure with a wrong output would match no
-// impl, and the compiler would report that the arguments are wrong.
+// The bound on the output is on `tool` and not on these impls. Otherwise a closure with a wrong
+// output would match no impl, and the compiler would report that the arguments are wrong.
 impl<A, F, R> ToolFn<A, WithoutContext> for F
 where
     F: Fn(A) -> R + Send + Sync + 'static,

@@ -21,18 +21,20 @@ use executor::typed;
 
 /// Creates a tool named `name` whose calls run the closure `run`.
 ///
-/// `run` is an async closure or an `async fn` of the arguments, or of the arguments and the [`CallContext`]. The
-/// arguments are a struct that derives `serde::Deserialize` and `schemars::JsonSchema`: its doc comment becomes the
-/// description of the tool, those of its fields the descriptions of the arguments. `run` returns text, a number, a
-/// [`JsonOutput`] value, or a `Result` of one of these: see [`IntoToolOutput`].
+/// `run` is an async closure or an `async fn` of the arguments, or of the arguments and the
+/// [`CallContext`]. The arguments are a struct that derives `serde::Deserialize` and
+/// `schemars::JsonSchema`: its doc comment becomes the description of the tool, those of its
+/// fields the descriptions of the arguments. `run` returns text, a number, a [`JsonOutput`]
+/// value, or a `Result` of one of these: see [`IntoToolOutput`].
 ///
-/// A tool is [`Effect::Mutating`](super::Effect::Mutating) unless a setter says otherwise, such as [`Tool::pure`].
+/// A tool is [`Effect::Mutating`](super::Effect::Mutating) unless a setter says otherwise, such
+/// as [`Tool::pure`].
 ///
-/// Arguments that do not match are answered with an error that names the problem and the expected shape, and `run` is
-/// not called. This includes constraints of the schema beyond the types, such as
-/// `#[schemars(range(min = 1, max = 5))]`. With such constraints, input that only serde would accept, such as an
-/// `alias`, is refused as well.
-/// `pattern` and `format` are not validated; check them in the tool.
+/// Arguments that do not match are answered with an error that names the problem and the expected
+/// shape, and `run` is not called. This includes constraints of the schema beyond the types, such
+/// as `#[schemars(range(min = 1, max = 5))]`. With such constraints, input that only serde would
+/// accept, such as an `alias`, is refused as well. `pattern` and `format` are not validated;
+/// check them in the tool.
 ///
 /// ```
 /// use rockbot_core::tool::{tool, ToolError};

@@ -23,7 +23,8 @@ use crate::tool::ToolError;
 /// });
 /// ```
 ///
-/// Implement it for a type of your own that several tools return, to say once how the model reads it:
+/// Implement it for a type of your own that several tools return, to say once how the model reads
+/// it:
 ///
 /// ```
 /// use rockbot_core::content::Content;

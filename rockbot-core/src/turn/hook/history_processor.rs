@@ -11,7 +11,8 @@ use crate::chat::{ChatMessage, Role};
 use crate::shared::share;
 use crate::{BoxError, CallId};
 
-/// A processor of the conversation that a model is about to read: it may drop, shorten, add and reorder messages.
+/// A processor of the conversation that a model is about to read: it may drop, shorten, add and
+/// reorder messages.
 ///
 /// Processors are asked before each question to the model, in the order of their addition, after
 /// the loop policies and after the host's own compaction; questions to judges are out of their
@@ -23,8 +24,9 @@ use crate::{BoxError, CallId};
 /// were kept and which were added, and nothing when all were kept; a turn that continues after a
 /// crash does not process a question again whose edits are recorded.
 ///
-/// The result must be a conversation that providers accept ([`check_history`]). If it is not, and after an error, a
-/// panic or a time-out (30 seconds by default), the messages stay as they were, with a warning in the log.
+/// The result must be a conversation that providers accept ([`check_history`]). If it is not, and
+/// after an error, a panic or a time-out (30 seconds by default), the messages stay as they were,
+/// with a warning in the log.
 ///
 /// A message that sums up others should have the least trust of them in its provenance.
 ///
@@ -106,8 +108,8 @@ pub enum HistoryError {
     RepeatedCall(CallId),
 }
 
-/// Checks that a provider accepts these messages: the results of an answer's tool calls are directly after it, and the
-/// last message is not an answer.
+/// Checks that a provider accepts these messages: the results of an answer's tool calls are
+/// directly after it, and the last message is not an answer.
 ///
 /// # Errors
 ///

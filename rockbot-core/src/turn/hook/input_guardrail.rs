@@ -11,7 +11,8 @@ use crate::shared::share;
 use crate::turn::TurnRequest;
 use crate::{BoxError, CallContext};
 
-/// A guardrail of users' messages: its verdict on each message comes before any model, context source or tool sees it.
+/// A guardrail of users' messages: its verdict on each message comes before any model, context
+/// source or tool sees it.
 ///
 /// Guardrails are asked in the order of their addition. Each gets the message as the guardrail
 /// before it left it; the first guardrail that refuses ends the turn. A message that is to join a

@@ -27,7 +27,8 @@ use crate::tool::ToolInvokeResponse;
 /// without it is still a good one. A rule that must hold in any case belongs in an
 /// [`OutputValidator`](super::OutputValidator), which fails the turn then.
 ///
-/// The journal keeps each decision. A turn that continues after a crash asks again only where no decision was recorded.
+/// The journal keeps each decision. A turn that continues after a crash asks again only where no
+/// decision was recorded.
 ///
 /// # Examples
 ///
@@ -81,8 +82,8 @@ share! {
 pub enum LoopPoint {
     /// The model is about to be asked.
     BeforeRequest,
-    /// The model answered. Tool calls that it requests have not run; the text of an answer without calls is final
-    /// unless a policy objects.
+    /// The model answered. Tool calls that it requests have not run; the text of an answer without
+    /// calls is final unless a policy objects.
     AfterAnswer(Arc<ChatResponse>),
     /// All tool calls of the last answer ended, with these results.
     AfterResults(Arc<[ToolInvokeResponse]>),
@@ -96,11 +97,13 @@ pub enum LoopDecision {
     /// The turn continues.
     #[default]
     Continue,
-    /// The model reads this message of the host with its next request, if there is one. The turn continues.
+    /// The model reads this message of the host with its next request, if there is one. The turn
+    /// continues.
     AddMessage(Content),
-    /// The model reads this message of the host and answers again. After an answer its tool calls are not run, and the
-    /// question counts towards the limit of such questions in a turn (3 by default); above it the turn continues. At the
-    /// other points the model is asked anyway, so this is the same as [`AddMessage`](Self::AddMessage).
+    /// The model reads this message of the host and answers again. After an answer its tool calls are
+    /// not run, and the question counts towards the limit of such questions in a turn (3 by default);
+    /// above it the turn continues. At the other points the model is asked anyway, so this is the
+    /// same as [`AddMessage`](Self::AddMessage).
     AskAgain(Content),
     /// The turn ends with this answer.
     Answer(Content),

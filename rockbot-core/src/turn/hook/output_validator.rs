@@ -25,7 +25,8 @@ use crate::shared::share;
 /// must not pass for a checked answer. The reader of a stream has seen the text before it is
 /// checked; it is retracted when the model answers again.
 ///
-/// The journal keeps each verdict. A turn that continues after a crash asks again only where no verdict was recorded.
+/// The journal keeps each verdict. A turn that continues after a crash asks again only where no
+/// verdict was recorded.
 ///
 /// # Examples
 ///

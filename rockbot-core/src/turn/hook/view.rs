@@ -27,8 +27,8 @@ pub struct TurnView {
     pub request: Arc<TurnRequest>,
     /// The context of the turn's work: its principal, its trust, its extensions.
     pub cx: CallContext,
-    /// The conversation as the model reads it, without the reminders at the end of each request. Results of calls join
-    /// it with the next request.
+    /// The conversation as the model reads it, without the reminders at the end of each request.
+    /// Results of calls join it with the next request.
     pub messages: Arc<[Arc<ChatMessage>]>,
     /// The tool calls of the turn that ended, in order.
     pub calls: Arc<[FinishedCall]>,

@@ -23,8 +23,8 @@ enum Unusable {
 }
 
 impl Drive<'_> {
-    /// Has the processors edit the conversation before a question for `purpose`. Returns `false` when the turn was
-    /// cancelled or the host stops, so that the question must not be asked.
+    /// Has the processors edit the conversation before a question for `purpose`. Returns `false` when
+    /// the turn was cancelled or the host stops, so that the question must not be asked.
     pub(in crate::driver) async fn process_history(&mut self, purpose: &Purpose) -> Result<bool, JournalError> {
         if !self.turn.may_be_edited(purpose) {
             return Ok(true);

@@ -17,7 +17,8 @@ struct Consulted {
 }
 
 impl Drive<'_> {
-    /// Asks the policies in order, until one decides something else than to continue or to add a message.
+    /// Asks the policies in order, until one decides something else than to continue or to add a
+    /// message.
     pub(in crate::driver) async fn consult(&mut self, about: &Consultation) -> Result<(), JournalError> {
         // Write-ahead: everything that a policy may act upon is durable, above all an answer that
         // was paid for.
@@ -54,7 +55,8 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Stores the images and files of the policies' messages and of their answer, so that the journal refers to them.
+    /// Stores the images and files of the policies' messages and of their answer, so that the journal
+    /// refers to them.
     async fn keep_added(&self, all: &mut Consulted) {
         let decided = match &mut all.decision {
             LoopDecision::AskAgain(content) | LoopDecision::Answer(content) => Some(content),

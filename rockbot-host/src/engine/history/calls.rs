@@ -129,7 +129,8 @@ fn is_outside(from: &Provenance, tool: &ToolName) -> bool {
     from.trust == Trust::Untrusted && is_of_tool
 }
 
-/// Returns `text` without its middle if it is longer than `longest` bytes. No character is cut in two.
+/// Returns `text` without its middle if it is longer than `longest` bytes. No character is cut in
+/// two.
 fn shortened(text: &str, longest: usize) -> String {
     if text.len() <= longest {
         return text.to_owned();
@@ -146,7 +147,8 @@ fn shortened(text: &str, longest: usize) -> String {
     )
 }
 
-/// Returns arguments as they are kept: if they are too long, with shorter texts, else without members.
+/// Returns arguments as they are kept: if they are too long, with shorter texts, else without
+/// members.
 ///
 /// They stay JSON: servers parse them.
 fn kept_arguments(arguments: &Arc<str>) -> Arc<str> {
@@ -161,7 +163,8 @@ fn kept_arguments(arguments: &Arc<str>) -> Arc<str> {
     shorter.unwrap_or_else(|| "{}".to_owned()).into()
 }
 
-/// Shortens the texts of a value. Values that serde_json parsed are not nested deeper than 128 levels.
+/// Shortens the texts of a value. Values that serde_json parsed are not nested deeper than 128
+/// levels.
 fn shorten_texts(value: &mut Value) {
     match value {
         Value::String(text) if text.len() > MAX_ARGUMENT => {

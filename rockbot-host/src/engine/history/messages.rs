@@ -38,7 +38,8 @@ pub(in crate::engine) fn shown(entries: Vec<ConversationTurn>, shows_calls: bool
     history
 }
 
-/// Returns the messages that `request` gives instead of its conversation, with no more trust than its sender has.
+/// Returns the messages that `request` gives instead of its conversation, with no more trust than
+/// its sender has.
 pub(in crate::engine) fn given(messages: &[ChatMessage], request: &TurnRequest) -> ShownHistory {
     let digest = Digest::of([request.turn_id().as_str()]).short();
     let mut history = ShownHistory::default();
@@ -107,13 +108,14 @@ fn result(call: CallId, tool: &ToolName, mut content: Content) -> ChatMessage {
 fn message(entry: ConversationTurn) -> ChatMessage {
     let (role, author) = match entry.role {
         Role::User => (Role::User, Provenance::USER),
-        // A text of the host stands in the role of the answer that it replaced: not every provider accepts system
-        // messages after the first.
+        // A text of the host stands in the role of the answer that it replaced: not every provider
+        // accepts system messages after the first.
         Role::System => (Role::Assistant, Provenance::HOST),
         // A result without its call, as another program may have written it, would be refused.
         Role::Assistant | Role::Tool => (Role::Assistant, Provenance::MODEL),
     };
-    // An answer without a label, as older versions kept them, is untrusted: its model may have read anything.
+    // An answer without a label, as older versions kept them, is untrusted: its model may have read
+    // anything.
     let provenance = match (&entry.label, entry.role) {
         (None, _) => author,
         // It may quote others, such as the error of a model's server.

@@ -19,7 +19,8 @@ pub(super) use calls::rounds_of;
 pub(super) use messages::{ShownHistory, given, shown};
 pub(super) use window::{HistoryWindow, after_pause};
 
-/// The part of a conversation that the model is shown and that tool calls have in it, for [`AgentHostBuilder::history`](crate::AgentHostBuilder::history).
+/// The part of a conversation that the model is shown and that tool calls have in it, for
+/// [`AgentHostBuilder::history`](crate::AgentHostBuilder::history).
 ///
 /// By default a conversation keeps the calls of each turn with their results, shortened, and the
 /// model is not shown them. With [`with_shown_calls`](HistoryOptions::with_shown_calls) it sees
@@ -42,9 +43,11 @@ pub(super) use window::{HistoryWindow, after_pause};
 pub struct HistoryOptions {
     /// `true` if conversations keep calls and results. Default `true`.
     pub keep_calls: bool,
-    /// `true` if the model sees the calls and results of earlier turns that the conversation kept. Default `false`.
+    /// `true` if the model sees the calls and results of earlier turns that the conversation kept.
+    /// Default `false`.
     pub show_calls: bool,
-    /// Maximum number of earlier entries that the model is shown; a question and its answer are two. Default 20, at least 4.
+    /// Maximum number of earlier entries that the model is shown; a question and its answer are two.
+    /// Default 20, at least 4.
     pub max_entries: usize,
     /// Time after its last turn until a session begins afresh: the model is shown nothing from
     /// before. `None` never forgets. Default `None`.
@@ -72,8 +75,9 @@ impl HistoryOptions {
         self
     }
 
-    /// Sets whether the model sees the calls and results of earlier turns. Default `false`: shown results of other programs
-    /// count as untrusted text of the turn, and whether they pay has not been measured.
+    /// Sets whether the model sees the calls and results of earlier turns. Default `false`: shown
+    /// results of other programs count as untrusted text of the turn, and whether they pay has not
+    /// been measured.
     #[must_use]
     pub fn with_shown_calls(mut self, shows: bool) -> Self {
         self.show_calls = shows;
@@ -92,8 +96,8 @@ impl HistoryOptions {
 
     /// Sets the time after its last turn until a session begins afresh. Default: never.
     ///
-    /// The model is then shown nothing from before the pause. Nothing is deleted: the conversation keeps its entries, and
-    /// [`Agent::history`](crate::Agent::history) returns them.
+    /// The model is then shown nothing from before the pause. Nothing is deleted: the conversation
+    /// keeps its entries, and [`Agent::history`](crate::Agent::history) returns them.
     #[must_use]
     pub fn with_idle_timeout(mut self, idle_timeout: impl Into<Option<Duration>>) -> Self {
         self.idle_timeout = idle_timeout.into();

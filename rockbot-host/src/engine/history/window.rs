@@ -35,8 +35,8 @@ pub(in crate::engine) fn after_pause(
     recent
 }
 
-/// Maximum number of sessions whose beginning is remembered. Beyond it all are forgotten: the next request of each
-/// session then costs one cut more.
+/// Maximum number of sessions whose beginning is remembered. Beyond it all are forgotten: the
+/// next request of each session then costs one cut more.
 const SESSIONS: usize = 1_000;
 
 /// The turns that the requests of long sessions begin at.

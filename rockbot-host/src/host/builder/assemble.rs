@@ -1,5 +1,5 @@
-//! Assembly of a host: subsystems declare, all problems are reported at once, and only then are the parts created and
-//! connected.
+//! Assembly of a host: subsystems declare, all problems are reported at once, and only then are
+//! the parts created and connected.
 
 use std::collections::HashSet;
 use std::mem::take;
@@ -82,8 +82,8 @@ struct TurnDeps {
 impl AgentHostBuilder {
     /// Builds the host.
     ///
-    /// Its [`Agent`] can be asked at once. Its subsystems and subscriptions begin with [`AgentHost::start`] or
-    /// [`AgentHost::run_until`].
+    /// Its [`Agent`] can be asked at once. Its subsystems and subscriptions begin with
+    /// [`AgentHost::start`] or [`AgentHost::run_until`].
     ///
     /// # Errors
     ///
@@ -220,8 +220,8 @@ impl AgentHostBuilder {
         })
     }
 
-    /// Merges the declarations of the builder and of all subsystems, and adds missing parts and conflicts to
-    /// `problems`.
+    /// Merges the declarations of the builder and of all subsystems, and adds missing parts and
+    /// conflicts to `problems`.
     fn declare(
         &mut self,
         identity: &AgentIdentity,
@@ -283,7 +283,8 @@ impl AgentHostBuilder {
         failed
     }
 
-    /// Registers the guides, and returns the tools that read them; none without a guide, or where a subsystem's does.
+    /// Registers the guides, and returns the tools that read them; none without a guide, or where a
+    /// subsystem's does.
     fn guides(&mut self, declared: &mut MergedDeclarations, problems: &mut Vec<BoxError>) -> Vec<Tool> {
         let guides = declared.parts.get::<ToolGuides>().unwrap_or_default();
         for guide in self.guides.drain(..).chain(declared.guides.drain(..)) {

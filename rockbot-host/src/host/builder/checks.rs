@@ -1,5 +1,5 @@
-//! The checks of names and limits: an empty name or a limit of zero is a mistake, which would show itself later as a turn that
-//! never answers.
+//! The checks of names and limits: an empty name or a limit of zero is a mistake, which would
+//! show itself later as a turn that never answers.
 
 use std::time::Duration;
 

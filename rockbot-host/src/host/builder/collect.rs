@@ -101,7 +101,8 @@ impl MessageSettings {
         self.serves_tools || self.translates_calls
     }
 
-    /// Takes the subscriptions, and returns each pattern once: users, tools and subsystems may name the same.
+    /// Takes the subscriptions, and returns each pattern once: users, tools and subsystems may name
+    /// the same.
     fn pending(&mut self, identity: &AgentIdentity, problems: &mut Vec<BoxError>) -> Vec<PendingSubscription> {
         let mut pending: Vec<PendingSubscription> = Vec::new();
         for (pattern, options) in std::mem::take(&mut self.subscriptions) {
@@ -145,7 +146,8 @@ impl MessageSettings {
         }
     }
 
-    /// Subscribes to the topic of each handled message type that no subscription covers, one message at a time.
+    /// Subscribes to the topic of each handled message type that no subscription covers, one message
+    /// at a time.
     fn subscribe_to_handled_topics(&mut self, problems: &mut Vec<BoxError>) {
         // A pattern that is invalid covers nothing, and is reported with the subscriptions.
         let patterns = self
@@ -162,8 +164,8 @@ impl MessageSettings {
         }
     }
 
-    /// Reports whether the host can do without a model: it only handles messages or serves tools, over the bus or by a
-    /// subsystem.
+    /// Reports whether the host can do without a model: it only handles messages or serves tools,
+    /// over the bus or by a subsystem.
     pub(super) fn need_no_model(&self, serves_tools: bool) -> bool {
         let over_bus = self.bus.is_some() && (!self.routes.is_empty() || self.serves_tools);
         !self.serves_users && (over_bus || serves_tools)
@@ -295,7 +297,8 @@ mod tests {
         const TOPIC: Option<&'static str> = Some("work.job");
     }
 
-    /// Checks the patterns of a host that handles jobs twice and subscribes to `pattern` with these options.
+    /// Checks the patterns of a host that handles jobs twice and subscribes to `pattern` with these
+    /// options.
     fn check(subscription: Option<(&str, SubscribeOptions)>, expected: &[(&str, &SubscribeOptions)]) {
         let route = |name: &str| MessageRoute::named::<Job, _>(name, |_: Job, _: MessageContext| async {});
         let mut settings = MessageSettings {

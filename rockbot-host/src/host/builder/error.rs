@@ -7,7 +7,8 @@ use rockbot_core::BoxError;
 use rockbot_core::chat::ModelTier;
 use rockbot_core::messaging::TopicPattern;
 
-/// The error of [`AgentHostBuilder::build`](super::AgentHostBuilder::build), with every problem at once.
+/// The error of [`AgentHostBuilder::build`](super::AgentHostBuilder::build), with every problem
+/// at once.
 #[derive(thiserror::Error)]
 #[error("the agent host cannot be built: {}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 #[non_exhaustive]

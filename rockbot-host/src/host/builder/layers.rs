@@ -1,4 +1,5 @@
-//! Tower layers of the user, around each of the four services: messages, turns, model calls, tool calls.
+//! Tower layers of the user, around each of the four services: messages, turns, model calls, tool
+//! calls.
 
 use rockbot_core::BoxError;
 use rockbot_core::chat::{ChatCall, ChatResponse};
@@ -84,8 +85,8 @@ impl AgentHostBuilder {
 
     /// Adds a tower layer around model calls.
     ///
-    /// A call lasts until the answer is complete, also when it is streamed: a concurrency limit counts running answers,
-    /// and a time-out ends them.
+    /// A call lasts until the answer is complete, also when it is streamed: a concurrency limit
+    /// counts running answers, and a time-out ends them.
     ///
     /// The first layer added sees the call first.
     ///
@@ -136,7 +137,8 @@ impl AgentHostBuilder {
 
     /// Adds a tower layer around tool calls.
     ///
-    /// A call that failed is a response with `is_error`, so a layer that counts failures examines responses.
+    /// A call that failed is a response with `is_error`, so a layer that counts failures examines
+    /// responses.
     ///
     /// The first layer added sees the call first, and its response last.
     ///
@@ -229,8 +231,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Adds a tower layer around turns, from the accepted message to its outcome, or to the point where the turn waits
-    /// for a user's decision.
+    /// Adds a tower layer around turns, from the accepted message to its outcome, or to the point
+    /// where the turn waits for a user's decision.
     ///
     /// Changes by layers are remembered: the model and the conversation get the changed request,
     /// and the conversation, the journal and the reply get the changed outcome. Layers run within

@@ -26,7 +26,8 @@ use crate::workers::TOOL_LEASE;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct MessageOptions {
-    /// Maximum time that a handler may take. A message whose handler exceeds it is delivered again. Default 5 minutes.
+    /// Maximum time that a handler may take. A message whose handler exceeds it is delivered again.
+    /// Default 5 minutes.
     pub handler_time_limit: Duration,
     /// The patterns of the topics of replies. A message that names another reply topic becomes a
     /// dead letter. Empty, the default, allows every topic except the host's own subscriptions.
@@ -126,14 +127,16 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Subscribes to all topics that match `pattern` (`*` stands for one segment, `#` for any number), and handles
-    /// their messages one at a time. All instances of this agent share the subscription. A handler of a message type
-    /// that has a topic needs none, see [`handle`](Self::handle).
+    /// Subscribes to all topics that match `pattern` (`*` stands for one segment, `#` for any
+    /// number), and handles their messages one at a time. All instances of this agent share the
+    /// subscription. A handler of a message type that has a topic needs none, see
+    /// [`handle`](Self::handle).
     pub fn subscribe_to(self, pattern: impl Into<String>) -> Self {
         self.subscribe_with(pattern, SubscribeOptions::new())
     }
 
-    /// Subscribes to all topics that match `pattern`, with the concurrency, order and retries of `options`.
+    /// Subscribes to all topics that match `pattern`, with the concurrency, order and retries of
+    /// `options`.
     pub fn subscribe_with(mut self, pattern: impl Into<String>, options: SubscribeOptions) -> Self {
         self.messages.subscriptions.push((pattern.into(), options));
         self
@@ -193,7 +196,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Handles messages of type `M` whose type on the wire is `message_type`, as [`AgentHostBuilder::handle`] does.
+    /// Handles messages of type `M` whose type on the wire is `message_type`, as
+    /// [`AgentHostBuilder::handle`] does.
     pub fn handle_named<M, H>(mut self, message_type: &str, handler: H) -> Self
     where
         M: DeserializeOwned + Send + 'static,
@@ -205,18 +209,20 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Serves users who write to the agent over the bus: their messages, their requests for a conversation, their
-    /// feedback, their decisions about tool calls. [`UserProxy`](rockbot_core::user::UserProxy) is the client.
+    /// Serves users who write to the agent over the bus: their messages, their requests for a
+    /// conversation, their feedback, their decisions about tool calls.
+    /// [`UserProxy`](rockbot_core::user::UserProxy) is the client.
     ///
-    /// A message is acknowledged once its turn is in the journal, and gets exactly one final reply, under the topic
-    /// that it names, or else under `user.response`.
+    /// A message is acknowledged once its turn is in the journal, and gets exactly one final reply,
+    /// under the topic that it names, or else under `user.response`.
     pub fn serve_users(mut self) -> Self {
         self.messages.serves_users = true;
         self
     }
 
     /// Serves the agent's tools to other programs, which call them over the topic
-    /// [`MessageOptions::tool_topic`]. [`RemoteToolExecutor`](rockbot_core::tool::RemoteToolExecutor) is the client.
+    /// [`MessageOptions::tool_topic`]. [`RemoteToolExecutor`](rockbot_core::tool::RemoteToolExecutor)
+    /// is the client.
     ///
     /// Every program that can publish there can call every tool that needs no approval. A mutating
     /// call runs at most once. It is recorded before it begins, in the [data
@@ -233,8 +239,9 @@ impl AgentHostBuilder {
     /// while this host runs. Tools that are added or removed meanwhile are announced, too; tools
     /// that need an approval are not.
     ///
-    /// Hosts of one name share their calls, so several processes with the same tools are started to work faster. When
-    /// the host stops, it withdraws the tools first, and then finishes the calls that it has.
+    /// Hosts of one name share their calls, so several processes with the same tools are started to
+    /// work faster. When the host stops, it withdraws the tools first, and then finishes the calls
+    /// that it has.
     pub fn announce_tools(mut self) -> Self {
         self.messages.announces_tools = true;
         self.serve_tools()

@@ -57,9 +57,10 @@ use crate::turn::PolicySnapshot;
 
 /// A builder of an [`AgentHost`](super::AgentHost).
 ///
-/// Without other settings a host keeps its turns and conversations in memory, has no tools, and lets a turn spend what
-/// [`Budget::default`] allows. Only the chat client has no default; a host with a bus that serves no users needs none.
-/// [`build`](Self::build) checks everything, and reports all problems at once.
+/// Without other settings a host keeps its turns and conversations in memory, has no tools, and
+/// lets a turn spend what [`Budget::default`] allows. Only the chat client has no default; a host
+/// with a bus that serves no users needs none. [`build`](Self::build) checks everything, and
+/// reports all problems at once.
 ///
 /// The order of the calls does not matter, with two exceptions. If a setter is called twice, the
 /// last call counts ([`settings`](Self::settings) sets several things). If there are several
@@ -78,8 +79,9 @@ use crate::turn::PolicySnapshot;
 ///
 /// # For users of the original RockBot
 ///
-/// Each method has a counterpart that does the whole: store, tools, recall and background work. `Memory` and
-/// `SessionEvaluation` are subsystems of `rockbot-memory`; several of them in one host share their stores.
+/// Each method has a counterpart that does the whole: store, tools, recall and background work.
+/// `Memory` and `SessionEvaluation` are subsystems of `rockbot-memory`; several of them in one
+/// host share their stores.
 ///
 /// | there | here |
 /// |---|---|
@@ -245,8 +247,8 @@ impl AgentHostBuilder {
 
 /// The agent: its identity, its models and its tools.
 impl AgentHostBuilder {
-    /// Sets the agent's name and the id of this instance. Default: the name that the builder was created with, and a
-    /// fresh instance id.
+    /// Sets the agent's name and the id of this instance. Default: the name that the builder was
+    /// created with, and a fresh instance id.
     pub fn identity(mut self, identity: AgentIdentity) -> Self {
         self.identity = Some(identity);
         self
@@ -262,7 +264,8 @@ impl AgentHostBuilder {
     /// Takes the agent's instructions from the files that `options` name, assembled by `builder`
     /// ([`DefaultSystemPromptBuilder`]). Replaces [`AgentHostBuilder::instructions`].
     ///
-    /// [`AgentHost::reload_profile`](super::AgentHost::reload_profile) reads the files again while the host runs.
+    /// [`AgentHost::reload_profile`](super::AgentHost::reload_profile) reads the files again while
+    /// the host runs.
     pub fn profile(mut self, options: AgentProfileOptions, builder: impl SystemPromptBuilder) -> Self {
         self.profile = Some((options, Arc::new(builder)));
         self
@@ -277,15 +280,15 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the part that tool calls have in conversations. By default conversations keep them, shortened, and the model
-    /// sees none of them in later turns ([`HistoryOptions::show_calls`]).
+    /// Sets the part that tool calls have in conversations. By default conversations keep them,
+    /// shortened, and the model sees none of them in later turns ([`HistoryOptions::show_calls`]).
     pub fn history(mut self, options: HistoryOptions) -> Self {
         self.history = options;
         self
     }
 
-    /// Adds a principal that decides about tool calls of all turns. By default only the principal of a turn decides about
-    /// its calls.
+    /// Adds a principal that decides about tool calls of all turns. By default only the principal of
+    /// a turn decides about its calls.
     pub fn approver(mut self, principal: impl Into<Principal>) -> Self {
         self.approvers.push(principal.into());
         self
@@ -297,8 +300,9 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Adds an agent beside the host's own, with instructions, a model and tools of its own. It shares the host's journal,
-    /// stores, bus, ledger and lifecycle. [`AgentHost::agent_called`](crate::AgentHost::agent_called) returns its handle.
+    /// Adds an agent beside the host's own, with instructions, a model and tools of its own. It
+    /// shares the host's journal, stores, bus, ledger and lifecycle.
+    /// [`AgentHost::agent_called`](crate::AgentHost::agent_called) returns its handle.
     ///
     /// ```
     /// use rockbot_core::testing::ScriptedModel;
@@ -325,15 +329,16 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Adds a tool that the agent can call. [`AgentHost::add_tool`](super::AgentHost::add_tool) adds one later.
+    /// Adds a tool that the agent can call. [`AgentHost::add_tool`](super::AgentHost::add_tool) adds
+    /// one later.
     pub fn tool(mut self, tool: impl Into<Tool>) -> Self {
         self.tools.push(tool.into());
         self
     }
 
-    /// Adds a guide to a group of tools, which the model reads when it needs them. With the first guide the agent gets
-    /// the tools `list_tool_guides` and `get_tool_guide`, unless a subsystem has a tool that reads guides, such as
-    /// `get_skill` of `Memory`.
+    /// Adds a guide to a group of tools, which the model reads when it needs them. With the first
+    /// guide the agent gets the tools `list_tool_guides` and `get_tool_guide`, unless a subsystem has
+    /// a tool that reads guides, such as `get_skill` of `Memory`.
     pub fn guide(mut self, guide: impl ToolGuide) -> Self {
         self.guides.push(Arc::new(guide));
         self
@@ -365,14 +370,15 @@ impl AgentHostBuilder {
 
 /// Decisions: the rules and the budget of a turn.
 impl AgentHostBuilder {
-    /// Sets the budget of a turn. A request with a budget of its own replaces it. Default [`Budget::default`].
+    /// Sets the budget of a turn. A request with a budget of its own replaces it. Default
+    /// [`Budget::default`].
     pub fn budget(mut self, budget: Budget) -> Self {
         self.policy.budget = budget;
         self
     }
 
-    /// Sets the prices of models, such as a `PriceTable`, for answers whose price the provider does not report.
-    /// Default: none; the cost of such answers is then unknown, which is not zero.
+    /// Sets the prices of models, such as a `PriceTable`, for answers whose price the provider does
+    /// not report. Default: none; the cost of such answers is then unknown, which is not zero.
     ///
     /// With a [`Budget::max_cost`] the host needs a price of each model that its chat client
     /// [names](ChatClient::describe), also where the provider is expected to report its own.
@@ -381,11 +387,11 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the selector of the tier of messages that name none, such as `KeywordTierSelector`. Default: none; they
-    /// go to the balanced tier.
+    /// Sets the selector of the tier of messages that name none, such as `KeywordTierSelector`.
+    /// Default: none; they go to the balanced tier.
     ///
-    /// A turn that turns out harder than its message looked continues on a higher tier, as [`TierSelector::escalate`]
-    /// decides. The newest 200 decisions and their outcomes are in the
+    /// A turn that turns out harder than its message looked continues on a higher tier, as
+    /// [`TierSelector::escalate`] decides. The newest 200 decisions and their outcomes are in the
     /// [routing log](super::AgentHost::routing_log).
     pub fn tier_selector(mut self, selector: impl TierSelector) -> Self {
         self.selector = Some(Arc::new(selector));
@@ -402,8 +408,9 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the folder for everything that must outlive the process. It is created if it is missing. Turns go to its
-    /// folder `turns`, conversations to `conversations`, images and files to `media`. Default: none; everything is kept in memory.
+    /// Sets the folder for everything that must outlive the process. It is created if it is missing.
+    /// Turns go to its folder `turns`, conversations to `conversations`, images and files to `media`.
+    /// Default: none; everything is kept in memory.
     pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data_dir = Some(folder.into());
         self
@@ -416,8 +423,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Applies a configuration: the data folder, the profile in it, the budget and the policies of turns, and the
-    /// options of conversations.
+    /// Applies a configuration: the data folder, the profile in it, the budget and the policies of
+    /// turns, and the options of conversations.
     ///
     /// Subsystems get the whole configuration, and read the sections that are their own; settings
     /// in code take precedence. The module [`settings`](crate::settings) lists the settings and
@@ -468,8 +475,8 @@ impl AgentHostBuilder {
         self
     }
 
-    /// Sets the bridge to a tracing backend that assigns the ids of spans, such as OpenTelemetry's. Default none: the
-    /// host assigns them, and other programs still become part of the trace.
+    /// Sets the bridge to a tracing backend that assigns the ids of spans, such as OpenTelemetry's.
+    /// Default none: the host assigns them, and other programs still become part of the trace.
     pub fn trace_bridge(mut self, bridge: impl TraceBridge) -> Self {
         self.traces = Traces::of(bridge);
         self

@@ -15,7 +15,8 @@ use crate::media::{FileMediaStore, MediaLibrary};
 use crate::profile::{ProfileError, SystemPrompt};
 use crate::routing::{RoutingLog, TierRouter};
 
-/// Number of outcomes of finished turns that a host without a data folder keeps, to answer messages that come twice.
+/// Number of outcomes of finished turns that a host without a data folder keeps, to answer
+/// messages that come twice.
 const MAX_OUTCOMES: usize = 1_000;
 
 impl AgentHostBuilder {
@@ -90,7 +91,8 @@ impl AgentHostBuilder {
         Some(TierRouter::new(selector, log))
     }
 
-    /// Opens the record of mutating calls of others, if the host runs some: on disk if it has a data folder.
+    /// Opens the record of mutating calls of others, if the host runs some: on disk if it has a data
+    /// folder.
     pub(super) fn open_effects(&self) -> Result<Option<Arc<EffectLedger>>, EffectLogError> {
         if !self.messages.runs_calls() {
             return Ok(None);

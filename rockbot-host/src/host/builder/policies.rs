@@ -45,14 +45,14 @@ pub struct TurnPolicies {
     pub nudges: Option<Nudges>,
     /// The limits of self-evaluation. Default [`Evaluation::OFF`].
     pub evaluation: Option<Evaluation>,
-    /// The limits of the conversation's length. By default nothing is removed until a model refuses a request as too
-    /// long.
+    /// The limits of the conversation's length. By default nothing is removed until a model refuses a
+    /// request as too long.
     pub context_economy: Option<ContextEconomy>,
     /// The amount of recalled entries that a message is shown with. Default [`ContextBudget::default`].
     pub context_budget: Option<ContextBudget>,
-    /// The length above which a tool result is offloaded. It is then kept in chunks in the agent's working memory, and
-    /// the model reads an index and gets tools to read the chunks; without a working memory the model reads only the
-    /// beginning. Default [`LargeResultPolicy::default`].
+    /// The length above which a tool result is offloaded. It is then kept in chunks in the agent's
+    /// working memory, and the model reads an index and gets tools to read the chunks; without a
+    /// working memory the model reads only the beginning. Default [`LargeResultPolicy::default`].
     pub large_results: Option<LargeResultPolicy>,
     /// The time limit and the concurrency of tool calls. Default [`ToolLimits::default`].
     pub tool_limits: Option<ToolLimits>,
@@ -69,10 +69,11 @@ pub struct TurnPolicies {
     /// calls; see [`TextCallFallback`](crate::text_calling::TextCallFallback). Default `true`.
     pub text_call_fallback: Option<bool>,
     /// `true` if models see some tools only on demand, as their
-    /// [`ToolExposure`](rockbot_core::tool::ToolExposure) states; `false` if they see all tools in every request.
-    /// Default `true`.
+    /// [`ToolExposure`](rockbot_core::tool::ToolExposure) states; `false` if they see all tools in
+    /// every request. Default `true`.
     pub tools_on_demand: Option<bool>,
-    /// The bounds of the messages that are accepted and not answered. Default [`BacklogLimits::default`].
+    /// The bounds of the messages that are accepted and not answered. Default
+    /// [`BacklogLimits::default`].
     pub backlog: Option<BacklogLimits>,
 }
 

@@ -1,4 +1,5 @@
-//! The check that each setting of a configuration has an effect, once all parts of the host have read theirs.
+//! The check that each setting of a configuration has an effect, once all parts of the host have
+//! read theirs.
 //!
 //! The settings are checked against the settings that were read, not against a list: a part that
 //! reads a setting makes it known, and the host checks once all parts have declared. A list would
@@ -17,7 +18,8 @@ struct UnreadSection {
     advice: &'static str,
 }
 
-/// Returns the settings that keep the host from being built, and logs the others that have no effect.
+/// Returns the settings that keep the host from being built, and logs the others that have no
+/// effect.
 pub(super) fn check_settings(config: &Config, denies_unread: bool, has_bus: bool) -> Vec<BoxError> {
     let unknown = config.unknown().into_iter();
     let unknown = unknown.filter(|key| !(has_bus && SECTIONS_OF_BROKERS.contains(&key.name.as_str())));

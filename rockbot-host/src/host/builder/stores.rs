@@ -15,10 +15,11 @@ use crate::routing::RoutingLog;
 
 /// The stores of a host, for [`AgentHostBuilder::stores`].
 ///
-/// A store that is `None` has the default that its documentation states: on disk when the host has a
-/// [data folder](AgentHostBuilder::data_dir), in memory or absent otherwise. Stores of memory are shared with every
-/// [`Subsystem`](rockbot_core::subsystem::Subsystem) that requires them. Subsystems such as `rockbot_memory::Memory`
-/// provide all of them at once; a store that is provided twice keeps the host from being built.
+/// A store that is `None` has the default that its documentation states: on disk when the host
+/// has a [data folder](AgentHostBuilder::data_dir), in memory or absent otherwise. Stores of
+/// memory are shared with every [`Subsystem`](rockbot_core::subsystem::Subsystem) that requires
+/// them. Subsystems such as `rockbot_memory::Memory` provide all of them at once; a store that is
+/// provided twice keeps the host from being built.
 ///
 /// # Examples
 ///
@@ -37,7 +38,8 @@ use crate::routing::RoutingLog;
 pub struct Stores {
     /// The journal of turns. Default: the folder `turns` of the data folder, or in memory.
     pub journal: Option<Arc<dyn TurnJournal>>,
-    /// The journal of turns that other agents use, too. It takes precedence over `journal`. Default: none.
+    /// The journal of turns that other agents use, too. It takes precedence over `journal`. Default:
+    /// none.
     pub shared_journal: Option<Arc<dyn TurnJournal>>,
     /// The durability of journal and conversations in the data folder after a crash. Default
     /// [`Durability::Process`].
@@ -73,15 +75,16 @@ impl Stores {
         Self::default()
     }
 
-    /// Sets a journal of turns that other agents use, too. The host sees the runs of its own agent alone, under the name of
-    /// the agent.
+    /// Sets a journal of turns that other agents use, too. The host sees the runs of its own agent
+    /// alone, under the name of the agent.
     #[must_use]
     pub fn with_shared_journal(mut self, journal: Arc<dyn TurnJournal>) -> Self {
         self.shared_journal = Some(journal);
         self
     }
 
-    /// Sets the journal of turns. Two hosts never use one journal this way: each would resume the turns of the other.
+    /// Sets the journal of turns. Two hosts never use one journal this way: each would resume the
+    /// turns of the other.
     #[must_use]
     pub fn with_journal(mut self, journal: impl TurnJournal) -> Self {
         self.journal = Some(Arc::new(journal));
@@ -192,7 +195,8 @@ impl AgentHostBuilder {
         parts.into_iter().fold(self, Self::give)
     }
 
-    /// Gives a part of type `T` to every [`Subsystem`](rockbot_core::subsystem::Subsystem) that requires it.
+    /// Gives a part of type `T` to every [`Subsystem`](rockbot_core::subsystem::Subsystem) that
+    /// requires it.
     ///
     /// A part that is given twice keeps the host from being built.
     pub fn give<T: ?Sized + Send + Sync + 'static>(mut self, part: Arc<T>) -> Self {

@@ -17,7 +17,8 @@ pub(in crate::large_result) enum Line {
     Text,
 }
 
-/// A classifier of lines that tracks whether it is inside a code fence. An unclosed fence extends to the end.
+/// A classifier of lines that tracks whether it is inside a code fence. An unclosed fence extends
+/// to the end.
 #[derive(Debug, Default)]
 pub(in crate::large_result) struct Lines {
     fence: Option<Fence>,
@@ -77,8 +78,8 @@ impl Lines {
 }
 
 impl Fence {
-    /// Returns the fence that a line opens which begins with a marker. The caller has removed indentation and
-    /// list markers.
+    /// Returns the fence that a line opens which begins with a marker. The caller has removed
+    /// indentation and list markers.
     fn opened_by(line: &[u8]) -> Option<Self> {
         let marker = line[0];
         let length = run(line, marker);
@@ -108,7 +109,8 @@ fn heading_level(line: &[u8]) -> Option<u8> {
     is_heading.then_some(level as u8)
 }
 
-/// Returns the line without the `-`, `*`, `+`, `1.` or `1)` of a list, because a fence may open after it.
+/// Returns the line without the `-`, `*`, `+`, `1.` or `1)` of a list, because a fence may open
+/// after it.
 fn after_list_marker(line: &[u8]) -> &[u8] {
     let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     match (digits, &line[digits..]) {

@@ -1,4 +1,5 @@
-//! Splitting of Markdown at headings, else between paragraphs, else anywhere but inside a character.
+//! Splitting of Markdown at headings, else between paragraphs, else anywhere but inside a
+//! character.
 //!
 //! Sections share chunks when there would be more than 50: a document of a thousand small
 //! sections is otherwise a thousand keys.
@@ -19,8 +20,8 @@ pub(super) use lines::{Line, Lines};
 /// and between any two characters otherwise. Nothing inside a fence is a heading or a blank line.
 /// A carriage return stays with its line feed.
 ///
-/// Concatenated, the chunks are the text, byte for byte. An empty text is one empty chunk. The time is linear in the
-/// length of the text; nothing is copied.
+/// Concatenated, the chunks are the text, byte for byte. An empty text is one empty chunk. The
+/// time is linear in the length of the text; nothing is copied.
 ///
 /// ```
 /// use rockbot_host::large_result::ContentChunker;
@@ -61,8 +62,8 @@ impl Chunk<'_> {
         self.start..self.start + self.text.len()
     }
 
-    /// Returns a title for chunk number `index`: the heading, followed by `(continued n)` on further chunks of
-    /// the same section, or `Part {index}` without a heading.
+    /// Returns a title for chunk number `index`: the heading, followed by `(continued n)` on further
+    /// chunks of the same section, or `Part {index}` without a heading.
     pub fn title(&self, index: usize) -> String {
         match (self.heading, self.part) {
             ("", _) => format!("Part {index}"),
@@ -179,7 +180,8 @@ impl<'t> Section<'t> {
     }
 }
 
-/// An iterator over the blocks that are split only when they alone are too long: paragraphs, fences, blank lines.
+/// An iterator over the blocks that are split only when they alone are too long: paragraphs,
+/// fences, blank lines.
 struct Blocks<'t> {
     text: &'t [u8],
     lines: Lines,

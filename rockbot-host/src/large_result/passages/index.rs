@@ -32,7 +32,8 @@ struct Word {
 pub(super) struct IndexedStatement {
     start: u32,
     end: u32,
-    /// Place of its first term. A place between two statements is left out, so that no pair of terms spans them.
+    /// Place of its first term. A place between two statements is left out, so that no pair of terms
+    /// spans them.
     first_place: u32,
     /// Number of its terms.
     pub(super) terms: u32,
@@ -48,8 +49,8 @@ impl IndexedStatement {
 }
 
 impl ChunkIndex {
-    /// Reads a chunk of `length` bytes, which `text` goes on behind: a statement at the border of two chunks is whole
-    /// in the index of the first.
+    /// Reads a chunk of `length` bytes, which `text` goes on behind: a statement at the border of two
+    /// chunks is whole in the index of the first.
     pub(super) fn of(text: &str, length: usize) -> Self {
         let mut statements = Vec::new();
         let mut words = Vec::new();
@@ -101,8 +102,8 @@ impl ChunkIndex {
         size_of_val(&*self.statements) + size_of_val(&*self.words) + size_of_val(&*self.places)
     }
 
-    /// Returns where the term with the digest `term` stands, word by word: the digest of the word as written, with indices of
-    /// statements and places in the chunk.
+    /// Returns where the term with the digest `term` stands, word by word: the digest of the word as
+    /// written, with indices of statements and places in the chunk.
     pub(super) fn find(&self, term: u32) -> impl Iterator<Item = (u32, u32, u32)> {
         let first = self.words.partition_point(|word| word.term < term);
         let words = self.words[first..].iter().take_while(move |word| word.term == term);
@@ -122,7 +123,8 @@ impl ChunkIndex {
     }
 }
 
-/// Returns a digest of a term (FNV-1a). Two terms rarely share one, and then a passage too many is found.
+/// Returns a digest of a term (FNV-1a). Two terms rarely share one, and then a passage too many
+/// is found.
 pub(super) fn digest(term: &str) -> u32 {
     term.bytes().fold(0x811c_9dc5, |digest, byte| {
         (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193)

@@ -111,7 +111,8 @@ impl Matches {
         matches
     }
 
-    /// Adds the matches of a chunk whose first statement has the number `first` and stands under `heading`.
+    /// Adds the matches of a chunk whose first statement has the number `first` and stands under
+    /// `heading`.
     fn add(&mut self, index: &ChunkIndex, query: &Query, chunk: usize, first: usize, heading: &mut Option<Heading>) {
         let hits = hits(index, query);
         let mut hits = hits.as_slice();

@@ -1,4 +1,5 @@
-//! Full-text search in the chunks of a large result: the passages that a model is shown for its query.
+//! Full-text search in the chunks of a large result: the passages that a model is shown for its
+//! query.
 //!
 //! Statements are ranked, that is sentences, lines and objects: terms that stand in the same
 //! statement say more than the same terms some lines apart. The best statements are shown with
@@ -44,8 +45,8 @@ const SHORT_LEN: usize = 280;
 /// Number of statements that are compared with each other, and shown on all pages.
 const CANDIDATES: usize = 200;
 
-/// Returns page number `page`, from 1, of the passages of `chunks` that rank best for `query`, each with its key and
-/// offset, for a model. The chunks of one result follow each other.
+/// Returns page number `page`, from 1, of the passages of `chunks` that rank best for `query`,
+/// each with its key and offset, for a model. The chunks of one result follow each other.
 pub(super) fn best(chunks: &[Arc<WorkingEntry>], query: &str, page: usize, indexes: &IndexCache) -> String {
     let query = Query::read(query);
     let matches = Matches::of(chunks, &query, indexes);

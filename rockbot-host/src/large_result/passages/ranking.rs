@@ -9,15 +9,16 @@ const K1: f64 = 0.9;
 /// b of BM25, from 0 to 1: how much the length of a statement counts against it.
 const BY_LENGTH: f64 = 0.3;
 
-/// Weight of two words that follow each other in the query, and do so in the text, relative to one word: most are parts of
-/// a name.
+/// Weight of two words that follow each other in the query, and do so in the text, relative to
+/// one word: most are parts of a name.
 const PAIR: f64 = 1.0;
 
 /// The share of the weight difference between a word as written and its term that a statement
 /// with the word as written gets in addition, from 0 to 1.
 const WRITTEN: f64 = 1.0;
 
-/// Weight of a term that stands in a neighbouring statement, relative to one in the statement itself.
+/// Weight of a term that stands in a neighbouring statement, relative to one in the statement
+/// itself.
 const NEIGHBOUR: f64 = 0.3;
 
 /// Weight of a term that stands in the heading, by the level of the heading. In code, a line that
@@ -79,7 +80,8 @@ pub(super) fn ranked<'m>(matches: &'m Matches, query: &Query, limit: usize) -> V
     scored
 }
 
-/// Returns the score of match number `at`. A term counts once: in the statement, else in its heading, else around it.
+/// Returns the score of match number `at`. A term counts once: in the statement, else in its
+/// heading, else around it.
 fn score(matches: &Matches, at: usize, weights: &Weights) -> f64 {
     let Match {
         own, length, heading, ..

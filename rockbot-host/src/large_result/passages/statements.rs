@@ -39,7 +39,8 @@ pub(super) fn statements_of(text: &str) -> Vec<Statement> {
     statements
 }
 
-/// Returns the lines of a text, each with its level for a heading, where neighbouring fields are one.
+/// Returns the lines of a text, each with its level for a heading, where neighbouring fields are
+/// one.
 fn groups_of(text: &str) -> impl Iterator<Item = (Range<usize>, u8)> {
     let mut lines = Lines::default();
     let mut lines = std::iter::from_fn(move || lines.next(text.as_bytes())).peekable();

@@ -6,8 +6,8 @@ use super::escapes::unescaped;
 use super::index::digest;
 use super::query::Query;
 
-/// Share of its score that a statement loses if it differs from a better one by the query's terms and numbers alone, as
-/// records of one kind do.
+/// Share of its score that a statement loses if it differs from a better one by the query's terms
+/// and numbers alone, as records of one kind do.
 const REPETITION: f64 = 0.2;
 
 /// The terms of a statement for comparing it with others, ascending: without numbers and the

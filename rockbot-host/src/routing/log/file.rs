@@ -39,12 +39,14 @@ impl LogFile {
         }
     }
 
-    /// Buffers a decision, and writes the buffer if it is full. Returns `true` if the decision is the first in the buffer.
+    /// Buffers a decision, and writes the buffer if it is full. Returns `true` if the decision is the
+    /// first in the buffer.
     pub(super) fn buffer(&self, entry: &RoutingEntry) -> io::Result<bool> {
         let mut line = Vec::with_capacity(512);
         json::write(&mut line, entry)?;
         line.push(b'\n');
-        // The lock is held while writing: lines must not interleave, and only one writer may rewrite the file.
+        // The lock is held while writing: lines must not interleave, and only one writer may rewrite the
+        // file.
         let mut state = lock(&self.state);
         state.pending.push(line);
         if state.pending.len() >= MAX_PENDING {
@@ -58,7 +60,8 @@ impl LogFile {
         self.write_all(&mut lock(&self.state))
     }
 
-    /// Writes the buffer. Lines that cannot be written are dropped: the log is no reason to fail a turn or to grow.
+    /// Writes the buffer. Lines that cannot be written are dropped: the log is no reason to fail a
+    /// turn or to grow.
     fn write_all(&self, state: &mut FileState) -> io::Result<()> {
         let pending = std::mem::take(&mut state.pending);
         if pending.is_empty() {

@@ -18,16 +18,18 @@ pub use entry::{RoutingEntry, RoutingResult};
 /// Number of decisions that are kept.
 const MAX_ENTRIES: usize = 200;
 
-/// A bounded log of the newest 200 routing decisions, in memory or in a file such as `tier-routing-log.jsonl`.
+/// A bounded log of the newest 200 routing decisions, in memory or in a file such as
+/// `tier-routing-log.jsonl`.
 ///
 /// A file has one JSON line per decision and is readable by its owner only. It has at most 200
-/// lines: the oldest make room, by a rewrite of the file. A host buffers the lines of a second, up to 32, and writes them together;
-/// these are lost if the process is killed.
+/// lines: the oldest make room, by a rewrite of the file. A host buffers the lines of a second,
+/// up to 32, and writes them together; these are lost if the process is killed.
 ///
-/// A line holds the first 150 characters of the text, so that a decision can be judged, with words that look like keys
-/// redacted. [`RoutingLog::without_previews`] leaves the text out.
+/// A line holds the first 150 characters of the text, so that a decision can be judged, with
+/// words that look like keys redacted. [`RoutingLog::without_previews`] leaves the text out.
 ///
-/// Writing blocks on the file system for a short time; async code should call it where that does no harm.
+/// Writing blocks on the file system for a short time; async code should call it where that does
+/// no harm.
 ///
 /// # Examples
 ///
@@ -78,7 +80,8 @@ impl RoutingLog {
         }
     }
 
-    /// Returns the log without previews of the texts. The reasons still name the keywords that were found.
+    /// Returns the log without previews of the texts. The reasons still name the keywords that were
+    /// found.
     #[must_use]
     pub fn without_previews(mut self) -> Self {
         self.previews = false;
@@ -89,7 +92,8 @@ impl RoutingLog {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be written; the lines are then dropped, so that they cannot pile up.
+    /// Returns an error if the file cannot be written; the lines are then dropped, so that they
+    /// cannot pile up.
     pub fn append(&self, entry: RoutingEntry) -> io::Result<()> {
         self.buffer(entry)?;
         self.write()
@@ -103,7 +107,8 @@ impl RoutingLog {
         }
     }
 
-    /// Buffers a decision. Returns `true` if it is the first in the buffer, which the caller then has to write soon.
+    /// Buffers a decision. Returns `true` if it is the first in the buffer, which the caller then has
+    /// to write soon.
     pub(super) fn buffer(&self, mut entry: RoutingEntry) -> io::Result<bool> {
         if !self.previews {
             entry.prompt_preview.clear();

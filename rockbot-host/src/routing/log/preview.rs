@@ -18,8 +18,8 @@ pub(super) fn preview(text: &str) -> String {
 }
 
 fn redacted_beginning(text: &str) -> String {
-    // More than the preview is redacted, because redaction shortens the text and a cut word could be the beginning of a
-    // key; and not all of it, because texts may be megabytes long.
+    // More than the preview is redacted, because redaction shortens the text and a cut word could be
+    // the beginning of a key; and not all of it, because texts may be megabytes long.
     let end = text
         .char_indices()
         .nth(4 * PREVIEW_CHARS)
@@ -37,8 +37,8 @@ fn is_key(word: &str) -> bool {
     word.len() >= MIN_KEY_BYTES && word.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Returns the first [`PREVIEW_CHARS`] of a text if they are ASCII, and nothing up to the end of their last word looks like a
-/// key.
+/// Returns the first [`PREVIEW_CHARS`] of a text if they are ASCII, and nothing up to the end of
+/// their last word looks like a key.
 fn plain_beginning(text: &str) -> Option<&str> {
     let beginning = &text.as_bytes()[..text.len().min(PREVIEW_CHARS)];
     let rest = &text.as_bytes()[beginning.len()..];

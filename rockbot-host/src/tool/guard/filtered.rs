@@ -8,7 +8,8 @@ use rockbot_core::tool::{ToolEntry, ToolFilter};
 use super::guarded_tool::GuardedTool;
 use super::table::ToolTable;
 
-/// Maximum number of tables that are kept. Few kinds of turns have a filter, and many turns of one kind run.
+/// Maximum number of tables that are kept. Few kinds of turns have a filter, and many turns of
+/// one kind run.
 const MAX_TABLES: usize = 16;
 
 /// The tables of the filters that turns had of late, each of one snapshot of the registry.
@@ -35,7 +36,8 @@ impl FilteredTables {
             return table.clone();
         }
         let snapshot = Arc::new(all.snapshot.filtered(|entry| filter.allows(entry.registration())));
-        // Not by its name alone: the tool that activates groups has one name in all tables, and other groups in each.
+        // Not by its name alone: the tool that activates groups has one name in all tables, and other
+        // groups in each.
         let known = |entry: &Arc<ToolEntry>| {
             let known = all.exactly(&entry.registration().name);
             known.filter(|known| Arc::ptr_eq(&known.entry, entry)).cloned()

@@ -24,8 +24,8 @@ use crate::turn::CallFacts;
 /// one.
 const ENDORSEMENT_TIME: Duration = Duration::from_secs(10);
 
-/// Sources of tools that change nothing outside: the agent's own memory, files and scripts, and the work that it delegates,
-/// whose calls are checked by themselves.
+/// Sources of tools that change nothing outside: the agent's own memory, files and scripts, and
+/// the work that it delegates, whose calls are checked by themselves.
 const OWN_SOURCES: [&str; 6] = ["memory", "files", "scripts", "subagents", "wisps", "workers"];
 
 /// A call that runs.
@@ -144,7 +144,8 @@ impl GuardedTool {
         checked.map(drop).map_err(|error| error.into_tool_error(name))
     }
 
-    /// Starts a call. Returns the message of the panic of an executor that did not even return a future.
+    /// Starts a call. Returns the message of the panic of an executor that did not even return a
+    /// future.
     pub(super) fn start<'a>(&'a self, request: ToolInvokeRequest, cx: &'a CallContext) -> Result<Running<'a>, String> {
         let start = AssertUnwindSafe(|| self.entry.executor().execute(request, cx));
         caught(catch_unwind(start))

@@ -1,4 +1,5 @@
-//! The guard around each tool call: look-up, checks, permits, time limit, isolation of panics, meters.
+//! The guard around each tool call: look-up, checks, permits, time limit, isolation of panics,
+//! meters.
 //!
 //! It is one fused future instead of a stack of layers: most tools answer at once, and each layer
 //! would cost such a call more than its own work. `tools.rs` finds the tool (`table.rs` has the
@@ -90,7 +91,8 @@ impl Guard {
         tool.map_or(unknown, |tool| tool.facts(request))
     }
 
-    /// Reports whether the model of `cx` needs a person's endorsement for the call, because it has read untrusted text.
+    /// Reports whether the model of `cx` needs a person's endorsement for the call, because it has
+    /// read untrusted text.
     pub(super) async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
         match self.tools.resolve(&request.tool_name, cx) {
             // No person is asked about a call that cannot run: the guard fails it.

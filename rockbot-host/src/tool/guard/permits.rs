@@ -26,8 +26,8 @@ impl<'a> Permits<'a> {
         })
     }
 
-    /// Acquires a permit of each semaphore, in order. Returns the error of the call if it was cancelled first, or its
-    /// deadline passed.
+    /// Acquires a permit of each semaphore, in order. Returns the error of the call if it was
+    /// cancelled first, or its deadline passed.
     pub(super) async fn acquire([first, second]: Semaphores<'a>, cx: &CallContext) -> Result<Self, ToolError> {
         Ok(Self {
             _held: [acquire(first, cx).await?, acquire(second, cx).await?],
@@ -58,7 +58,8 @@ async fn acquire<'a>(
         biased;
         () = cx.cancellation().cancelled() => Err(cancelled_first()),
         () = deadline => Err(no_time_left()),
-        // These semaphores are never closed; if one were, a call without a permit would be the lesser evil.
+        // These semaphores are never closed; if one were, a call without a permit would be the lesser
+        // evil.
         permit = semaphore.acquire() => Ok(permit.ok()),
     }
 }

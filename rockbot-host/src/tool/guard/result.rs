@@ -40,8 +40,8 @@ pub(super) fn result_of(ended: Isolated<Executed>, tool: &ToolName, effect: Effe
     }
 }
 
-/// Shortens the response to at most `limit` bytes of text. The note about a truncation comes first, where the model
-/// cannot miss it.
+/// Shortens the response to at most `limit` bytes of text. The note about a truncation comes
+/// first, where the model cannot miss it.
 pub(super) fn truncate(response: &mut ToolInvokeResponse, limit: usize) {
     let length = response.content.text_len();
     if length > limit {

@@ -1,4 +1,5 @@
-//! The guarded tools of a host: the table of the registry's newest snapshot, built anew when the registry changes.
+//! The guarded tools of a host: the table of the registry's newest snapshot, built anew when the
+//! registry changes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,10 +25,11 @@ pub(super) struct GuardedTools {
     time_limit: Duration,
     /// `true` if models see tools by their exposure, `false` if they see all.
     on_demand: bool,
-    /// The newest snapshot of the registry that was seen, with the state of each tool. Read without a lock.
+    /// The newest snapshot of the registry that was seen, with the state of each tool. Read without a
+    /// lock.
     table: ArcSwap<ToolTable>,
-    /// Held while a new table is built: two tables built at once would give a tool two semaphores, and so twice its
-    /// permits.
+    /// Held while a new table is built: two tables built at once would give a tool two semaphores,
+    /// and so twice its permits.
     rebuilding: Mutex<()>,
     meters: MeterBook<Meters>,
     /// The tables of turns that do not have all tools.
@@ -35,7 +37,8 @@ pub(super) struct GuardedTools {
 }
 
 impl GuardedTools {
-    /// Creates the guarded tools of `registry`. Tools that state no time limit of their own get `time_limit`.
+    /// Creates the guarded tools of `registry`. Tools that state no time limit of their own get
+    /// `time_limit`.
     pub(super) fn new(registry: Arc<dyn ToolRegistry>, time_limit: Duration, on_demand: bool) -> Self {
         Self {
             registry,
@@ -49,8 +52,8 @@ impl GuardedTools {
         }
     }
 
-    /// Returns the tool that a call means by `name`. Within a turn with a task list the turn's own tools win over
-    /// namesakes in the registry, as they do in the model's view.
+    /// Returns the tool that a call means by `name`. Within a turn with a task list the turn's own
+    /// tools win over namesakes in the registry, as they do in the model's view.
     ///
     /// A tool that the filter of the turn excludes does not exist for it.
     pub(super) fn resolve(&self, name: &ToolName, cx: &CallContext) -> Option<Arc<GuardedTool>> {
@@ -98,13 +101,14 @@ impl GuardedTools {
         }
     }
 
-    /// Returns the meters of calls of unknown tools. It is one for all of their names, which are the model's words, and
-    /// would be unbounded labels.
+    /// Returns the meters of calls of unknown tools. It is one for all of their names, which are the
+    /// model's words, and would be unbounded labels.
     pub(super) fn unknown_meters(&self) -> Arc<Meters> {
         self.meters.of("_unknown", Meters::new)
     }
 
-    /// Builds the table of the registry's newest snapshot. Tools that did not change keep their permits and meters.
+    /// Builds the table of the registry's newest snapshot. Tools that did not change keep their
+    /// permits and meters.
     fn rebuild(&self) -> Arc<ToolTable> {
         // The guarded value is `()`: a panic elsewhere cannot have left it inconsistent.
         let _rebuilding = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);

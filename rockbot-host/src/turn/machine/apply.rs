@@ -17,7 +17,8 @@ use crate::turn::policy::approval;
 const USUAL_MESSAGES: usize = 8;
 
 impl Turn {
-    /// Applies an event to the state. Runs in a replay, too, so it must not depend on a policy's judgement.
+    /// Applies an event to the state. Runs in a replay, too, so it must not depend on a policy's
+    /// judgement.
     pub(super) fn apply(&mut self, event: &TurnEvent, at: Timestamp) {
         self.count_work(event, at);
         if matches!(event, TurnEvent::ModelAnswered { .. } | TurnEvent::ModelFailed { .. }) {
@@ -123,13 +124,15 @@ impl Turn {
         }
     }
 
-    /// Changes the request and the settings of a turn that has not begun. [`TurnEvent::Started`] records the revision.
+    /// Changes the request and the settings of a turn that has not begun. [`TurnEvent::Started`]
+    /// records the revision.
     pub(crate) fn revise(&mut self, revision: &Revision) {
         self.request = revision.request.clone();
         self.policy = revision.policy;
     }
 
-    /// Counts the time since the last event as work, unless the turn was queued, parked, or without a process.
+    /// Counts the time since the last event as work, unless the turn was queued, parked, or without a
+    /// process.
     fn count_work(&mut self, event: &TurnEvent, at: Timestamp) {
         let is_parked = matches!(self.phase, Phase::Parked(_));
         let has_waited = self.was_parked || is_parked || self.phase == Phase::Accepted;

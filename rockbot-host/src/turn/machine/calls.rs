@@ -1,4 +1,5 @@
-//! Tool calls of a turn: from the model's answer through approval and groups to their results in the conversation.
+//! Tool calls of a turn: from the model's answer through approval and groups to their results in
+//! the conversation.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -57,7 +58,8 @@ impl Turn {
             return None;
         }
         let refusal = TurnStep::RefuseRepeats(refused);
-        // The steps that follow are decided on the state after the refusal. A copy is affordable: this is rare.
+        // The steps that follow are decided on the state after the refusal. A copy is affordable: this
+        // is rare.
         let mut after = self.clone();
         after.apply_steps(std::slice::from_ref(&refusal));
         Some(std::iter::once(refusal).chain(after.call_or_park(at)).collect())
@@ -82,8 +84,8 @@ impl Turn {
 
     /// Runs the next group of calls, or continues when all calls have ended.
     ///
-    /// Order: a reason to end comes first, so that no call begins in a turn that is over; then the group is formed,
-    /// since only its size tells whether the budget for tool calls suffices.
+    /// Order: a reason to end comes first, so that no call begins in a turn that is over; then the
+    /// group is formed, since only its size tells whether the budget for tool calls suffices.
     pub(super) fn after_calls(&self) -> Vec<TurnStep> {
         if let Some(reason) = self.end_reason {
             return self.end_early(reason);
@@ -113,7 +115,8 @@ impl Turn {
         }
         self.apply_usage(response.usage);
         self.keep_response(response);
-        // An answer that was cut may have cut arguments, which could still be valid JSON with another meaning.
+        // An answer that was cut may have cut arguments, which could still be valid JSON with another
+        // meaning.
         let may_call =
             response.finish.allows_calls() && matches!(&self.phase, Phase::Asking(purpose) if purpose.has_tools());
         let wanted = if may_call { response.tool_calls.as_slice() } else { &[] };
@@ -179,8 +182,8 @@ impl Turn {
 
     /// Moves the results of the last answer's calls into the conversation, in the order of the calls.
     ///
-    /// Providers insist on one result for each call directly after the answer, so a call that has not run by now gets
-    /// `not_run` as its result and never runs.
+    /// Providers insist on one result for each call directly after the answer, so a call that has not
+    /// run by now gets `not_run` as its result and never runs.
     pub(super) fn close_calls(&mut self, not_run: &str) {
         if !self.calls.is_empty() {
             self.timed_out_rounds = if self.round_timed_out() {

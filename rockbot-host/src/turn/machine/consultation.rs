@@ -1,7 +1,8 @@
 //! Consultations: the loop policies of the host's program decide before the turn goes on.
 //!
-//! A consultation is a step like any other. It stands where the decision would stand that it may change, and that
-//! decision is made once the policies are through. So the journal has both, and a resume asks only where it must.
+//! A consultation is a step like any other. It stands where the decision would stand that it may
+//! change, and that decision is made once the policies are through. So the journal has both, and
+//! a resume asks only where it must.
 
 use std::sync::Arc;
 
@@ -53,8 +54,8 @@ impl Turn {
         steps
     }
 
-    /// Reports whether the policies have decided about the question already: this is their decision, or the question is
-    /// asked once more, after a crash or with a shorter conversation.
+    /// Reports whether the policies have decided about the question already: this is their decision,
+    /// or the question is asked once more, after a crash or with a shorter conversation.
     fn repeats(&self, event: &TurnEvent, steps: &[TurnStep]) -> bool {
         match &self.phase {
             Phase::Consulting(Consultation::BeforeRequest(_)) => true,

@@ -1,4 +1,5 @@
-//! Changes of the conversation by others than the model: entries of context sources, edits of history processors.
+//! Changes of the conversation by others than the model: entries of context sources, edits of
+//! history processors.
 
 use std::sync::Arc;
 
@@ -35,8 +36,8 @@ impl Turn {
         }
     }
 
-    /// Reports whether the history processors are to see the conversation before a question for `purpose`: not when
-    /// they have edited it for this question already, before a crash.
+    /// Reports whether the history processors are to see the conversation before a question for
+    /// `purpose`: not when they have edited it for this question already, before a crash.
     pub(crate) fn may_be_edited(&self, purpose: &Purpose) -> bool {
         !self.has_edits && !purpose.is_out_of_band()
     }

@@ -1,4 +1,5 @@
-//! The length of the conversation: its estimate, the compaction of a conversation that is too long, and its execution.
+//! The length of the conversation: its estimate, the compaction of a conversation that is too
+//! long, and its execution.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,8 +22,8 @@ use crate::turn::step::{Purpose, TurnCounter, TurnStep};
 
 /// Length of a conversation after a compaction, as a percentage of its limit.
 ///
-/// The conversation grows again, and each compaction loses the provider's prompt cache from the first changed message
-/// on. So compactions should be few and large rather than many and small.
+/// The conversation grows again, and each compaction loses the provider's prompt cache from the
+/// first changed message on. So compactions should be few and large rather than many and small.
 const TARGET_PERCENT: u64 = 75;
 
 /// Percentage of the context window that a request may fill; the rest is left for the answer.
@@ -117,13 +118,15 @@ impl Turn {
         steps
     }
 
-    /// Asks the same question with a shorter conversation after the model refused it as too long, or ends the turn with
-    /// the reason when there is nothing to remove. `None` when the failure has another cause.
+    /// Asks the same question with a shorter conversation after the model refused it as too long, or
+    /// ends the turn with the reason when there is nothing to remove. `None` when the failure has
+    /// another cause.
     pub(super) fn shorter(&self, purpose: &Purpose, kind: ChatErrorKind, message: &str) -> Option<Vec<TurnStep>> {
         if !kind.smaller_context_helps() || purpose.is_out_of_band() {
             return None;
         }
-        // One retry only: a provider that refuses the shorter request, too, reports a limit that cannot be met.
+        // One retry only: a provider that refuses the shorter request, too, reports a limit that cannot
+        // be met.
         match self.compaction_after_overflow().filter(|_| !self.economy.retried) {
             Some(compaction) => Some(
                 compact_steps(compaction)
@@ -189,8 +192,8 @@ impl Turn {
         ending::failed(TurnFailure::Model(kind), &text, &self.finished)
     }
 
-    /// Returns the conversation as it will be at the next question: with the results of the model's last calls, which
-    /// move into it only when the step is applied.
+    /// Returns the conversation as it will be at the next question: with the results of the model's
+    /// last calls, which move into it only when the step is applied.
     fn items(&self) -> Vec<Item<'_>> {
         let messages = self.messages.iter().enumerate().map(|(index, message)| Item {
             kind: self.kind(index, message),
@@ -241,10 +244,11 @@ impl Turn {
         self.economy.tool_bytes + self.messages.iter().map(|message| size(message)).sum::<usize>()
     }
 
-    /// Returns the results that the pending compaction shortens or removes, and whose originals are not stored yet.
+    /// Returns the results that the pending compaction shortens or removes, and whose originals are
+    /// not stored yet.
     ///
-    /// A removed result no longer than its notice is not worth storing. Results of reading tools are not stored either:
-    /// they are copies of texts that the model can read again.
+    /// A removed result no longer than its notice is not worth storing. Results of reading tools are
+    /// not stored either: they are copies of texts that the model can read again.
     pub(crate) fn offload_candidates(&self) -> Vec<OffloadCandidate> {
         let Some(compaction) = &self.economy.pending else {
             return Vec::new();
@@ -287,7 +291,8 @@ impl Turn {
 
     /// Removes the parts that the pending compaction names; `kept` has the places of the originals.
     ///
-    /// Only originals that are really stored come into the registry, so the model never reads a key that leads nowhere.
+    /// Only originals that are really stored come into the registry, so the model never reads a key
+    /// that leads nowhere.
     pub(super) fn apply_compacted(&mut self, kept: &[OffloadedMessage]) {
         // Before the messages change: the candidates are found among them.
         let candidates = self.offload_candidates();

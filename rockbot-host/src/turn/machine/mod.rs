@@ -157,7 +157,8 @@ impl Turn {
 
     /// Creates the turn of `request`, whose id the caller has computed already.
     ///
-    /// The id is a digest of the request, so computing it twice would cost as much as the rest of the acceptance.
+    /// The id is a digest of the request, so computing it twice would cost as much as the rest of the
+    /// acceptance.
     pub(crate) fn identified(id: TurnId, request: Arc<TurnRequest>, policy: PolicySnapshot, at: Timestamp) -> Self {
         Self {
             id,
@@ -362,8 +363,8 @@ impl Turn {
         }
     }
 
-    /// Asks the model for a last answer, unless nothing is known of its price: the limit in money may be spent many
-    /// times over.
+    /// Asks the model for a last answer, unless nothing is known of its price: the limit in money may
+    /// be spent many times over.
     fn conclude(&self, limit: BudgetLimit) -> TurnStep {
         match budget::unknown_price(&self.policy.budget, &self.spent()) {
             Some(unknown) => ending::without_model(unknown, &self.finished_calls()),

@@ -17,8 +17,8 @@ const MAX_LISTED: usize = 50;
 impl Turn {
     /// Returns the registry as the last message of a request; `None` when nothing was removed.
     ///
-    /// It is made anew for each request instead of being appended to the conversation, so there is one registry only,
-    /// at the end, where it does not disturb the provider's prompt cache.
+    /// It is made anew for each request instead of being appended to the conversation, so there is
+    /// one registry only, at the end, where it does not disturb the provider's prompt cache.
     pub(super) fn registry(&self) -> Option<ChatMessage> {
         let Economy {
             offloaded,

@@ -7,8 +7,8 @@ use crate::turn::policy::resume;
 use crate::turn::step::TurnStep;
 
 impl Turn {
-    /// Decides how to continue after the process ended: the interrupted step is repeated, unless that happened too
-    /// often.
+    /// Decides how to continue after the process ended: the interrupted step is repeated, unless that
+    /// happened too often.
     pub(super) fn resume(&self, at: Timestamp) -> Vec<TurnStep> {
         if self.resumes > self.policy.max_resumes {
             return vec![resume::abandon(self.resumes, &self.finished_calls())];

@@ -1,4 +1,5 @@
-//! An answer without tool calls: it ends the turn, unless a policy finds something wrong or missing.
+//! An answer without tool calls: it ends the turn, unless a policy finds something wrong or
+//! missing.
 
 use rockbot_core::Timestamp;
 use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, Content, OutputSchema};

@@ -85,7 +85,8 @@ fn is_answer(step: &TurnStep) -> bool {
     }
 }
 
-/// Reports whether the end that follows an event needs no check: it was checked, or a loop policy worded it.
+/// Reports whether the end that follows an event needs no check: it was checked, or a loop policy
+/// worded it.
 fn is_decided(event: &TurnEvent) -> bool {
     match event {
         TurnEvent::Validated { .. } => true,

@@ -32,7 +32,8 @@ impl Turn {
         self.request.tier.or(self.escalated).or(self.policy.tier)
     }
 
-    /// Returns the tier that the selector chose; `None` when the message names one, or the host has no selector.
+    /// Returns the tier that the selector chose; `None` when the message names one, or the host has
+    /// no selector.
     pub(crate) fn selected_tier(&self) -> Option<ModelTier> {
         self.policy.tier.filter(|_| self.request.tier.is_none())
     }
@@ -42,7 +43,8 @@ impl Turn {
         self.escalated
     }
 
-    /// Returns the turn's tier and its activity so far, if the tier may be raised before a question for `purpose`.
+    /// Returns the turn's tier and its activity so far, if the tier may be raised before a question
+    /// for `purpose`.
     pub(crate) fn may_escalate(&self, purpose: &Purpose) -> Option<(ModelTier, TurnSoFar)> {
         let may = escalate::may(self.request.tier, self.policy.tier, self.activity, purpose);
         may.then(|| (self.tier().unwrap_or_default(), self.activity))
@@ -90,8 +92,8 @@ impl Turn {
 
     /// Returns the settings of the model for the turn's next request, where its message has some.
     ///
-    /// A tool choice that forces a call holds until the turn's first call: later it would keep the model from
-    /// answering.
+    /// A tool choice that forces a call holds until the turn's first call: later it would keep the
+    /// model from answering.
     pub(crate) fn model_settings(&self) -> Option<Arc<ModelSettings>> {
         let settings = self.request.model_settings.as_ref()?;
         if self.tool_calls == 0 || !settings.forces_tool_call() {
@@ -102,7 +104,8 @@ impl Turn {
         settings.shared()
     }
 
-    /// Returns the conversation as the model reads it, without the messages that are made for each request.
+    /// Returns the conversation as the model reads it, without the messages that are made for each
+    /// request.
     pub(crate) fn messages(&self) -> &[Arc<ChatMessage>] {
         &self.messages
     }
@@ -123,8 +126,8 @@ impl Turn {
         self.is_about_tasks(call) || self.is_activation(&call.id)
     }
 
-    /// Returns the messages of a request for `purpose`: the conversation, then the registry of removed parts, then the
-    /// reminder and the task list.
+    /// Returns the messages of a request for `purpose`: the conversation, then the registry of
+    /// removed parts, then the reminder and the task list.
     ///
     /// Text that changes from request to request stands at the end, so the provider's prompt cache
     /// of the rest stays valid.
@@ -149,8 +152,8 @@ impl Turn {
         &self.calls
     }
 
-    /// Returns the task list as it is when `call` runs: after the calls before it in the same answer. `None` when the
-    /// call is not of the task list, or the turn keeps none.
+    /// Returns the task list as it is when `call` runs: after the calls before it in the same answer.
+    /// `None` when the call is not of the task list, or the turn keeps none.
     pub(crate) fn tasks_before(&self, call: &ToolCall) -> Option<TaskList> {
         if !self.policy.task_list || !tasks::has_tool(call.name.as_str()) {
             return None;
@@ -259,7 +262,8 @@ impl Turn {
         }
     }
 
-    /// Returns the time that the turn has worked in all processes, without waiting for its session or for a user.
+    /// Returns the time that the turn has worked in all processes, without waiting for its session or
+    /// for a user.
     pub(crate) fn worked(&self) -> Duration {
         self.worked
     }
@@ -295,7 +299,8 @@ impl Turn {
             .with_max_cost(budget.max_cost.map(cost))
     }
 
-    /// Returns the outcome of a turn that has ended, or that waits for a user's decision; `None` while it works.
+    /// Returns the outcome of a turn that has ended, or that waits for a user's decision; `None`
+    /// while it works.
     pub(crate) fn outcome(&self) -> Option<TurnOutcome> {
         let (status, text) = match &self.phase {
             Phase::Done { status, text } => (status.clone(), text.clone()),
@@ -327,13 +332,15 @@ impl Turn {
         }
     }
 
-    /// Returns the outcome of a turn that fails outside of the machine: its text says which calls were done before.
+    /// Returns the outcome of a turn that fails outside of the machine: its text says which calls
+    /// were done before.
     pub(crate) fn failed_with(&self, failure: TurnFailure, text: &str) -> TurnOutcome {
         let text = format!("{text}{}", ending::done_before(text, &self.finished_calls()));
         self.ended_with(TurnStatus::Failed(failure), text)
     }
 
-    /// Returns the outcome of a turn that ends with `status` and `text`, with its calls and its cost so far.
+    /// Returns the outcome of a turn that ends with `status` and `text`, with its calls and its cost
+    /// so far.
     pub(crate) fn ended_with(&self, status: TurnStatus, text: String) -> TurnOutcome {
         let mut outcome = TurnOutcome::new(self.id.clone(), status, text);
         outcome.usage = self.spent().usage;

@@ -1,4 +1,5 @@
-//! The answer as the end of a turn: its shape, the JSON in it, and the instructions that ask for a better one.
+//! The answer as the end of a turn: its shape, the JSON in it, and the instructions that ask for
+//! a better one.
 
 use rockbot_core::chat::{ChatMessage, ChatResponse, FinishReason, OutputSchema, Provenance, Role};
 use rockbot_core::tool::ArgumentSchema;
@@ -9,9 +10,10 @@ use crate::turn::{Purpose, TurnStep};
 
 /// Examines whether an answer is one at all, and has the requested shape.
 ///
-/// An empty answer after a follow-up leaves the first answer standing. A wrong shape is sent back with the problem until
-/// the attempts are used up, and so is an empty answer to a request with a shape, unless a limit or a filter cut all of
-/// it; any other empty answer fails the turn. An answer to a request without a shape passes.
+/// An empty answer after a follow-up leaves the first answer standing. A wrong shape is sent back
+/// with the problem until the attempts are used up, and so is an empty answer to a request with a
+/// shape, unless a limit or a filter cut all of it; any other empty answer fails the turn. An
+/// answer to a request without a shape passes.
 pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
     if response.text.trim().is_empty() {
         let is_cut = response.finish.is_cut();
@@ -109,9 +111,11 @@ pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
 /// The beginning of a note after an answer: without it a model thanks the user for the hint.
 const INTERNAL: &str = "[Internal check, not from the user. Do not mention it.]";
 
-/// Returns the JSON of an answer: the text itself, the content of its only code fence, or its only object or list.
+/// Returns the JSON of an answer: the text itself, the content of its only code fence, or its
+/// only object or list.
 ///
-/// Models wrap JSON in words and fences even when they are asked not to. A text without JSON is returned as it is.
+/// Models wrap JSON in words and fences even when they are asked not to. A text without JSON is
+/// returned as it is.
 pub(super) fn json_of(text: &str) -> &str {
     let text = text.trim();
     let candidates = [Some(text), fenced(text), among_words(text)];
@@ -127,7 +131,8 @@ fn fenced(text: &str) -> Option<&str> {
     Some(inside.strip_prefix("json").unwrap_or(inside).trim())
 }
 
-/// Returns the text from the first opening bracket to the last closing one; with several values it is not JSON.
+/// Returns the text from the first opening bracket to the last closing one; with several values
+/// it is not JSON.
 fn among_words(text: &str) -> Option<&str> {
     let begin = text.find(['{', '['])?;
     let end = text.rfind(['}', ']'])?;
@@ -176,8 +181,8 @@ fn problem(json: &str, shape: &OutputSchema) -> Option<String> {
     if let Some(problem) = not_json(json) {
         return Some(problem);
     }
-    // A schema beyond the bounds of the checker, or not of an object, cannot be checked here; the caller finds out when
-    // it deserializes the answer.
+    // A schema beyond the bounds of the checker, or not of an object, cannot be checked here; the
+    // caller finds out when it deserializes the answer.
     let schema = ArgumentSchema::compile(&shape.schema).ok()?;
     schema.check(json).err().map(|error| of_answer(error.problems()))
 }

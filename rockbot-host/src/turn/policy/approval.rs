@@ -1,8 +1,8 @@
 //! Approval of calls by a user.
 //!
-//! A decision counts only for the exact call and arguments that the user was shown: a digest of the arguments is
-//! part of it. All calls of an answer wait until every call that needs a decision has one, so they still run in the
-//! model's order.
+//! A decision counts only for the exact call and arguments that the user was shown: a digest of
+//! the arguments is part of it. All calls of an answer wait until every call that needs a
+//! decision has one, so they still run in the model's order.
 
 use rockbot_core::tool::ToolErrorCode;
 use rockbot_core::turn::{Approval, ApprovalRequest};
@@ -19,7 +19,8 @@ pub(in crate::turn) fn asks(turn: &TurnId, calls: &[CallState]) -> Vec<ApprovalR
         .collect()
 }
 
-/// Applies a decision. One about other arguments, or about a call that does not wait, changes nothing.
+/// Applies a decision. One about other arguments, or about a call that does not wait, changes
+/// nothing.
 pub(in crate::turn) fn decide(call: &mut CallState, decision: &Approval, session: &SessionId) {
     if !call.is_undecided() || decision.args_hash != call.args_hash() {
         return;

@@ -1,13 +1,14 @@
-//! The limits that the machine counts by itself. Wall-clock time is not among them: the driver watches the clock, and
-//! reports it as an event.
+//! The limits that the machine counts by itself. Wall-clock time is not among them: the driver
+//! watches the clock, and reports it as an event.
 
 use rockbot_core::chat::Spent;
 use rockbot_core::turn::{Budget, BudgetLimit};
 
-/// Returns the limit that forbids another question to the model, after `asked` questions that cost `spent`.
+/// Returns the limit that forbids another question to the model, after `asked` questions that
+/// cost `spent`.
 ///
-/// A limit is checked before a question and not after its answer, so the last answer may exceed it: it is paid for
-/// already.
+/// A limit is checked before a question and not after its answer, so the last answer may exceed
+/// it: it is paid for already.
 pub(in crate::turn) fn model_calls(budget: &Budget, asked: u32, spent: &Spent) -> Option<BudgetLimit> {
     let limits = [
         (BudgetLimit::ModelCalls, asked >= budget.max_model_calls),
@@ -23,7 +24,8 @@ pub(in crate::turn) fn model_calls(budget: &Budget, asked: u32, spent: &Spent) -
     reached.or(unknown_price(budget, spent))
 }
 
-/// Returns the limit of a turn whose cost must be known and is not, because an answer has no known price.
+/// Returns the limit of a turn whose cost must be known and is not, because an answer has no
+/// known price.
 pub(in crate::turn) fn unknown_price(budget: &Budget, spent: &Spent) -> Option<BudgetLimit> {
     let is_unknown = budget.max_cost.is_some() && spent.unpriced > 0;
     is_unknown.then_some(BudgetLimit::UnknownPrice)

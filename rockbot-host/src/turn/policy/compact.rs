@@ -13,7 +13,8 @@ use rockbot_core::CallId;
 
 use crate::turn::{Compaction, Elision};
 
-/// Approximate size in bytes of the notice about a removed part: the marker in its place, and its line in the registry.
+/// Approximate size in bytes of the notice about a removed part: the marker in its place, and its
+/// line in the registry.
 pub(in crate::turn) const NOTICE: usize = 400;
 
 /// Minimum number of bytes of a result that stay: enough for the model to recognize it.
@@ -39,11 +40,12 @@ pub(in crate::turn) enum ItemKind<'a> {
     Result { call: &'a CallId, whole: bool },
 }
 
-/// Plans how to make a conversation `excess` bytes shorter, and no result longer than `max_result_len`. Returns `None`
-/// when it cannot become shorter by more than the notice takes.
+/// Plans how to make a conversation `excess` bytes shorter, and no result longer than
+/// `max_result_len`. Returns `None` when it cannot become shorter by more than the notice takes.
 ///
-/// A result that is only a little too long stays unchanged, for the same reason. The plan may save less than `excess`:
-/// then the model is asked all the same, and its refusal ends the turn with the reason.
+/// A result that is only a little too long stays unchanged, for the same reason. The plan may
+/// save less than `excess`: then the model is asked all the same, and its refusal ends the turn
+/// with the reason.
 pub(in crate::turn) fn plan(items: &[Item<'_>], excess: usize, max_result_len: Option<usize>) -> Option<Compaction> {
     let mut planner = Planner {
         items,

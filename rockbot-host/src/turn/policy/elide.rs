@@ -2,9 +2,11 @@
 
 use rockbot_core::CallId;
 
-/// Shortens `text` to about `keep` bytes, `head_percent` of these from its beginning, with a marker in between.
+/// Shortens `text` to about `keep` bytes, `head_percent` of these from its beginning, with a
+/// marker in between.
 ///
-/// A text that was shortened before is shortened further around its only marker. No character is cut in two.
+/// A text that was shortened before is shortened further around its only marker. No character is
+/// cut in two.
 pub(in crate::turn) fn elide(text: &str, keep: usize, head_percent: u8, call: &CallId) -> String {
     let marker = format!("\n[content elided to fit context window — id={call}]\n");
     // A text that never had the marker has no tail apart from its head.

@@ -1,4 +1,5 @@
-//! The end of a turn that cannot end with its answer: a reply that states the reason and lists the calls that were done.
+//! The end of a turn that cannot end with its answer: a reply that states the reason and lists
+//! the calls that were done.
 
 use rockbot_core::chat::ChatErrorKind;
 use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnFailure, TurnStatus};
@@ -8,7 +9,8 @@ use crate::turn::{CancelReason, TurnStep};
 /// The result that the model reads for a call that never ran because the turn ended.
 pub(in crate::turn) const NOT_RUN: &str = "not run: the turn ended first.";
 
-/// Ends the turn with its last answer, which was made without tools; with the list of calls when that answer is empty.
+/// Ends the turn with its last answer, which was made without tools; with the list of calls when
+/// that answer is empty.
 pub(in crate::turn) fn concluded(limit: BudgetLimit, text: &str, finished: &[FinishedCall]) -> TurnStep {
     if text.trim().is_empty() {
         return without_model(limit, finished);

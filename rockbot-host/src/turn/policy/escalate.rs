@@ -13,8 +13,8 @@ use crate::turn::Purpose;
 
 /// Reports whether the tier may be raised before a question for `purpose`.
 ///
-/// It may when a selector chose it, the message names none, and the turn has had activity that the selector did not
-/// know of.
+/// It may when a selector chose it, the message names none, and the turn has had activity that
+/// the selector did not know of.
 pub(in crate::turn) fn may(
     named: Option<ModelTier>,
     selected: Option<ModelTier>,

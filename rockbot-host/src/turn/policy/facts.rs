@@ -48,8 +48,8 @@ impl AnswerFacts<'_> {
         work_calls(self.calls)
     }
 
-    /// Reports whether a judge may be asked: a user asked for the turn, the budget allows it, and no other agent still
-    /// works on the request.
+    /// Reports whether a judge may be asked: a user asked for the turn, the budget allows it, and no
+    /// other agent still works on the request.
     ///
     /// A schedule or a parent turn asks for exactly one thing and reads the answer as its result,
     /// so a judge of its own would only prolong it: the parent's answer is judged. The calls of a
@@ -65,7 +65,8 @@ fn work_calls(calls: &[FinishedCall]) -> usize {
 
 /// Reports whether a call was work towards the request.
 ///
-/// The model's notes to itself and its progress reports are not: a turn with no other calls has not acted yet.
+/// The model's notes to itself and its progress reports are not: a turn with no other calls has
+/// not acted yet.
 pub(in crate::turn) fn is_work(call: &FinishedCall) -> bool {
     const BOOKKEEPING: [&str; 15] = [
         tasks::CREATE,
@@ -102,7 +103,8 @@ pub(in crate::turn) struct EvaluationProgress {
 }
 
 impl EvaluationProgress {
-    /// Applies a question to the model, asked after `answer` when it is about a follow-up, and after `calls`.
+    /// Applies a question to the model, asked after `answer` when it is about a follow-up, and after
+    /// `calls`.
     pub(in crate::turn) fn apply(&mut self, purpose: &Purpose, answer: Option<String>, calls: &[FinishedCall]) {
         match purpose {
             Purpose::Retry(nudge) => self.nudged.push(*nudge),
@@ -145,7 +147,8 @@ impl EvaluationProgress {
     }
 }
 
-/// Returns the answer after a follow-up: the first answer, and the follow-up's text if it called tools and was not a refusal.
+/// Returns the answer after a follow-up: the first answer, and the follow-up's text if it called
+/// tools and was not a refusal.
 pub(super) fn followed_up(original: &str, follow_up: &str, has_calls: bool) -> String {
     let follow_up = follow_up.trim();
     if has_calls && !follow_up.is_empty() && !refuses(follow_up) {

@@ -1,7 +1,8 @@
-//! Follow-ups: whether more is worth doing after a complete answer, and whether its result is worth showing.
+//! Follow-ups: whether more is worth doing after a complete answer, and whether its result is
+//! worth showing.
 //!
-//! A judge proposes the work out-of-band; the model then does it with its tools. The first answer is kept meanwhile, so
-//! a follow-up that fails or does nothing costs the user nothing but time.
+//! A judge proposes the work out-of-band; the model then does it with its tools. The first answer
+//! is kept meanwhile, so a follow-up that fails or does nothing costs the user nothing but time.
 
 use rockbot_core::chat::{ChatMessage, ChatResponse, OutputSchema};
 use rockbot_core::turn::{TurnRequest, TurnStatus};
@@ -15,8 +16,9 @@ use crate::turn::{Purpose, TurnStep};
 /// Length in bytes below which a request without tool calls is too simple for a follow-up.
 const SIMPLE: usize = 60;
 
-/// Continues after a follow-up: with the judge's next proposal if it did something and more are allowed, else it ends the
-/// turn with the first answer, and with the follow-up's text if it did anything.
+/// Continues after a follow-up: with the judge's next proposal if it did something and more are
+/// allowed, else it ends the turn with the first answer, and with the follow-up's text if it did
+/// anything.
 pub(super) fn complete(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
     let first = facts.progress.first_answer.as_ref()?;
     let has_calls = facts.work_calls() > facts.progress.calls_before;

@@ -22,10 +22,10 @@
 //! | `steer` | `UserSaid` | joined messages, before the next question | the request's `BusyPolicy` |
 //! | `tasks` | results of the task tools | the task list at the end of each request | `task_list` |
 //!
-//! Adding a policy after an answer takes its file, a row above, a place in [`AFTER_ANSWER`], and a field of
-//! [`PolicySnapshot`](super::PolicySnapshot) if it has a setting. A policy at another point of the loop takes a
-//! call in `machine/`, too. Steps and purposes of a new kind are variants in `step.rs`, which is part of the
-//! journal's format.
+//! Adding a policy after an answer takes its file, a row above, a place in [`AFTER_ANSWER`], and
+//! a field of [`PolicySnapshot`](super::PolicySnapshot) if it has a setting. A policy at another
+//! point of the loop takes a call in `machine/`, too. Steps and purposes of a new kind are
+//! variants in `step.rs`, which is part of the journal's format.
 
 pub(super) mod answer;
 pub(super) mod approval;
@@ -60,8 +60,8 @@ pub(crate) use token_estimate::is_window;
 /// A policy that examines an answer without tool calls; `None` when it has no objection.
 type AnswerPolicy = fn(&AnswerFacts<'_>, &ChatResponse) -> Option<TurnStep>;
 
-/// The policies that examine an answer, in order; the first that returns a step decides. Without one,
-/// [`answer::accept`] ends the turn.
+/// The policies that examine an answer, in order; the first that returns a step decides. Without
+/// one, [`answer::accept`] ends the turn.
 ///
 /// Cheap and certain policies come first: a nudge needs no judge, and a wrong shape is wrong
 /// whatever the answer says. A follow-up is completed before anything is judged, since only its

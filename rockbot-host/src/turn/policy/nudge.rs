@@ -1,7 +1,8 @@
-//! Nudges: an answer that shows a known weakness of models is sent back once, with a note, before the turn ends with it.
+//! Nudges: an answer that shows a known weakness of models is sent back once, with a note, before
+//! the turn ends with it.
 //!
-//! The weaknesses are recognized by their wording in English, without a judge: a false alarm costs one more call to the
-//! model, and a missed one costs nothing.
+//! The weaknesses are recognized by their wording in English, without a judge: a false alarm
+//! costs one more call to the model, and a missed one costs nothing.
 
 use rockbot_core::chat::ChatResponse;
 use rockbot_core::turn::{FinishedCall, TurnStatus};
@@ -94,7 +95,8 @@ impl Answer<'_> {
     }
 }
 
-/// Returns the first weakness of `answer` that is switched on and was not `given` as a nudge in this turn.
+/// Returns the first weakness of `answer` that is switched on and was not `given` as a nudge in
+/// this turn.
 ///
 /// The certain weaknesses come first: syntax and script are facts, while the other weaknesses are
 /// guessed from the wording.
@@ -136,12 +138,14 @@ fn is_set_up(text: &str) -> bool {
     [":", "...", "…"].iter().any(|end| text.ends_with(end))
 }
 
-/// Reports whether a text contains a call: in the syntax that GPT models use internally, or as JSON in a fence.
+/// Reports whether a text contains a call: in the syntax that GPT models use internally, or as
+/// JSON in a fence.
 fn leaks_syntax(text: &str) -> bool {
     if text.split("```").skip(1).step_by(2).any(is_call) {
         return true;
     }
-    // Every answer is searched, and few have an equals sign: searching for it is the fastest way to exclude the rest.
+    // Every answer is searched, and few have an equals sign: searching for it is the fastest way to
+    // exclude the rest.
     text.match_indices('=').any(|(at, _)| {
         let before = &text[..at];
         let after = &text[at + 1..];
@@ -156,7 +160,8 @@ fn is_call(fenced: &str) -> bool {
     value.is_some_and(|value| value["name"].is_string() && value["arguments"].is_object())
 }
 
-/// Reports whether a text has three Chinese characters or kanji in a row. Fewer may be a quoted name.
+/// Reports whether a text has three Chinese characters or kanji in a row. Fewer may be a quoted
+/// name.
 fn has_cjk(text: &str) -> bool {
     let is_cjk = |character: char| matches!(character, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
     let mut runs = text.split(|character| !is_cjk(character));

@@ -1,7 +1,7 @@
 //! The groups of a model's calls that run together.
 //!
-//! Neighbouring pure and idempotent calls run concurrently; a mutating call runs alone, at its place in the order. So a
-//! read after a write sees the write, as the model expects.
+//! Neighbouring pure and idempotent calls run concurrently; a mutating call runs alone, at its
+//! place in the order. So a read after a write sees the write, as the model expects.
 
 use rockbot_core::CallId;
 use rockbot_core::tool::Effect;

@@ -21,7 +21,8 @@ pub(in crate::turn) fn unfinished(group: &[CallId], calls: &[CallState]) -> Vec<
     calls.iter().filter(in_group).map(|call| call.call.id.clone()).collect()
 }
 
-/// Returns the mutating calls that may have run. Their tools must be asked for the outcome before the turn continues.
+/// Returns the mutating calls that may have run. Their tools must be asked for the outcome before
+/// the turn continues.
 pub(crate) fn uncertain(calls: &[CallState]) -> impl Iterator<Item = &CallState> {
     calls
         .iter()

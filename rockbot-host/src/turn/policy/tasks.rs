@@ -1,7 +1,8 @@
-//! The task list that the model keeps for itself within a turn: changed by its calls, shown to it with each request.
+//! The task list that the model keeps for itself within a turn: changed by its calls, shown to it
+//! with each request.
 //!
-//! The tools check their arguments and answer; the machine derives the list from the calls that succeeded. So the
-//! list is replayed with the journal, and needs no store.
+//! The tools check their arguments and answer; the machine derives the list from the calls that
+//! succeeded. So the list is replayed with the journal, and needs no store.
 
 use std::fmt::Write as _;
 
@@ -16,8 +17,8 @@ pub(crate) const CREATE: &str = "task_create";
 /// The tool that changes the status of a task.
 pub(crate) const UPDATE: &str = "task_update";
 
-/// Writes your list of tasks for this request, in the place of the one before. The tasks get the ids 1, 2, 3 and so
-/// on. Use it for work of several steps; an empty list clears it.
+/// Writes your list of tasks for this request, in the place of the one before. The tasks get the
+/// ids 1, 2, 3 and so on. Use it for work of several steps; an empty list clears it.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TaskCreate {
     /// The tasks, in the order in which you will do them: a short line each.
@@ -25,7 +26,8 @@ pub(crate) struct TaskCreate {
     items: Vec<String>,
 }
 
-/// Sets the status of a task on your list: in_progress when you begin with it, completed when it is done.
+/// Sets the status of a task on your list: in_progress when you begin with it, completed when it
+/// is done.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TaskUpdate {
     /// The id of the task, as the list shows it.
@@ -146,8 +148,8 @@ pub(in crate::turn) fn has_tool(name: &str) -> bool {
 
 /// Returns the last message of each request with tools: the host's reminder, and the tasks.
 ///
-/// The titles are the model's words and stay marked as such, so text that it copied from an untrusted source does not
-/// become the host's.
+/// The titles are the model's words and stay marked as such, so text that it copied from an
+/// untrusted source does not become the host's.
 pub(in crate::turn) fn closing(reminder: Option<&str>, tasks: &TaskList) -> Option<ChatMessage> {
     const HEADING: &str = "Current task list:\n";
     let host = match (reminder, tasks.0.is_empty()) {

@@ -1,4 +1,5 @@
-//! An estimate of a request's tokens from its bytes, calibrated by the provider's count of the last request.
+//! An estimate of a request's tokens from its bytes, calibrated by the provider's count of the
+//! last request.
 //!
 //! Tokenizers differ between models, and an exact count would need the tokenizer of each model.
 //! The ratio of the last request is close enough to decide about compaction.
@@ -27,7 +28,8 @@ impl Default for TokenEstimate {
 impl TokenEstimate {
     /// Applies the provider's count of `tokens` in a request of `bytes`.
     ///
-    /// An implausible count is ignored: more than one token for each byte, or fewer than one for sixteen.
+    /// An implausible count is ignored: more than one token for each byte, or fewer than one for
+    /// sixteen.
     pub(in crate::turn) fn calibrate(&mut self, bytes: usize, tokens: u64) {
         let bytes = bytes as u64;
         if bytes >= MIN_BYTES && (bytes / 16..=bytes).contains(&tokens) {

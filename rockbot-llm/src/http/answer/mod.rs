@@ -14,7 +14,8 @@ use crate::http::{Fault, IdleTimer};
 
 pub(crate) use stream::StreamFold;
 
-/// A reader of one answer in one dialect. A whole answer is read at once, a streamed one event by event.
+/// A reader of one answer in one dialect. A whole answer is read at once, a streamed one event by
+/// event.
 pub(crate) trait AnswerReader: Sized {
     /// Reads a whole answer.
     fn whole(self, body: &[u8]) -> Result<ChatResponse, Fault>;
@@ -42,13 +43,15 @@ impl Outlet {
     }
 }
 
-/// Time for which the rest of a finished stream is awaited, so that its connection can be used again.
+/// Time for which the rest of a finished stream is awaited, so that its connection can be used
+/// again.
 const DRAIN_TIME: Duration = Duration::from_millis(100);
 
 impl Connection {
     /// Waits for the response to the `posted` request, and reads it with the reader that `reader`
     /// creates. A server that does not stream although it was asked to is understood.
-    // A reader is large, so it is created where it reads: futures that only waited with it would each have room for it.
+    // A reader is large, so it is created where it reads: futures that only waited with it would
+    // each have room for it.
     pub(crate) async fn answer_to<R: AnswerReader>(
         &self,
         posted: impl Future<Output = Result<Response, ChatError>>,

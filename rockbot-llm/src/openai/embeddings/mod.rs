@@ -33,13 +33,13 @@ pub struct EmbeddingOptions {
     batch: usize,
 }
 
-/// An [`EmbeddingClient`] over HTTP for servers that speak OpenAI's embeddings (`POST {endpoint}/embeddings`):
-/// OpenAI, vLLM, llama.cpp, Ollama, Text Embeddings Inference.
+/// An [`EmbeddingClient`] over HTTP for servers that speak OpenAI's embeddings (`POST
+/// {endpoint}/embeddings`): OpenAI, vLLM, llama.cpp, Ollama, Text Embeddings Inference.
 ///
-/// Whatever it is asked for goes to that server: think of who may read it. Many texts are asked for in several
-/// requests, one after the other. A request that failed in a way that may pass is tried once more; see
-/// [`OpenAiEmbeddingsBuilder`] for the limits. A call that is cancelled, dropped or out
-/// of time closes its connection.
+/// Whatever it is asked for goes to that server: think of who may read it. Many texts are asked
+/// for in several requests, one after the other. A request that failed in a way that may pass is
+/// tried once more; see [`OpenAiEmbeddingsBuilder`] for the limits. A call that is cancelled,
+/// dropped or out of time closes its connection.
 ///
 /// ```no_run
 /// use rockbot_core::CallContext;
@@ -68,8 +68,8 @@ impl OpenAiEmbeddings {
         OpenAiEmbeddingsBuilder::new(endpoint.into(), model.into())
     }
 
-    /// Creates the client of the model that `LLM.Embeddings` in `config` names, see [`settings`](crate::settings);
-    /// `None` when it names none.
+    /// Creates the client of the model that `LLM.Embeddings` in `config` names, see
+    /// [`settings`](crate::settings); `None` when it names none.
     ///
     /// # Errors
     ///

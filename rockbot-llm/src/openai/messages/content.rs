@@ -7,8 +7,8 @@ use rockbot_core::support::json::push_text;
 use super::BETWEEN;
 use crate::http::{PartForm, described, form_of, push_url};
 
-/// Returns the form of each part of a message. Only a user's message may hold images and files: elsewhere words refer
-/// to them.
+/// Returns the form of each part of a message. Only a user's message may hold images and files:
+/// elsewhere words refer to them.
 pub(super) fn forms(message: &ChatMessage, takes_media: bool, is_user: bool) -> impl Iterator<Item = PartForm<'_>> {
     let parts = message.content.parts().iter().enumerate();
     parts.map(move |(index, part)| {
@@ -73,7 +73,8 @@ pub(super) fn push_forms(body: &mut Vec<u8>, forms: &[PartForm<'_>]) {
     body.push(b']');
 }
 
-/// Returns the texts of a block without the space that stands between joined messages: a block is a piece of its own.
+/// Returns the texts of a block without the space that stands between joined messages: a block is
+/// a piece of its own.
 fn without_space<'f, 'a>(mut run: &'f [PartForm<'a>]) -> &'f [PartForm<'a>] {
     let is_space = |form: &PartForm<'_>| is_text(form) && matches!(text_of(form), "" | BETWEEN);
     while let [first, rest @ ..] = run

@@ -1,17 +1,19 @@
 //! The messages of a request, arranged as chat templates and strict servers want them.
 //!
-//! The host keeps each text that it adds as a message of its own, with its reason and its trust. Many templates drop or
-//! refuse that form: they know one system message, the first, and want the user and the model to take turns. So the
-//! messages are joined here, on their way to the server, and nowhere else: the journal and the trace keep them apart.
+//! The host keeps each text that it adds as a message of its own, with its reason and its trust.
+//! Many templates drop or refuse that form: they know one system message, the first, and want the
+//! user and the model to take turns. So the messages are joined here, on their way to the server,
+//! and nowhere else: the journal and the trace keep them apart.
 //!
 //! * All system messages become one, in their order.
-//! * Neighbours of one role become one message. Only the results of tool calls stay one message each, directly behind
-//!   the calls.
+//! * Neighbours of one role become one message. Only the results of tool calls stay one message
+//!   each, directly behind the calls.
 //! * A text that the host adds in the user's role stands between two marks in the user's message.
 //!   Behind the results of tool calls it stands in the last result, because some servers refuse a
 //!   user's message there. For the same reason the model says a word between results and a
 //!   message of the user.
-//! * For a model that makes one call at a time, an answer with several becomes as many answers, each with its result.
+//! * For a model that makes one call at a time, an answer with several becomes as many answers,
+//!   each with its result.
 //! * Images and files stand in users' messages only. The images and files of results and answers
 //!   follow in the next user's message.
 //!
@@ -51,12 +53,14 @@ pub(super) struct MessageForm<'a> {
     pub(super) scope: MarkScope<'a>,
     /// `true` if the model takes images and files.
     pub(super) takes_media: bool,
-    /// `true` if an answer may have several calls; their templates let some models make only one at a time.
+    /// `true` if an answer may have several calls; their templates let some models make only one at a
+    /// time.
     pub(super) takes_parallel_calls: bool,
 }
 
-/// Appends the list of `messages`, arranged. What it has in common with `earlier` is copied. Returns the positions up to
-/// which a later list may copy from this one: none if messages had to be moved, which is rare.
+/// Appends the list of `messages`, arranged. What it has in common with `earlier` is copied.
+/// Returns the positions up to which a later list may copy from this one: none if messages had to
+/// be moved, which is rare.
 pub(super) fn push_messages(
     body: &mut Vec<u8>,
     messages: &[Arc<ChatMessage>],
@@ -221,7 +225,8 @@ impl<'a> MessageList<'a> {
         }
     }
 
-    /// Appends the content of `group` and `notes`, the host's between marks. They need none among themselves.
+    /// Appends the content of `group` and `notes`, the host's between marks. They need none among
+    /// themselves.
     fn push_joined(&mut self, group: &[Arc<ChatMessage>], notes: &[Arc<ChatMessage>]) {
         let with_content = group.iter().chain(notes).filter(|message| !message.content.is_empty());
         let all: Vec<&ChatMessage> = with_content.map(|message| &**message).collect();
@@ -284,7 +289,8 @@ impl<'a> MessageList<'a> {
     }
 }
 
-/// Appends the images and files of results and answers, behind a text of the host that says what they are.
+/// Appends the images and files of results and answers, behind a text of the host that says what
+/// they are.
 fn push_media_of<'a>(pieces: &mut Vec<PartForm<'a>>, waiting: &[&'a ChatMessage], marks: &'a NoteMarks) {
     pieces.extend([text(&marks.begin), text(LEAD), text(&marks.end)]);
     pieces.extend(waiting.iter().flat_map(|message| media_of(message)));
@@ -303,8 +309,8 @@ fn name(role: Role) -> &'static str {
     }
 }
 
-/// Appends the reasoning: the provider's own form if there is one, else the plain text. What a model of another tier has
-/// written may have the form of another dialect.
+/// Appends the reasoning: the provider's own form if there is one, else the plain text. What a
+/// model of another tier has written may have the form of another dialect.
 fn push_reasoning(body: &mut Vec<u8>, reasoning: &Reasoning) {
     if let Some(details) = own_details(reasoning) {
         body.extend_from_slice(b",\"reasoning_details\":");

@@ -1,4 +1,5 @@
-//! Tests of the bridge's messages, and of the directory of bridges, without a bus. `tests/it/mcp_bridge` has both sides.
+//! Tests of the bridge's messages, and of the directory of bridges, without a bus.
+//! `tests/it/mcp_bridge` has both sides.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

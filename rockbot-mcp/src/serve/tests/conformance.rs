@@ -1,4 +1,5 @@
-//! The official conformance suite, which `.ci/mcp-servers` installs: each scenario for servers that this server passes.
+//! The official conformance suite, which `.ci/mcp-servers` installs: each scenario for servers
+//! that this server passes.
 
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use serde_json::json;
 use super::{Host, anywhere};
 use crate::tests::real;
 
-/// The scenarios, by the version of the protocol that they run in. The others need resources, prompts, logging or requests
-/// to clients, which this server does not offer (`server-stateless` and `caching` do in parts).
+/// The scenarios, by the version of the protocol that they run in. The others need resources,
+/// prompts, logging or requests to clients, which this server does not offer (`server-stateless`
+/// and `caching` do in parts).
 const SCENARIOS: [(&str, &[&str]); 3] = [
     (
         "2025-06-18",

@@ -1,4 +1,5 @@
-//! Tests of the server by clients of the protocol library and of this crate, and by requests of no client.
+//! Tests of the server by clients of the protocol library and of this crate, and by requests of
+//! no client.
 
 mod calls;
 mod conformance;

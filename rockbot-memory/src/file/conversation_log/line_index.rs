@@ -12,7 +12,8 @@ pub(super) struct TrimmedHeader {
 
 /// The number of lines of a log, and the byte positions of some of them.
 ///
-/// Sparse, so that a log of 64 MiB takes some kilobytes: a read seeks to the nearest mark and skips lines from there.
+/// Sparse, so that a log of 64 MiB takes some kilobytes: a read seeks to the nearest mark and
+/// skips lines from there.
 #[derive(Debug, Default)]
 pub(super) struct LineIndex {
     /// Offset of the first line, that is, the number of dropped lines.
@@ -65,7 +66,8 @@ impl LineIndex {
             .unwrap_or((self.start, self.marks.first().map_or(0, |(_, byte)| *byte)))
     }
 
-    /// Returns a byte position at or behind the end of all lines before `offset`; `None` means the end of the file.
+    /// Returns a byte position at or behind the end of all lines before `offset`; `None` means the
+    /// end of the file.
     pub(super) fn byte_after(&self, offset: u64) -> Option<u64> {
         let index = self.marks.partition_point(|(marked, _)| *marked < offset);
         self.marks.get(index).map(|(_, byte)| *byte)

@@ -37,7 +37,8 @@ pub(super) struct PrincipalLog {
 }
 
 impl PrincipalLog {
-    /// Reads the log in the folder `prefix`, which ends with a slash or is empty. Damaged files are quarantined.
+    /// Reads the log in the folder `prefix`, which ends with a slash or is empty. Damaged files are
+    /// quarantined.
     pub(super) fn load(folder: &DataFolder, prefix: &str, max_bytes: u64) -> Result<Self, StoreError> {
         let name = format!("{prefix}{NAME}");
         let readers_name = format!("{prefix}{READERS_NAME}");
@@ -141,7 +142,8 @@ impl PrincipalLog {
         Ok(LogBatch::new(entries, LogOffset(to)))
     }
 
-    /// Stores the offset of `reader`. Offsets only grow: a late commit of an earlier batch has no effect.
+    /// Stores the offset of `reader`. Offsets only grow: a late commit of an earlier batch has no
+    /// effect.
     pub(super) fn commit(&mut self, folder: &DataFolder, reader: &str, offset: LogOffset) -> Result<(), StoreError> {
         let position = self.readers.get(reader).copied().unwrap_or_default();
         if offset.0 <= position || offset.0 > self.index.end() {
@@ -149,7 +151,8 @@ impl PrincipalLog {
         }
         self.readers.insert(reader.to_owned(), offset.0);
         let written = self.write_readers(folder);
-        // Memory must not run ahead of the file, or the reader would skip entries until a restart and not after it.
+        // Memory must not run ahead of the file, or the reader would skip entries until a restart and
+        // not after it.
         let kind = written.as_ref().err().map(StoreError::kind);
         if kind.is_some_and(|kind| kind != StoreErrorKind::NotDurable) {
             self.readers.insert(reader.to_owned(), position);

@@ -16,9 +16,10 @@ use crate::storage::principal_cache::PrincipalCache;
 
 /// A [`ConversationLog`] in a folder, which one process at a time can open.
 ///
-/// An append resolves when the operating system has the lines: it survives `kill -9`, though not power loss, and takes
-/// microseconds. A commit of an offset resolves when it is synced to disk. Delivery is at-least-once: a reader whose
-/// offset is lost reads again, and misses nothing. One append has at most a quarter of the maximum size of the log.
+/// An append resolves when the operating system has the lines: it survives `kill -9`, though not
+/// power loss, and takes microseconds. A commit of an offset resolves when it is synced to disk.
+/// Delivery is at-least-once: a reader whose offset is lost reads again, and misses nothing. One
+/// append has at most a quarter of the maximum size of the log.
 #[derive(Debug)]
 pub struct FileConversationLog(Arc<LogFolder>);
 
@@ -35,7 +36,8 @@ impl FileConversationLog {
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder is open already, here or in another process, or if it cannot be created.
+    /// Returns an error if the folder is open already, here or in another process, or if it cannot be
+    /// created.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_with(folder, ConversationLogOptions::default())
     }
@@ -88,9 +90,11 @@ impl LogFolder {
         result
     }
 
-    /// Appends on the calling thread, if the log is loaded, free and has room. Returns `true` if it did.
+    /// Appends on the calling thread, if the log is loaded, free and has room. Returns `true` if it
+    /// did.
     ///
-    /// The common case: a write into the page cache is cheaper than the way to a blocking thread and back.
+    /// The common case: a write into the page cache is cheaper than the way to a blocking thread and
+    /// back.
     fn append_at_once(&self, principal: &Principal, lines: &[u8]) -> Result<bool, StoreError> {
         let slot = self.logs.get_or_default(principal);
         let mut slot = match slot.try_lock() {

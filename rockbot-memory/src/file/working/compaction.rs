@@ -1,8 +1,9 @@
 //! Compaction: changed groups are written as documents, and the entries that they contain are cut
 //! from the log.
 //!
-//! Puts do not wait for the disk meanwhile: the state is locked only to take a snapshot and to cut the log.
-//! Operations that are appended in between lie behind the snapshot's offset and stay in the log.
+//! Puts do not wait for the disk meanwhile: the state is locked only to take a snapshot and to
+//! cut the log. Operations that are appended in between lie behind the snapshot's offset and stay
+//! in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,8 @@ struct Snapshot {
     offset: u64,
 }
 
-/// Compacts the log of `principal`. The caller has set `is_compacting`, so that no two compactions run at once.
+/// Compacts the log of `principal`. The caller has set `is_compacting`, so that no two
+/// compactions run at once.
 pub(super) fn compact(
     folder: &DataFolder,
     principal: &Principal,
@@ -75,7 +77,8 @@ impl Snapshot {
         }
     }
 
-    /// Writes the documents, synced one by one. A crash in between is harmless: the log is still complete.
+    /// Writes the documents, synced one by one. A crash in between is harmless: the log is still
+    /// complete.
     fn write(&self, folder: &DataFolder, principal: &Principal) -> Result<(), StoreError> {
         let mut written = BTreeSet::new();
         for (group, entries) in &self.groups {

@@ -1,4 +1,5 @@
-//! The format of working memory on disk: the lines of the log, the entries of the documents, and the names of the files.
+//! The format of working memory on disk: the lines of the log, the entries of the documents, and
+//! the names of the files.
 
 use std::sync::Arc;
 

@@ -57,8 +57,8 @@ impl Loader<'_> {
         let documents = found
             .into_iter()
             .filter_map(|found| Some((stem(&found.name)?, found.name)));
-        // Documents of this store last, so that they win: after a crash they are newer than the foreign documents whose
-        // entries they took over.
+        // Documents of this store last, so that they win: after a crash they are newer than the foreign
+        // documents whose entries they took over.
         let mut documents: Vec<_> = documents.map(|(stem, name)| (decode(&stem).is_some(), name)).collect();
         documents.sort();
         documents.iter().try_for_each(|(_, name)| self.document(name))

@@ -41,7 +41,8 @@ impl FileWorkingMemory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the folder is open already, here or in another process, or if it cannot be created.
+    /// Returns an error if the folder is open already, here or in another process, or if it cannot be
+    /// created.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_with(folder, WorkingMemoryOptions::default())
     }
@@ -66,8 +67,8 @@ impl FileWorkingMemory {
         self.0.damaged.load(Ordering::Relaxed)
     }
 
-    /// Compacts all logs into the documents, for programs that read only documents. It costs two disk syncs for
-    /// each group that changed.
+    /// Compacts all logs into the documents, for programs that read only documents. It costs two disk
+    /// syncs for each group that changed.
     ///
     /// # Errors
     ///
@@ -77,7 +78,8 @@ impl FileWorkingMemory {
         blocking(move || memory.compact_all()).await
     }
 
-    /// Runs `work` on the state of `principal` at the current time, loading the state on a blocking thread first if needed.
+    /// Runs `work` on the state of `principal` at the current time, loading the state on a blocking
+    /// thread first if needed.
     async fn with<R>(
         &self,
         principal: &Principal,
@@ -210,8 +212,8 @@ impl WorkingMemory for FileWorkingMemory {
             .await
     }
 
-    /// Searches without an index: most entries expire within minutes without ever being searched, and indexing long
-    /// results would delay the turn that puts them.
+    /// Searches without an index: most entries expire within minutes without ever being searched, and
+    /// indexing long results would delay the turn that puts them.
     async fn search(
         &self,
         principal: &Principal,

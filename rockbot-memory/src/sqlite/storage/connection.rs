@@ -15,7 +15,8 @@ pub(in crate::sqlite) fn connect(path: &Path, how: OpenFlags) -> Result<Connecti
     let flags = how | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // A tampered file may contain views and triggers; untrusted schemas may call no functions with side effects.
+    // A tampered file may contain views and triggers; untrusted schemas may call no functions with
+    // side effects.
     connection.pragma_update(None, "trusted_schema", false)?;
     Ok(connection)
 }

@@ -85,7 +85,8 @@ impl Database {
         self.write_then(work, |written| written).await
     }
 
-    /// Like [`Database::write`], and calls `then` on the writer thread after the commit and before the next transaction.
+    /// Like [`Database::write`], and calls `then` on the writer thread after the commit and before
+    /// the next transaction.
     ///
     /// State that must follow the commits in order, such as a word index, is updated in `then`.
     pub(in crate::sqlite) async fn write_then<R: Send + 'static, S: Send + 'static>(
@@ -112,8 +113,8 @@ impl Database {
 impl Drop for Database {
     /// Blocks until all queued writes are committed, then closes the file.
     fn drop(&mut self) {
-        // The last connection to close checkpoints the WAL into the file, which a read-only one cannot: so the
-        // readers are closed before the writer.
+        // The last connection to close checkpoints the WAL into the file, which a read-only one cannot:
+        // so the readers are closed before the writer.
         self.readers.close();
         if let Some(WriterThread { jobs, thread }) = self.writer.take() {
             drop(jobs);

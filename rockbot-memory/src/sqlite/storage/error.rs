@@ -88,8 +88,8 @@ impl From<&SqliteError> for StoreErrorKind {
     }
 }
 
-/// A [`SqliteError`] within a transaction. The conversions of `?` are this private type's, so that the crates behind the
-/// database are no part of the public API.
+/// A [`SqliteError`] within a transaction. The conversions of `?` are this private type's, so
+/// that the crates behind the database are no part of the public API.
 #[derive(Debug, Clone)]
 pub(in crate::sqlite) struct QueryError(pub(super) SqliteError);
 

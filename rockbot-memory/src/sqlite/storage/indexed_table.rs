@@ -1,7 +1,9 @@
-//! A table of JSON documents and the index of their words: the common part of long-term memory and skills.
+//! A table of JSON documents and the index of their words: the common part of long-term memory
+//! and skills.
 //!
-//! The rows are the source of truth. The word index of a principal is built at the first search, and updated after each
-//! commit, on the writer thread, so that it follows the commits in order and never shows a change that was rolled back.
+//! The rows are the source of truth. The word index of a principal is built at the first search,
+//! and updated after each commit, on the writer thread, so that it follows the commits in order
+//! and never shows a change that was rolled back.
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
@@ -110,7 +112,8 @@ impl<D: DocumentRow> IndexedTable<D> {
         self.database.write_then(work, then).await
     }
 
-    /// Returns the `limit` best matches of the words of `query` among the documents that `admits` accepts.
+    /// Returns the `limit` best matches of the words of `query` among the documents that `admits`
+    /// accepts.
     pub(in crate::sqlite) async fn search(
         &self,
         principal: &Principal,
@@ -131,7 +134,8 @@ impl<D: DocumentRow> IndexedTable<D> {
         self.read(principal, work).await
     }
 
-    /// Builds the index on the writer thread: no write can fall between reading the rows and publishing the index.
+    /// Builds the index on the writer thread: no write can fall between reading the rows and
+    /// publishing the index.
     async fn load(&self, principal: &Principal, index: Arc<WordIndex<D>>) -> Result<(), StoreError> {
         let principal = principal.clone();
         let work = move |connection: &Connection| {

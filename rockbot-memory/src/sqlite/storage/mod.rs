@@ -4,8 +4,9 @@
 //! * [`IndexedTable`]: a table of JSON documents and the index of their words
 //! * [`row`]: conversion between rows and JSON
 //!
-//! A write passes from a store to the queue of the `writer` thread, which commits up to 256 queued writes in one
-//! transaction, each inside a savepoint. A read takes a connection from the `read_pool` on a blocking thread.
+//! A write passes from a store to the queue of the `writer` thread, which commits up to 256
+//! queued writes in one transaction, each inside a savepoint. A read takes a connection from the
+//! `read_pool` on a blocking thread.
 
 mod connection;
 mod database;

@@ -34,7 +34,8 @@ impl ReadPool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Runs `work` on an idle or new connection. Blocks on disk reads: call it on a blocking thread, with a permit.
+    /// Runs `work` on an idle or new connection. Blocks on disk reads: call it on a blocking thread,
+    /// with a permit.
     pub(in crate::sqlite) fn read<R>(
         &self,
         work: impl FnOnce(&Connection) -> Result<R, QueryError>,

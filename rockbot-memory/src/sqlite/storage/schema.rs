@@ -51,8 +51,8 @@ CREATE INDEX working_expiry ON working (expires_at);
 
 const TIME_ZONES: &str = "CREATE TABLE time_zone (principal TEXT PRIMARY KEY, name TEXT NOT NULL) STRICT;";
 
-/// Checks that the file is undamaged, of this crate and not newer, then switches it to WAL and runs missing
-/// migrations. A refused file is not changed.
+/// Checks that the file is undamaged, of this crate and not newer, then switches it to WAL and
+/// runs missing migrations. A refused file is not changed.
 pub(in crate::sqlite) fn prepare(connection: &mut Connection) -> Result<(), QueryError> {
     let found = check(connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;

@@ -42,7 +42,8 @@ impl<'a, D: DocumentRow> Table<'a, D> {
         json.map(|json| parse(D::WHAT, id, &json)).transpose()
     }
 
-    /// Returns all documents in the order of their ids. Rows that cannot be parsed are left out with a warning.
+    /// Returns all documents in the order of their ids. Rows that cannot be parsed are left out with
+    /// a warning.
     pub(in crate::sqlite) fn list(&self) -> Result<Vec<Arc<D>>, QueryError> {
         let sql = format!("SELECT id, json FROM {} WHERE principal = ?1 ORDER BY id", D::WHAT);
         let mut statement = self.connection.prepare(&sql)?;
@@ -105,7 +106,8 @@ impl<'a, D: DocumentRow> Table<'a, D> {
         Ok(json.optional()?)
     }
 
-    /// Returns the unknown members of the row `id`. A row that cannot be parsed is an error, so that it is not overwritten.
+    /// Returns the unknown members of the row `id`. A row that cannot be parsed is an error, so that
+    /// it is not overwritten.
     fn other(&self, id: &str) -> Result<Map<String, Value>, QueryError> {
         let Some(json) = self.json(id)? else {
             return Ok(Map::new());

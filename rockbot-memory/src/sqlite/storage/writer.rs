@@ -46,7 +46,8 @@ fn write(connection: &mut Connection, batch: &mut [Box<dyn WriteJob>]) -> Result
             Err(error) => {
                 // Dropping a savepoint rolls it back.
                 drop(part);
-                // Some errors, such as a full disk, roll back the whole transaction: then the entire batch has failed.
+                // Some errors, such as a full disk, roll back the whole transaction: then the entire batch has
+                // failed.
                 if transaction.is_autocommit() {
                     return Err(error);
                 }

@@ -12,7 +12,8 @@ use super::stored_document::{FileVersion, StoredDocument};
 
 /// The documents of one principal, by file, and the current document of each key.
 ///
-/// Kept consistent by [`put`](Self::put) and [`remove`](Self::remove), which also update the word index; nothing here does I/O.
+/// Kept consistent by [`put`](Self::put) and [`remove`](Self::remove), which also update the word
+/// index; nothing here does I/O.
 #[derive(Debug)]
 pub(crate) struct Collection<D: Document> {
     by_file: BTreeMap<String, StoredDocument<D>>,
@@ -66,7 +67,8 @@ impl<D: Document> Collection<D> {
         self.copies.values().filter_map(|copies| copies.current.as_ref())
     }
 
-    /// Returns the `limit` best matches of the words of `query` among the documents that `admits` accepts.
+    /// Returns the `limit` best matches of the words of `query` among the documents that `admits`
+    /// accepts.
     pub(crate) fn search(&self, query: &str, limit: usize, admits: impl Fn(&D) -> bool) -> Vec<Ranked<Arc<D>>> {
         let find = |key: &D::Key| Ok(self.get(key).filter(|document| admits(document)).cloned());
         let found: Result<_, Infallible> = search_filtered(limit, |asked| self.index.search(query, asked), find);

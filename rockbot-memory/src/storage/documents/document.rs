@@ -25,14 +25,15 @@ pub(crate) trait Document:
     /// Returns the key, unique within a principal.
     fn key(&self) -> Self::Key;
 
-    /// Returns the path of its file below the principal's folder, without the extension. Injective over keys.
+    /// Returns the path of its file below the principal's folder, without the extension. Injective
+    /// over keys.
     fn stem(&self) -> Result<String, IdTooLong>;
 
     /// Returns `true` if the document may stay in the file of `before`, its previous version.
     fn stays_with(&self, before: &Self) -> bool;
 
-    /// Fills in the members that follow from the name and the time of the file. A person who writes such a file by hand
-    /// may leave them out, and cannot contradict the file's name.
+    /// Fills in the members that follow from the name and the time of the file. A person who writes
+    /// such a file by hand may leave them out, and cannot contradict the file's name.
     fn complete(members: &mut Map<String, Value>, stem: &str, modified: Timestamp);
 
     /// Returns the text that the word index gets, or `None` if searches must not find the document.

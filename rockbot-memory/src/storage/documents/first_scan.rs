@@ -17,16 +17,19 @@ use super::stored_document::StoredDocument;
 /// Number of files that a thread reads at a time.
 const BATCH: usize = 128;
 
-/// Maximum number of threads that read files. More do not help, since one thread puts all documents into the index.
+/// Maximum number of threads that read files. More do not help, since one thread puts all
+/// documents into the index.
 const MAX_READERS: usize = 8;
 
 /// Files with the documents that were read from them.
 type Parsed<'a, D> = Vec<(&'a FileEntry, Result<Option<StoredDocument<D>>, Unreadable>)>;
 
 impl<D: Document> DocumentStore<D> {
-    /// Reads the files `found`. Nothing else reads or writes documents of `principal` before the first scan has ended.
+    /// Reads the files `found`. Nothing else reads or writes documents of `principal` before the
+    /// first scan has ended.
     ///
-    /// Reading and parsing takes several times as long as indexing, and the first message waits for both.
+    /// Reading and parsing takes several times as long as indexing, and the first message waits for
+    /// both.
     pub(super) fn first_scan(
         &self,
         principal: &Principal,

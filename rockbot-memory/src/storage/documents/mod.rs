@@ -1,4 +1,5 @@
-//! JSON documents, one file each, that people may edit: the common part of long-term memory and skills.
+//! JSON documents, one file each, that people may edit: the common part of long-term memory and
+//! skills.
 //!
 //! * [`Document`]: the trait of a type that is stored as a document
 //! * [`StoredDocument`]: a document as its file has it, with the members that other programs wrote
@@ -15,8 +16,9 @@
 //! **Copies**: of several files with the same id, the file that was modified last is current. The
 //! other files stay in place until the document is deleted.
 //!
-//! **Damage**: a file that cannot be read is quarantined as `….damaged`. A file that was valid before is quarantined only
-//! if it is unchanged at the next rescan, because another program may still be writing it.
+//! **Damage**: a file that cannot be read is quarantined as `….damaged`. A file that was valid
+//! before is quarantined only if it is unchanged at the next rescan, because another program may
+//! still be writing it.
 
 mod collection;
 mod document;

@@ -12,7 +12,8 @@ use super::store::{DocumentStore, PrincipalDocuments};
 use crate::storage::blocking::blocking;
 use crate::storage::external_edit::is_changed_since;
 
-/// Maximum number of documents that are purged under one hold of the principal's file lock, so that writers do not starve.
+/// Maximum number of documents that are purged under one hold of the principal's file lock, so
+/// that writers do not starve.
 const BATCH: usize = 100;
 
 /// Returns the time when a document expired, or `None` if it has not.
@@ -21,8 +22,8 @@ type ExpiredAt<D> = fn(&D) -> Option<Timestamp>;
 impl<D: Document> DocumentStore<D> {
     /// Removes the documents of all principals that expired before `before`, and returns their number.
     ///
-    /// Documents that were edited after they expired stay, and so do documents with several files: of copies that a
-    /// person made it is unknown which ones may go.
+    /// Documents that were edited after they expired stay, and so do documents with several files: of
+    /// copies that a person made it is unknown which ones may go.
     pub(crate) async fn purge(self: &Arc<Self>, before: Timestamp, ended: ExpiredAt<D>) -> Result<u64, StoreError> {
         let this = self.clone();
         let mut gone = 0;

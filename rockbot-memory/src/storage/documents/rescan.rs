@@ -26,8 +26,9 @@ impl<D: Document> DocumentStore<D> {
 
     /// Rescans after a pause that holds other rescans off.
     ///
-    /// A read begins this. Looking at thousands of files takes a core for tens of milliseconds, and the message of that
-    /// read needs the core for one: by the end of the pause it mostly waits for its model.
+    /// A read begins this. Looking at thousands of files takes a core for tens of milliseconds, and
+    /// the message of that read needs the core for one: by the end of the pause it mostly waits for
+    /// its model.
     pub(super) fn rescan_later(&self, principal: &Principal, owned: &PrincipalDocuments<D>) -> Result<(), StoreError> {
         let _rescan = owned.lock_rescan();
         thread::sleep(PAUSE);

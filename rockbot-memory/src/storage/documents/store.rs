@@ -20,15 +20,17 @@ use crate::storage::principal_cache::PrincipalCache;
 /// Maximum size of a document in bytes, read or written.
 pub(super) const MAX_BYTES: u64 = 8 << 20;
 
-/// Maximum number of files in a folder whose rescan a read waits for, which takes about a millisecond then.
+/// Maximum number of files in a folder whose rescan a read waits for, which takes about a
+/// millisecond then.
 const MAX_AWAITED_FILES: usize = 200;
 
 /// All documents of one type, in a locked folder of their own.
 ///
-/// Three locks for each principal, taken in this order: `rescan` serializes rescans; `files` serializes the reads and
-/// writes of files, one at a time, so that a write does not wait for a whole rescan. Both may be held for as long as the
-/// disk takes, on blocking threads only. `collection` guards the documents in memory and is never held during I/O, so
-/// that searches go on while a write waits for the disk.
+/// Three locks for each principal, taken in this order: `rescan` serializes rescans; `files`
+/// serializes the reads and writes of files, one at a time, so that a write does not wait for a
+/// whole rescan. Both may be held for as long as the disk takes, on blocking threads only.
+/// `collection` guards the documents in memory and is never held during I/O, so that searches go
+/// on while a write waits for the disk.
 #[derive(Debug)]
 pub(crate) struct DocumentStore<D: Document> {
     pub(super) folder: DataFolder,
@@ -290,7 +292,8 @@ impl<D: Document> DocumentStore<D> {
         removed.map(drop).map_err(|error| self.failed("removed", error))
     }
 
-    /// Reads `file`, which is about to be written, again if its version changed. Returns `true` if its content did.
+    /// Reads `file`, which is about to be written, again if its version changed. Returns `true` if
+    /// its content did.
     pub(super) fn refresh(
         &self,
         principal: &Principal,

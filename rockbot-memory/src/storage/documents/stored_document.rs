@@ -14,7 +14,8 @@ pub(super) struct StoredDocument<D> {
     pub(super) document: Arc<D>,
     /// Members that the type does not have. They are written back unchanged, and have no effect.
     pub(super) other: Map<String, Value>,
-    /// The version of the file when it was read; `None` if this process wrote it and has not rescanned since.
+    /// The version of the file when it was read; `None` if this process wrote it and has not
+    /// rescanned since.
     pub(super) version: Option<FileVersion>,
 }
 
@@ -37,7 +38,8 @@ impl From<&FileEntry> for FileVersion {
 }
 
 impl<D: Document> StoredDocument<D> {
-    /// Parses the content of a file. `stem` is its path without the principal's folder and the extension.
+    /// Parses the content of a file. `stem` is its path without the principal's folder and the
+    /// extension.
     pub(super) fn parse(json: &[u8], stem: &str, version: FileVersion) -> serde_json::Result<Self> {
         let mut other: Map<String, Value> = serde_json::from_slice(without_bom(json))?;
         let mut members = Map::new();
@@ -62,7 +64,8 @@ impl<D: Document> StoredDocument<D> {
         })
     }
 
-    /// Returns `true` if both have the same document and the same unknown members, whatever their versions.
+    /// Returns `true` if both have the same document and the same unknown members, whatever their
+    /// versions.
     pub(super) fn has_same_content_as(&self, other: &Self) -> bool {
         self.document == other.document && self.other == other.other
     }

@@ -1,7 +1,9 @@
-//! Dated entries in one JSON Lines file for each session: the common part of feedback and uses of skills.
+//! Dated entries in one JSON Lines file for each session: the common part of feedback and uses of
+//! skills.
 //!
-//! Entries are only appended, queried by time and purged by age. A session has a file of its own, so that an append
-//! is one write to an open file and a query skips files that were last modified before its time range.
+//! Entries are only appended, queried by time and purged by age. A session has a file of its own,
+//! so that an append is one write to an open file and a query skips files that were last modified
+//! before its time range.
 
 mod purge;
 
@@ -42,7 +44,8 @@ pub trait StoredEntry: TimelineEntry + Serialize + DeserializeOwned {
 /// A folder with `{session}.jsonl` for each session; the sessions of other principals are in
 /// `@{principal}/`.
 ///
-/// An append returns once the operating system has the line, without a sync: it survives `kill -9`, not power loss.
+/// An append returns once the operating system has the line, without a sync: it survives `kill
+/// -9`, not power loss.
 pub(crate) struct Timeline<T> {
     folder: DataFolder,
     /// Open files, the most recently written one last.
@@ -96,8 +99,8 @@ impl<T: StoredEntry> Timeline<T> {
 
     /// Appends `line` to the file `name`, opening it if needed.
     fn write(&self, name: &str, line: &[u8]) -> Result<(), FileError> {
-        // Held during the write, which is a copy into the page cache: lines of one file must not interleave. A purge
-        // exchanges files under the same lock. No code that can panic runs under it.
+        // Held during the write, which is a copy into the page cache: lines of one file must not
+        // interleave. A purge exchanges files under the same lock. No code that can panic runs under it.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // A person or a purge may have replaced the file: then the open handle writes to a deleted one.
         let known = open.iter().position(|(known, _)| known == name);
@@ -134,7 +137,8 @@ impl<T: StoredEntry> Timeline<T> {
         Ok(())
     }
 
-    /// Returns the newest `limit` entries since `since`, oldest first. Holds about twice as many in memory.
+    /// Returns the newest `limit` entries since `since`, oldest first. Holds about twice as many in
+    /// memory.
     pub(crate) async fn recent(
         self: &Arc<Self>,
         principal: &Principal,
@@ -185,7 +189,8 @@ impl<T: StoredEntry> Timeline<T> {
     }
 }
 
-/// Returns `true` if `found` may have an entry at or after `since`, judged by its modification time and a tolerated skew.
+/// Returns `true` if `found` may have an entry at or after `since`, judged by its modification
+/// time and a tolerated skew.
 fn may_be_since(found: &FileEntry, since: Timestamp) -> bool {
     let since = UNIX_EPOCH.checked_add(Duration::from_millis(since.as_millis()));
     let changed = found
@@ -194,7 +199,8 @@ fn may_be_since(found: &FileEntry, since: Timestamp) -> bool {
     since.zip(changed).is_none_or(|(since, changed)| changed >= since)
 }
 
-/// Keeps the newest `limit` entries, oldest first. The sort is stable: entries of the same time stay in append order.
+/// Keeps the newest `limit` entries, oldest first. The sort is stable: entries of the same time
+/// stay in append order.
 fn keep_newest<T: StoredEntry>(entries: &mut Vec<T>, limit: usize) {
     entries.sort_by_key(TimelineEntry::timestamp);
     entries.drain(..entries.len().saturating_sub(limit));

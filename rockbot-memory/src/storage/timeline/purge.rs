@@ -15,9 +15,9 @@ use crate::storage::blocking::{blocking, failed};
 use crate::storage::external_edit::is_changed_since;
 
 impl<T: StoredEntry> Timeline<T> {
-    /// Removes the entries of all principals that are older than `before` or exceed the newest `max_entries` of
-    /// their principal, and returns their number. Unreadable lines stay, and so do files that were edited after
-    /// their newest line.
+    /// Removes the entries of all principals that are older than `before` or exceed the newest
+    /// `max_entries` of their principal, and returns their number. Unreadable lines stay, and so do
+    /// files that were edited after their newest line.
     pub(crate) async fn purge(self: &Arc<Self>, before: Timestamp, max_entries: usize) -> Result<u64, StoreError> {
         let this = self.clone();
         blocking(move || this.purge_all(before, max_entries)).await
@@ -78,7 +78,8 @@ impl<T: StoredEntry> Timeline<T> {
             kept.extend_from_slice(line);
             kept.push(b'\n');
         });
-        // The text of overlong lines was not read, so a file with such lines cannot be rewritten without losing them.
+        // The text of overlong lines was not read, so a file with such lines cannot be rewritten without
+        // losing them.
         let is_whole = read? == Some(0);
         if gone == 0 || !is_whole || is_changed_since(file, newest) {
             return Ok(0);
@@ -86,7 +87,8 @@ impl<T: StoredEntry> Timeline<T> {
         Ok(if self.exchange(file, &kept)? { gone } else { 0 })
     }
 
-    /// Replaces the content of `file` by `kept`, unless the file changed since it was listed. Returns `true` if it did so.
+    /// Replaces the content of `file` by `kept`, unless the file changed since it was listed. Returns
+    /// `true` if it did so.
     fn exchange(&self, file: &FileEntry, kept: &[u8]) -> Result<bool, FileError> {
         let draft = match kept.is_empty() {
             true => None,
@@ -95,8 +97,8 @@ impl<T: StoredEntry> Timeline<T> {
             false => Some(self.folder.draft(&file.name, kept)?.dated(file.modified)?),
         };
         {
-            // Appends take the same lock, so none can fall between the check and the rename. The new content was synced
-            // before; only the rename happens under the lock.
+            // Appends take the same lock, so none can fall between the check and the rename. The new content
+            // was synced before; only the rename happens under the lock.
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             if self.folder.find(&file.name)?.as_ref() != Some(file) {
                 return Ok(false);

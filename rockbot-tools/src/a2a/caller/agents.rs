@@ -85,7 +85,8 @@ pub(super) async fn details(state: ToolState<CallerState>, args: GetAgentDetails
     Ok(said_by(&details, [&card].into_iter()))
 }
 
-/// Adds an agent to those that can be called, until it is unregistered. Agents that announce themselves need it not.
+/// Adds an agent to those that can be called, until it is unregistered. Agents that announce
+/// themselves need it not.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct RegisterAgent {
     /// The exact name by which the agent takes tasks.

@@ -38,7 +38,8 @@ pub(super) async fn list(
     Ok(table)
 }
 
-/// Cancels a task that another agent works on: the agent is told to stop, and nothing more comes of the task.
+/// Cancels a task that another agent works on: the agent is told to stop, and nothing more comes
+/// of the task.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct CancelAgentTask {
     /// The id of the task.

@@ -40,8 +40,8 @@ const MAX_CONTEXT: usize = 128;
 /// Beginnings of the sessions of turns that are no conversation: their calls wait for the answer.
 const AWAITING: [&str; 1] = ["wisp/"];
 
-/// Hands a task to another agent. Its answer comes later as a message of this conversation, unless the result of this call is
-/// the answer already.
+/// Hands a task to another agent. Its answer comes later as a message of this conversation,
+/// unless the result of this call is the answer already.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct InvokeAgent {
     /// The name of the agent, as list_known_agents or search_known_services shows it.
@@ -57,7 +57,8 @@ pub(super) struct InvokeAgent {
     #[serde(default)]
     #[schemars(range(min = 1, max = MAX_MINUTES))]
     timeout_minutes: Option<u32>,
-    /// The id of a conversation with the agent, to answer a question of it. Leave it out for a new task.
+    /// The id of a conversation with the agent, to answer a question of it. Leave it out for a new
+    /// task.
     #[serde(default)]
     context_id: Option<String>,
 }
@@ -197,12 +198,13 @@ impl Caller {
         Ok(card)
     }
 
-    /// Tracks a task before it is sent, so that no answer can come too early. Returns it with its id, or the one that a call
-    /// before a crash has tracked.
+    /// Tracks a task before it is sent, so that no answer can come too early. Returns it with its id,
+    /// or the one that a call before a crash has tracked.
     async fn track(&self, mut task: PendingTask) -> Result<PendingTask, ToolError> {
         let mut tasks = self.tasks.lock().await;
         let times = tasks.times_asked(&task.session, &task.question);
-        // It follows from the turn and the question, so a call that is repeated after a crash is the same task.
+        // It follows from the turn and the question, so a call that is repeated after a crash is the
+        // same task.
         task.id = Digest::of([task.turn.as_str(), &task.question, &times.to_string()]).short();
         if let Some(known) = tasks.get(&task.id) {
             return Ok(known.clone());

@@ -36,22 +36,26 @@ use host::Caller;
 use settings::{CallerSettings, minutes_long};
 use tasks::PendingTasks;
 
-/// Tools by which a model hands tasks to other agents on the bus: `invoke_agent`, `list_known_agents`, `get_agent_details`,
-/// `register_agent`, `unregister_agent`, `list_agent_tasks`, `cancel_agent_task`.
+/// Tools by which a model hands tasks to other agents on the bus: `invoke_agent`,
+/// `list_known_agents`, `get_agent_details`, `register_agent`, `unregister_agent`,
+/// `list_agent_tasks`, `cancel_agent_task`.
 ///
-/// `invoke_agent` returns at once: the answer comes as one message of the same conversation, whatever it is (a result, an
-/// error, a question, silence), also after a restart of the host. Statuses are told to the user without a model. In a turn
-/// that is no conversation, a wisp or the task of yet another agent, the call waits and its result is the answer.
+/// `invoke_agent` returns at once: the answer comes as one message of the same conversation,
+/// whatever it is (a result, an error, a question, silence), also after a restart of the host.
+/// Statuses are told to the user without a model. In a turn that is no conversation, a wisp or
+/// the task of yet another agent, the call waits and its result is the answer.
 ///
-/// The agents are those that announce themselves on the bus, until they leave or are silent for a day (`known-agents.json` in
-/// the data folder), those of the operator's file `well-known-agents.json`, and those that the model has registered. They
-/// are the host's [`AgentDirectory`], so the service search finds them. All that agents say, in cards, statuses
-/// and answers, is text of others: it is defused, bounded, and labelled `agent:{name}`. Announcements, statuses and answers over an
-/// unauthenticated channel are not believed.
+/// The agents are those that announce themselves on the bus, until they leave or are silent for a
+/// day (`known-agents.json` in the data folder), those of the operator's file
+/// `well-known-agents.json`, and those that the model has registered. They are the host's
+/// [`AgentDirectory`], so the service search finds them. All that agents say, in cards, statuses
+/// and answers, is text of others: it is defused, bounded, and labelled `agent:{name}`.
+/// Announcements, statuses and answers over an unauthenticated channel are not believed.
 ///
-/// Tasks do not go round: an agent through which a task came is not called again, a chain has at most five agents, answers
-/// lead to at most eight further tasks one after the other, and the same is asked three times at most. One process has the
-/// tasks of a name: give further ones names of their own.
+/// Tasks do not go round: an agent through which a task came is not called again, a chain has at
+/// most five agents, answers lead to at most eight further tasks one after the other, and the
+/// same is asked three times at most. One process has the tasks of a name: give further ones
+/// names of their own.
 ///
 /// | setting (`A2A`) | default |
 /// |---|---|
@@ -98,14 +102,16 @@ impl A2aCaller {
         Self::default()
     }
 
-    /// Sets the time of a task whose caller names none. Default 5 minutes, or the setting `A2A.DefaultTimeoutMinutes`.
+    /// Sets the time of a task whose caller names none. Default 5 minutes, or the setting
+    /// `A2A.DefaultTimeoutMinutes`.
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets the file of agents that the operator names, which must exist: a JSON array of cards. Default: the setting
-    /// `A2A.WellKnownAgentsPath`, else the file `well-known-agents.json` in the data folder, if there is one.
+    /// Sets the file of agents that the operator names, which must exist: a JSON array of cards.
+    /// Default: the setting `A2A.WellKnownAgentsPath`, else the file `well-known-agents.json` in the
+    /// data folder, if there is one.
     pub fn with_well_known(mut self, path: impl Into<PathBuf>) -> Self {
         self.well_known = Some(path.into());
         self
@@ -221,7 +227,8 @@ impl CallerState {
     }
 }
 
-/// Asks the agents on the bus for their cards. Those that do not know the question announce themselves at their interval.
+/// Asks the agents on the bus for their cards. Those that do not know the question announce
+/// themselves at their interval.
 async fn ask_for_cards(caller: &Caller) {
     let asked = async {
         let envelope = MessageEnvelope::of(&CardsWanted {})?.with_source(caller.identity.name().clone());

@@ -1,4 +1,5 @@
-//! The end of a task as one message of the conversation that asked for it, and what the user learns before.
+//! The end of a task as one message of the conversation that asked for it, and what the user
+//! learns before.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use rockbot_core::{Digest, MessageId};
 use super::host::Caller;
 use super::tasks::{PendingTask, TaskEnd};
 
-/// Name of the program that sends the ends of tasks, which is part of the identity of their messages.
+/// Name of the program that sends the ends of tasks, which is part of the identity of their
+/// messages.
 const SOURCE: &str = "rockbot.a2a";
 
 /// Length of an answer that stands in the message whole, in bytes.
@@ -39,8 +41,9 @@ const MAX_STATUS: usize = 500;
 pub(super) struct NotTold(pub(super) String);
 
 impl Caller {
-    /// Ends a task: by a message of its conversation, or for the call that waits for it. The first end counts; the message
-    /// has the id of the task, so an end that comes once more, also after a crash, is the same message.
+    /// Ends a task: by a message of its conversation, or for the call that waits for it. The first
+    /// end counts; the message has the id of the task, so an end that comes once more, also after a
+    /// crash, is the same message.
     pub(super) async fn end(&self, task: &PendingTask, end: TaskEnd) -> Result<(), NotTold> {
         if task.is_awaited {
             self.tasks.lock().await.end(&task.id, end);
@@ -125,7 +128,8 @@ pub(super) fn label_of(agent: &str) -> Label {
     Label::untrusted(&format!("agent:{agent}"))
 }
 
-/// Returns the end of a task as content: the host's words are the host's, the agent's are the agent's.
+/// Returns the end of a task as content: the host's words are the host's, the agent's are the
+/// agent's.
 pub(super) fn content_of(agent: &str, end: &TaskEnd) -> Content {
     let host = |text: &str| ContentPart::text(text).with_provenance(Provenance::HOST);
     let said = Provenance::labelled("agent", &label_of(agent));

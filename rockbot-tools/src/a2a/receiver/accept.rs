@@ -154,8 +154,8 @@ impl Receiver {
         }
     }
 
-    /// Keeps a task and starts its turn; both are the same when the message comes once more. `Err(None)` means that the
-    /// message is to come again.
+    /// Keeps a task and starts its turn; both are the same when the message comes once more.
+    /// `Err(None)` means that the message is to come again.
     async fn begin(&self, task: &InboundTask, turn: TurnRequest) -> Result<(), Option<Refusal>> {
         {
             let mut tasks = self.tasks.lock().await;
@@ -246,7 +246,8 @@ impl Receiver {
         turn
     }
 
-    /// Returns the instructions of a task's turn: those of all, and the operator's own words about the skill.
+    /// Returns the instructions of a task's turn: those of all, and the operator's own words about
+    /// the skill.
     fn directive(&self, task: &InboundTask) -> String {
         match find_skill(&self.card, &task.skill) {
             Some(skill) => {

@@ -151,7 +151,8 @@ impl Receiver {
     }
 }
 
-/// The handler of cancellations. Each process gets all of them, since none knows which one has the task.
+/// The handler of cancellations. Each process gets all of them, since none knows which one has
+/// the task.
 pub(super) struct Cancellations(pub(super) Arc<Receiver>);
 
 #[async_trait]
@@ -210,7 +211,8 @@ fn result(task: &InboundTask, state: AgentTaskState, outcome: &TurnOutcome) -> A
     }
 }
 
-/// Returns the error of a turn that failed. What is wrong inside of the host is told to its operator alone.
+/// Returns the error of a turn that failed. What is wrong inside of the host is told to its
+/// operator alone.
 fn error_of(task: &InboundTask, outcome: &TurnOutcome) -> AgentTaskError {
     let is_retryable = matches!(&outcome.status, TurnStatus::Failed(TurnFailure::Model(kind)) if kind.retry_helps());
     failed(task, "the agent could not do the task", is_retryable)

@@ -39,7 +39,8 @@ pub(super) struct InboundTasks {
 }
 
 impl InboundTask {
-    /// Returns the principal on whose behalf the task runs: the calling agent, whatever principal it claims.
+    /// Returns the principal on whose behalf the task runs: the calling agent, whatever principal it
+    /// claims.
     pub(super) fn principal(&self) -> Principal {
         principal_of(&self.caller)
     }
@@ -141,7 +142,8 @@ impl InboundTasks {
     }
 }
 
-/// Returns the id of the message that answers a task, so that receivers deduplicate one that is sent twice.
+/// Returns the id of the message that answers a task, so that receivers deduplicate one that is
+/// sent twice.
 pub(super) fn answer_id(task: &InboundTask) -> String {
     format!("{}.answer", Digest::of([&*task.caller, &*task.task]).short())
 }

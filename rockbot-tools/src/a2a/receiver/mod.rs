@@ -39,16 +39,18 @@ const CONCURRENCY: usize = 8;
 
 /// The tasks of other agents on the bus, each done by a turn of this host's agent.
 ///
-/// The agent announces its card at the start and every two minutes, and takes leave at the end. A task of an allowed caller
-/// becomes a turn, whose end is the answer: a result, or an error with its code. The turn survives a restart, and so does
-/// the answer. A cancellation cancels it. Statuses say that the work has begun, and that it waits for an approval.
+/// The agent announces its card at the start and every two minutes, and takes leave at the end. A
+/// task of an allowed caller becomes a turn, whose end is the answer: a result, or an error with
+/// its code. The turn survives a restart, and so does the answer. A cancellation cancels it.
+/// Statuses say that the work has begun, and that it waits for an approval.
 ///
-/// Callers are known by the name that they send under, so the bus must authenticate its programs; an unauthenticated channel
-/// is refused. Each caller is a principal of its own, `agent:{name}`: it sees no memory and no conversation of others. Its words
-/// are untrusted, and so is the turn. The operator is asked for approvals, with the agents through which the task came, and
-/// decides about them. A task that came through this agent already, or through too
-/// many others, is refused. Turns of tasks have no tools whose results come later, and may call further agents only if the
-/// host says so; such a call waits for its answer.
+/// Callers are known by the name that they send under, so the bus must authenticate its programs;
+/// an unauthenticated channel is refused. Each caller is a principal of its own, `agent:{name}`:
+/// it sees no memory and no conversation of others. Its words are untrusted, and so is the turn.
+/// The operator is asked for approvals, with the agents through which the task came, and decides
+/// about them. A task that came through this agent already, or through too many others, is
+/// refused. Turns of tasks have no tools whose results come later, and may call further agents
+/// only if the host says so; such a call waits for its answer.
 ///
 /// | setting (`A2AReceiver`) | default |
 /// |---|---|
@@ -88,7 +90,8 @@ impl A2aReceiver {
         Self::default()
     }
 
-    /// Allows a caller: `name` with all skills, `name:skill` with one, `*` for every caller. Call it once for each.
+    /// Allows a caller: `name` with all skills, `name:skill` with one, `*` for every caller. Call it
+    /// once for each.
     pub fn allow(mut self, caller: impl AsRef<str>) -> Self {
         if let Err(problem) = self.options.callers.allow(caller.as_ref()) {
             self.problem.get_or_insert(problem);
@@ -108,25 +111,29 @@ impl A2aReceiver {
         self
     }
 
-    /// Sets the maximum time of a task. Default 30 minutes, or the setting `A2AReceiver.MaxTaskMinutes`.
+    /// Sets the maximum time of a task. Default 30 minutes, or the setting
+    /// `A2AReceiver.MaxTaskMinutes`.
     pub fn with_max_time(mut self, max_time: Duration) -> Self {
         self.options.max_time = Some(max_time);
         self
     }
 
-    /// Sets the maximum number of tasks at once, of all callers and of one. Default 64 and 8, or the settings.
+    /// Sets the maximum number of tasks at once, of all callers and of one. Default 64 and 8, or the
+    /// settings.
     pub fn with_max_tasks(mut self, of_all: usize, of_caller: usize) -> Self {
         (self.options.max_tasks, self.options.max_of_caller) = (Some(of_all), Some(of_caller));
         self
     }
 
-    /// Lets tasks be handed on to further agents. Default: the setting `A2AReceiver.MayCallAgents`, else no.
+    /// Lets tasks be handed on to further agents. Default: the setting `A2AReceiver.MayCallAgents`,
+    /// else no.
     pub fn may_call_agents(mut self) -> Self {
         self.options.may_call_agents = Some(true);
         self
     }
 
-    /// Sets the principal that is asked for approvals, and decides. Default: the setting `A2AReceiver.Operator`, else `local`.
+    /// Sets the principal that is asked for approvals, and decides. Default: the setting
+    /// `A2AReceiver.Operator`, else `local`.
     pub fn with_operator(mut self, operator: impl Into<Principal>) -> Self {
         self.options.operator = Some(operator.into());
         self
@@ -224,7 +231,8 @@ impl Running for RunningReceiver {
     }
 }
 
-/// Opens the subscriptions of a receiver. They end when they are dropped. Tasks wait in a queue while no process runs.
+/// Opens the subscriptions of a receiver. They end when they are dropped. Tasks wait in a queue
+/// while no process runs.
 async fn listen(receiver: &Arc<Receiver>) -> Result<[Subscription; 3], BusError> {
     let identity = &receiver.identity;
     let bus = &receiver.bus;
@@ -253,8 +261,8 @@ async fn listen(receiver: &Arc<Receiver>) -> Result<[Subscription; 3], BusError>
     ])
 }
 
-/// Announces the agent and answers tasks until `stop` is cancelled. Tasks that have not ended then are answered by the next
-/// process.
+/// Announces the agent and answers tasks until `stop` is cancelled. Tasks that have not ended
+/// then are answered by the next process.
 async fn run(
     receiver: Arc<Receiver>,
     earlier: Vec<InboundTask>,

@@ -1,4 +1,5 @@
-//! The section `A2AReceiver` of a configuration: the card of this agent, who may call it, and its limits.
+//! The section `A2AReceiver` of a configuration: the card of this agent, who may call it, and its
+//! limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -94,7 +95,8 @@ impl AllowedCallers {
         self.every || self.by_name.contains_key(&caller.to_ascii_lowercase())
     }
 
-    /// Returns `true` if a caller may use a skill. What is said of a caller by name goes before what is said of all.
+    /// Returns `true` if a caller may use a skill. What is said of a caller by name goes before what
+    /// is said of all.
     pub(super) fn allows_skill(&self, caller: &str, skill: &str) -> bool {
         match self.by_name.get(&caller.to_ascii_lowercase()) {
             Some(skills) => skills.is_empty() || skills.contains(&skill.to_ascii_lowercase()),

@@ -158,7 +158,8 @@ fn is_marked(text: &str, sign: &str) -> bool {
     text.len() >= 2 * sign.len() && text.starts_with(sign) && text.ends_with(sign)
 }
 
-/// Returns `true` if white space of a page is next. A space that does not break is text like any other, but for its width.
+/// Returns `true` if white space of a page is next. A space that does not break is text like any
+/// other, but for its width.
 fn starts_with_space(bytes: &[u8]) -> bool {
     match bytes {
         [0xC2, 0xA0, ..] => true,
@@ -176,7 +177,8 @@ fn length_until(text: &str, is_end: impl Fn(&[u8]) -> bool) -> usize {
         .unwrap_or(bytes.len())
 }
 
-/// Appends a word. Signs that would begin a style or code are escaped; the rest reads better as it is.
+/// Appends a word. Signs that would begin a style or code are escaped; the rest reads better as
+/// it is.
 fn push_escaped(text: &mut String, word: &str) {
     let mut rest = word;
     while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'*' | b'`' | b'\0')) {

@@ -1,8 +1,8 @@
 //! Conversion of a tree into Markdown.
 //!
-//! A [`Writer`] is driven by one walk over the tree: elements that begin or end a block flush the text of the line so far,
-//! and lists and quotes are a stack of prefixes in front of each line. Tables and code are collected apart, in [`table`] and
-//! [`code`].
+//! A [`Writer`] is driven by one walk over the tree: elements that begin or end a block flush the
+//! text of the line so far, and lists and quotes are a stack of prefixes in front of each line.
+//! Tables and code are collected apart, in [`table`] and [`code`].
 
 mod code;
 mod elements;
@@ -23,8 +23,8 @@ use table::Table;
 /// Maximum length of a link, in bytes. Of a longer link, the text alone stays.
 pub(super) const MAX_LINK: usize = 2_048;
 
-/// Returns the Markdown of `root` and everything below it, and whether its end is missing, since it would be longer than
-/// `max` bytes. Relative links are below `base`.
+/// Returns the Markdown of `root` and everything below it, and whether its end is missing, since
+/// it would be longer than `max` bytes. Relative links are below `base`.
 pub(crate) fn markdown(dom: &Dom, root: NodeId, base: Option<&Url>, max: usize) -> (String, bool) {
     let mut writer = Writer {
         dom,

@@ -16,8 +16,8 @@ const MAX_SIZE: usize = 16 << 20;
 /// Maximum number of nodes of a document in YAML, aliases replaced.
 const MAX_NODES: usize = 2_000_000;
 
-/// Maximum number of nodes that aliases of a document in YAML add. Each is copied for every alias around it, so that a
-/// document of a kilobyte with ten times as many took seconds to refuse.
+/// Maximum number of nodes that aliases of a document in YAML add. Each is copied for every alias
+/// around it, so that a document of a kilobyte with ten times as many took seconds to refuse.
 const MAX_ALIASED: usize = 100_000;
 
 /// The name of a document, its text, and the URL that it came from.
@@ -44,7 +44,8 @@ impl Document {
 }
 
 impl OpenApi {
-    /// Reads the document. A URL is fetched on a thread of its own, since hosts are built without waiting.
+    /// Reads the document. A URL is fetched on a thread of its own, since hosts are built without
+    /// waiting.
     pub(in crate::rest) fn load(&self, policy: &EgressPolicy) -> Result<Document, OpenApiError> {
         let (name, text, url) = self.read(policy)?;
         if text.len() > MAX_SIZE {
@@ -72,8 +73,8 @@ impl OpenApi {
         Ok(Document { name, url, json })
     }
 
-    /// Returns the name of the document, its text, and the URL that it came from. Of a file that is too large, the text is
-    /// cut behind the first byte too many.
+    /// Returns the name of the document, its text, and the URL that it came from. Of a file that is
+    /// too large, the text is cut behind the first byte too many.
     fn read(&self, policy: &EgressPolicy) -> Result<Read<'_>, OpenApiError> {
         match &self.source {
             Source::Text(text) => Ok(("the given text".to_owned(), text.as_bytes().into(), None)),

@@ -28,8 +28,8 @@ const MAX_SERVER: usize = 2_048;
 
 /// An OpenAPI document whose operations become tools.
 ///
-/// Each operation becomes a tool with its `operationId` as name, its parameters as arguments, and its JSON body as the
-/// argument `body`. Operations with a body in another format are left out.
+/// Each operation becomes a tool with its `operationId` as name, its parameters as arguments, and
+/// its JSON body as the argument `body`. Operations with a body in another format are left out.
 ///
 /// ```
 /// use rockbot_tools::rest::{Credentials, OpenApi, RestTools};
@@ -136,7 +136,8 @@ impl OpenApi {
         Self::of(Source::File(path.into()))
     }
 
-    /// Creates the import of a document at a URL, which is fetched when the host is built, under the policy of requests.
+    /// Creates the import of a document at a URL, which is fetched when the host is built, under the
+    /// policy of requests.
     pub fn url(url: impl Into<String>) -> Self {
         Self::of(Source::Url(url.into()))
     }
@@ -170,15 +171,16 @@ impl OpenApi {
         }
     }
 
-    /// Sets the URL of the server. Default: the first one that the document names, which gets credentials and may be
-    /// internal only if the document comes from its origin.
+    /// Sets the URL of the server. Default: the first one that the document names, which gets
+    /// credentials and may be internal only if the document comes from its origin.
     pub fn server(mut self, url: impl Into<String>) -> Self {
         self.server = Some(url.into());
         self
     }
 
-    /// Includes the operations that `pattern` names, and only these and those of other calls: an `operationId`, a method with
-    /// a path such as `GET /users/{id}`, or `tag:NAME`. `*` stands for any text. Default: all operations.
+    /// Includes the operations that `pattern` names, and only these and those of other calls: an
+    /// `operationId`, a method with a path such as `GET /users/{id}`, or `tag:NAME`. `*` stands for
+    /// any text. Default: all operations.
     pub fn include(mut self, pattern: impl Into<String>) -> Self {
         self.include.push(pattern.into());
         self
@@ -239,7 +241,8 @@ impl OpenApi {
         Ok(endpoints)
     }
 
-    /// Returns the client of all tools of the document. Only a server that the operator named may be internal.
+    /// Returns the client of all tools of the document. Only a server that the operator named may be
+    /// internal.
     pub(super) fn client(&self, document: &Document, policy: &EgressPolicy) -> Result<EgressClient, BoxError> {
         let base = self.base(document)?;
         let policy = policy.clone();
@@ -277,8 +280,8 @@ impl OpenApi {
         })
     }
 
-    /// Returns `true` if the operator wrote the origin of `url`, as that of the server or of the document. Where the
-    /// document is redirected to does not count.
+    /// Returns `true` if the operator wrote the origin of `url`, as that of the server or of the
+    /// document. Where the document is redirected to does not count.
     fn names_origin_of(&self, url: &Url) -> bool {
         let server = self.server.as_deref().and_then(|server| Url::parse(server).ok());
         let document = match &self.source {
@@ -290,7 +293,8 @@ impl OpenApi {
     }
 }
 
-/// Returns the URL of a server with the defaults of its variables. A default is text: it refers to no other variable.
+/// Returns the URL of a server with the defaults of its variables. A default is text: it refers
+/// to no other variable.
 fn with_variables(server: &Value, url: &str) -> String {
     let default = |name: &str| server.get("variables")?.get(name)?.get("default")?.as_str();
     let mut filled = String::new();

@@ -27,8 +27,9 @@ const MAX_PARAMETERS: usize = 128;
 /// Maximum length of a path and of a parameter's name, in bytes. Longer ones are left out.
 const MAX_TEXT: usize = 1_000;
 
-/// Header fields that frame the request or name its server: a model that chooses one could speak to another virtual
-/// host with the operator's credentials, or send a second request behind the first.
+/// Header fields that frame the request or name its server: a model that chooses one could speak
+/// to another virtual host with the operator's credentials, or send a second request behind the
+/// first.
 const FRAMING_HEADERS: [&str; 8] = [
     "host",
     "content-length",

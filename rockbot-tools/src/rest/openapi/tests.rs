@@ -4,7 +4,8 @@ use serde_json::json;
 use super::*;
 use crate::rest::endpoint::Place;
 
-/// A document with what real ones have: references, shared parameters, version 3.0's `nullable`, several methods.
+/// A document with what real ones have: references, shared parameters, version 3.0's `nullable`,
+/// several methods.
 const SHOP: &str = include_str!("testdata/shop.json");
 
 fn endpoints(import: &OpenApi) -> Result<Vec<RestEndpoint>, OpenApiError> {
@@ -235,7 +236,8 @@ fn a_document_that_is_too_large_is_refused_by_name() {
     }
 }
 
-/// The work of a refusal grows with the nodes that aliases add, so a document is refused at the first too many.
+/// The work of a refusal grows with the nodes that aliases add, so a document is refused at the
+/// first too many.
 #[test]
 fn aliases_in_yaml_add_a_bounded_number_of_nodes() {
     let with = |words: usize| {
@@ -289,7 +291,8 @@ fn the_variables_of_a_server_are_texts() {
     assert_eq!(base(server("https://e.org/{d}")), Err(none.to_owned()));
 }
 
-/// The documents that `ROCKBOT_TEST_OPENAPI` names, separated by colons: public ones, which are kept out of the repository.
+/// The documents that `ROCKBOT_TEST_OPENAPI` names, separated by colons: public ones, which are
+/// kept out of the repository.
 #[test]
 fn public_documents_are_imported() {
     let Some(paths) = std::env::var_os("ROCKBOT_TEST_OPENAPI") else {

@@ -1,7 +1,8 @@
 //! Civil times that match a cron expression, computed by the `cron` crate.
 //!
-//! The crate gets explicit lists of numbers, since its grammar and its week differ from ours, and a pretended UTC, since
-//! time zones are jiff's. Only this file knows it, and chrono, which it speaks.
+//! The crate gets explicit lists of numbers, since its grammar and its week differ from ours, and
+//! a pretended UTC, since time zones are jiff's. Only this file knows it, and chrono, which it
+//! speaks.
 
 use std::fmt::Write as _;
 
@@ -12,11 +13,12 @@ use jiff::civil::{Date, DateTime, Time};
 use super::days::Days;
 use super::field::{HOUR, MINUTE, MONTH, SECOND};
 
-/// Maximum distance to the next match, in years. 29 February on a given day of the week takes up to 40, over a year such
-/// as 2100, which is no leap year.
+/// Maximum distance to the next match, in years. 29 February on a given day of the week takes up
+/// to 40, over a year such as 2100, which is no leap year.
 const MAX_YEARS: i16 = 41;
 
-/// First of the 28 years that the crate sees: among them is each kind of year, by its first day and its length.
+/// First of the 28 years that the crate sees: among them is each kind of year, by its first day
+/// and its length.
 const FIRST_MODEL_YEAR: i16 = 2001;
 const LAST_MODEL_YEAR: i16 = FIRST_MODEL_YEAR + 27;
 
@@ -31,7 +33,8 @@ pub(super) struct CivilTimes {
 }
 
 impl CivilTimes {
-    /// Reads the fields of an expression, from the second to the day of week. Returns `None` if no date matches them.
+    /// Reads the fields of an expression, from the second to the day of week. Returns `None` if no
+    /// date matches them.
     ///
     /// # Errors
     ///
@@ -66,8 +69,8 @@ impl CivilTimes {
         Ok(times.next_from(first).is_some().then_some(times))
     }
 
-    /// Returns the first of the times that is not before `from`. `None` if there is none for [`MAX_YEARS`] years, or before
-    /// the year 10000.
+    /// Returns the first of the times that is not before `from`. `None` if there is none for
+    /// [`MAX_YEARS`] years, or before the year 10000.
     pub(super) fn next_from(&self, from: DateTime) -> Option<DateTime> {
         let last_year = from.year().saturating_add(MAX_YEARS);
         let mut from = from;
@@ -116,7 +119,8 @@ fn january_first(year: i16) -> Date {
     Date::new(year, 1, 1).unwrap_or(Date::MAX)
 }
 
-/// Writes `numbers` as a field of the crate: `*` if they are all `count` of the field. `None` if there are none.
+/// Writes `numbers` as a field of the crate: `*` if they are all `count` of the field. `None` if
+/// there are none.
 fn list(numbers: impl IntoIterator<Item = u8>, count: usize) -> Option<String> {
     let numbers: Vec<u8> = numbers.into_iter().collect();
     if numbers.len() == count {

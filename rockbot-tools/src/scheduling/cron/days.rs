@@ -160,9 +160,11 @@ impl DayOfWeek {
     }
 }
 
-/// Returns the day of the workday that is nearest to the day `named`, in the month of `date` with `last` days.
+/// Returns the day of the workday that is nearest to the day `named`, in the month of `date` with
+/// `last` days.
 fn nearest_workday(date: Date, named: u8, last: u8) -> u8 {
-    // The day's distance from `date` within the week tells its weekday, without a date that may not exist.
+    // The day's distance from `date` within the week tells its weekday, without a date that may not
+    // exist.
     let day = i16::from(date.day());
     let moved = (i16::from(named) - day).rem_euclid(7);
     let weekday = (i16::from(weekday_number(date.weekday())) + moved) % 7;

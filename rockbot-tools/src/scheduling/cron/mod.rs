@@ -49,11 +49,13 @@ const MACROS: [(&str, &str); 9] = [
 /// | month | 1-12, `JAN`-`DEC` | |
 /// | day of week | 0-7, `SUN`-`SAT`; 0 and 7 are Sunday | `FRIL`: the last Friday; `FRI#2`: the second Friday |
 ///
-/// All fields have `*`, lists (`1,2`), ranges (`1-5`, and `22-4` over the end), and steps: `*/15`, `8-18/2`, and `5/20` from
-/// 5 to the end. Day of month and day of week must both match. `@daily` and its like stand for an expression.
+/// All fields have `*`, lists (`1,2`), ranges (`1-5`, and `22-4` over the end), and steps:
+/// `*/15`, `8-18/2`, and `5/20` from 5 to the end. Day of month and day of week must both match.
+/// `@daily` and its like stand for an expression.
 ///
-/// On nights on which clocks change, times that are skipped fire once, after the gap. Times that are repeated fire once,
-/// unless second, minute or hour has a `*`, a range or a step, which names an interval.
+/// On nights on which clocks change, times that are skipped fire once, after the gap. Times that
+/// are repeated fire once, unless second, minute or hour has a `*`, a range or a step, which
+/// names an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CronExpr {
     text: String,
@@ -65,8 +67,8 @@ impl CronExpr {
     ///
     /// # Errors
     ///
-    /// [`CronError::Expression`] for a text that is none, [`CronError::Never`] for a date that does not exist, such as 30
-    /// February.
+    /// [`CronError::Expression`] for a text that is none, [`CronError::Never`] for a date that does
+    /// not exist, such as 30 February.
     pub(crate) fn parse(text: &str) -> Result<Self, CronError> {
         let text = text.trim();
         let refuse = |reason: String| CronError::expression(text, reason);
@@ -88,8 +90,8 @@ impl CronExpr {
         &self.text
     }
 
-    /// Returns the first instant after `after` at which the expression fires in `zone`. `None` if it never does again,
-    /// because the calendar ends with the year 9999.
+    /// Returns the first instant after `after` at which the expression fires in `zone`. `None` if it
+    /// never does again, because the calendar ends with the year 9999.
     pub(crate) fn next_after(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let next = zone::next_instant(&self.times, to_instant(after)?, zone)?;
         from_instant(next)

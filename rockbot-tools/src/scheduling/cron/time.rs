@@ -21,12 +21,13 @@ const MAX_DAYS: i64 = 36_525;
 /// | `in 30 minutes`, `in 2 hours 30 minutes` | time that elapses |
 /// | `in 3 days`, `in 2 weeks` | the same local time, so many days later |
 ///
-/// A local time that the clocks skip is the first instant after the gap; of a time that they repeat, it is the first.
+/// A local time that the clocks skip is the first instant after the gap; of a time that they
+/// repeat, it is the first.
 ///
 /// # Errors
 ///
-/// [`CronError::Time`] for other texts and for times more than 100 years ahead, [`CronError::Past`] for a time that is not
-/// after `now`.
+/// [`CronError::Time`] for other texts and for times more than 100 years ahead,
+/// [`CronError::Past`] for a time that is not after `now`.
 pub(crate) fn parse_time(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, CronError> {
     let text = text.trim();
     let refuse = |reason: &str| CronError::time(text, reason);

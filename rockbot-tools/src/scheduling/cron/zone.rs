@@ -2,8 +2,10 @@
 //!
 //! The rules are the rules of Cronos, which the original uses:
 //!
-//! - A time that the clocks skip, as at the beginning of daylight saving time, fires at the first instant after the gap.
-//! - A time that the clocks repeat fires at both its instants if the expression is an interval, else at the first.
+//! - A time that the clocks skip, as at the beginning of daylight saving time, fires at the first
+//!   instant after the gap.
+//! - A time that the clocks repeat fires at both its instants if the expression is an interval,
+//!   else at the first.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;

@@ -1,4 +1,5 @@
-//! Scripts that go over every limit, and hosts and callers that end before their scripts: nothing is left behind.
+//! Scripts that go over every limit, and hosts and callers that end before their scripts: nothing
+//! is left behind.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -12,7 +13,8 @@ use super::{Local, context, sandbox};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Leaves a process that has left its session, its group and its parent, and heeds no signal that it may ignore.
+/// Leaves a process that has left its session, its group and its parent, and heeds no signal that
+/// it may ignore.
 const DAEMON: &str = "
 import os, signal, time
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

@@ -17,7 +17,8 @@ use super::local::{Isolation, LocalRunner};
 use super::packages::PackageCache;
 use super::runner::{Script, ScriptOutput, ScriptRunner};
 
-/// A runner of this machine whose processes are known by a number in their command lines: its limit of memory.
+/// A runner of this machine whose processes are known by a number in their command lines: its
+/// limit of memory.
 struct Local {
     runner: LocalRunner,
     marker: String,
@@ -92,7 +93,8 @@ async fn sandbox() -> Option<Local> {
     }
 }
 
-/// Says why a test is skipped, or fails where none may be, and where a sandbox is there and does not hold.
+/// Says why a test is skipped, or fails where none may be, and where a sandbox is there and does
+/// not hold.
 fn skip(reason: &str) {
     assert!(!reason.contains("guarantees"), "{reason}");
     let is_required = std::env::var("ROCKBOT_TEST_REQUIRE").is_ok_and(|required| required == "all");

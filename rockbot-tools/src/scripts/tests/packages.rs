@@ -12,7 +12,8 @@ use super::super::packages::PackageCache;
 use super::super::runner::{Script, ScriptError, ScriptRunner as _};
 use super::{Local, context, sandbox, skip};
 
-/// Writes a wheel and a source package: arguments are the folder, and triples of name, version and source.
+/// Writes a wheel and a source package: arguments are the folder, and triples of name, version
+/// and source.
 const WHEELS: &str = "
 import sys, tarfile, io, zipfile
 folder, *rest = sys.argv[1:]
@@ -100,7 +101,8 @@ fn nothing_else_is_a_package() {
     }
 }
 
-/// A sandbox whose packages come from wheels of this test, with its folders; `None` where there is no installer.
+/// A sandbox whose packages come from wheels of this test, with its folders; `None` where there
+/// is no installer.
 pub(super) async fn shop() -> Option<(Local, tempfile::TempDir)> {
     let mut local = sandbox().await?;
     let python = "/usr/bin/python3";

@@ -1,4 +1,5 @@
-//! The subsystem: the tool is there when its runner was tried out, and the reason is told when it is not.
+//! The subsystem: the tool is there when its runner was tried out, and the reason is told when it
+//! is not.
 
 use std::sync::Arc;
 use std::time::Duration;

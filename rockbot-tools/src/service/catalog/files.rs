@@ -1,4 +1,5 @@
-//! The layer of descriptors in files. A descriptor that becomes unreadable keeps its last readable form.
+//! The layer of descriptors in files. A descriptor that becomes unreadable keeps its last
+//! readable form.
 
 use std::collections::BTreeMap;
 

@@ -178,7 +178,8 @@ impl Drop for CallGuard {
     }
 }
 
-/// The handler of a reply queue. When the bus ends the subscription it drops this, which ends all waiting calls.
+/// The handler of a reply queue. When the bus ends the subscription it drops this, which ends all
+/// waiting calls.
 pub(super) struct Replies(pub(super) Arc<PendingCalls>);
 
 #[async_trait]

@@ -1,4 +1,5 @@
-//! The two descriptors: of a tool service, which names its queues, and of a tool, which refers to a service.
+//! The two descriptors: of a tool service, which names its queues, and of a tool, which refers to
+//! a service.
 //!
 //! A descriptor is a JSON object under a key: `tool-service/ID` or `tool/NAME`. [`service`] and
 //! [`tool`] read one each, member by member (`fields`); `file` finds them, and `resolve` joins a
@@ -44,7 +45,8 @@ pub(super) enum Descriptor {
 }
 
 impl Descriptor {
-    /// Parses the JSON text of a descriptor. Without a `kind` the text decides: a tool has a `type`, a service has none.
+    /// Parses the JSON text of a descriptor. Without a `kind` the text decides: a tool has a `type`,
+    /// a service has none.
     pub(super) fn parse(place: &str, kind: Option<Kind>, text: &[u8]) -> Result<Self, DescriptorProblem> {
         let fields = Fields::parse(place, text)?;
         let kind = kind.unwrap_or_else(|| if fields.has("type") { Kind::Tool } else { Kind::Service });

@@ -1,4 +1,5 @@
-//! A tool joined with its service: the queues that its calls take, and the config values that they carry.
+//! A tool joined with its service: the queues that its calls take, and the config values that
+//! they carry.
 
 use serde_json::{Map, Value};
 
@@ -20,8 +21,8 @@ pub(in crate::service) struct ResolvedTool {
     pub(in crate::service) is_announced: bool,
 }
 
-/// Joins a tool with its service. Adds a hint to `hints` for each member that is neither a field of a tool nor a config
-/// parameter of the service: it is not sent.
+/// Joins a tool with its service. Adds a hint to `hints` for each member that is neither a field
+/// of a tool nor a config parameter of the service: it is not sent.
 pub(in crate::service) fn resolve(
     place: &str,
     tool: &ToolDescriptor,

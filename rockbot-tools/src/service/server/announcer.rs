@@ -17,7 +17,8 @@ use crate::service::announcement::{self, Announced, Announcement, INTERVAL};
 /// Maximum time to withdraw the announcements at the end.
 const GOODBYE_TIME: Duration = Duration::from_secs(5);
 
-/// The announcements of a running service. Dropping it ends them; agents then forget the service when its lease is over.
+/// The announcements of a running service. Dropping it ends them; agents then forget the service
+/// when its lease is over.
 #[derive(Debug)]
 pub(super) struct Announcer {
     bus: Arc<dyn Bus>,

@@ -1,4 +1,5 @@
-//! The handler of requests: runs the service, replies, and acknowledges the request once the bus has the reply.
+//! The handler of requests: runs the service, replies, and acknowledges the request once the bus
+//! has the reply.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -20,10 +20,10 @@ use handler::ServiceHandler;
 
 /// Runs a [`ToolService`] over a bus.
 ///
-/// A request is acknowledged once the bus has its reply; one whose reply cannot be sent becomes a dead letter, since its
-/// call has run. Servers of one id share the requests of their queue; those of
-/// different ids on one queue all run each request, and the caller takes the first reply. A panic and a call beyond the
-/// [time limit](Self::time_limit) are errors of that call.
+/// A request is acknowledged once the bus has its reply; one whose reply cannot be sent becomes a
+/// dead letter, since its call has run. Servers of one id share the requests of their queue;
+/// those of different ids on one queue all run each request, and the caller takes the first
+/// reply. A panic and a call beyond the [time limit](Self::time_limit) are errors of that call.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -54,7 +54,8 @@ pub struct ToolServiceServer {
 }
 
 impl ToolServiceServer {
-    /// Creates the server of the service `id`, with the queues `request:tg:TOPIC` and `response:tg:TOPIC`.
+    /// Creates the server of the service `id`, with the queues `request:tg:TOPIC` and
+    /// `response:tg:TOPIC`.
     ///
     /// # Errors
     ///
@@ -77,7 +78,8 @@ impl ToolServiceServer {
         })
     }
 
-    /// Creates the server of the service that `descriptor`, a JSON text, describes: its id and its queues.
+    /// Creates the server of the service that `descriptor`, a JSON text, describes: its id and its
+    /// queues.
     ///
     /// # Errors
     ///
@@ -108,27 +110,30 @@ impl ToolServiceServer {
         self
     }
 
-    /// Sets the maximum time of a call; afterwards the caller gets an error. Default 600 seconds, after which
-    /// callers give up.
+    /// Sets the maximum time of a call; afterwards the caller gets an error. Default 600 seconds,
+    /// after which callers give up.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
     }
 
-    /// Sets when a request is delivered again after [`TooManyRequests`](super::TooManyRequests), and how often. After the
-    /// last attempt the caller gets an error. Default: 20 attempts, after 1 s and then twice as long each time, up to 30 s.
+    /// Sets when a request is delivered again after [`TooManyRequests`](super::TooManyRequests), and
+    /// how often. After the last attempt the caller gets an error. Default: 20 attempts, after 1 s
+    /// and then twice as long each time, up to 30 s.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// Announces the service and a tool of it, whose descriptor is this JSON text, on the bus: agents that
-    /// [listen](super::ToolServices::announced) have the tool as long as this server runs, without configuration. Call it
-    /// for each tool of a server that was made by [`described`](Self::described).
+    /// Announces the service and a tool of it, whose descriptor is this JSON text, on the bus: agents
+    /// that [listen](super::ToolServices::announced) have the tool as long as this server runs,
+    /// without configuration. Call it for each tool of a server that was made by
+    /// [`described`](Self::described).
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is no descriptor of a tool, or the server has no descriptor of its own.
+    /// Returns an error if the text is no descriptor of a tool, or the server has no descriptor of
+    /// its own.
     pub fn announces(mut self, tool: &str) -> Result<Self, DescriptorProblem> {
         const PLACE: &str = "descriptor of the tool";
         let Some(descriptor) = &self.descriptor else {
@@ -181,7 +186,8 @@ impl ToolServiceServer {
     }
 }
 
-/// A tool service that takes requests. Dropping it ends the service; what runs is finished in the background.
+/// A tool service that takes requests. Dropping it ends the service; what runs is finished in the
+/// background.
 #[derive(Debug)]
 #[must_use = "dropping it ends the service"]
 pub struct RunningToolService {
@@ -190,8 +196,8 @@ pub struct RunningToolService {
 }
 
 impl RunningToolService {
-    /// Withdraws the announcements, takes no further request, and waits for those that run: at most the server's time
-    /// limit each.
+    /// Withdraws the announcements, takes no further request, and waits for those that run: at most
+    /// the server's time limit each.
     pub async fn shutdown(self) {
         if let Some(announcer) = self.announcer {
             announcer.withdraw().await;

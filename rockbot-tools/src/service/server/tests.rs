@@ -76,7 +76,8 @@ impl ToolService for Letters {
     }
 }
 
-/// The bodies of the replies to a request for this many letters; the bus refuses the first `failures` of them.
+/// The bodies of the replies to a request for this many letters; the bus refuses the first
+/// `failures` of them.
 async fn replies(letters: u32, failures: u32, attempt: u32) -> (Disposition, Vec<Value>, Vec<Option<String>>) {
     let bus = Arc::new(Refusing::default());
     let service = Arc::new(Letters::default());

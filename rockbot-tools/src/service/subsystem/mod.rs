@@ -20,16 +20,18 @@ use live::{LiveTools, Sources};
 pub use settings::ToolServiceSettings;
 use watch::Watching;
 
-/// The tools of tool services, as descriptors describe them: in files, in a folder that is watched, and announced on the
-/// bus.
+/// The tools of tool services, as descriptors describe them: in files, in a folder that is
+/// watched, and announced on the bus.
 ///
-/// Descriptors are read at start, and again whenever they change: tools appear, change and vanish in the running agent. A
-/// running turn keeps the tools that it has seen. A descriptor with a defect is reported in the log with its place and
-/// field, keeps its last good form if it had one, and concerns no other. A tool whose name is taken by another
-/// part of the host is reported, too.
+/// Descriptors are read at start, and again whenever they change: tools appear, change and vanish
+/// in the running agent. A running turn keeps the tools that it has seen. A descriptor with a
+/// defect is reported in the log with its place and field, keeps its last good form if it had
+/// one, and concerns no other. A tool whose name is taken by another part of the host is
+/// reported, too.
 ///
-/// Calls are mutating unless the descriptor's `effect` is `pure` or `idempotent`. The arguments of the model are passed
-/// through as they are, and the service validates them. Results are outside text.
+/// Calls are mutating unless the descriptor's `effect` is `pure` or `idempotent`. The arguments
+/// of the model are passed through as they are, and the service validates them. Results are
+/// outside text.
 ///
 /// It needs a bus: the host's, or [its own](Self::bus), such as a bus that shares a broker with
 /// TrustGraph. Settings are in the section `ToolServices` ([`ToolServiceSettings`]); values set
@@ -71,8 +73,8 @@ impl ToolServices {
         Self::default()
     }
 
-    /// Watches a [folder of descriptors](super::DescriptorFolder). It must exist when the host is built. Default: the
-    /// setting `ToolServices.Folder`.
+    /// Watches a [folder of descriptors](super::DescriptorFolder). It must exist when the host is
+    /// built. Default: the setting `ToolServices.Folder`.
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
@@ -91,15 +93,16 @@ impl ToolServices {
         self
     }
 
-    /// Takes in the tools that running services [announce](super::ToolServiceServer::announces). Every program that can
-    /// publish on the bus can then give the agent tools; their descriptions are text of others. Default: the setting
-    /// `ToolServices.Announced`, else no.
+    /// Takes in the tools that running services [announce](super::ToolServiceServer::announces).
+    /// Every program that can publish on the bus can then give the agent tools; their descriptions
+    /// are text of others. Default: the setting `ToolServices.Announced`, else no.
     pub fn announced(mut self) -> Self {
         self.announced = Some(true);
         self
     }
 
-    /// Sets the interval between two looks at the files. Default: the setting `ToolServices.PollInterval`, else 5 seconds.
+    /// Sets the interval between two looks at the files. Default: the setting
+    /// `ToolServices.PollInterval`, else 5 seconds.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = Some(interval);
         self
@@ -111,14 +114,15 @@ impl ToolServices {
         self
     }
 
-    /// Sets the maximum time until the first message of a reply, and between two of them. Default: the setting
-    /// `ToolServices.MessageTimeLimit`, else 10 minutes.
+    /// Sets the maximum time until the first message of a reply, and between two of them. Default:
+    /// the setting `ToolServices.MessageTimeLimit`, else 10 minutes.
     pub fn message_time_limit(mut self, limit: Duration) -> Self {
         self.message_time_limit = Some(limit);
         self
     }
 
-    /// Sets the maximum size of a whole result in bytes. Default: the setting `ToolServices.MaxResultBytes`, else 1 MiB.
+    /// Sets the maximum size of a whole result in bytes. Default: the setting
+    /// `ToolServices.MaxResultBytes`, else 1 MiB.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.max_result_bytes = Some(bytes);
         self

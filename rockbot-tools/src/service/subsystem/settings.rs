@@ -29,7 +29,8 @@ pub struct ToolServiceSettings {
     pub announced: bool,
     /// `TimeLimit`: maximum time of a call. Default 30 minutes.
     pub time_limit: Duration,
-    /// `MessageTimeLimit`: maximum time until the first message of a reply, and between two of them. Default 10 minutes.
+    /// `MessageTimeLimit`: maximum time until the first message of a reply, and between two of them.
+    /// Default 10 minutes.
     pub message_time_limit: Duration,
     /// `MaxResultBytes`: maximum size of a whole result, in bytes. Default 1 MiB.
     pub max_result_bytes: usize,

@@ -1,8 +1,9 @@
 //! The bodies of requests and replies.
 //!
-//! A request is `{"user", "config", "arguments"}`, the last two as JSON text. A reply is `{"error", "response",
-//! "end_of_stream"}`. Both are read leniently, as TrustGraph reads them: unknown members are ignored and missing ones have
-//! their default. They find each other by the header `id`.
+//! A request is `{"user", "config", "arguments"}`, the last two as JSON text. A reply is
+//! `{"error", "response", "end_of_stream"}`. Both are read leniently, as TrustGraph reads them:
+//! unknown members are ignored and missing ones have their default. They find each other by the
+//! header `id`.
 
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -8,8 +8,8 @@ const DECLARED_WITHIN: usize = 2048;
 
 /// Returns the text, or `None` if the bytes are no text.
 ///
-/// A byte order mark wins over `content_type`, and that over a declaration in the document. Without any, and where bytes
-/// declared as UTF-8 are not, the charset is guessed.
+/// A byte order mark wins over `content_type`, and that over a declaration in the document.
+/// Without any, and where bytes declared as UTF-8 are not, the charset is guessed.
 pub(super) fn decode(bytes: &[u8], content_type: &str) -> Option<String> {
     if let Some((encoding, length)) = Encoding::for_bom(bytes) {
         return Some(encoding.decode_without_bom_handling(&bytes[length..]).0.into_owned());

@@ -28,7 +28,8 @@ use page::Page;
 /// Number of pages that are converted at a time.
 const CONVERSIONS: usize = 4;
 
-/// Maximum time that a page waits for others to be converted. Each of them ends: the parsers have limits of their own.
+/// Maximum time that a page waits for others to be converted. Each of them ends: the parsers have
+/// limits of their own.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// Maximum number of characters of a URL in a key.
@@ -159,7 +160,8 @@ fn written(url: &Url, page: &Page) -> String {
     format!("Source: {url}\n\n{title}{text}{end}")
 }
 
-/// Returns the name under which the chunks of a page are kept. Long URLs end with a digest, so that they stay different.
+/// Returns the name under which the chunks of a page are kept. Long URLs end with a digest, so
+/// that they stay different.
 fn key_of(url: &str) -> String {
     let is_kept = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-');
     let name: String = url.trim().chars().map(|c| if is_kept(c) { c } else { '_' }).collect();

@@ -70,7 +70,8 @@ async fn pages_feeds_and_texts_are_read() {
     }
 }
 
-/// A document of one writer of the tests of PDF, in a type that says so, in one that does not, and cut by the policy.
+/// A document of one writer of the tests of PDF, in a type that says so, in one that does not,
+/// and cut by the policy.
 #[cfg(feature = "pdf")]
 #[tokio::test]
 async fn the_text_of_a_pdf_is_read() {

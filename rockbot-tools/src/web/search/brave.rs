@@ -160,8 +160,8 @@ impl SearchProvider for Brave {
     }
 }
 
-/// Returns the wait until the next request, and whether any is left after it. The header fields have a value for each
-/// second and one for each month.
+/// Returns the wait until the next request, and whether any is left after it. The header fields
+/// have a value for each second and one for each month.
 fn wait_of(headers: &HeaderMap) -> Option<(Duration, bool)> {
     let numbers = |name: &str| -> Vec<u64> {
         let values = text_of(headers, name)

@@ -27,7 +27,8 @@ const MAX_COUNT: usize = 20;
 /// Maximum length of a query, in characters; the rest is left out. Brave takes no longer one.
 const MAX_QUERY: usize = 400;
 
-/// Maximum length of the URL of a result, in bytes. Of one with a longer URL, the text alone is shown.
+/// Maximum length of the URL of a result, in bytes. Of one with a longer URL, the text alone is
+/// shown.
 const MAX_URL: usize = 2_048;
 
 /// Maximum length of a title, in characters.

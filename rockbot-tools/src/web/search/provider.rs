@@ -36,8 +36,8 @@ pub trait SearchProvider: fmt::Debug + Send + Sync + 'static {
     /// Returns the name of the engine, which is the source of the tool.
     fn name(&self) -> &str;
 
-    /// Searches for `query`, and returns at most `count` results, best first. Texts may contain anything: the tool cleans
-    /// them.
+    /// Searches for `query`, and returns at most `count` results, best first. Texts may contain
+    /// anything: the tool cleans them.
     ///
     /// # Errors
     ///

@@ -120,8 +120,8 @@ impl Crates {
             "crate" => Resolved::Module(module[..1].to_vec()),
             "self" => Resolved::Module(module.to_vec()),
             "super" => Resolved::Module(module[..module.len() - 1].to_vec()),
-            // Before the names of the module: each glob import in it would be searched for the name of a crate, by way
-            // of that same name.
+            // Before the names of the module: each glob import in it would be searched for the name of a
+            // crate, by way of that same name.
             _ if self.modules.contains_key(&path[..1]) => Resolved::Module(path[..1].to_vec()),
             name => match self.find(module, name, depth) {
                 Some(found) => found,

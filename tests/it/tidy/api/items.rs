@@ -52,7 +52,8 @@ impl<'a> Api<'a> {
         self.exports[&*definition.0[0]].paths.contains_key(definition)
     }
 
-    /// Returns an item with what is implemented for it. An alias of a type that is not exported has that one's methods.
+    /// Returns an item with what is implemented for it. An alias of a type that is not exported has
+    /// that one's methods.
     fn entry(&self, definition: &Definition, path: &str) -> String {
         let item = self.crates.modules[&definition.0].item(&definition.1);
         let item = item.expect("a definition is in its module");
@@ -174,7 +175,8 @@ fn is_exported(item: &Item) -> bool {
     is_public(visibility) && is_listed(attributes)
 }
 
-/// Returns the calls of our macros at the places of items: what they create is public if it is exported.
+/// Returns the calls of our macros at the places of items: what they create is public if it is
+/// exported.
 fn macro_calls(crates: &Crates, name: &str) -> impl Iterator<Item = String> {
     let own = crates.modules.iter().filter(move |(path, _)| path[0] == name);
     own.flat_map(|(path, module)| {

@@ -1,7 +1,8 @@
-//! The public API of all crates, listed from their sources and compared with the checked-in listings.
+//! The public API of all crates, listed from their sources and compared with the checked-in
+//! listings.
 //!
-//! A change of the API is thus a change of a text file in the same commit, which a reviewer reads. Items that a macro
-//! of ours creates are listed as the call of that macro.
+//! A change of the API is thus a change of a text file in the same commit, which a reviewer
+//! reads. Items that a macro of ours creates are listed as the call of that macro.
 
 mod crates;
 mod items;

@@ -1,7 +1,8 @@
 //! Claims of calls that a turn does not have: an answer names something as saved or sent, or the
 //! result of a function, although the turn called nothing.
 //!
-//! The words are English and the rules narrow: an honest answer that is sent back costs a call, and may do a deed twice.
+//! The words are English and the rules narrow: an honest answer that is sent back costs a call,
+//! and may do a deed twice.
 
 use super::evaluate::{asks_for_change, denies, plain};
 
@@ -50,7 +51,8 @@ const PROMISES: [&str; 8] = [
 /// Maximum bytes of an answer's beginning that are searched for a claim.
 const MAX_OPENING: usize = 200;
 
-/// Reports whether `text`, the answer to `asked` in a turn without calls, claims a call or its result.
+/// Reports whether `text`, the answer to `asked` in a turn without calls, claims a call or its
+/// result.
 pub(super) fn claims_call(asked: &str, text: &str) -> bool {
     let asked = plain(asked);
     let text = plain(text);

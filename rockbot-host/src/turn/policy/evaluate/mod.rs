@@ -1,7 +1,8 @@
-//! Evaluation of completeness: when an answer is judged, the question to the judge, and the meaning of its verdict.
+//! Evaluation of completeness: when an answer is judged, the question to the judge, and the
+//! meaning of its verdict.
 //!
-//! The judge is a model of the lowest tier, asked out-of-band. A judge that fails, or whose verdict cannot be read,
-//! counts as satisfied: a good answer must not be lost to a bad judge.
+//! The judge is a model of the lowest tier, asked out-of-band. A judge that fails, or whose
+//! verdict cannot be read, counts as satisfied: a good answer must not be lost to a bad judge.
 //!
 //! The machine decides on a self-evaluation, and its question is out-of-band: judges see the
 //! calls, not the conversation, and are never part of it. Builders and `settings` have the judges
@@ -24,8 +25,8 @@ use crate::turn::{Purpose, Trigger, TurnStep};
 
 pub(super) use self::wording::{asks_for_change, denies, is_smalltalk, plain};
 
-/// Asks a judge about an answer when there is a reason to doubt it, and reprompts are left. One that was cut ends the
-/// turn as the part that it is.
+/// Asks a judge about an answer when there is a reason to doubt it, and reprompts are left. One
+/// that was cut ends the turn as the part that it is.
 pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
     if response.finish.is_cut()
         || facts.progress.reprompts >= facts.settings.evaluation.max_completion_reprompts
@@ -56,7 +57,8 @@ struct Answer<'a> {
 
 /// Returns the reason to judge `answer`; `None` for most answers, which deserve no judge.
 ///
-/// What is said counts, and whether anything was changed, but not the form of the message: see [`is_instruction`].
+/// What is said counts, and whether anything was changed, but not the form of the message: see
+/// [`is_instruction`].
 fn trigger(answer: &Answer<'_>) -> Option<Trigger> {
     let text = plain(answer.text);
     let asked = plain(answer.asked);
@@ -81,8 +83,8 @@ fn trigger(answer: &Answer<'_>) -> Option<Trigger> {
         .find_map(|(trigger, applies)| applies.then_some(trigger))
 }
 
-/// Maximum bytes of the request that the judge reads. The bounds keep its question cheap: the judge is asked often, and
-/// must not cost more than the answer.
+/// Maximum bytes of the request that the judge reads. The bounds keep its question cheap: the
+/// judge is asked often, and must not cost more than the answer.
 const MAX_REQUEST_BYTES: usize = 6_000;
 /// Maximum bytes of a call's arguments, and of its result, that the judge reads.
 const MAX_CALL_BYTES: usize = 200;
@@ -97,8 +99,8 @@ pub(in crate::turn) fn question(asked: &str, turn: &[impl AsRef<ChatMessage>], a
     vec![ChatMessage::system(JUDGE), ChatMessage::user(text)]
 }
 
-/// Returns what a judge reads: the user's words, the calls with their results, and the answer. What the host showed the
-/// model beside them is left out: it is not the user's.
+/// Returns what a judge reads: the user's words, the calls with their results, and the answer.
+/// What the host showed the model beside them is left out: it is not the user's.
 pub(super) fn exchange(asked: &str, turn: &[impl AsRef<ChatMessage>], answer: &str) -> String {
     let mut text = format!(
         "## Original user request\n{}\n\n## Tool calls\n",
@@ -128,7 +130,8 @@ pub(super) fn exchange(asked: &str, turn: &[impl AsRef<ChatMessage>], answer: &s
     text
 }
 
-/// Quotes a text as a JSON string. Untrusted text stays on its line, and cannot pass for a line of the host.
+/// Quotes a text as a JSON string. Untrusted text stays on its line, and cannot pass for a line
+/// of the host.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,10 +1,11 @@
-//! Words of requests and of answers: the messages that ask for something to be done, and the answers that sound as if it
-//! was, will be, or cannot be.
+//! Words of requests and of answers: the messages that ask for something to be done, and the
+//! answers that sound as if it was, will be, or cannot be.
 //!
-//! These are guesses in English. A wrong one costs the question to a judge, or leaves an answer unjudged; no answer is
-//! changed by words alone.
+//! These are guesses in English. A wrong one costs the question to a judge, or leaves an answer
+//! unjudged; no answer is changed by words alone.
 
-/// Beginnings of a message that ask for something to be done, in front of the verb or anywhere in a clause.
+/// Beginnings of a message that ask for something to be done, in front of the verb or anywhere in
+/// a clause.
 const WISHES: [&str; 15] = [
     "please ",
     "can you ",
@@ -176,13 +177,14 @@ pub(in crate::turn::policy) fn plain(text: &str) -> String {
 
 /// Reports whether a message, in [`plain`] words, asks for something to be done.
 ///
-/// The first verb is not the test: a message asks for something unless it is a question, a statement, a request for words
-/// alone, or small talk; and any of its clauses may ask.
+/// The first verb is not the test: a message asks for something unless it is a question, a
+/// statement, a request for words alone, or small talk; and any of its clauses may ask.
 pub(super) fn is_instruction(asked: &str) -> bool {
     !is_smalltalk(asked) && (asks_for_change(asked) || is_other_than_talk(asked))
 }
 
-/// Reports whether a message, in [`plain`] words, asks for a change, which looking something up cannot be.
+/// Reports whether a message, in [`plain`] words, asks for a change, which looking something up
+/// cannot be.
 pub(in crate::turn::policy) fn asks_for_change(asked: &str) -> bool {
     let words = || asked.split(|character: char| !character.is_alphanumeric());
     let is_polite = words().any(|word| word == "please");
@@ -205,7 +207,8 @@ const QUESTIONS: [&str; 21] = [
     "does ", "did ", "am ", "has ", "have ", "isn't ", "aren't ",
 ];
 
-/// Reports whether the first clause of a message is neither a question nor a statement nor a request for words.
+/// Reports whether the first clause of a message is neither a question nor a statement nor a
+/// request for words.
 fn is_other_than_talk(asked: &str) -> bool {
     const STATEMENTS: [&str; 21] = [
         "i", "i'm", "i've", "my", "we", "we're", "our", "it", "it's", "that", "that's", "this", "there", "the", "yes",
@@ -244,7 +247,8 @@ fn first_word(text: &str) -> &str {
     words.next().unwrap_or_default()
 }
 
-/// Reports whether a word is the form in `ing` of a verb that asks for a change: "would you mind moving it".
+/// Reports whether a word is the form in `ing` of a verb that asks for a change: "would you mind
+/// moving it".
 fn is_gerund_of_change(word: &str) -> bool {
     let stem = word.strip_suffix("ing").unwrap_or_default();
     let is_stem_of = |verb: &&str| *verb == stem || verb.strip_suffix('e') == Some(stem);
@@ -286,7 +290,8 @@ pub(super) fn promises(text: &str) -> bool {
     WORDS.iter().any(|words| text.contains(words))
 }
 
-/// Reports whether an answer claims that something was done: in its first sentence alone, or of the agent itself.
+/// Reports whether an answer claims that something was done: in its first sentence alone, or of
+/// the agent itself.
 pub(super) fn claims(text: &str) -> bool {
     const DONE: [&str; 6] = [
         "done",
@@ -300,8 +305,8 @@ pub(super) fn claims(text: &str) -> bool {
     DONE.contains(&first.trim()) || claims_action(text)
 }
 
-/// Reports whether an answer to an instruction sounds as if it was carried out. To a question, such words may be the plain
-/// answer.
+/// Reports whether an answer to an instruction sounds as if it was carried out. To a question,
+/// such words may be the plain answer.
 pub(super) fn sounds_done(text: &str) -> bool {
     const WORDS: [&str; 14] = [
         "all set",

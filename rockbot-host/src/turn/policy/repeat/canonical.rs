@@ -1,6 +1,7 @@
 //! Digests of calls and results without the differences that do not count.
 //!
-//! Every call of every turn is digested, so JSON is folded into its digest while it is parsed, without a value in between.
+//! Every call of every turn is digested, so JSON is folded into its digest while it is parsed,
+//! without a value in between.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -14,8 +15,8 @@ const COMPARED_BYTES: usize = 500;
 /// Limit of exact integers: beyond it different integers may be equal as floating-point numbers.
 const MAX_EXACT: f64 = 9e15;
 
-/// The digest of a JSON value: white space, the order of keys, members that are null, the form of numbers and punctuation
-/// at the end of texts do not count.
+/// The digest of a JSON value: white space, the order of keys, members that are null, the form of
+/// numbers and punctuation at the end of texts do not count.
 pub(super) struct Canonical(pub(super) u64);
 
 impl<'de> Deserialize<'de> for Canonical {
@@ -135,8 +136,8 @@ fn is_end(character: char) -> bool {
     matches!(character, '.' | ',' | ';' | ':' | '!' | '?') || character.is_whitespace()
 }
 
-/// Returns the digest of the beginning of a result without the parts that differ in each call: runs of digits (times,
-/// counters) and long hexadecimal ids count as one mark.
+/// Returns the digest of the beginning of a result without the parts that differ in each call:
+/// runs of digits (times, counters) and long hexadecimal ids count as one mark.
 pub(super) fn digest_of_result(content: &str) -> u64 {
     let mut rest = &content.as_bytes()[..content.floor_char_boundary(COMPARED_BYTES)];
     let mut hasher = FoldHasher::default();

@@ -1,5 +1,5 @@
-//! Detection of loops: a model that makes the same calls again, with the same results, reads a note about it; then the
-//! call is refused with its earlier result, and then the turn ends.
+//! Detection of loops: a model that makes the same calls again, with the same results, reads a
+//! note about it; then the call is refused with its earlier result, and then the turn ends.
 //!
 //! Calls are the same if their arguments are nearly equal: white space, the order of keys, the
 //! form of numbers and punctuation at the end of texts do not count. A loop may have up to
@@ -28,7 +28,8 @@ const NOTE_FROM: usize = 3;
 const REFUSE_FROM: usize = 4;
 const END_FROM: usize = 5;
 
-/// The same three numbers for a failing call with other calls in between, which may be attempts to mend it.
+/// The same three numbers for a failing call with other calls in between, which may be attempts
+/// to mend it.
 const NOTE_APART: usize = 4;
 const REFUSE_APART: usize = 6;
 const END_APART: usize = 7;
@@ -39,7 +40,8 @@ const PATIENCE: usize = 5;
 /// Maximum number of calls that alternate in a loop.
 const MAX_PERIOD: usize = 3;
 
-/// Number of calls that are remembered: enough to see the end of the longest loop of calls that succeed.
+/// Number of calls that are remembered: enough to see the end of the longest loop of calls that
+/// succeed.
 const MAX_CALLS: usize = PATIENCE * END_FROM * MAX_PERIOD;
 
 /// Number of bytes of the earlier result that a refused call returns.
@@ -179,8 +181,9 @@ mod tests {
         ToolCall::new(id.to_string(), tool, arguments)
     }
 
-    /// Makes the calls `(tool, arguments, result)` in this order, and returns for each `n` if it carried the note, `r`
-    /// if it was refused, `e` if it ended the turn and so the calls, and `.` otherwise.
+    /// Makes the calls `(tool, arguments, result)` in this order, and returns for each `n` if it
+    /// carried the note, `r` if it was refused, `e` if it ended the turn and so the calls, and `.`
+    /// otherwise.
     fn made(calls: &[(&str, &str, &str)], failed: bool) -> String {
         let mut repeats = Repeats::default();
         let mut marks = String::new();

@@ -1,7 +1,8 @@
 //! The messages of the turn's last request as they were written: the next request copies the
 //! beginning that both share.
 //!
-//! Without it, each step of a turn would escape the texts of all messages again, and check all arguments of its calls.
+//! Without it, each step of a turn would escape the texts of all messages again, and check all
+//! arguments of its calls.
 
 #[cfg(test)]
 mod tests;
@@ -50,8 +51,8 @@ pub(in crate::openai) struct WrittenMessages {
 }
 
 impl WrittenMessages {
-    /// Keeps the messages that stand at `start` of `body`, written in `form`. Returns `None` if nothing of it can be
-    /// used again.
+    /// Keeps the messages that stand at `start` of `body`, written in `form`. Returns `None` if
+    /// nothing of it can be used again.
     pub(in crate::openai) fn keep(
         request: &Arc<ChatRequest>,
         body: &Bytes,
@@ -70,7 +71,8 @@ impl WrittenMessages {
         })
     }
 
-    /// Appends what the request has in common with one of `messages` in `form`, and returns the seams up to there.
+    /// Appends what the request has in common with one of `messages` in `form`, and returns the seams
+    /// up to there.
     pub(super) fn push_common(
         mut self,
         body: &mut Vec<u8>,
@@ -83,8 +85,8 @@ impl WrittenMessages {
         let old = &self.request.messages;
         let pairs = old.iter().zip(messages);
         let common = pairs.take_while(|(old, new)| Arc::ptr_eq(old, new)).count();
-        // The message behind a seam decides whether the ones in front of it are complete: it is the same, or it never
-        // becomes one with them.
+        // The message behind a seam decides whether the ones in front of it are complete: it is the
+        // same, or it never becomes one with them.
         let next = messages.get(common).filter(|_| common == old.len());
         let usable = self
             .seams

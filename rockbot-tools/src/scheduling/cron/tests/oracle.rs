@@ -1,7 +1,7 @@
 //! A slow second computation of when expressions fire, which shares no code with the first.
 //!
-//! It tries each instant in turn, minute by minute or second by second, and asks of each whether the expression fires
-//! then, by the text of its fields.
+//! It tries each instant in turn, minute by minute or second by second, and asks of each whether
+//! the expression fires then, by the text of its fields.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
@@ -43,7 +43,8 @@ impl Oracle {
         }
     }
 
-    /// Returns the first instant after `after` at which the expression fires, if it is within `max_days`.
+    /// Returns the first instant after `after` at which the expression fires, if it is within
+    /// `max_days`.
     pub(super) fn next_within(&self, max_days: i64, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let mut second = after.as_second().div_euclid(self.step) * self.step + self.step;
         let end = second + max_days * 86_400;
@@ -67,7 +68,8 @@ impl Oracle {
         None
     }
 
-    /// Returns `true` if the clocks show a time of the expression, for the first time unless it is an interval.
+    /// Returns `true` if the clocks show a time of the expression, for the first time unless it is an
+    /// interval.
     fn fires_at(&self, instant: Timestamp, zone: &TimeZone) -> bool {
         let civil = zone.to_datetime(instant);
         let is_repeated = match zone.to_ambiguous_timestamp(civil).offset() {

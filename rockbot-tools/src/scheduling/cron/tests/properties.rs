@@ -67,7 +67,8 @@ fn expression() -> impl Strategy<Value = String> {
     (time, day(), month, weekday()).prop_map(|(time, day, month, weekday)| format!("{time} {day} {month} {weekday}"))
 }
 
-/// Returns instants of 2023 to 2025, of which half are within three hours around a change of clocks in `zone`.
+/// Returns instants of 2023 to 2025, of which half are within three hours around a change of
+/// clocks in `zone`.
 fn start(zone: &TimeZone) -> impl Strategy<Value = jiff::Timestamp> + use<> {
     let year_2023: jiff::Timestamp = "2023-01-01T00:00:00Z".parse().unwrap();
     let changes: Vec<i64> = zone

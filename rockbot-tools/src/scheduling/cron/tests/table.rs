@@ -11,7 +11,8 @@ use super::{expr, instant, local};
 /// The rows: zone, time after which is looked, expression, next time.
 const TABLE: &str = include_str!("next_times.txt");
 
-/// Zones, each with instants: an ordinary one, one before the clocks go forward, two in the hours that are shown twice.
+/// Zones, each with instants: an ordinary one, one before the clocks go forward, two in the hours
+/// that are shown twice.
 const STARTS: [(&str, [&str; 4]); 7] = [
     (
         "UTC",

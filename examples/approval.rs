@@ -27,26 +27,26 @@ async fn main() -> Result<(), BoxError> {
     let mut out = stdout();
 
     for (file, is_allowed) in [("draft.txt", true), ("thesis.txt", false)] {
-        let turn = agent.ask("session", format!("Delete file \"{file}\"")).start().await?;
-        let outcome = turn.outcome().await?;
-        let TurnStatus::Parked(questions) = outcome.status else {
-            writeln!(out, "{}", outcome.text)?;
-            continue;
-        };
-        for question in questions {
-            writeln!(
-                out,
-                "May {} run with {}? {is_allowed}",
-                question.tool, question.arguments
-            )?;
-            let decision = if is_allowed {
-                question.approve()
-            } else {
-                question.deny("The user keeps this file.")
-            };
-            agent.decide(decision).await?;
+        let mut stream = agent.ask("session", format!("Delete file \"{file}\"")).stream();
+        while let Some(progress) = stream.next().await {
+            match progress? {
+                TurnProgress::ApprovalNeeded(question) => {
+                    writeln!(
+                        out,
+                        "May {} run with {}? {is_allowed}",
+                        question.tool, question.arguments
+                    )?;
+                    let decision = if is_allowed {
+                        question.approve()
+                    } else {
+                        question.deny("the user keeps this file")
+                    };
+                    agent.decide(decision).await?;
+                }
+                TurnProgress::Final(outcome) => writeln!(out, "{}\n", outcome.text)?,
+                _ => {}
+            }
         }
-        writeln!(out, "{}\n", turn.outcome().await?.text)?;
     }
     Ok(())
 }

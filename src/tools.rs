@@ -21,6 +21,7 @@
 //!
 #![doc = include_str!("../docs/world.md")]
 #![cfg_attr(feature = "scheduling", doc = include_str!("../docs/schedules.md"))]
+#![doc = include_str!("../docs/agents.md")]
 
 #[cfg(feature = "a2a")]
 #[cfg_attr(docsrs, doc(cfg(feature = "a2a")))]

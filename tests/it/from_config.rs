@@ -124,7 +124,7 @@ fn a_name_that_is_no_setting_is_an_error_with_the_nearest_name() {
     assert_eq!(*lmm, not("LMM", "LLM"));
     assert_eq!(*memory, not("Memory.BassPath", "BasePath"));
     assert!(
-        shop.starts_with("`Shop` in `agent.toml` is not a setting; known here: `AgentHost`, "),
+        shop.starts_with("`Shop` in `agent.toml` is not a setting; known here: `A2A`, "),
         "{shop}"
     );
     assert_eq!(

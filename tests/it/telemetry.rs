@@ -28,7 +28,7 @@ use rockbot_host::telemetry::describe_metrics;
 use rockbot_host::tool::{ToolDispatcher, ToolLimits};
 use rockbot_host::turn::Evaluation;
 use rockbot_host::{AgentHost, AgentHostBuilder, TurnPolicies};
-use rockbot_memory::{SemanticMemory, SemanticMemoryOptions};
+use rockbot_memory::{Dreaming, Dreams, Memory, SemanticMemory, SemanticMemoryOptions};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
@@ -471,6 +471,25 @@ async fn searches_by_meaning() {
     embedding.await.unwrap();
 }
 
+/// A dream that folds two memories with the same words.
+async fn dreams() {
+    let host = AgentHost::in_memory()
+        .chat(librarian())
+        .add(Memory::none().with_long_term())
+        .add(Dreaming::new())
+        .build()
+        .unwrap();
+    let memory: Arc<dyn LongTermMemory> = host.parts().require().unwrap();
+    for id in ["a", "b"] {
+        let entry = MemoryEntry::new(id, "A book", Timestamp::default(), Provenance::USER);
+        memory.save(&Principal::default(), entry).await.unwrap();
+    }
+    host.start().await.unwrap();
+    let dreams: Arc<Dreams> = host.parts().require().unwrap();
+    dreams.dream().await.unwrap();
+    host.shutdown(Duration::from_secs(1)).await;
+}
+
 /// Fails when it is asked to.
 #[derive(Debug)]
 struct Failing(HashedEmbeddings);
@@ -558,6 +577,7 @@ async fn the_table_of_metrics_is_what_a_run_measures() {
     everything().await;
     failures().await;
     searches_by_meaning().await;
+    dreams().await;
     hooked().await;
     calls_in_text().await;
     ask_for_the_book(AgentHost::builder("clerk").chat(librarian())).await;

@@ -231,8 +231,8 @@ async fn parked(size: usize) -> Result<(), BoxError> {
     host.start().await?;
     let before = resident();
     for turn in 0..size {
-        let turn = host.agent().ask(format!("s{turn}"), MESSAGE).start().await?;
-        let outcome = turn.outcome().await?;
+        let request = host.agent().request(format!("s{turn}"), MESSAGE);
+        let outcome = host.agent().run(request).await?;
         assert!(!outcome.is_final(), "the turn waits: {outcome:?}");
     }
     let kept = (resident() - before) / size as f64;

@@ -1154,26 +1154,32 @@ async fn a_second_signal_stops_the_full_agent_at_once() {
 #[tokio::test]
 async fn a_second_signal_stops_the_chat_at_once() {
     let folder = tempfile::tempdir().unwrap();
+    // A server answers one request at a time, and the killed chat's is never answered.
     let (server, _release) = held_back("Never.");
-    let chat = |arguments: &[&str]| {
+    let (next_server, _next_release) = held_back("Never.");
+    let chat = |arguments: &[&str], server: &ModelServer| {
         let mut chat = example("chat", arguments, folder.path());
         chat.env("OPENAI_BASE_URL", &server.endpoint).env("OPENAI_MODEL", "m");
-        chat.spawn().unwrap()
+        chat.stdin(Stdio::piped()).spawn().unwrap()
     };
-    let mut killed = chat(&["hello"]);
+    let mut killed = chat(&["hello"], &server);
     asked(&server).await;
     killed.kill().await.unwrap();
 
-    // Its input has ended, so it ends at once, but for the turn that it went on with.
-    let mut ending = chat(&[]);
+    // Its input ends, so it ends at once, but for the turn that it went on with.
+    let mut ending = chat(&[], &next_server);
+    asked(&next_server).await;
+    drop(ending.stdin.take());
     let mut told = BufReader::new(ending.stderr.take().unwrap()).lines();
     let ending_line = async {
+        let mut lines = Vec::new();
         while let Some(line) = told.next_line().await.unwrap() {
+            lines.push(line.clone());
             if line == "ending what still runs … Ctrl-C stops it at once" {
                 return;
             }
         }
-        panic!("it has ended by itself");
+        panic!("it has ended by itself: {lines:?}");
     };
     timeout(PATIENCE, ending_line).await.expect("it says what it waits for");
     send_signal(&ending, "-INT").await;

@@ -158,6 +158,14 @@ impl Tool {
         self
     }
 
+    /// Declares that calls change nothing outside of the agent, so that they run although the
+    /// message of their turn [only informs](crate::turn::TurnRequest::with_informing).
+    #[must_use]
+    pub fn internal(mut self) -> Self {
+        self.registration.hints.internal = true;
+        self
+    }
+
     /// Sets the maximum duration of a call, instead of the host's limit. The host cancels a call that
     /// takes longer; the error that the model reads depends on the effect (see
     /// [`ToolError::too_long`](super::ToolError::too_long)).

@@ -47,6 +47,12 @@ pub struct ToolHints {
     /// output are no evidence.
     #[serde(skip)]
     pub own_output: bool,
+    /// `true` if calls change nothing outside of the agent: its memory, its folder of files, its
+    /// sandbox, work whose own calls are checked. Such calls run although the message of their turn
+    /// [only informs](crate::turn::TurnRequest::with_informing). Default `false`. It never crosses a
+    /// bus.
+    #[serde(skip)]
+    pub internal: bool,
     /// `true` if name, description and schema are text of another program: they are defused before a
     /// model reads them, and a turn whose model can see the tool is untrusted. Default `false`;
     /// always `true` for a registration that came over a bus, unless the operator vouches for the
@@ -119,6 +125,13 @@ impl ToolHints {
     #[must_use]
     pub fn with_own_output(mut self, own_output: bool) -> Self {
         self.own_output = own_output;
+        self
+    }
+
+    /// Sets whether calls change nothing outside of the agent. Default `false`.
+    #[must_use]
+    pub fn with_internal(mut self, internal: bool) -> Self {
+        self.internal = internal;
         self
     }
 

@@ -76,12 +76,11 @@ impl Caller {
         let hints = &mut registration.hints;
         // The words of a program about its tools count where they make the agent more careful, not
         // less.
-        (
-            hints.keeps_results_whole,
-            hints.runs_turn,
-            hints.reads_guides,
-            hints.own_output,
-        ) = (false, false, false, false);
+        hints.keeps_results_whole = false;
+        hints.runs_turn = false;
+        hints.reads_guides = false;
+        hints.own_output = false;
+        hints.internal = false;
         hints.activates.clear();
         hints.outside_text = !is_vouched;
         let limit = hints

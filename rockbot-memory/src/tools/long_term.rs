@@ -52,7 +52,7 @@ pub(crate) fn tools(memory: &LongTermTools) -> [Tool; 4] {
             .idempotent()
             .on_demand(&groups::memory()),
     ]
-    .map(|tool| tool.source("memory").own_output())
+    .map(|tool| tool.source("memory").internal().own_output())
 }
 
 /// Saves a fact for later conversations: about the user, their work, their wishes.

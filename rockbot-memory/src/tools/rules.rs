@@ -64,7 +64,7 @@ pub(crate) fn tools(rules: &RuleTools) -> [Tool; 2] {
             .endorsed_by("timezone_id", &TIME_ZONE)
             .on_demand(&groups::memory()),
     ]
-    .map(|tool| tool.source("memory").own_output())
+    .map(|tool| tool.source("memory").internal().own_output())
 }
 
 /// Changes the rules that you follow in every conversation, only when the user asks for it

@@ -54,7 +54,7 @@ pub(crate) fn tools(skills: &SkillTools) -> [Tool; 5] {
             .idempotent()
             .on_demand(&group),
     ]
-    .map(|tool| tool.source("memory").own_output())
+    .map(|tool| tool.source("memory").internal().own_output())
 }
 
 /// The argument of a call that names a skill.

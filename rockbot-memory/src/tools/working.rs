@@ -53,7 +53,7 @@ pub(crate) fn tools(memory: &WorkingTools) -> [Tool; 5] {
         stateful_tool("edit_working_memory", memory.clone(), edit),
         stateful_tool("delete_from_working_memory", memory.clone(), delete).idempotent(),
     ]
-    .map(|tool| tool.source("memory").on_demand(&group).own_output())
+    .map(|tool| tool.source("memory").internal().on_demand(&group).own_output())
 }
 
 /// Keeps a text for a while, so that you need not repeat it: interim results, lists, drafts. Use

@@ -194,7 +194,7 @@ fn tools(state: &SubagentState) -> [Tool; 4] {
         .idempotent()
         .on_demand(&group);
     let report = stateful_tool("report_progress", state.clone(), report::report).when_needed(CHILD_GROUP);
-    [spawn, list, cancel, report].map(|tool| tool.source("subagents"))
+    [spawn, list, cancel, report].map(|tool| tool.source("subagents").internal())
 }
 
 impl SubagentState {

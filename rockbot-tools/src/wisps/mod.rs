@@ -148,7 +148,7 @@ impl Subsystem for Wisps {
         let group = ToolGroup::new(GROUP, "run fixed lists of tool calls at once, cheaply")
             .with_guide(include_str!("guides/wisps.md"));
         let tools = [spawn::tool(&self.batches, &self.parts), runs::tool(&self.parts)];
-        let tools = tools.map(|tool| tool.source(GROUP).on_demand(&group));
+        let tools = tools.map(|tool| tool.source(GROUP).internal().on_demand(&group));
         let names = tools.iter().map(|tool| tool.registration.name.clone());
         let cost = PartCost::on(GROUP).with_switch("leave out `.add(Wisps)`");
         let cost = cost.with_tools(names);

@@ -98,7 +98,7 @@ impl Subsystem for Workers {
             "give small tasks to cheap models, side by side, and wait for them",
         )
         .with_guide(include_str!("guides/workers.md"));
-        let tool = spawn::tool(&self.parts).source(GROUP).on_demand(&group);
+        let tool = spawn::tool(&self.parts).source(GROUP).internal().on_demand(&group);
         let cost = PartCost::on(GROUP).with_switch("leave out `.add(Workers)`");
         let cost = cost.with_tools([tool.registration.name.clone()]);
         declarations.cost(cost.with_model_calls("up to 12 of the low tier for each worker"));

@@ -24,10 +24,6 @@ use crate::turn::CallFacts;
 /// one.
 const ENDORSEMENT_TIME: Duration = Duration::from_secs(10);
 
-/// Sources of tools that change nothing outside: the agent's own memory, files and scripts, and
-/// the work that it delegates, whose calls are checked by themselves.
-const OWN_SOURCES: [&str; 6] = ["memory", "files", "scripts", "subagents", "wisps", "workers"];
-
 /// A call that runs.
 pub(super) type Running<'a> = Pin<Box<dyn Future<Output = Executed> + Send + 'a>>;
 
@@ -101,9 +97,9 @@ impl GuardedTool {
 
     /// Reports whether a call changes something outside although the message of its turn only informs.
     pub(super) fn is_unasked(&self, effect: Effect, cx: &CallContext) -> bool {
-        let registration = self.entry.registration();
-        let hints = &registration.hints;
-        let is_own = hints.runs_turn || hints.delegates || OWN_SOURCES.contains(&&*registration.source);
+        let hints = &self.entry.registration().hints;
+        // The calls of a turn below are checked by themselves.
+        let is_own = hints.internal || hints.runs_turn;
         cx.is_informing() && effect == Effect::Mutating && !is_own
     }
 

@@ -38,7 +38,7 @@ pub(super) fn tools(state: &FileState) -> [Tool; 6] {
         stateful_tool("file_edit", state.clone(), change::edit),
         stateful_tool("file_delete", state.clone(), change::delete),
     ]
-    .map(|tool| tool.source("files").on_demand(&group))
+    .map(|tool| tool.source("files").internal().on_demand(&group))
 }
 
 impl FileState {

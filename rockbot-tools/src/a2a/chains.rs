@@ -12,11 +12,11 @@ use super::topics::is_agent_name;
 /// original has none.
 pub(super) const HEADER: &str = "rb-agent-chain";
 
-/// Maximum number of agents of a chain: the callers and the one that is called.
+/// Maximum number of agents of a chain: the callers and the called agent.
 pub(super) const MAX_AGENTS: usize = 5;
 
-/// The chains of the tasks of others that this host works on. The receiver of tasks provides it
-/// to the caller of the same host.
+/// The chains of the tasks that this host does for other agents. The receiver of tasks provides
+/// it to the caller of the same host.
 #[derive(Debug, Default)]
 pub(super) struct Chains(Mutex<HashMap<(Principal, SessionId), Vec<String>>>);
 
@@ -59,7 +59,7 @@ pub(super) fn read(headers: &Headers, source: &str) -> Vec<String> {
 ///
 /// # Errors
 ///
-/// Returns what is wrong, in words for a model.
+/// Returns the reason why the call is refused, in words for a model.
 pub(super) fn check(chain: &[String], called: &str) -> Result<(), String> {
     let shown = || format!("{} → {called}", chain.join(" → "));
     if chain.iter().any(|agent| agent.eq_ignore_ascii_case(called)) {

@@ -19,7 +19,7 @@ pub(super) fn text_of(message: &AgentMessage) -> String {
     joined(message.parts.iter().map(text_of_part))
 }
 
-/// Returns the text of a result: its message, and what it has made.
+/// Returns the text of a result: its message and its artifacts.
 pub(super) fn text_of_result(message: Option<&AgentMessage>, artifacts: &[AgentArtifact]) -> String {
     let said = message.into_iter().flat_map(|message| &message.parts).map(text_of_part);
     let made = artifacts.iter().flat_map(|artifact| {

@@ -76,7 +76,7 @@ impl Topics {
 /// Returns `true` for what can be the name of an agent: it is part of topics, and stands in lists.
 pub(super) fn is_agent_name(name: &str) -> bool {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    // The topics of an agent of such a name would be those of all statuses and cancellations.
+    // The topics of an agent of such a name would be the topics of all statuses and cancellations.
     let is_taken = ["status", "cancel"].contains(&name);
     !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_legal) && !is_taken
 }

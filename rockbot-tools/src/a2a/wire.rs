@@ -123,7 +123,7 @@ pub(super) struct AgentTaskError {
     pub(super) task_id: String,
     #[serde(default)]
     pub(super) context_id: Option<String>,
-    /// One of [`codes`], or another one of a later version.
+    /// A code of [`codes`], or a code of a later version.
     pub(super) code: String,
     pub(super) message: String,
     #[serde(default)]
@@ -143,7 +143,7 @@ pub(super) struct AgentTaskCancelRequest {
 pub(super) mod codes {
     /// The agent has no such task.
     pub(in crate::a2a) const TASK_NOT_FOUND: &str = "task_not_found";
-    /// The task cannot be cancelled, such as one that has ended.
+    /// The task cannot be cancelled, for example because it has ended.
     pub(in crate::a2a) const TASK_NOT_CANCELABLE: &str = "task_not_cancelable";
     /// The agent does not have the skill, or not for this caller.
     pub(in crate::a2a) const SKILL_NOT_SUPPORTED: &str = "skill_not_supported";

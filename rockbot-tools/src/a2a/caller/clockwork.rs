@@ -16,7 +16,7 @@ use super::tell::NotTold;
 /// Pause before an end that could not be told is told again.
 const RETRY_PAUSE: Duration = Duration::from_secs(15);
 
-/// Interval between two looks at what is to be written and forgotten.
+/// Interval at which pending changes are written and old ends are forgotten.
 const TIDY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Ends the tasks whose agents are silent, until `stop` is cancelled.
@@ -68,7 +68,7 @@ impl Caller {
         told
     }
 
-    /// Forgets ends that no call fetches, and writes what is not written yet.
+    /// Forgets ends that no call fetches, and writes the directory's pending changes.
     async fn tidy(&self) {
         self.directory.flush();
         self.tasks.lock().await.purge(self.clock.now());

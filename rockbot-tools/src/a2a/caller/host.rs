@@ -48,7 +48,7 @@ impl Caller {
         self.bus.publish(topic, Arc::new(change(envelope))).await
     }
 
-    /// Asks an agent to stop a task, of which nothing is awaited any more. A failure is logged.
+    /// Asks an agent to stop a task whose end is no longer awaited. A failure is logged.
     pub(super) async fn call_off(&self, task: &PendingTask) {
         let request = AgentTaskCancelRequest {
             task_id: task.id.clone(),

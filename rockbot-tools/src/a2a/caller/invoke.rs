@@ -198,13 +198,13 @@ impl Caller {
         Ok(card)
     }
 
-    /// Tracks a task before it is sent, so that no answer can come too early. Returns it with its id,
-    /// or the one that a call before a crash has tracked.
+    /// Tracks a task before it is sent, so that no answer can come too early. Returns the task with
+    /// its id. A call that is repeated after a crash gets the task that is tracked already.
     async fn track(&self, mut task: PendingTask) -> Result<PendingTask, ToolError> {
         let mut tasks = self.tasks.lock().await;
         let times = tasks.times_asked(&task.session, &task.question);
-        // It follows from the turn and the question, so a call that is repeated after a crash is the
-        // same task.
+        // The id follows from the turn and the question, so a call that is repeated after a crash
+        // gets the same task.
         task.id = Digest::of([task.turn.as_str(), &task.question, &times.to_string()]).short();
         if let Some(known) = tasks.get(&task.id) {
             return Ok(known.clone());

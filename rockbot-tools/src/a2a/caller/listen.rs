@@ -178,7 +178,8 @@ impl Caller {
         let task = self.tasks.lock().await.get(id).cloned();
         let found = task.filter(is_its);
         if found.is_none() {
-            // A second answer, a late one, one to another process, or one of an agent that was not asked.
+            // The message is a second answer, comes late, is meant for another process, or comes
+            // from an agent that was not asked.
             tracing::debug!(agent = %loggable(&envelope.source), "a message about a task that is not awaited from this agent is dropped");
         }
         found

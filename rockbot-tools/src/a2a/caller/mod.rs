@@ -36,7 +36,7 @@ use host::Caller;
 use settings::{CallerSettings, minutes_long};
 use tasks::PendingTasks;
 
-/// Tools by which a model hands tasks to other agents on the bus: `invoke_agent`,
+/// Tools that hand a model's tasks to other agents on the bus: `invoke_agent`,
 /// `list_known_agents`, `get_agent_details`, `register_agent`, `unregister_agent`,
 /// `list_agent_tasks`, `cancel_agent_task`.
 ///
@@ -45,12 +45,13 @@ use tasks::PendingTasks;
 /// Statuses are told to the user without a model. In a turn that is no conversation, a wisp or
 /// the task of yet another agent, the call waits and its result is the answer.
 ///
-/// The agents are those that announce themselves on the bus, until they leave or are silent for a
-/// day (`known-agents.json` in the data folder), those of the operator's file
-/// `well-known-agents.json`, and those that the model has registered. They are the host's
-/// [`AgentDirectory`], so the service search finds them. All that agents say, in cards, statuses
-/// and answers, is text of others: it is defused, bounded, and labelled `agent:{name}`.
-/// Announcements, statuses and answers over an unauthenticated channel are not believed.
+/// An agent is known if it announces itself on the bus, if the operator's file
+/// `well-known-agents.json` names it, or if the model registers it. An announced agent is
+/// forgotten when it leaves or is silent for a day. Announced and registered agents are kept in
+/// `known-agents.json` in the data folder. The agents are the host's [`AgentDirectory`], so the
+/// service search finds them. All that agents say, in cards, statuses and answers, is text of
+/// others: it is defused, bounded, and labelled `agent:{name}`. Announcements, statuses and
+/// answers over an unauthenticated channel are not believed.
 ///
 /// Tasks do not go round: an agent through which a task came is not called again, a chain has at
 /// most five agents, answers lead to at most eight further tasks one after the other, and the
@@ -227,7 +228,7 @@ impl CallerState {
     }
 }
 
-/// Asks the agents on the bus for their cards. Those that do not know the question announce
+/// Asks the agents on the bus for their cards. Agents that do not know the question announce
 /// themselves at their interval.
 async fn ask_for_cards(caller: &Caller) {
     let asked = async {

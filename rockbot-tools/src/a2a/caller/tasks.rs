@@ -33,7 +33,7 @@ pub(super) struct PendingTask {
     pub(super) id: String,
     pub(super) agent: String,
     pub(super) skill: String,
-    /// Conversation with the agent: the one that was named, else the task's own.
+    /// Id of the conversation with the agent: as the call names it, else the task's own id.
     pub(super) context: String,
     /// Digest of agent, skill and message.
     pub(super) question: String,
@@ -42,7 +42,7 @@ pub(super) struct PendingTask {
     /// Namespace of the work that asked.
     pub(super) namespace: StorePath,
     pub(super) turn: TurnId,
-    /// Number of turns above the one that asked.
+    /// Number of turns above the turn that asked.
     pub(super) depth: u32,
     pub(super) trust: Trust,
     pub(super) label: Label,
@@ -88,7 +88,8 @@ impl PendingTasks {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read. One that holds something else is put aside.
+    /// Returns an error if the file cannot be read. A file that holds no list of tasks is put
+    /// aside.
     pub(super) fn open(data: Option<&Path>) -> Result<Self, BoxError> {
         let Some(data) = data else {
             return Ok(Self::default());

@@ -1,5 +1,5 @@
-//! The end of a task as one message of the conversation that asked for it, and what the user
-//! learns before.
+//! The end of a task as one message of the conversation that asked for it, and the statuses that
+//! the user is told before.
 
 use std::time::Duration;
 

@@ -28,7 +28,7 @@ const MAX_REQUEST: usize = 1 << 20;
 /// Maximum length of ids, in bytes.
 const MAX_ID: usize = 128;
 
-/// Session in which the operator is asked for approvals.
+/// Session that asks the operator for approvals.
 const OPERATOR_SESSION: &str = "a2a";
 
 /// Groups of tools that begin work whose result comes later, when the task is answered already.
@@ -246,8 +246,8 @@ impl Receiver {
         turn
     }
 
-    /// Returns the instructions of a task's turn: those of all, and the operator's own words about
-    /// the skill.
+    /// Returns the instructions of a task's turn: the directive of all tasks, and the operator's
+    /// own words about the skill.
     fn directive(&self, task: &InboundTask) -> String {
         match find_skill(&self.card, &task.skill) {
             Some(skill) => {

@@ -211,8 +211,8 @@ fn result(task: &InboundTask, state: AgentTaskState, outcome: &TurnOutcome) -> A
     }
 }
 
-/// Returns the error of a turn that failed. What is wrong inside of the host is told to its
-/// operator alone.
+/// Returns the error of a turn that failed. The error tells the caller no cause: failures inside
+/// of the host are for its operator alone.
 fn error_of(task: &InboundTask, outcome: &TurnOutcome) -> AgentTaskError {
     let is_retryable = matches!(&outcome.status, TurnStatus::Failed(TurnFailure::Model(kind)) if kind.retry_helps());
     failed(task, "the agent could not do the task", is_retryable)

@@ -66,7 +66,8 @@ impl InboundTasks {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read. One that holds something else is put aside.
+    /// Returns an error if the file cannot be read. A file that holds no list of tasks is put
+    /// aside.
     pub(super) fn open(data: Option<&Path>) -> Result<Self, BoxError> {
         let Some(data) = data else {
             return Ok(Self::default());
@@ -104,7 +105,7 @@ impl InboundTasks {
         self.tasks.get(&key(caller, task))
     }
 
-    /// Returns the number of all tasks, and of those of a caller.
+    /// Returns the number of all tasks, and the number of a caller's tasks.
     pub(super) fn counts(&self, caller: &str) -> (usize, usize) {
         let of_caller = self.all().filter(|task| task.caller.eq_ignore_ascii_case(caller));
         (self.tasks.len(), of_caller.count())
@@ -142,8 +143,8 @@ impl InboundTasks {
     }
 }
 
-/// Returns the id of the message that answers a task, so that receivers deduplicate one that is
-/// sent twice.
+/// Returns the id of the message that answers a task. It follows from the task, so that receivers
+/// deduplicate an answer that is sent twice.
 pub(super) fn answer_id(task: &InboundTask) -> String {
     format!("{}.answer", Digest::of([&*task.caller, &*task.task]).short())
 }

@@ -95,8 +95,8 @@ impl AllowedCallers {
         self.every || self.by_name.contains_key(&caller.to_ascii_lowercase())
     }
 
-    /// Returns `true` if a caller may use a skill. What is said of a caller by name goes before what
-    /// is said of all.
+    /// Returns `true` if a caller may use a skill. The skills of a caller that is named take
+    /// precedence over the permission for all callers.
     pub(super) fn allows_skill(&self, caller: &str, skill: &str) -> bool {
         match self.by_name.get(&caller.to_ascii_lowercase()) {
             Some(skills) => skills.is_empty() || skills.contains(&skill.to_ascii_lowercase()),

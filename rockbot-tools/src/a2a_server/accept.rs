@@ -18,8 +18,8 @@ use super::wire::{A2aError, ErrorKind, Message, SendConfiguration, SendMessage, 
 /// Source of the turns, which is a part of their identity.
 const SOURCE: &str = "a2a";
 
-/// Maximum number of questions of the agent in one task; after them it has to answer with what it
-/// knows.
+/// Maximum number of questions of the agent in one task. After them the agent has to answer
+/// without asking.
 const MAX_QUESTIONS: usize = 20;
 
 /// Maximum length of the ids that clients choose, in bytes.
@@ -127,8 +127,8 @@ impl Operations {
         })
     }
 
-    /// Keeps the task, and then starts the turn: after a crash in between, the task is one whose
-    /// turn is unknown.
+    /// Keeps the task, and then starts the turn. After a crash in between, the kept task names a
+    /// turn that the host does not know.
     async fn begin(
         self: &Arc<Self>,
         caller: &A2aCaller,
@@ -194,8 +194,8 @@ fn named(caller: &A2aCaller, context: &str, message: &Message, content: impl Int
         .with_principal(caller.principal())
 }
 
-/// Returns the context of a message that names no task. Without one of the client's it follows from
-/// the message, so that a message that is sent again is the same task.
+/// Returns the context of a message that names no task. If the client gives none, the context
+/// follows from the message, so that a message that is sent again is the same task.
 fn context_of(caller: &A2aCaller, message: &Message) -> Result<String, A2aError> {
     match message.context_id.as_deref().filter(|id| !id.is_empty()) {
         Some(id) => {

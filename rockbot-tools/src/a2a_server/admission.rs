@@ -1,5 +1,5 @@
-//! The conditions under which a client may connect: the names by which it calls this host, the
-//! pages that send it, its key.
+//! The conditions for a client to connect: the name that it calls this host, the page that sends
+//! it, its key.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use hyper::{HeaderMap, Uri};
 use super::caller::{A2aCaller, Callers};
 use super::card::KEY_HEADER;
 
-/// The names by which this machine calls itself.
+/// The names of this machine for itself.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The conditions.
+/// The conditions for a client to connect.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
     pub(super) callers: Callers,

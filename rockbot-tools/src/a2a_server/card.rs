@@ -58,7 +58,8 @@ impl Card {
     }
 }
 
-/// Writes the members of version 1.0, and beside them those of 0.3 that have other names.
+/// Writes the members of version 1.0, and beside them the members of version 0.3 that have other
+/// names.
 fn card(text: &CardText, url: &str) -> Value {
     let interface =
         |binding: &str, version: &str| json!({"url": url, "protocolBinding": binding, "protocolVersion": version});

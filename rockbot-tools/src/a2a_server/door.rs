@@ -34,7 +34,8 @@ const MAX_BODY: usize = 4 << 20;
 /// Maximum time for a body.
 const BODY: Duration = Duration::from_secs(30);
 
-/// Length of a body that is read at any time, in bytes; longer ones need one of the places.
+/// Maximum length of a body that is read at any time, in bytes. A longer body needs a permit of
+/// `long_bodies`.
 const SHORT_BODY: u64 = 64 << 10;
 
 /// Maximum number of longer bodies in memory at once.

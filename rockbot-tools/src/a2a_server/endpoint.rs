@@ -1,5 +1,5 @@
-//! The part by which a program sees where its agent is served, or serves it from a server of its
-//! own.
+//! The part that tells a program where its agent is served, or serves the agent from a server of
+//! the program's own.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

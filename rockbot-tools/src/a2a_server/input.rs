@@ -20,8 +20,8 @@ const GROUP: &str = "a2a-caller";
 #[derive(Debug, Deserialize, JsonSchema)]
 struct AskCaller {}
 
-/// Returns the tool by which a model asks its caller. That it was called is in the outcome of the
-/// turn.
+/// Returns the tool that lets a model ask its caller. The outcome of the turn tells that the tool
+/// was called.
 pub(super) fn ask_caller() -> Tool {
     tool(ASK_CALLER, |_: AskCaller, cx: CallContext| async move {
         if !is_caller(cx.principal()) {

@@ -62,8 +62,8 @@ impl Operations {
         standing
     }
 
-    /// Returns the state of a task; that of one that has ended is known without its turns. `None`
-    /// if it is gone.
+    /// Returns the state of a task, or `None` if the task is gone. The state of a task that has
+    /// ended is known without its turns.
     pub(super) async fn state(&self, record: &TaskRecord) -> Option<TaskState> {
         if record.state.is_terminal() {
             return Some(record.state);
@@ -93,7 +93,7 @@ impl Operations {
         })
     }
 
-    /// Returns the status of a task, with what the agent says.
+    /// Returns the status of a task, with the agent's words about it.
     pub(super) fn status(&self, record: &TaskRecord, standing: &Standing) -> TaskStatus {
         let known = self.tasks.find(&record.principal, &record.id);
         TaskStatus {

@@ -47,7 +47,7 @@ impl Reply {
         self
     }
 
-    /// Converts the answer into one of HTTP.
+    /// Converts the answer into an HTTP response.
     pub(super) fn into_answer(self) -> Answer {
         match self {
             Self::Document { status, kind, body } => document(status, kind, body),

@@ -210,7 +210,7 @@ fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, A2aError> {
     parsed(params.get().as_bytes(), "params")
 }
 
-/// Reads an object of the protocol. What is wrong is said by its place, and not quoted.
+/// Reads an object of the protocol. An error names the place of the fault, and does not quote it.
 pub(super) fn parsed<T: DeserializeOwned>(json: &[u8], what: &str) -> Result<T, A2aError> {
     if json.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(A2aError::params(format!("`{what}` is an object")));

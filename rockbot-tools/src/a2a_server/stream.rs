@@ -1,5 +1,5 @@
-//! The stream of a task: what it is when the stream begins, then each change, until it ends or
-//! waits for its caller.
+//! The stream of a task: first the task as it is, then each change, until the task ends or waits
+//! for its caller.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,9 +22,10 @@ pub(super) struct TaskStream {
     events: TurnEvents,
     /// Items that are said before the next event is read.
     waiting: VecDeque<StreamItem>,
-    /// `true` once a piece of the answer was said, to which the next one is appended.
+    /// `true` once a piece of the answer was said; the next piece is appended to it.
     has_begun: bool,
-    /// `true` once the model has asked its caller: what follows is the question, and no answer.
+    /// `true` once the model has asked its caller: the text that follows is the question, and no
+    /// answer.
     is_question: bool,
     is_parked: bool,
     is_over: bool,

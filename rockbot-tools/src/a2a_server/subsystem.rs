@@ -29,7 +29,7 @@ use super::tasks::TaskTable;
 use super::watch::Watch;
 use crate::http_server::serve;
 
-/// Time in which answers end when the host stops.
+/// Time for open answers to end when the host stops.
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// Default operator.
@@ -43,10 +43,10 @@ const OPERATOR: &str = "local";
 /// needs something which only the caller knows asks for it by the tool `ask_caller`, 20 times at
 /// most, and the task waits for input.
 ///
-/// Each [caller](A2aCaller) is a principal of its own, `a2a:NAME`, and what it says is untrusted.
-/// Its turns have the [tools](Self::tools) that are named, and none by default. A call that needs
-/// an approval waits for the [operator](Self::operator), who gets an announcement; the host must
-/// know that principal as an approver.
+/// Each [caller](A2aCaller) is a principal of its own, `a2a:NAME`, and its messages are
+/// untrusted. Its turns have the [tools](Self::tools) that are named, and none by default. A call
+/// that needs an approval waits for the [operator](Self::operator), who gets an announcement; the
+/// host must know that principal as an approver.
 ///
 /// A server without callers serves any program of this machine, and listens nowhere else. Options
 /// come from code, then from the section [`A2aServer`](super::settings) of the configuration.
@@ -97,9 +97,9 @@ impl A2aServer {
         self
     }
 
-    /// Sets the URL by which callers reach the agent, for the card. Default: the setting
-    /// `A2aServer.Url`, else the address. A server with a URL alone listens nowhere: a program
-    /// mounts its [`router`](A2aEndpoint::router).
+    /// Sets the public URL of the agent, for the card. Default: the setting `A2aServer.Url`, else
+    /// the address. A server with a URL alone listens nowhere: a program mounts its
+    /// [`router`](A2aEndpoint::router).
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
@@ -131,8 +131,8 @@ impl A2aServer {
         self
     }
 
-    /// Adds a skill to the card. Default: the setting `A2aServer.Skills`, else one that says what
-    /// the description does.
+    /// Adds a skill to the card. Default: the setting `A2aServer.Skills`, else one skill with the
+    /// agent's description.
     pub fn skill(mut self, skill: AgentSkill) -> Self {
         self.skills.push(skill);
         self
@@ -146,21 +146,21 @@ impl A2aServer {
         self
     }
 
-    /// Accepts this name in the header `Host`, besides those of this machine and of the URL; `*`
-    /// accepts all. Default: the setting `A2aServer.AllowedHosts`.
+    /// Accepts this name in the header `Host`, besides the names of this machine and of the URL;
+    /// `*` accepts all. Default: the setting `A2aServer.AllowedHosts`.
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.admission.hosts.push(host.into());
         self
     }
 
-    /// Accepts calls of pages from this origin, besides those of this machine, such as
-    /// `https://app.example.com`. Default: the setting `A2aServer.AllowedOrigins`.
+    /// Accepts calls of pages from this origin, such as `https://app.example.com`, besides the
+    /// pages of this machine. Default: the setting `A2aServer.AllowedOrigins`.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.admission.origins.push(origin.into());
         self
     }
 
-    /// Takes from the settings what code has left open.
+    /// Takes from the settings the values that code has left open.
     fn apply(&mut self, settings: A2aServerSettings) {
         self.address = self.address.take().or(settings.address);
         self.url = self.url.take().or(settings.url);

@@ -1,4 +1,4 @@
-//! The record of a task: what the journal of turns does not keep of it.
+//! The record of a task: the facts that the journal of turns does not keep.
 
 use std::time::Duration;
 

@@ -55,7 +55,7 @@ impl<'a> SessionTurns<'a> {
         turns
             .filter_map(|turn| {
                 let live = self.live.iter().find(|live| live.turn == *turn)?;
-                // One that has just ended is among the live ones for a moment.
+                // A turn that has just ended is among the live turns for a moment.
                 let has_ended = self.turns.outcome(turn).now_or_never().is_some();
                 (!has_ended).then_some((turn, live.is_parked))
             })
@@ -100,7 +100,7 @@ pub(in crate::a2a_server) fn state_of(outcome: &TurnOutcome) -> TaskState {
     }
 }
 
-/// Returns what the agent says beside the state; an answer is an artifact instead.
+/// Returns the agent's words beside the state. An answer is an artifact instead.
 pub(in crate::a2a_server) fn words_of(standing: &Standing) -> Option<String> {
     match (standing.state, &standing.outcome) {
         // Nothing of the call: its arguments are the operator's to see.

@@ -15,7 +15,7 @@ pub(in crate::a2a_server) struct A2aError {
     pub(in crate::a2a_server) message: String,
 }
 
-/// The kind of an error, of which the codes follow.
+/// The kind of an error, which determines its codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::a2a_server) enum ErrorKind {
     Parse,
@@ -23,7 +23,7 @@ pub(in crate::a2a_server) enum ErrorKind {
     MethodNotFound,
     InvalidParams,
     Internal,
-    /// Not one of the protocol's: too much is asked at once.
+    /// Too much is asked at once. The protocol has no such kind.
     Busy,
     TaskNotFound,
     TaskNotCancelable,

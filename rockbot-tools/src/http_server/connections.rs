@@ -134,6 +134,6 @@ async fn connected<F>(
     let mut protocol = http1::Builder::new();
     protocol.timer(TokioTimer::new()).header_read_timeout(HEADERS);
     let connection = protocol.serve_connection(TokioIo::new(stream), service);
-    // What is wrong with a connection concerns its client, who sees it end.
+    // An error of a connection concerns its client, who sees the connection end.
     let _ = end.run_until_cancelled(connection).await;
 }

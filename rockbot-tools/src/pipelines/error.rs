@@ -15,7 +15,7 @@ pub enum StepError {
         /// Words of the tool.
         text: String,
     },
-    /// The result is not one of the type that the pipeline asks for.
+    /// The result does not have the type that the pipeline asks for.
     #[error("the result of `{tool}` does not fit: {cause}")]
     Result {
         /// Name of the tool; for a question the agent's.

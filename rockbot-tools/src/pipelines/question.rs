@@ -1,4 +1,4 @@
-//! The tool of a pipeline by which its steps ask models and agents: each question is a turn of
+//! The tool of a pipeline that asks models and agents for its steps: each question is a turn of
 //! its own.
 
 use std::sync::{Arc, OnceLock};
@@ -44,7 +44,7 @@ pub(super) fn tool(pipeline: &str, turns: &Arc<OnceLock<Arc<dyn TurnRunner>>>) -
     let mut registration = ToolRegistration::new(tool_name(pipeline), description, schema);
     registration.hints.time_limit = Some(TIME_LIMIT);
     registration.hints.runs_turn = true;
-    // What the agent had read is the label of its answer.
+    // The label of the answer follows from the texts that the agent had read.
     registration.hints.own_output = true;
     let executor = QuestionExecutor {
         pipeline: pipeline.into(),

@@ -20,8 +20,8 @@ pub(super) struct Input {
     pub(super) key: StorePath,
 }
 
-/// Returns the entries of these keys. The keys are those of the spawner's namespace, or whole
-/// paths that it may read.
+/// Returns the entries of these keys. A key is in the spawner's namespace, or is a whole path
+/// that the spawner may read.
 pub(super) async fn find(
     memory: Option<&dyn WorkingMemory>,
     keys: &[String],

@@ -2,7 +2,7 @@
 //!
 //! Subagents (`rockbot-tools/src/subagents`) are four tools on that contract, which depend on the
 //! core alone. A subagent is a started turn with the session `subagent-ID`, the namespace
-//! `subagent/ID`, the spawner's tools less those that begin further work, and the spawner's
+//! `subagent/ID`, the spawner's tools except the tools that begin further work, and the spawner's
 //! session as its recipient; the list of subagents is the list of live turns, so it is the same
 //! after a restart. `report_progress` is shown to subagents alone, by a context item that
 //! activates its group.
@@ -45,11 +45,11 @@ const MAX_CONCURRENT: usize = 3;
 /// Default time of a subagent, in minutes.
 const TIMEOUT_MINUTES: u32 = 10;
 
-/// Tools by which a model gives pieces of work to subagents: `spawn_subagent`, `list_subagents`,
+/// Tools that give pieces of a model's work to subagents: `spawn_subagent`, `list_subagents`,
 /// `cancel_subagent`.
 ///
 /// A subagent is a turn of its own, with its own conversation, the tier that fits its task, and
-/// the tools of the turn that spawns it, without those for delegation, scheduling and other
+/// the tools of the turn that spawns it, except the tools for delegation, scheduling and other
 /// agents. `spawn_subagent` returns at once, and the turn that called it may end: the result,
 /// whatever it is, comes as one message of the same conversation, also after a restart of the
 /// host, and results that come together are told in one answer. Longer findings stand in working

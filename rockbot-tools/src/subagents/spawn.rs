@@ -18,7 +18,7 @@ use crate::below::{short_id, tools_without};
 /// Maximum depth of turns that spawn: a result may lead to one more subagent, but not for ever.
 const MAX_DEPTH: u32 = 3;
 
-/// Groups of tools that a subagent does not have: those that begin further work.
+/// Groups of tools that a subagent does not have: their tools begin further work.
 const NOT_BELOW: [&str; 3] = [GROUP, "scheduling", "a2a"];
 
 /// Maximum time of a subagent, in minutes.

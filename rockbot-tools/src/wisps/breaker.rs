@@ -7,7 +7,7 @@ use std::time::Duration;
 use rockbot_core::Principal;
 use tokio::time::Instant;
 
-/// Time in which runs count.
+/// Time that a run counts.
 const WINDOW: Duration = Duration::from_secs(5 * 60);
 
 /// Maximum number of runs of one definition in that time.

@@ -55,7 +55,7 @@ pub(super) enum Work {
 }
 
 impl Definition {
-    /// Returns the digest by which the same definition is recognized.
+    /// Returns the digest that identifies the definition.
     pub(super) fn hash(&self) -> String {
         let json = serde_json::to_string(self).unwrap_or_default();
         Digest::of([json]).short()

@@ -1,5 +1,5 @@
-//! The tool by which a wisp writes into its conversation what its interpreter got from a model,
-//! so that a resume reads it.
+//! The tool that keeps the model's answers to a wisp's interpreter in the wisp's conversation, so
+//! that a resume reads them.
 
 use rockbot_core::chat::ToolCall;
 use rockbot_core::tool::{Tool, tool};

@@ -1,4 +1,4 @@
-//! The log of wisps: a JSON line for each one that has ended, in a file of the data folder, for
+//! The log of wisps: a JSON line for each wisp that has ended, in a file of the data folder, for
 //! the model and for people.
 
 use std::collections::VecDeque;

@@ -158,7 +158,8 @@ impl Run<'_> {
         }
     }
 
-    /// Asks the model of a step. Its calls are those of the wisp; its answer is kept.
+    /// Asks the model of a step. The calls of the model become calls of the wisp; its answer is
+    /// kept.
     async fn ask(
         &mut self,
         progress: &Progress<'_>,
@@ -232,7 +233,8 @@ fn calls(call: ToolCall) -> ChatResponse {
     ChatResponse::calls([call])
 }
 
-/// Returns the calls of a model's answer that cannot be taken for those of the interpreter.
+/// Returns the calls of a model's answer, changed so that none can be taken for a call of the
+/// interpreter.
 fn of_model(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
     calls.retain(|call| call.name.as_str() != KEEP);
     for call in &mut calls {

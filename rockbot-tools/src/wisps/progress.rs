@@ -14,7 +14,7 @@ use super::keep::{KEEP, Kept};
 use super::output::Outputs;
 use super::template::{self, TemplateError};
 
-/// The beginning of errors of calls whose arguments do not match, none of which has run.
+/// The beginning of errors of calls whose arguments do not match. Such a call has not run.
 const MISFIT: &str = "invalid arguments for `";
 
 /// The beginning of the ids of the interpreter's own calls.

@@ -80,8 +80,8 @@ fn with_earlier(progress: &Progress<'_>, prompt: &str) -> String {
     }
 }
 
-/// Returns the tools of the steps that ask a model: those that the wisp names or calls itself,
-/// and working memory.
+/// Returns the tools of the steps that ask a model: the tools that the wisp names or calls
+/// itself, and working memory.
 pub(super) fn tools(progress: &Progress<'_>, tools: &ToolSnapshot, filter: Option<&Arc<ToolFilter>>) -> ToolView {
     let is_allowed = |entry: &ToolEntry| filter.is_none_or(|filter| filter.allows(entry.registration()));
     let chosen = tools.entries().iter();

@@ -32,8 +32,8 @@ fn execution(parts: &HostParts, batch: &str, assignment: &Assignment, report: &R
     let description = cut(&definition.description, MAX_DESCRIPTION);
     let len = serde_json::to_string(definition).map_or(usize::MAX, |json| json.len());
     let succeeded = report.failure.is_none();
-    // The last one with this description, of another batch: those of one batch are no attempts after
-    // each other.
+    // The last run with this description in another batch: the runs of one batch are not successive
+    // attempts.
     let before = parts.log.find(cx.principal(), |known| {
         known.session_id == *cx.session() && known.description == description && known.batch_id != batch
     });

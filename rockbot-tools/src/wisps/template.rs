@@ -110,7 +110,7 @@ fn reference(text: &str) -> Result<Reference<'_>, TemplateError> {
     Ok(Reference { text, step, value })
 }
 
-/// Checks that all templates of `text` are well formed and refer to one of the `earlier` steps.
+/// Checks that all templates of `text` are well formed and refer to `earlier` steps.
 pub(super) fn check(text: &str, earlier: &[&str]) -> Result<(), TemplateError> {
     for piece in pieces(text) {
         let Piece::Reference(reference) = piece? else { continue };

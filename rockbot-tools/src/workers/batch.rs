@@ -20,7 +20,7 @@ const MAX_DEPTH: u32 = 3;
 /// Groups of tools that the turns of a batch do not have: they end with it, and begin nothing else.
 const NOT_BELOW: [&str; 4] = ["subagents", "wisps", "workers", "scheduling"];
 
-/// The turns of a host, with the permits of those that run at once.
+/// The turns of a host, with the permits of the turns that run at once.
 #[derive(Debug)]
 pub(crate) struct BatchRunner {
     turns: Arc<dyn TurnRunner>,
@@ -53,8 +53,8 @@ impl BatchRunner {
         }
     }
 
-    /// Runs turns within what is left of the caller's budget, and waits for all of them. A turn that
-    /// ran before is not run again. When the call is cancelled, the turns are.
+    /// Runs turns within the rest of the caller's budget, and waits for all of them. A turn that
+    /// ran before is not run again. When the call is cancelled, the turns are cancelled, too.
     ///
     /// # Errors
     ///
@@ -126,8 +126,8 @@ impl From<TurnOutcome> for Ended {
     }
 }
 
-/// Returns the tools of a batch's turns: those of the turn that runs the batch, without the tools
-/// that begin further work.
+/// Returns the tools of a batch's turns: the tools of the turn that runs the batch, except the
+/// tools that begin further work.
 pub(crate) fn tools_below(cx: &CallContext) -> ToolFilter {
     tools_without(&NOT_BELOW, cx)
 }

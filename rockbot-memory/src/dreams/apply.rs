@@ -26,11 +26,11 @@ enum Look {
 }
 
 impl Applier<'_> {
-    /// Checks that each change fits what the stores hold.
+    /// Checks that each change fits the contents of the stores.
     ///
     /// # Errors
     ///
-    /// Returns [`DreamError::Stale`] if one does not.
+    /// Returns [`DreamError::Stale`] if a change does not fit.
     pub(super) async fn check(&self) -> Result<(), DreamError> {
         for change in &self.plan.changes {
             match (self.look(change).await?, change) {
@@ -45,8 +45,8 @@ impl Applier<'_> {
         Ok(())
     }
 
-    /// Makes the changes that do not stand yet, and returns remarks on those that could not be
-    /// made, since another writer changed the same thing after [`check`](Self::check).
+    /// Makes the changes that do not stand yet, and returns remarks on the changes that could not
+    /// be made, since another writer changed the same thing after [`check`](Self::check).
     pub(super) async fn apply(&self) -> Result<Vec<String>, StoreError> {
         let mut left_out = Vec::new();
         for change in &self.plan.changes {
@@ -64,8 +64,8 @@ impl Applier<'_> {
         Ok(left_out)
     }
 
-    /// Undoes the changes, the last one first, and returns remarks on those that were changed
-    /// since, which stay.
+    /// Undoes the changes, the last change first. Entries that were changed since then stay; the
+    /// returned remarks name them.
     pub(super) async fn undo(&self) -> Result<Vec<String>, StoreError> {
         let mut left_out = Vec::new();
         for change in self.plan.changes.iter().rev() {

@@ -1,4 +1,4 @@
-//! Questions to models: texts with ids, of which the answer may name no others.
+//! Questions to models: texts with ids. The answer may name no other ids.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,8 +29,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// Maximum length of one text of a question, in characters.
 const MAX_ITEM: usize = 4_000;
 
-/// Returns `true` if a question shows the text in full: a model rewrites no text of which it has
-/// read a part.
+/// Returns `true` if a question shows the text in full: a model rewrites no text that it has read
+/// only in part.
 pub(super) fn is_shown_in_full(text: &str) -> bool {
     text.chars().count() <= MAX_ITEM
 }
@@ -38,7 +38,7 @@ pub(super) fn is_shown_in_full(text: &str) -> bool {
 /// A text that a question shows to the model.
 #[derive(Debug, Clone)]
 pub(super) struct Item {
-    /// Id by which the answer names the text.
+    /// Id of the text in the question and in the answer.
     pub(super) id: String,
     pub(super) text: String,
     pub(super) from: Provenance,
@@ -55,7 +55,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Returns the digest by which the question is recognized: equal for the same texts.
+    /// Returns the digest that identifies the question: it is equal for the same texts.
     pub(super) fn digest(&self, pass: DreamPass, who: &Principal) -> Digest {
         let items = self.items.iter().flat_map(|item| [item.id.as_str(), &item.text]);
         Digest::of([pass.name(), who.as_str(), &self.intro].into_iter().chain(items))

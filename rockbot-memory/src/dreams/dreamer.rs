@@ -99,7 +99,7 @@ impl Dreamer {
             .max(self.options.interval.saturating_sub(elapsed))
     }
 
-    /// Runs all passes once, and those that failed up to three times more. A pass begins when users
+    /// Runs all passes once, and repeats failed passes up to three times. A pass begins when users
     /// were silent for `quiet`.
     pub(super) async fn cycle(&self, quiet: Duration, stop: &CancellationToken) {
         let _one_at_a_time = self.dreaming.lock().await;
@@ -126,7 +126,7 @@ impl Dreamer {
         self.save_state().await;
     }
 
-    /// Returns each pass with each principal, without those that nothing can be done for.
+    /// Returns each pass with each principal, without the pairs that nothing can be done for.
     fn work(&self) -> impl Iterator<Item = (DreamPass, Principal)> {
         let principals = self.ledger().principals();
         let can_ask = self.chat.is_some();
@@ -155,11 +155,11 @@ impl Dreamer {
         })
     }
 
-    /// Runs a pass while users are silent, and anew, after a longer silence, when one of them wrote
-    /// meanwhile.
+    /// Runs a pass while users are silent. If a user writes meanwhile, the pass begins anew after a
+    /// longer silence.
     ///
-    /// Only reading and asking are cut short: what is decided is stored and applied to its end,
-    /// which takes a moment.
+    /// Only reading and asking are cut short: a decided plan is stored and applied to its end, and
+    /// that takes a moment.
     async fn pass_in_slot(
         &self,
         (pass, who): (DreamPass, &Principal),
@@ -188,8 +188,7 @@ impl Dreamer {
         PassEnd::Interrupted
     }
 
-    /// Returns the outcome of a pass, or `None` if a user wrote meanwhile, with the slot in which
-    /// it ran.
+    /// Returns the outcome of a pass, or `None` if a user wrote meanwhile, and the slot of its run.
     async fn planned(
         &self,
         pass: DreamPass,
@@ -240,8 +239,8 @@ impl Dreamer {
         Ok(cx.outcome)
     }
 
-    /// Stores the plans of a pass, applies those that may be, and then marks as read what they were
-    /// made of.
+    /// Stores the plans of a pass, applies the plans that need no person, and then marks their
+    /// sources as read.
     async fn settle(&self, pass: DreamPass, who: &Principal, outcome: PassOutcome) -> PassEnd {
         for remark in &outcome.remarks {
             self.log(pass, remark).await;
@@ -365,7 +364,7 @@ impl Dreamer {
         Ok(plan)
     }
 
-    /// Finishes the plans in the middle of which a process was killed or a store failed.
+    /// Finishes the plans that a killed process or a failing store left half made or half undone.
     pub(super) async fn recover(&self) {
         let _one_at_a_time = self.changing.lock().await;
         for plan in self.plans.all() {

@@ -83,13 +83,14 @@ impl Dreams {
         finished(async move { dreamer.apply(&who, &id).await }).await
     }
 
-    /// Undoes the changes of an applied plan. Returns the plan as it is then; its notes name what
-    /// was changed since and stays. What the plan had superseded is not proposed again.
+    /// Undoes the changes of an applied plan. Returns the plan as it is then. Its notes name the
+    /// entries that were changed since and stay. Memories that the plan had superseded are not
+    /// proposed again.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no such plan, it is not applied, or a store fails. What a
-    /// failing store leaves is undone at the next cycle or start.
+    /// Returns an error if there is no such plan, it is not applied, or a store fails. Changes that
+    /// a failing store leaves are undone at the next cycle or start.
     pub async fn undo(&self, id: &str) -> Result<Arc<DreamPlan>, DreamError> {
         let dreamer = self.dreamer()?.clone();
         let who = self.principal.clone();

@@ -30,7 +30,7 @@ pub(super) struct Ledger {
     /// End of the last cycle.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_cycle: Option<Moment>,
-    /// Recent messages of each principal, by which recall is replayed.
+    /// Recent messages of each principal, as queries to replay recall.
     pub(super) queries: BTreeMap<Principal, VecDeque<String>>,
     /// Answered questions to models, with the time of the answer.
     asked: BTreeMap<String, Moment>,
@@ -70,7 +70,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the principals whose knowledge is cared for: `local`, and those that wrote.
+    /// Returns the principals whose knowledge is cared for: `local`, and all principals that wrote.
     pub(super) fn principals(&self) -> BTreeSet<Principal> {
         let mut principals: BTreeSet<_> = self.queries.keys().cloned().collect();
         principals.insert(Principal::default());

@@ -31,9 +31,9 @@ pub struct DreamOptions {
     pub initial_delay: Duration,
     /// Time from the end of a cycle to the next one, restarts included. Default 4 hours.
     pub interval: Duration,
-    /// Passes whose plans are applied at once if they pass all checks. The plans of the others wait
-    /// for a person. Default: those that ask no model. [`DreamPass::RuleProposals`] has no effect
-    /// here: a person decides about rules.
+    /// Passes whose plans are applied at once if they pass all checks. The plans of other passes
+    /// wait for a person. Default: the passes that ask no model. [`DreamPass::RuleProposals`] has
+    /// no effect here: a person decides about rules.
     pub auto_apply: BTreeSet<DreamPass>,
     /// Passes that are off. Default none.
     pub disabled: BTreeSet<DreamPass>,

@@ -1,5 +1,5 @@
-//! The context of one run of a pass for one principal: what it reads, what it asks, and what
-//! becomes of it.
+//! The context of one run of a pass for one principal: the stores that it reads, the model that
+//! it asks, and its outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl PassContext<'_> {
         }
     }
 
-    /// Returns the live memories, without those of plans that a person undid.
+    /// Returns the live memories, without the memories of plans that a person undid.
     pub(super) async fn live_memories(&self) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {
         let mut entries = self.stores.memories(self.who).await?;
         entries.retain(|entry| entry.is_live() && !self.declined.contains(&entry.id));

@@ -20,7 +20,8 @@ const MAX_PLANS: usize = 1_000;
 /// Maximum size of a file, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Size from which the log begins anew, in bytes. The one before is kept as `dreams.log.1`.
+/// Maximum size of the log, in bytes. A larger log is kept as `dreams.log.1`, and a new log
+/// begins.
 const MAX_LOG: u64 = 1 << 20;
 
 const STATE: &str = "state.json";
@@ -140,7 +141,8 @@ impl PlanStore {
         while plans.len() > MAX_PLANS {
             let is_done = |plan: &&Arc<DreamPlan>| matches!(plan.state, PlanState::Applied | PlanState::Undone);
             let waits = |plan: &&Arc<DreamPlan>| plan.state == PlanState::Proposed;
-            // One that is being applied or undone stays: a crash would leave its changes half made.
+            // A plan that is being applied or undone stays: a crash would leave its changes half
+            // made.
             let oldest = plans.values().find(is_done).or_else(|| plans.values().find(waits));
             let Some(id) = oldest.map(|plan| plan.id.clone()) else {
                 return;

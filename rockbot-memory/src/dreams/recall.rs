@@ -20,7 +20,7 @@ const MAX_HITS: usize = 8;
 /// Maximum number of episodes that are shown.
 const MAX_EPISODES: usize = 3;
 
-/// Maximum number of views that were made one of the other.
+/// Maximum length of a chain of views, each made of the one before.
 const MAX_VIEWS: usize = 8;
 
 /// A context source of memories that a view took the place of, where the question finds them and

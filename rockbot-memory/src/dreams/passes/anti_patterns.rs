@@ -68,8 +68,9 @@ pub(super) async fn feedback(cx: &PassContext<'_>, since: Duration) -> Result<Ve
     feedback.query_recent(cx.who, from, MAX_READ).await
 }
 
-/// Returns feedback as a text of a question. A correction has the words of the user; a failure
-/// those of the host; a summary was written by a model that had read the conversation.
+/// Returns feedback as a text of a question. A correction has the words of the user, and a
+/// failure has the words of the host. A summary was written by a model that had read the
+/// conversation, so it is untrusted.
 pub(super) fn item(signal: &FeedbackEntry) -> Item {
     let from = match signal.signal_type {
         FeedbackSignal::Correction => Provenance::USER,

@@ -39,7 +39,7 @@ struct Fact {
     source_ids: Vec<String>,
 }
 
-/// The manner in which a pass files what it infers.
+/// The manner of a pass to file the facts that it infers.
 pub(super) struct Filing {
     /// Category of the facts: subcategories that the model names are kept.
     pub(super) category: &'static str,
@@ -49,7 +49,7 @@ pub(super) struct Filing {
     pub(super) min_sources: usize,
 }
 
-/// Drafts one plan that adds the facts of an answer which are not known yet.
+/// Drafts one plan that adds the unknown facts of an answer.
 pub(super) async fn add(
     cx: &mut PassContext<'_>,
     question: &Question,

@@ -12,7 +12,7 @@ use super::super::pass_context::{PassContext, bounded};
 use super::super::plan::DreamChange;
 use super::log::Said;
 
-/// Number of conversations from which a pattern can be seen.
+/// Minimum number of conversations that show a pattern.
 const MIN_SESSIONS: usize = 2;
 
 /// Maximum number of skills of one answer.

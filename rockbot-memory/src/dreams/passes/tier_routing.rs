@@ -1,5 +1,4 @@
-//! Reviews the tiers to which messages were routed, and moves the limits of the tier selector a
-//! little.
+//! Reviews the routing of messages to tiers, and moves the limits of the tier selector a little.
 
 use rockbot_core::content::Provenance;
 use rockbot_core::store::StoreError;

@@ -14,13 +14,13 @@ const MAX_FILE: u64 = 1 << 20;
 /// Maximum number of agents of a file.
 const MAX_AGENTS: usize = 256;
 
-/// The card of an agent: what it can do. On the wire its members are camelCase, as the original
-/// writes them.
+/// The card of an agent: its name, its purpose and its skills. On the wire its members are
+/// camelCase, as the original writes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgentCard {
-    /// The name, by which the agent is addressed. Its case does not matter.
+    /// The name to address the agent with. Its case does not matter.
     pub agent_name: String,
     /// The purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ impl AgentSkill {
     }
 }
 
-/// A directory of the agents to which work can be handed.
+/// A directory of the agents that take work.
 pub trait AgentDirectory: fmt::Debug + Send + Sync + 'static {
     /// Returns the cards of all agents that are known now.
     fn agents(&self) -> Arc<[AgentCard]>;
@@ -116,7 +116,7 @@ impl<Shared: AgentDirectory + ?Sized> AgentDirectory for Arc<Shared> {
     }
 }
 
-/// An [`AgentDirectory`] of agents that the operator names, such as those of a file
+/// An [`AgentDirectory`] of agents that the operator names, for example in a file
 /// `well-known-agents.json`.
 ///
 /// ```
@@ -212,7 +212,7 @@ impl AgentDirectory for KnownAgents {
     }
 }
 
-/// Reads what may be null, as the original writes what is not there.
+/// Reads a member that may be null: the original writes null for a missing value.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

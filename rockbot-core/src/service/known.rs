@@ -32,19 +32,19 @@ impl ServiceKind {
     }
 }
 
-/// A service: what a model is told of it, and the words by which it is found.
+/// A service: its description for a model, and the words that find it in a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KnownService {
     /// The kind.
     pub kind: ServiceKind,
-    /// The name by which a model uses the service.
+    /// The name of the service, as a model uses it.
     pub id: String,
     /// The purpose, in a sentence.
     pub summary: String,
     /// The skills of an agent or the tools of a server, by name, the most important first.
     pub items: Vec<String>,
-    /// Further words by which the service is found: descriptions, tags, examples.
+    /// Further words that find the service in a search: descriptions, tags, examples.
     pub words: String,
     /// The origin of all of this.
     pub provenance: Provenance,
@@ -74,7 +74,7 @@ impl KnownService {
         self
     }
 
-    /// Sets further words by which the service is found. Default: none.
+    /// Sets further words that find the service in a search. Default: none.
     #[must_use]
     pub fn with_words(mut self, words: impl Into<String>) -> Self {
         self.words = words.into();

@@ -1,7 +1,7 @@
 //! Services: whatever a model can hand work to, and where it is known from.
 //!
 //! A [`KnownService`] is an agent, an MCP server, a tool, a guide or a skill, described for a
-//! search. A [`ServiceSource`] lists those that it knows; a subsystem adds one to the part
+//! search. A [`ServiceSource`] lists the services that it knows; a subsystem adds one to the part
 //! [`ServiceSources`] of its host. The agents among them come from an [`AgentDirectory`].
 
 mod agents;

@@ -15,8 +15,8 @@ pub trait ServiceSource: fmt::Debug + Send + Sync + 'static {
     /// Returns the name of the source, for logs.
     fn name(&self) -> &str;
 
-    /// Returns the services as they are now, for this principal. It is called for each search and
-    /// must answer from what is known, not ask the services.
+    /// Returns the services as they are now, for this principal. The search calls it each time, so
+    /// it must answer from its own records and not ask the services.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl ServiceSources {
         self.lock().push(Arc::new(source));
     }
 
-    /// Returns all sources, in the order in which they were added.
+    /// Returns all sources, in the order of their addition.
     pub fn all(&self) -> Vec<Arc<dyn ServiceSource>> {
         self.lock().clone()
     }

@@ -21,7 +21,7 @@ use crate::{Principal, SessionId, ToolName};
 pub struct Approver {
     /// Principal of the person, who may decide.
     pub principal: Principal,
-    /// Session in which the person is asked.
+    /// Session that asks the person.
     pub session: SessionId,
     /// Programs through which the work came, from the first one on; the person reads them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -23,8 +23,8 @@ const MAX_TASKS: usize = 2_000;
 /// Maximum number of tasks of a caller that have not ended.
 const MAX_OPEN: usize = 64;
 
-/// Number of bytes by which the file may exceed twice its length after the last rewrite, before
-/// it is rewritten.
+/// Maximum growth of the file, in bytes, beyond twice its length after the last rewrite. A larger
+/// file is rewritten.
 const MAX_WASTE: u64 = 4 << 20;
 
 /// The tasks.

@@ -13,7 +13,7 @@ use super::host::Caller;
 use super::tasks::PendingTask;
 use super::tell::NotTold;
 
-/// Pause before an end that could not be told is told again.
+/// Pause before the host tries again to tell the end of a task.
 const RETRY_PAUSE: Duration = Duration::from_secs(15);
 
 /// Interval at which pending changes are written and old ends are forgotten.
@@ -47,7 +47,7 @@ pub(super) async fn run(caller: Arc<Caller>, stop: CancellationToken) {
 }
 
 impl Caller {
-    /// Returns the tasks whose time is over, and the time of the next one.
+    /// Returns the tasks whose time is over, and the time of the next task.
     async fn due(&self) -> (Vec<PendingTask>, Option<Timestamp>) {
         let now = self.clock.now();
         let tasks = self.tasks.lock().await;

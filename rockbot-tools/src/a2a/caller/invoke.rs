@@ -25,7 +25,7 @@ use super::tell::content_of;
 /// Maximum number of answers that lead to further tasks, one after the other.
 const MAX_ROUNDS: u32 = 8;
 
-/// Maximum number of times that a conversation asks the same in the same words.
+/// Maximum number of times that a conversation asks one question in the same words.
 const MAX_REPETITIONS: usize = 3;
 
 /// Maximum time of a task, in minutes.
@@ -144,7 +144,7 @@ fn task(
     ];
     let question = Digest::of(question).short();
     let asked_at = caller.clock.now();
-    // Spelled as the agent spells it.
+    // The id as the agent spells it.
     let skill = find_skill(card, &args.skill).map_or(&args.skill, |skill| &skill.id);
     PendingTask {
         agent: agent.to_owned(),
@@ -236,7 +236,7 @@ impl Caller {
         Err(ToolError::execution_failed(problem))
     }
 
-    /// Publishes a task that is tracked; it is no longer if that fails.
+    /// Publishes a tracked task. If that fails, the task is no longer tracked.
     async fn send(
         &self,
         task: &PendingTask,
@@ -285,7 +285,7 @@ impl Caller {
         Err(problem)
     }
 
-    /// Waits for the end of a task. If the call is cancelled, so is the task.
+    /// Waits for the end of a task. If the call is cancelled, the task is cancelled, too.
     async fn answer_of(&self, task: &PendingTask, cx: &CallContext) -> Result<Content, ToolError> {
         let mut changed = self.changed.subscribe();
         let waiting = async {

@@ -1,4 +1,4 @@
-//! The tasks that other agents work on, until their ends are told: also over a restart.
+//! The tasks that other agents work on, until their ends are told. They survive a restart.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,7 +52,7 @@ pub(super) struct PendingTask {
     /// `true` once the bus has the task.
     #[serde(default)]
     pub(super) is_sent: bool,
-    /// `true` if the call waits for the end, which then becomes no message.
+    /// `true` if the call waits for the end of the task. The end then becomes no message.
     pub(super) is_awaited: bool,
     /// Number of statuses that the user was told.
     #[serde(default)]
@@ -115,7 +115,7 @@ impl PendingTasks {
         })
     }
 
-    /// Returns a task that was not told yet.
+    /// Returns a task whose end was not told yet.
     pub(super) fn get(&self, id: &str) -> Option<&PendingTask> {
         self.tasks.get(id)
     }
@@ -162,7 +162,7 @@ impl PendingTasks {
         }
     }
 
-    /// Removes a task, which is told or given up.
+    /// Removes a task that is told or given up.
     pub(super) fn remove(&mut self, id: &str) {
         if self.tasks.remove(id).is_some() {
             self.save_or_log();
@@ -205,7 +205,7 @@ impl PendingTasks {
     }
 
     fn save_or_log(&self) {
-        // After a restart the end comes once more, and is the same message.
+        // After a restart the end comes once more, as the same message.
         if let Err(error) = self.save() {
             tracing::error!(%error, "tasks of other agents not written");
         }

@@ -31,8 +31,8 @@ impl Chains {
         self.lock().remove(&(principal, session));
     }
 
-    /// Returns the agents through which the task in a session came; `None` if it is no task of
-    /// another agent.
+    /// Returns the agents through which the task in a session came; `None` if the session has no
+    /// task of another agent.
     pub(super) fn of(&self, principal: &Principal, session: &SessionId) -> Option<Vec<String>> {
         self.lock().get(&(principal.clone(), session.clone())).cloned()
     }
@@ -47,7 +47,7 @@ impl Chains {
 pub(super) fn read(headers: &Headers, source: &str) -> Vec<String> {
     let written = headers.get(HEADER).map_or("", String::as_str);
     let names = written.split(',').filter(|name| is_agent_name(name));
-    // One more than is allowed tells that there are too many.
+    // One agent more than is allowed tells that the chain is too long.
     let mut chain: Vec<_> = names.take(MAX_AGENTS).map(str::to_owned).collect();
     if chain.last().is_none_or(|last| !last.eq_ignore_ascii_case(source)) {
         chain.push(source.to_owned());

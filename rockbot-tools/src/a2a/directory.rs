@@ -33,7 +33,7 @@ pub(super) struct Directory {
 struct State {
     /// The agents that the operator names: they are never forgotten.
     well_known: Vec<AgentCard>,
-    /// All others, by their names in lower case.
+    /// All other agents, by their names in lower case.
     seen: BTreeMap<String, SeenAgent>,
     file: KnownFile,
     saved: Timestamp,

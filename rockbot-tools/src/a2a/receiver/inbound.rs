@@ -1,4 +1,5 @@
-//! The tasks of other agents that this host works on, until they are answered: also over a restart.
+//! The tasks of other agents that this host works on, until they are answered. They survive a
+//! restart.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +46,7 @@ impl InboundTask {
         principal_of(&self.caller)
     }
 
-    /// Returns the session of the task: that of its conversation, if the caller named one.
+    /// Returns the session of the task: the session of its conversation, if the caller named one.
     pub(super) fn session(&self) -> SessionId {
         session_of(&self.task, self.context.as_deref())
     }
@@ -126,7 +127,7 @@ impl InboundTasks {
         saved
     }
 
-    /// Removes a task, which is answered.
+    /// Removes an answered task.
     pub(super) fn remove(&mut self, task: &InboundTask) {
         self.tasks.remove(&key(&task.caller, &task.task));
         // After a restart the answer is sent once more, under the same id.

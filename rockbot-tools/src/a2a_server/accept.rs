@@ -34,7 +34,7 @@ pub(super) struct Accepted {
 }
 
 impl Operations {
-    /// Returns what a message begins or goes on with.
+    /// Accepts a message, which begins a task or continues one.
     pub(super) async fn accept(
         self: &Arc<Self>,
         caller: &A2aCaller,
@@ -75,7 +75,7 @@ impl Operations {
         }
     }
 
-    /// Returns the task that a message goes on with, if it names one.
+    /// Returns the task that a message names, if it names one.
     async fn task_of(&self, caller: &A2aCaller, message: &Message) -> Result<Option<TaskRecord>, A2aError> {
         let Some(id) = message.task_id.as_deref().filter(|id| !id.is_empty()) else {
             return Ok(None);
@@ -173,7 +173,7 @@ impl Operations {
         Ok(record)
     }
 
-    /// Takes back what was kept for a turn that was not accepted.
+    /// Takes back the kept record of a turn that was not accepted.
     fn withdraw(&self, record: &TaskRecord, turn: &TurnId) {
         if record.turns.len() == 1 {
             return self.tasks.forget(&record.id);
@@ -187,7 +187,7 @@ impl Operations {
     }
 }
 
-/// Returns the request of a message with all that makes its identity.
+/// Returns the request of a message, with all parts of its identity.
 fn named(caller: &A2aCaller, context: &str, message: &Message, content: impl Into<Content>) -> TurnRequest {
     TurnRequest::new(context, &*message.message_id, content)
         .with_source(SOURCE)

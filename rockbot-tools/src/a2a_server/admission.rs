@@ -23,8 +23,7 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Accepts the address that is listened at, and the host of the public URL, as names of this
-    /// host.
+    /// Accepts the address of the listener, and the host of the public URL, as names of this host.
     pub(super) fn add_names(&mut self, address: Option<IpAddr>, url: &str) {
         let address = address.map(|address| match address {
             IpAddr::V4(address) => address.to_string(),
@@ -36,7 +35,7 @@ impl Admission {
             .extend(authority.map(|authority| without_port(authority).to_owned()));
     }
 
-    /// Reports whether a request names this host, and comes from no page of another one: a page
+    /// Reports whether a request names this host, and comes from no page of another host: a page
     /// that a browser shows may reach an agent of the same machine, under a name that leads there
     /// (DNS rebinding).
     pub(super) fn check_names(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {

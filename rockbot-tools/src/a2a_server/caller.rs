@@ -1,4 +1,4 @@
-//! The agents that may call, and what each may use.
+//! The agents that may call, and the tools and skills of each.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ const ANONYMOUS: &str = "anonymous";
 
 /// An agent that may call: its name, its key, its tools and its skills.
 ///
-/// It is the principal `a2a:NAME`, apart from all others: its conversations, files and memories are
-/// its own. Its messages are untrusted text, never an instruction of the user.
+/// It is the principal `a2a:NAME`, apart from all other principals: its conversations, files and
+/// memories are its own. Its messages are untrusted text, never an instruction of the user.
 ///
 /// ```
 /// use rockbot_tools::a2a_server::A2aCaller;

@@ -159,7 +159,7 @@ impl Door {
         reply.into_answer()
     }
 
-    /// Reads a body; a long one has a place until the request is answered.
+    /// Reads a body. A long body holds its permit until the request is answered.
     async fn read<B>(&self, body: B) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Refusal>
     where
         B: Body<Data = Bytes> + Send,
@@ -229,7 +229,7 @@ impl Door {
         };
         let mut answer = document(StatusCode::OK, "application/octet-stream", bytes);
         let headers = answer.headers_mut();
-        // A browser shows none of it as a page of this origin.
+        // A browser must not show the file as a page of this origin.
         headers.insert(
             HeaderName::from_static("content-disposition"),
             HeaderValue::from_static("attachment"),

@@ -41,7 +41,7 @@ pub(super) fn is_question(outcome: &TurnOutcome) -> bool {
     outcome.is_answer() && last.is_some_and(|call| call.tool.as_str() == ASK_CALLER && !call.is_error)
 }
 
-/// A context source that tells a turn of a caller whom it works for.
+/// A context source that names the calling agent in the turns of callers.
 #[derive(Debug)]
 pub(super) struct CallerBriefing;
 

@@ -27,7 +27,7 @@ pub(super) struct Operations {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) tasks: TaskTable,
     pub(super) card: Card,
-    /// The tools of callers for which nothing else is said.
+    /// The tools of callers that name none of their own.
     pub(super) tools: Vec<ToolSelector>,
     /// Principal that is asked about tool calls that need an approval.
     pub(super) operator: Principal,
@@ -41,7 +41,7 @@ impl Operations {
         Arc::new(Semaphore::new(MAX_WAITING))
     }
 
-    /// Returns the place of a request that waits or streams, if there is one.
+    /// Returns the permit of a request that waits or streams, if one is free.
     pub(super) fn permit(&self) -> Result<OwnedSemaphorePermit, A2aError> {
         let permit = self.waiting.clone().try_acquire_owned();
         permit.map_err(|_| A2aError::new(ErrorKind::Busy, "too many requests wait for tasks: try again later"))
@@ -49,7 +49,7 @@ impl Operations {
 
     /// Returns the standing of a task, and notes it.
     pub(super) async fn standing(&self, record: &TaskRecord) -> Result<Standing, A2aError> {
-        // A task that was cancelled while it waited for input has no turn that says so.
+        // A task that was cancelled while it waited for input has no cancelled turn.
         if record.state == TaskState::Canceled {
             return Ok(Standing::open(TaskState::Canceled));
         }

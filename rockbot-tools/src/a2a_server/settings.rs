@@ -35,8 +35,8 @@ use super::A2aCaller;
 pub struct A2aServerSettings {
     /// `Enabled`: `false` turns the server off, also a server that code adds. Default `true`.
     pub is_enabled: bool,
-    /// `Address`: the address to listen at, such as `127.0.0.1:8940`. An address that others reach
-    /// needs `Callers`. Default: none, nothing listens.
+    /// `Address`: the address to listen at, such as `127.0.0.1:8940`. An address that other
+    /// machines reach needs `Callers`. Default: none, nothing listens.
     pub address: Option<String>,
     /// `Url`: the public URL of the agent, for the card. Default: the address.
     pub url: Option<String>,

@@ -13,8 +13,8 @@ use super::operations::Operations;
 use super::tasks::{Standing, TaskRecord};
 use super::wire::{Artifact, ArtifactUpdate, Part, StatusUpdate, StreamItem, Task, TaskState};
 
-/// The stream. Dropping it leaves the task alone; another one tells the same from the beginning of
-/// the turn on.
+/// The stream. Dropping it leaves the task alone; another stream tells the same from the
+/// beginning of the turn on.
 #[derive(Debug)]
 pub(super) struct TaskStream {
     operations: Arc<Operations>,
@@ -53,7 +53,7 @@ impl TaskStream {
         }
     }
 
-    /// Returns the next item; `None` after the last one. Nothing is lost when the future is
+    /// Returns the next item, or `None` after the last item. Nothing is lost when the future is
     /// dropped.
     pub(super) async fn next(&mut self) -> Option<StreamItem> {
         loop {
@@ -111,9 +111,9 @@ impl TaskStream {
                 self.is_question |= tool.as_str() == ASK_CALLER;
                 self.has_begun = false;
             }
-            // The next piece replaces what was said.
+            // The next piece replaces the pieces that were said.
             TurnProgress::Retract => self.has_begun = false,
-            // Names of tools and their results are nothing of the caller's.
+            // Names of tools and their results are not for the caller.
             _ => {}
         }
     }
@@ -126,7 +126,7 @@ impl TaskStream {
             .tasks
             .note(&self.record.id, standing.state, operations.clock.now());
         if let (TaskState::Completed, Some(outcome)) = (standing.state, &standing.outcome) {
-            // All of it: an answer may differ from its pieces.
+            // The whole answer: it may differ from its pieces.
             let artifact = self.operations.artifact(&self.record, outcome).await;
             self.artifact(artifact, false, true);
         }

@@ -39,9 +39,9 @@ const OPERATOR: &str = "local";
 ///
 /// It serves version 1.0, over JSON-RPC and over plain HTTP, and version 0.3 over JSON-RPC; the
 /// agent card says so at `/.well-known/agent-card.json`. A message becomes a turn: a task is its
-/// journal, so it survives a restart, and a stream that is cut is subscribed to again. A turn that
-/// needs something which only the caller knows asks for it by the tool `ask_caller`, 20 times at
-/// most, and the task waits for input.
+/// journal, so it survives a restart, and a stream that is cut is subscribed to again. A turn
+/// that needs a fact from its caller asks with the tool `ask_caller`, 20 times at most, and the
+/// task waits for input.
 ///
 /// Each [caller](A2aCaller) is a principal of its own, `a2a:NAME`, and its messages are
 /// untrusted. Its turns have the [tools](Self::tools) that are named, and none by default. A call
@@ -85,7 +85,7 @@ pub struct A2aServer {
 }
 
 impl A2aServer {
-    /// Creates a server that is nowhere but where the configuration says.
+    /// Creates a server that listens only if the configuration names an address.
     pub fn new() -> Self {
         Self::default()
     }
@@ -139,8 +139,8 @@ impl A2aServer {
     }
 
     /// Sets the principal that is asked about calls that need an approval. Default: the setting
-    /// `A2aServer.Operator`, else `local`. It decides if the host's builder names it as an
-    /// approver.
+    /// `A2aServer.Operator`, else `local`. The principal can decide if the host's builder names it
+    /// as an approver.
     pub fn operator(mut self, principal: impl Into<Principal>) -> Self {
         self.operator = Some(principal.into());
         self

@@ -77,7 +77,7 @@ impl TaskTable {
     }
 
     fn lock(&self) -> MutexGuard<'_, Tasks> {
-        // Each change of the map is one step, so a poisoned one is consistent.
+        // Each change of the map is one step, so a poisoned map is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

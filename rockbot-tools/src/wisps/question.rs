@@ -12,7 +12,7 @@ use super::definition::Work;
 use super::keep::{CUT, KEEP, cut};
 use super::progress::{Open, Progress};
 
-/// Maximum number of questions of one step, the last one without tools.
+/// Maximum number of questions of one step. The last question has no tools.
 const MAX_QUESTIONS: usize = 12;
 
 /// Maximum length of the input of a step, in bytes.
@@ -31,8 +31,8 @@ const DIRECTIVE: &str = "You do one step of a fixed procedure. Follow these rule
     4. Use working memory only when the task says so.\n\
     5. Your answer is the result, which the next step reads: give it alone, short, without an introduction.";
 
-/// Returns the question of a step of the wisp `id`: its prompt, its input, and what its model has
-/// called so far.
+/// Returns the question of a step of the wisp `id`: its prompt, its input, and the calls of its
+/// model so far.
 pub(super) fn question(
     progress: &Progress<'_>,
     id: &str,

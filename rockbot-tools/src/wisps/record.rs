@@ -57,7 +57,7 @@ fn execution(parts: &HostParts, batch: &str, assignment: &Assignment, report: &R
     }
 }
 
-/// Returns the wisp that failed for its definition, which this one has corrected.
+/// Returns the earlier wisp whose wrong definition this wisp has corrected.
 fn corrected(parts: &HostParts, execution: &Execution) -> Option<Execution> {
     let failed = execution.retry_of.as_ref().filter(|_| execution.succeeded)?;
     let before = parts.log.find(&execution.principal, |known| known.wisp_id == *failed)?;

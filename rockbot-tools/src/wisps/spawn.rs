@@ -90,7 +90,7 @@ impl SpawnExecutor {
         };
         let definitions = raw::parse(&call.arguments, &known);
         let definitions = definitions.map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
-        // Ids follow from the call, so a call that is repeated is the same wisps.
+        // Ids follow from the call, so a repeated call runs the same wisps.
         let scope = cx.turn().map_or(cx.session().as_str(), |turn| turn.as_str());
         let batch = short_id(&[scope, call.tool_call_id.as_str()]);
         let mut wisps = Vec::new();

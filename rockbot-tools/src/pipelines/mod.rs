@@ -84,8 +84,8 @@ type Run = Arc<dyn Fn(Steps, &str) -> Procedure + Send + Sync>;
 type Procedure = Pin<Box<dyn Future<Output = Result<String, BoxError>> + Send>>;
 
 impl Pipeline {
-    /// Creates a pipeline from its name, that of the agent, and its function. The name has letters,
-    /// digits, `-` and `_`, 40 characters at most.
+    /// Creates a pipeline from its name, which is the name of the agent, and its function. The name
+    /// has letters, digits, `-` and `_`, 40 characters at most.
     pub fn new<I, O, F>(name: impl Into<String>, run: impl Fn(Steps, I) -> F + Send + Sync + 'static) -> Self
     where
         I: DeserializeOwned,
@@ -110,14 +110,14 @@ impl Pipeline {
         }
     }
 
-    /// Sets the filter of the host's tools that the steps may call. Default all of them.
+    /// Sets the filter of the host's tools that the steps may call. Default: all tools.
     pub fn with_tools(mut self, tools: ToolFilter) -> Self {
         self.tools = tools;
         self
     }
 
-    /// Sets the budget of a run whose request has none. Default that of [`Budget::default`]: 200
-    /// steps, 10 minutes.
+    /// Sets the budget of a run whose request has none. Default: [`Budget::default`] with 200 steps
+    /// and 10 minutes.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self

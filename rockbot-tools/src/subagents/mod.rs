@@ -50,11 +50,11 @@ const TIMEOUT_MINUTES: u32 = 10;
 ///
 /// A subagent is a turn of its own, with its own conversation, the tier that fits its task, and
 /// the tools of the turn that spawns it, except the tools for delegation, scheduling and other
-/// agents. `spawn_subagent` returns at once, and the turn that called it may end: the result,
-/// whatever it is, comes as one message of the same conversation, also after a restart of the
-/// host, and results that come together are told in one answer. Longer findings stand in working
-/// memory under `subagent/{id}`, which the conversation reads. A subagent tells the user how far
-/// it is with `report_progress`.
+/// agents. `spawn_subagent` returns at once, and the turn that called it may end: the result or
+/// the error comes as one message of the same conversation, also after a restart of the host, and
+/// results that come together are told in one answer. Longer findings stand in working memory
+/// under `subagent/{id}`, which the conversation reads. A subagent tells the user how far it is
+/// with `report_progress`.
 ///
 /// | setting (`Subagents`) | default |
 /// |---|---|
@@ -213,7 +213,7 @@ impl SubagentState {
     }
 }
 
-/// Returns the id of the subagent of a turn, if it is one.
+/// Returns the id of the subagent whose turn this is; `None` for other turns.
 fn id_of(live: &LiveTurnInfo) -> Option<&str> {
     let id = live.request.session.as_str().strip_prefix(SESSION);
     id.filter(|_| live.request.recipient.is_some())

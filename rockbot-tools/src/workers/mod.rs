@@ -30,7 +30,7 @@ const MAX_CONCURRENT: usize = 3;
 ///
 /// A worker is a turn of its own on the low tier, with at most 12 model calls and the tools of
 /// the turn that spawns it, except tools that begin further work or save memories and skills. The
-/// answer has the result of each worker, failures first, up to 4 000 characters each; the whole
+/// answer has the result of each worker, failures first, up to 4 000 characters each. The whole
 /// results stand in working memory under `worker/{id}`. Workers go on after a restart of the
 /// host, and so does the call that waits for them.
 ///

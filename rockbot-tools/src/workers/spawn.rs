@@ -134,7 +134,7 @@ fn prepare(
     let prepared = numbered.map(|(at, definition)| {
         let refused = |problem: String| ToolError::invalid_arguments(format!("worker {}: {problem}", at + 1));
         definition.check().map_err(refused)?;
-        // It follows from the call, so a call that is repeated is the same workers.
+        // The id follows from the call, so a repeated call runs the same workers.
         let id = short_id(&[scope, call.tool_call_id.as_str(), &at.to_string()]);
         let illegal = |error: PathError| refused(error.to_string());
         let namespace = StorePath::new(&format!("{NAMESPACE}/{id}")).map_err(illegal)?;

@@ -17,10 +17,10 @@ use super::options::DreamOptions;
 use super::pass::DreamPass;
 use crate::background::directive;
 
-/// Maximum number of tokens of an answer, and of the thoughts of a model that thinks.
+/// Maximum number of tokens of an answer, reasoning included.
 const MAX_ANSWER_TOKENS: u32 = 8_000;
 
-/// Maximum size of an answer in bytes: a longer one is not read.
+/// Maximum size of an answer, in bytes. A longer answer is not read.
 const MAX_ANSWER: usize = 256 << 10;
 
 /// Time limit of the model.
@@ -62,7 +62,7 @@ impl Question {
     }
 
     /// Returns the join of the labels of the items with these ids; `None` if an id is not among the
-    /// items, or none is given.
+    /// items, or no id is given.
     pub(super) fn label_of(&self, ids: &[String]) -> Option<Label> {
         let mut label = Label::HOST;
         for id in ids {
@@ -83,7 +83,7 @@ impl Question {
         let mut content = vec![ContentPart::text(intro)];
         content.extend(self.items.iter().map(|item| {
             let text: String = item.text.chars().take(MAX_ITEM).collect();
-            // A text of several lines keeps them, set apart from the texts beside it.
+            // A text of several lines keeps its lines, set apart from the texts beside it.
             let line = if text.contains('\n') {
                 format!("[{}]\n{}\n", item.id, indented(&text))
             } else {
@@ -159,7 +159,7 @@ impl Asker {
         directive(self.data_dir.as_ref().map(|folder| folder.join(file)), default).await
     }
 
-    /// Counts a call. Returns `false` if the budget does not have room for one.
+    /// Counts a call. Returns `false` if the budget has no room for the call.
     fn begin(&self) -> bool {
         let mut spent = self.lock();
         let has_money = self.options.max_cost.is_none_or(|max| spent.1 < max);

@@ -26,7 +26,7 @@ const OPENERS: [&str; 36] = [
     "some", "from", "to", "user",
 ];
 
-/// Words that are written in lower case somewhere: at the beginning of a sentence they are no
+/// Words that a text writes in lower case: at the beginning of a sentence these words are no
 /// names.
 #[derive(Debug, Default)]
 pub(super) struct Vocabulary(BTreeSet<String>);

@@ -8,10 +8,10 @@ use rockbot_core::support::redact;
 use rockbot_core::{Digest, Principal, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// Time after which an answered question may be asked again, though nothing has changed.
+/// Time after which an answered question may be asked again, though its texts have not changed.
 const ASK_AGAIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Maximum number of principals. Beyond it no new one is cared for.
+/// Maximum number of principals. Beyond it no new principal is cared for.
 const MAX_PRINCIPALS: usize = 100;
 
 /// Maximum number of recent queries of a principal.
@@ -20,7 +20,7 @@ const MAX_QUERIES: usize = 50;
 /// Maximum length of a query, in characters.
 const MAX_QUERY: usize = 300;
 
-/// Maximum number of answered questions. Beyond it the oldest are dropped.
+/// Maximum number of answered questions. Beyond it the oldest questions are dropped.
 const MAX_ASKED: usize = 5_000;
 
 /// The state, as it is stored in `state.json`.

@@ -24,7 +24,7 @@ pub enum DreamPass {
     /// Notes mistakes not to repeat, from corrections and failing tools. Directive
     /// `anti-pattern-dream.md`.
     AntiPatterns,
-    /// Writes skills for work that came up several times without one. Directive `skill-gap.md`.
+    /// Writes skills for work that came up several times without a skill. Directive `skill-gap.md`.
     SkillGap,
     /// Merges skills that are for the same work. Directive `skill-dream.md`.
     SkillConsolidation,

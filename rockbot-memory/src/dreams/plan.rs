@@ -70,7 +70,8 @@ pub enum DreamChange {
         /// Reason of the change.
         reason: String,
     },
-    /// A memory that another one takes the place of: searches skip it, and it is kept.
+    /// A memory that another memory takes the place of: searches skip the old memory, and it is
+    /// kept.
     Supersede {
         /// Id of the memory.
         id: MemoryId,
@@ -91,7 +92,7 @@ pub enum DreamChange {
     },
     /// A new, changed or archived skill.
     Skill {
-        /// The skill before; `None` for a new one.
+        /// The skill before; `None` for a new skill.
         before: Option<Box<Skill>>,
         /// The skill after.
         after: Box<Skill>,
@@ -107,7 +108,7 @@ pub enum DreamChange {
     },
     /// New rules of the tier selector: the file `tier-selector.json` of the data folder.
     TierRules {
-        /// Text of the file before; `None` if there was none.
+        /// Text of the file before; `None` if there was no file.
         before: Option<String>,
         /// Text of the file after.
         after: String,
@@ -117,7 +118,7 @@ pub enum DreamChange {
 }
 
 impl DreamPlan {
-    /// Returns `true` if a person may apply the plan: it is proposed, or was undone.
+    /// Returns `true` if a person may apply the plan: the plan is proposed, or was undone.
     pub fn can_be_applied(&self) -> bool {
         matches!(self.state, PlanState::Proposed | PlanState::Undone)
     }

@@ -1,5 +1,5 @@
-//! The replay of stored queries before a plan is applied: recall of facts that matter must not
-//! fall.
+//! The replay of stored queries before a plan is applied: the plan must not make facts that
+//! matter unfindable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -37,8 +37,8 @@ const FOLDER: &str = "dreams";
 /// plan is on disk, with all that undoing it needs, before its first change; a plan that a crash
 /// interrupts is finished at the next start.
 ///
-/// **Views**: saved memories and the log are never rewritten. A merge is a new memory, whose
-/// metadata name its `view` (the pass), its `sources` and the start of its validity
+/// **Views**: texts of messages and saved memories are never rewritten. A merge is a new memory,
+/// whose metadata name its `view` (the pass), its `sources` and the start of its validity
 /// (`validFrom`). Recall finds views first, and the episodes behind them where a view lacks the
 /// words of the question.
 ///
@@ -65,7 +65,7 @@ const FOLDER: &str = "dreams";
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Dreaming {
-    /// `None`: the host's settings apply, and later `None` if they turn dreams off.
+    /// `None` means the host's settings. Once they are read, `None` means that dreams are off.
     options: Option<DreamOptions>,
     shared: Shared,
     ledger: Arc<Mutex<Ledger>>,
@@ -78,8 +78,8 @@ impl Dreaming {
         Self::default()
     }
 
-    /// Sets the options, whatever the host's settings are; `Dream.Enabled = false` turns dreams off
-    /// all the same.
+    /// Sets the options in place of the host's settings. `Dream.Enabled = false` still turns dreams
+    /// off.
     pub fn with_options(mut self, options: DreamOptions) -> Self {
         self.options = Some(options);
         self
@@ -154,7 +154,7 @@ impl Subsystem for Dreaming {
     }
 }
 
-/// Notes what users ask, so that recall can be replayed.
+/// A listener that notes the messages of users, so that recall can be replayed.
 #[derive(Debug)]
 pub(super) struct Listener(pub(super) Arc<Mutex<Ledger>>);
 

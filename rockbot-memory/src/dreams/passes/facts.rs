@@ -92,8 +92,8 @@ fn view(cx: &PassContext<'_>, question: &Question, fact: Fact, filing: &Filing) 
     Ok(view)
 }
 
-/// Returns `true` if a memory says so already, or said so until it was archived: a person may have
-/// removed it.
+/// Returns `true` if a memory states the fact already, or an archived memory stated it: a person
+/// may have removed the fact.
 fn is_known(known: &[Arc<MemoryEntry>], changes: &[DreamChange], view: &MemoryEntry) -> bool {
     let is_drafted = |change: &DreamChange| match change {
         DreamChange::AddMemory { entry, .. } => entry.says_the_same_as(view),

@@ -18,15 +18,16 @@ const MAX_MESSAGE: usize = 400;
 /// New messages of the user.
 pub(super) struct Said {
     pub(super) messages: Vec<LogEntry>,
-    /// There is no room for more: waiting for further messages would wait for ever.
+    /// `true` if there is no room for more messages: a pass that waits for further messages would
+    /// wait for ever.
     pub(super) is_full: bool,
     reader: String,
     next: LogOffset,
 }
 
 impl Said {
-    /// Reads what was said since the pass was here. `None` without a log, or without a new message
-    /// of the user.
+    /// Reads the messages of the user since the last run of the pass. Returns `None` without a log,
+    /// or without a new message.
     ///
     /// Answers of the agent are left out: they state the model's view, not the user's wishes.
     pub(super) async fn since_last_time(cx: &mut PassContext<'_>) -> Result<Option<Self>, StoreError> {

@@ -12,7 +12,7 @@ use super::super::plan::DreamChange;
 /// Time for which uses are looked at.
 const SINCE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Maximum number of uses that are read, the newest ones.
+/// Maximum number of uses that are read, the newest uses.
 const MAX_USES: usize = 10_000;
 
 /// Minimum number of sessions with both skills for a link between them.

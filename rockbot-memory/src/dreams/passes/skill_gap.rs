@@ -1,4 +1,4 @@
-//! Writes skills for work that came up in several conversations without one.
+//! Writes skills for work that came up in several conversations without a skill.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,7 +53,8 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     let mut seen = BTreeSet::new();
     said.messages.retain(|entry| seen.insert(entry.session_id.clone()));
     if said.messages.len() < MIN_SESSIONS {
-        // They stay unread until there is something to compare them with, as long as there is room for it.
+        // The messages stay unread until there are further messages to compare them with, as long
+        // as there is room.
         if said.is_full {
             said.read(cx);
         }

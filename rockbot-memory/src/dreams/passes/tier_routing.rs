@@ -13,13 +13,13 @@ use super::super::plan::DreamChange;
 /// Minimum number of decisions: fewer say nothing.
 const MIN_DECISIONS: usize = 10;
 
-/// Maximum number of decisions that are shown, the newest ones.
+/// Maximum number of decisions that are shown, the newest decisions.
 const MAX_DECISIONS: usize = 200;
 
 /// Maximum move of a limit in one review.
 const MAX_MOVE: f64 = 0.05;
 
-/// Limits of the original: where nothing is configured.
+/// Limits of the original, for hosts without configured limits.
 const LOW: f64 = 0.15;
 const BALANCED: f64 = 0.46;
 
@@ -116,7 +116,7 @@ fn question(rules: &Map<String, Value>, decisions: &[String]) -> Question {
     }
 }
 
-/// Returns the new limits: at most [`MAX_MOVE`] from the old ones, and within the range of the
+/// Returns the new limits: at most [`MAX_MOVE`] from the old limits, and within the range of the
 /// original. `None` without a change.
 fn moved(rules: &Map<String, Value>, review: &Review) -> Option<(f64, f64)> {
     let low = ceiling(rules, "lowCeiling", LOW);

@@ -1,4 +1,4 @@
-//! The agents that an agent knows: the contract of a directory, and one from a file.
+//! The agents that an agent knows: the contract of a directory, and a directory from a file.
 
 use std::fmt;
 use std::fs::File;
@@ -48,7 +48,7 @@ pub struct AgentSkill {
     /// The purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Words for it.
+    /// Words for the skill.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Examples of tasks.
@@ -169,7 +169,7 @@ impl KnownAgents {
     ///
     /// # Errors
     ///
-    /// Returns an error if there are more than 256, or two have one name.
+    /// Returns an error if there are more than 256 agents, or two agents have one name.
     pub fn new(agents: Vec<AgentCard>) -> Result<Self, AgentFileError> {
         if agents.len() > MAX_AGENTS {
             return Err(AgentFileError::TooMany(agents.len()));
@@ -183,11 +183,11 @@ impl KnownAgents {
         Ok(Self(agents.into()))
     }
 
-    /// Reads the agents of a file: a JSON array of cards. Members that are not known are left alone.
+    /// Reads the agents of a file: a JSON array of cards. Unknown members are ignored.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, is larger than 1 MiB, or is not such a list.
+    /// Returns an error if the file cannot be read, is larger than 1 MiB, or is not such an array.
     pub fn from_file(path: &Path) -> Result<Self, AgentFileError> {
         let shown = || path.display().to_string();
         let unreadable = |source| AgentFileError::Unreadable { path: shown(), source };

@@ -3,7 +3,7 @@
 use crate::ToolName;
 use crate::content::Provenance;
 
-/// The kind of a service, which decides how a model uses it.
+/// The kind of a service, which decides how a model uses the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ServiceKind {
@@ -46,10 +46,10 @@ pub struct KnownService {
     pub items: Vec<String>,
     /// Further words that find the service in a search: descriptions, tags, examples.
     pub words: String,
-    /// The origin of all of this.
+    /// The origin of the service's texts.
     pub provenance: Provenance,
-    /// The tool, or the group of tools, that a model needs to use the service, if it is shown on
-    /// demand.
+    /// The tool, or the group of tools, that a model needs to use the service, if the tool is shown
+    /// on demand.
     pub activates: Option<ToolName>,
 }
 

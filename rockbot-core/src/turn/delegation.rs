@@ -13,7 +13,7 @@ use super::{Budget, TurnError, TurnOutcome, TurnRequest};
 use crate::chat::{MicroUsd, ModelTier, Spent};
 use crate::{CallContext, TurnId};
 
-/// The work of a turn below another one, as the calling turn pays for it.
+/// The work of a turn below another turn, as the calling turn pays for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -55,9 +55,9 @@ impl DelegatedWork {
     }
 }
 
-/// The account of a tool call that runs turns. The host gives one to each call of a tool that is
-/// declared with [`runs_turn`](crate::tool::ToolHints::runs_turn), as an extension of the call's
-/// context.
+/// The account of a tool call that runs turns. The host gives an account to each call of a tool
+/// that is declared with [`runs_turn`](crate::tool::ToolHints::runs_turn), as an extension of the
+/// call's context.
 ///
 /// [`Delegation::run`] is all that most tools need.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ pub struct Delegation {
 #[derive(Debug, Clone)]
 pub struct DelegatedTurn {
     of: Delegation,
-    /// Maximum budget of the turn, whatever is left.
+    /// Maximum budget of the turn, even if more is left.
     max: Budget,
     allotted: Arc<Mutex<Budget>>,
 }
@@ -192,7 +192,7 @@ impl Delegation {
         lock(&self.work).is_interrupted = true;
     }
 
-    /// Takes the work that was done since the last time.
+    /// Takes the work that was done since the last call of this method.
     pub fn take_work(&self) -> Vec<DelegatedWork> {
         std::mem::take(&mut lock(&self.work).done)
     }

@@ -1,4 +1,5 @@
-//! Services: agents and tools that a model can hand work to, and the sources that list them.
+//! Services: agents, servers, tools, guides and skills for a model, and the sources that list
+//! them.
 //!
 //! A [`KnownService`] is an agent, an MCP server, a tool, a guide or a skill, described for a
 //! search. A [`ServiceSource`] lists the services that it knows; a subsystem adds its source to

@@ -21,7 +21,7 @@ use crate::{Principal, SessionId, ToolName};
 pub struct Approver {
     /// Principal of the person, who may decide.
     pub principal: Principal,
-    /// Session that asks the person.
+    /// Session of the question to the person.
     pub session: SessionId,
     /// Programs through which the work came, the first program first. The person reads them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

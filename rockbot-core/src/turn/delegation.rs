@@ -210,7 +210,8 @@ impl DelegatedTurn {
     }
 
     /// Takes more of the rest of the budget, for a turn whose share is used up. Returns the new
-    /// budget of the turn, or `None` if nothing is left, or turns that have not begun need it.
+    /// budget of the turn, or `None` if nothing is left, or turns that have not begun need the
+    /// rest.
     pub fn raise(&self) -> Option<Budget> {
         let mut pool = lock(&self.of.pool);
         let mut allotted = lock(&self.allotted);

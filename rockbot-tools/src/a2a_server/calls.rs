@@ -13,7 +13,7 @@ use super::tasks::{SessionTurns, Standing, refused};
 use super::wire::{A2aError, ErrorKind, SendMessage, Task, TaskQuery, TaskState};
 
 impl Operations {
-    /// Answers `SendMessage` with the task: once it has ended or waits for an answer or an
+    /// Answers `SendMessage` with the task: once the task has ended or waits for an answer or an
     /// approval, or at once if the client asks for that.
     pub(super) async fn send(self: &Arc<Self>, caller: &A2aCaller, request: SendMessage) -> Result<Task, A2aError> {
         let is_immediate = request

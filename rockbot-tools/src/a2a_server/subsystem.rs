@@ -85,7 +85,7 @@ pub struct A2aServer {
 }
 
 impl A2aServer {
-    /// Creates a server that listens only if the configuration names an address.
+    /// Creates a server that listens nowhere, unless the configuration names an address.
     pub fn new() -> Self {
         Self::default()
     }

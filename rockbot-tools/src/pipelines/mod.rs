@@ -116,8 +116,8 @@ impl Pipeline {
         self
     }
 
-    /// Sets the budget of a run whose request has none. Default: [`Budget::default`] with 200 steps
-    /// and 10 minutes.
+    /// Sets the budget of a run whose request has none. Default: [`Budget::default`], which allows
+    /// 200 steps and 10 minutes.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self

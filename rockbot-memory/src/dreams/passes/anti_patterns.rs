@@ -56,7 +56,7 @@ pub(super) async fn signals_of(
     Ok(newest.iter().map(|signal| item(signal)).collect())
 }
 
-/// Returns the feedback of the last `since`.
+/// Returns the feedback that is at most `since` old.
 pub(super) async fn feedback(cx: &PassContext<'_>, since: Duration) -> Result<Vec<FeedbackEntry>, StoreError> {
     /// Maximum number of entries that are read, the newest entries.
     const MAX_READ: usize = 2_000;

@@ -1,5 +1,5 @@
-//! Merges memories that say nearly the same into one view. The view must have every fact of its
-//! sources.
+//! Merges memories that say nearly the same into one view. The view must say all that its sources
+//! say.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

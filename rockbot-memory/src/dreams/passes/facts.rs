@@ -39,7 +39,7 @@ struct Fact {
     source_ids: Vec<String>,
 }
 
-/// The manner of a pass to file the facts that it infers.
+/// The category, the tag and the check of the facts that a pass infers.
 pub(super) struct Filing {
     /// Category of the facts: subcategories that the model names are kept.
     pub(super) category: &'static str,

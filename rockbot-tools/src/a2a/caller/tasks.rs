@@ -1,4 +1,4 @@
-//! The tasks that other agents work on, until their ends are told. They survive a restart.
+//! The tasks that other agents work on, until their ends are told. The tasks survive a restart.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -162,7 +162,7 @@ impl PendingTasks {
         }
     }
 
-    /// Removes a task that is told or given up.
+    /// Removes a task whose end is told, or that is given up.
     pub(super) fn remove(&mut self, id: &str) {
         if self.tasks.remove(id).is_some() {
             self.save_or_log();

@@ -28,7 +28,7 @@ const MAX_REQUEST: usize = 1 << 20;
 /// Maximum length of ids, in bytes.
 const MAX_ID: usize = 128;
 
-/// Session that asks the operator for approvals.
+/// Session of the requests for approval to the operator.
 const OPERATOR_SESSION: &str = "a2a";
 
 /// Groups of tools that begin work whose result comes later, when the task is answered already.

@@ -1,5 +1,5 @@
-//! The tasks of other agents that this host works on, until they are answered. They survive a
-//! restart.
+//! The tasks of other agents that this host works on, until they are answered. The tasks survive
+//! a restart.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The agents that an agent knows: the contract of a directory, and one from a file.
+//! The agents that an agent knows: the contract of a directory, and a directory from a file.
 
 use std::fmt;
 use std::fs::File;
@@ -14,13 +14,13 @@ const MAX_FILE: u64 = 1 << 20;
 /// Maximum number of agents of a file.
 const MAX_AGENTS: usize = 256;
 
-/// The card of an agent: what it can do. On the wire its members are camelCase, as the original
-/// writes them.
+/// The card of an agent: its name, its purpose and its skills. On the wire its members are
+/// camelCase, as the original writes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgentCard {
-    /// The name, by which the agent is addressed. Its case does not matter.
+    /// The name to address the agent with. Its case does not matter.
     pub agent_name: String,
     /// The purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ pub struct AgentSkill {
     /// The purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Words for it.
+    /// Words for the skill.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Examples of tasks.
@@ -104,7 +104,7 @@ impl AgentSkill {
     }
 }
 
-/// A directory of the agents to which work can be handed.
+/// A directory of the agents that take work.
 pub trait AgentDirectory: fmt::Debug + Send + Sync + 'static {
     /// Returns the cards of all agents that are known now.
     fn agents(&self) -> Arc<[AgentCard]>;
@@ -116,7 +116,7 @@ impl<Shared: AgentDirectory + ?Sized> AgentDirectory for Arc<Shared> {
     }
 }
 
-/// An [`AgentDirectory`] of agents that the operator names, such as those of a file
+/// An [`AgentDirectory`] of agents that the operator names, for example in a file
 /// `well-known-agents.json`.
 ///
 /// ```
@@ -169,7 +169,7 @@ impl KnownAgents {
     ///
     /// # Errors
     ///
-    /// Returns an error if there are more than 256, or two have one name.
+    /// Returns an error if there are more than 256 agents, or two agents have one name.
     pub fn new(agents: Vec<AgentCard>) -> Result<Self, AgentFileError> {
         if agents.len() > MAX_AGENTS {
             return Err(AgentFileError::TooMany(agents.len()));
@@ -183,11 +183,11 @@ impl KnownAgents {
         Ok(Self(agents.into()))
     }
 
-    /// Reads the agents of a file: a JSON array of cards. Members that are not known are left alone.
+    /// Reads the agents of a file: a JSON array of cards. Unknown members are ignored.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, is larger than 1 MiB, or is not such a list.
+    /// Returns an error if the file cannot be read, is larger than 1 MiB, or is not such an array.
     pub fn from_file(path: &Path) -> Result<Self, AgentFileError> {
         let shown = || path.display().to_string();
         let unreadable = |source| AgentFileError::Unreadable { path: shown(), source };
@@ -212,7 +212,7 @@ impl AgentDirectory for KnownAgents {
     }
 }
 
-/// Reads what may be null, as the original writes what is not there.
+/// Reads a member that may be null: the original writes null for a missing value.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -3,7 +3,7 @@
 use crate::ToolName;
 use crate::content::Provenance;
 
-/// The kind of a service, which decides how a model uses it.
+/// The kind of a service, which decides how a model uses the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ServiceKind {
@@ -32,24 +32,24 @@ impl ServiceKind {
     }
 }
 
-/// A service: what a model is told of it, and the words by which it is found.
+/// A service: its description for a model, and the words that find it in a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KnownService {
     /// The kind.
     pub kind: ServiceKind,
-    /// The name by which a model uses the service.
+    /// The name of the service, as a model uses it.
     pub id: String,
     /// The purpose, in a sentence.
     pub summary: String,
     /// The skills of an agent or the tools of a server, by name, the most important first.
     pub items: Vec<String>,
-    /// Further words by which the service is found: descriptions, tags, examples.
+    /// Further words that find the service in a search: descriptions, tags, examples.
     pub words: String,
-    /// The origin of all of this.
+    /// The origin of the service's texts.
     pub provenance: Provenance,
-    /// The tool, or the group of tools, that a model needs to use the service, if it is shown on
-    /// demand.
+    /// The tool, or the group of tools, that a model needs to use the service, if the tool is shown
+    /// on demand.
     pub activates: Option<ToolName>,
 }
 
@@ -74,7 +74,7 @@ impl KnownService {
         self
     }
 
-    /// Sets further words by which the service is found. Default: none.
+    /// Sets further words that find the service in a search. Default: none.
     #[must_use]
     pub fn with_words(mut self, words: impl Into<String>) -> Self {
         self.words = words.into();

@@ -1,8 +1,10 @@
-//! Services: whatever a model can hand work to, and where it is known from.
+//! Services: agents, servers, tools, guides and skills for a model, and the sources that list
+//! them.
 //!
 //! A [`KnownService`] is an agent, an MCP server, a tool, a guide or a skill, described for a
-//! search. A [`ServiceSource`] lists those that it knows; a subsystem adds one to the part
-//! [`ServiceSources`] of its host. The agents among them come from an [`AgentDirectory`].
+//! search. A [`ServiceSource`] lists the services that it knows; a subsystem adds its source to
+//! the part [`ServiceSources`] of its host. The agents among the services come from an
+//! [`AgentDirectory`].
 
 mod agents;
 mod known;

@@ -15,12 +15,13 @@ pub trait ServiceSource: fmt::Debug + Send + Sync + 'static {
     /// Returns the name of the source, for logs.
     fn name(&self) -> &str;
 
-    /// Returns the services as they are now, for this principal. It is called for each search and
-    /// must answer from what is known, not ask the services.
+    /// Returns the services as they are now, for this principal. Every search calls this method, so
+    /// it must answer from known data and not ask the services.
     ///
     /// # Errors
     ///
-    /// Returns an error if they cannot be read. The search logs it and goes on without them.
+    /// Returns an error if the services cannot be read. The search logs the error and goes on
+    /// without them.
     async fn services(&self, principal: &Principal) -> Result<Vec<KnownService>, BoxError>;
 }
 
@@ -33,8 +34,8 @@ share! {
 
 /// The sources of services of a host. Cheap to clone.
 ///
-/// A host provides it as a part before its subsystems declare, so that each can add the services
-/// that it knows:
+/// A host provides it as a part before its subsystems declare, so that each subsystem can add the
+/// services that it knows:
 ///
 /// ```
 /// use rockbot_core::service::{KnownService, ServiceSource, ServiceSources};
@@ -68,7 +69,7 @@ impl ServiceSources {
         self.lock().push(Arc::new(source));
     }
 
-    /// Returns all sources, in the order in which they were added.
+    /// Returns all sources, in the order of their addition.
     pub fn all(&self) -> Vec<Arc<dyn ServiceSource>> {
         self.lock().clone()
     }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Principal, SessionId, ToolName};
 
-/// The person who is asked for the approvals of a turn, instead of its principal, which is a
-/// program: the operator of the host, with whose means the turn works.
+/// The person who is asked for the approvals of a turn. The turn's principal is a program, so the
+/// operator of the host decides: the turn works with the operator's means.
 ///
 /// ```
 /// use rockbot_core::turn::{Approver, TurnRequest};
@@ -21,15 +21,15 @@ use crate::{Principal, SessionId, ToolName};
 pub struct Approver {
     /// Principal of the person, who may decide.
     pub principal: Principal,
-    /// Session in which the person is asked.
+    /// Session of the question to the person.
     pub session: SessionId,
-    /// Programs through which the work came, from the first one on; the person reads them.
+    /// Programs through which the work came, the first program first. The person reads them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<ToolName>,
 }
 
 impl Approver {
-    /// Creates the approver of work that came from nowhere else.
+    /// Creates the approver of work that came through no program.
     pub fn new(principal: impl Into<Principal>, session: impl Into<SessionId>) -> Self {
         Self {
             principal: principal.into(),
@@ -38,7 +38,7 @@ impl Approver {
         }
     }
 
-    /// Sets the programs through which the work came, from the first one on. Default none.
+    /// Sets the programs through which the work came, the first program first. Default: none.
     #[must_use]
     pub fn with_chain(mut self, chain: Vec<ToolName>) -> Self {
         self.chain = chain;

@@ -1,7 +1,8 @@
-//! A call that runs turns below its own: what those turns may spend, and what they spent.
+//! A call that runs turns below its own: the budgets of those turns, and their costs.
 //!
-//! The turns share what is left of the caller's budget. Each takes a share when it begins, gives
-//! back what it did not use, and takes more when it runs out and others have left something.
+//! The turns share the rest of the caller's budget. Each turn takes a share when it begins, gives
+//! back the unused part when it ends, and takes more when its share is used up and other turns
+//! have left something.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,7 @@ use super::{Budget, TurnError, TurnOutcome, TurnRequest};
 use crate::chat::{MicroUsd, ModelTier, Spent};
 use crate::{CallContext, TurnId};
 
-/// The work of a turn below another one, as the calling turn pays for it.
+/// The work of a turn below another turn, as the calling turn pays for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -54,9 +55,9 @@ impl DelegatedWork {
     }
 }
 
-/// The account of a tool call that runs turns. The host gives one to each call of a tool that is
-/// declared with [`runs_turn`](crate::tool::ToolHints::runs_turn), as an extension of the call's
-/// context.
+/// The account of a tool call that runs turns. The host gives an account to each call of a tool
+/// that is declared with [`runs_turn`](crate::tool::ToolHints::runs_turn), as an extension of the
+/// call's context.
 ///
 /// [`Delegation::run`] is all that most tools need.
 #[derive(Debug, Clone)]
@@ -65,12 +66,12 @@ pub struct Delegation {
     work: Arc<Mutex<Work>>,
 }
 
-/// The account of one turn that a call runs. It is an extension of the turn's request, in which
-/// the host of the turn finds it.
+/// The account of one turn that a call runs. It is an extension of the turn's request, and the
+/// host of the turn finds it there.
 #[derive(Debug, Clone)]
 pub struct DelegatedTurn {
     of: Delegation,
-    /// Maximum budget of the turn, whatever is left.
+    /// Maximum budget of the turn, even if more is left.
     max: Budget,
     allotted: Arc<Mutex<Budget>>,
 }
@@ -113,8 +114,9 @@ impl Delegation {
     }
 
     /// Runs a turn on behalf of the call of `cx`: gives `run` the `request` with its
-    /// [caller](TurnRequest::with_caller) set and within what is left of the caller's budget, which
-    /// pays for it. Usually `run` is that of a [`TurnRunner`](super::TurnRunner).
+    /// [caller](TurnRequest::with_caller) set. The turn gets at most the rest of the caller's
+    /// budget, and that budget pays for it. Usually `run` is the method of a
+    /// [`TurnRunner`](super::TurnRunner).
     ///
     /// # Errors
     ///
@@ -143,7 +145,7 @@ impl Delegation {
         ended
     }
 
-    /// Expects `turns` turns of the call in place of one, which share what is left.
+    /// Expects `turns` turns of the call in place of one. They share the rest of the budget.
     pub fn expect(&self, turns: usize) {
         let more = u32::try_from(turns.saturating_sub(1)).unwrap_or(u32::MAX);
         let mut pool = lock(&self.pool);
@@ -159,7 +161,7 @@ impl Delegation {
         pool.expected = pool.expected.saturating_sub(std::mem::take(&mut work.expected));
     }
 
-    /// Begins a turn with at most `max`, and takes its share of what is left.
+    /// Begins a turn with at most `max`, and takes its share of the rest of the budget.
     fn begin(&self, max: Option<Budget>) -> DelegatedTurn {
         let mut pool = lock(&self.pool);
         let mut work = lock(&self.work);
@@ -178,8 +180,8 @@ impl Delegation {
         }
     }
 
-    /// Enters the work of a turn that has ended before this account was opened: one that is found
-    /// after a restart.
+    /// Enters the work of a turn that had ended before this account was opened: a turn that is
+    /// found after a restart.
     pub fn enter(&self, outcome: &TurnOutcome) {
         lock(&self.work).done.push(outcome.into());
     }
@@ -190,7 +192,7 @@ impl Delegation {
         lock(&self.work).is_interrupted = true;
     }
 
-    /// Takes the work that was done since the last time.
+    /// Takes the work that was done since the last call of this method.
     pub fn take_work(&self) -> Vec<DelegatedWork> {
         std::mem::take(&mut lock(&self.work).done)
     }
@@ -207,8 +209,9 @@ impl DelegatedTurn {
         *lock(&self.allotted)
     }
 
-    /// Takes more of what is left, for a turn whose budget is used up. Returns the new budget of the
-    /// turn, or `None` if nothing is left, or others that have not begun need it.
+    /// Takes more of the rest of the budget, for a turn whose share is used up. Returns the new
+    /// budget of the turn, or `None` if nothing is left, or turns that have not begun need the
+    /// rest.
     pub fn raise(&self) -> Option<Budget> {
         let mut pool = lock(&self.of.pool);
         let mut allotted = lock(&self.allotted);
@@ -225,7 +228,7 @@ impl DelegatedTurn {
         Some(raised)
     }
 
-    /// Enters the work of the turn, which has ended, and gives back what it did not use.
+    /// Enters the work of the turn, which has ended, and gives back the unused part of its budget.
     fn end(&self, outcome: &TurnOutcome) {
         let work = DelegatedWork::from(outcome);
         let mut pool = lock(&self.of.pool);
@@ -239,7 +242,7 @@ impl DelegatedTurn {
 }
 
 impl Pool {
-    /// Takes one of `parts` parts of what is left, at least one call, and at most `max`. Time is not
+    /// Takes the rest divided by `parts`, at least one call, and at most `max`. Time is not
     /// divided: turns run side by side.
     fn take(&mut self, parts: u32, max: Budget) -> Budget {
         let parts = parts.max(1);
@@ -264,8 +267,8 @@ impl Pool {
     }
 }
 
-/// Returns a budget with the limits of both added up. A limit that one of them lacks is lacking;
-/// time is that of `budget`.
+/// Returns a budget with the limits of both added up. A limit that either budget lacks is
+/// lacking; the time is the time of `budget`.
 fn plus(budget: Budget, more: Budget) -> Budget {
     let tokens = budget.max_tokens.zip(more.max_tokens);
     let cost = budget.max_cost.zip(more.max_cost);
@@ -276,8 +279,8 @@ fn plus(budget: Budget, more: Budget) -> Budget {
         .with_max_cost(cost.map(|(cost, more)| MicroUsd(cost.0.saturating_add(more.0))))
 }
 
-/// Returns `budget` without the limits of `taken`. A limit that `budget` lacks stays lacking;
-/// time is that of `budget`.
+/// Returns `budget` without the limits of `taken`. A limit that `budget` lacks stays lacking; the
+/// time is the time of `budget`.
 fn minus(budget: Budget, taken: Budget) -> Budget {
     let tokens = |max: u64| max.saturating_sub(taken.max_tokens.unwrap_or(0));
     let cost = |max: MicroUsd| MicroUsd(max.0.saturating_sub(taken.max_cost.map_or(0, |cost| cost.0)));

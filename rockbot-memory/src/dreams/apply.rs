@@ -1,5 +1,5 @@
-//! Applies the changes of a plan, and undoes them. Both are idempotent, so that a crash in between
-//! is repaired by doing the same again.
+//! Applies the changes of a plan, and undoes them. Both operations are idempotent: after a crash
+//! the same operation runs again.
 
 use rockbot_core::store::{LongTermMemoryExt, MemoryEntry, Rule, Skill, StoreError};
 use rockbot_core::{MemoryId, Principal, Timestamp};
@@ -15,22 +15,22 @@ pub(super) struct Applier<'a> {
     pub(super) now: Timestamp,
 }
 
-/// The result of looking at a change before it is made.
+/// The result of a look at the stores before a change is made.
 enum Look {
     /// The knowledge is as the change expects it.
     Fits,
     /// The change stands already.
     Stands,
-    /// The knowledge has changed, as the text says.
+    /// The knowledge has changed; the text names the difference.
     Differs(String),
 }
 
 impl Applier<'_> {
-    /// Checks that each change fits what the stores hold.
+    /// Checks that each change fits the contents of the stores.
     ///
     /// # Errors
     ///
-    /// Returns [`DreamError::Stale`] if one does not.
+    /// Returns [`DreamError::Stale`] if a change does not fit.
     pub(super) async fn check(&self) -> Result<(), DreamError> {
         for change in &self.plan.changes {
             match (self.look(change).await?, change) {
@@ -45,14 +45,14 @@ impl Applier<'_> {
         Ok(())
     }
 
-    /// Makes the changes that do not stand yet, and returns remarks on those that could not be
-    /// made, since another writer changed the same thing after [`check`](Self::check).
+    /// Makes the changes that do not stand yet, and returns remarks on the changes that could not
+    /// be made, since another writer changed the same thing after [`check`](Self::check).
     pub(super) async fn apply(&self) -> Result<Vec<String>, StoreError> {
         let mut left_out = Vec::new();
         for change in &self.plan.changes {
             match (self.look(change).await?, change) {
-                // The memory that takes its place may have been archived by a person since: nothing would be
-                // left to find.
+                // A person may have archived the memory that takes its place: neither memory would
+                // be left to find.
                 (Look::Fits, DreamChange::Supersede { by, id, .. }) if !self.is_live(by).await? => {
                     left_out.push(format!("the memory `{id}` stays, since `{by}` is gone"));
                 }
@@ -64,8 +64,8 @@ impl Applier<'_> {
         Ok(left_out)
     }
 
-    /// Undoes the changes, the last one first, and returns remarks on those that were changed
-    /// since, which stay.
+    /// Undoes the changes, the last change first. Entries that were changed since then stay; the
+    /// returned remarks name them.
     pub(super) async fn undo(&self) -> Result<Vec<String>, StoreError> {
         let mut left_out = Vec::new();
         for change in self.plan.changes.iter().rev() {
@@ -131,7 +131,7 @@ impl Applier<'_> {
         let rules = Stores::required(&self.stores.rules, "rules")?.list(self.who()).await?;
         let wanted = Rule::new(rule);
         let stands = wanted.is_none_or(|wanted| rules.iter().any(|rule| rule.is_same_as(&wanted)));
-        // While the plan is being applied, it is its own rule that stands.
+        // While the plan is being applied, the rule that stands is the plan's own.
         Ok(if stands { Look::Stands } else { Look::Fits })
     }
 
@@ -167,7 +167,8 @@ impl Applier<'_> {
         }
     }
 
-    /// Undoes a change, unless something else has changed since; then the remark says so.
+    /// Undoes a change, unless another writer has changed the entry since. The remark then names
+    /// the entry.
     async fn take_back(&self, change: &DreamChange) -> Result<Option<String>, StoreError> {
         match change {
             DreamChange::AddMemory { entry, .. } => {
@@ -261,12 +262,12 @@ fn is_undone(stored: &MemoryEntry, entry: &MemoryEntry) -> bool {
     !stored.is_live() && stored.content == entry.content && stored.metadata == entry.metadata
 }
 
-/// Returns `true` if both are the same to their users; uses of a skill are no change of it.
+/// Returns `true` if both skills say the same to their users. Counts of uses do not matter.
 fn says_the_same(a: &Skill, b: &Skill) -> bool {
     a.content == b.content && a.summary == b.summary && a.see_also == b.see_also && a.is_live() == b.is_live()
 }
 
-/// Returns `true` if both mean the default rules.
+/// Returns `true` if both texts mean the default rules.
 fn is_default(a: Option<&str>, b: Option<&str>) -> bool {
     let is_empty = |text: Option<&str>| text.is_none_or(|text| text.trim() == "{}");
     is_empty(a) && is_empty(b)

@@ -1,4 +1,4 @@
-//! Questions to models: texts with ids, of which the answer may name no others.
+//! Questions to models: texts with ids. The answer may name no other ids.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,10 +17,10 @@ use super::options::DreamOptions;
 use super::pass::DreamPass;
 use crate::background::directive;
 
-/// Maximum number of tokens of an answer, and of the thoughts of a model that thinks.
+/// Maximum number of tokens of an answer, reasoning included.
 const MAX_ANSWER_TOKENS: u32 = 8_000;
 
-/// Maximum size of an answer in bytes: a longer one is not read.
+/// Maximum size of an answer, in bytes. A longer answer is not read.
 const MAX_ANSWER: usize = 256 << 10;
 
 /// Time limit of the model.
@@ -29,8 +29,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// Maximum length of one text of a question, in characters.
 const MAX_ITEM: usize = 4_000;
 
-/// Returns `true` if a question shows the text in full: a model rewrites no text of which it has
-/// read a part.
+/// Returns `true` if a question shows the text in full: a model rewrites no text that it has read
+/// only in part.
 pub(super) fn is_shown_in_full(text: &str) -> bool {
     text.chars().count() <= MAX_ITEM
 }
@@ -38,7 +38,7 @@ pub(super) fn is_shown_in_full(text: &str) -> bool {
 /// A text that a question shows to the model.
 #[derive(Debug, Clone)]
 pub(super) struct Item {
-    /// Id by which the answer names the text.
+    /// Id of the text in the question and in the answer.
     pub(super) id: String,
     pub(super) text: String,
     pub(super) from: Provenance,
@@ -55,14 +55,14 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Returns the digest by which the question is recognized: equal for the same texts.
+    /// Returns the digest that identifies the question: it is equal for the same texts.
     pub(super) fn digest(&self, pass: DreamPass, who: &Principal) -> Digest {
         let items = self.items.iter().flat_map(|item| [item.id.as_str(), &item.text]);
         Digest::of([pass.name(), who.as_str(), &self.intro].into_iter().chain(items))
     }
 
     /// Returns the join of the labels of the items with these ids; `None` if an id is not among the
-    /// items, or none is given.
+    /// items, or no id is given.
     pub(super) fn label_of(&self, ids: &[String]) -> Option<Label> {
         let mut label = Label::HOST;
         for id in ids {
@@ -83,7 +83,7 @@ impl Question {
         let mut content = vec![ContentPart::text(intro)];
         content.extend(self.items.iter().map(|item| {
             let text: String = item.text.chars().take(MAX_ITEM).collect();
-            // A text of several lines keeps them, set apart from the texts beside it.
+            // A text of several lines keeps its lines, set apart from the texts beside it.
             let line = if text.contains('\n') {
                 format!("[{}]\n{}\n", item.id, indented(&text))
             } else {
@@ -159,7 +159,7 @@ impl Asker {
         directive(self.data_dir.as_ref().map(|folder| folder.join(file)), default).await
     }
 
-    /// Counts a call. Returns `false` if the budget does not have room for one.
+    /// Counts a call. Returns `false` if the budget has no room for the call.
     fn begin(&self) -> bool {
         let mut spent = self.lock();
         let has_money = self.options.max_cost.is_none_or(|max| spent.1 < max);

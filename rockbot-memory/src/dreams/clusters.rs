@@ -13,16 +13,16 @@ use crate::tools::is_untrusted_source;
 /// Maximum number of memories of a cluster.
 const MAX_SIZE: usize = 6;
 
-/// Maximum number of memories that share a word by which they are compared: a more common word
+/// Maximum number of memories that are compared because of one shared word: a more common word
 /// tells little.
 const MAX_SHARED: usize = 50;
 
 /// Memories that say nearly the same, in the order of their ids.
 pub(super) type Cluster = Vec<Arc<MemoryEntry>>;
 
-/// Returns clusters of live memories of one level of trust of which each shares at least
-/// `similarity` of its words (the Jaccard index, from 0 to 1) with another one of the cluster.
-/// Those with the newest memory come first.
+/// Returns clusters of live memories of one level of trust. Each memory shares at least
+/// `similarity` of its words (the Jaccard index, from 0 to 1) with another memory of its cluster.
+/// The cluster with the newest memory comes first.
 ///
 /// Memories of different trust are never together, so that no text gains or loses trust by a merge.
 pub(super) fn clusters(entries: &[Arc<MemoryEntry>], similarity: f64) -> Vec<Cluster> {
@@ -71,8 +71,8 @@ fn rare_first(entries: &[&Arc<MemoryEntry>]) -> Vec<Vec<u32>> {
     ranked.collect()
 }
 
-/// Returns the pairs that may be similar enough. Two such memories share one of the rarest terms of
-/// each (prefix filter), so that few pairs are compared.
+/// Returns the pairs that may be similar enough. Two similar memories share a term that is among
+/// the rarest of each (prefix filter), so that few pairs are compared.
 fn candidates(entries: &[&Arc<MemoryEntry>], terms: &[Vec<u32>], similarity: f64) -> BTreeSet<(usize, usize)> {
     let mut seen: BTreeMap<(bool, Trust, u32), Vec<usize>> = BTreeMap::new();
     let mut pairs = BTreeSet::new();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-/// English names of the months, by which a date in words is compared with one in digits.
+/// English names of the months, to compare a date in words with a date in digits.
 const MONTHS: [&str; 12] = [
     "january",
     "february",
@@ -26,7 +26,7 @@ const OPENERS: [&str; 36] = [
     "some", "from", "to", "user",
 ];
 
-/// Words that are written in lower case somewhere: at the beginning of a sentence they are no
+/// Words that a text writes in lower case: at the beginning of a sentence these words are no
 /// names.
 #[derive(Debug, Default)]
 pub(super) struct Vocabulary(BTreeSet<String>);
@@ -46,8 +46,8 @@ impl Vocabulary {
 
 /// Returns the names, numbers, dates and abbreviations of `source` that `merged` lacks.
 ///
-/// A word is one of them if it has a digit or a capital letter. The first word of a sentence
-/// counts, too, unless the vocabulary has it in lower case. A date in digits equals one in words:
+/// A word counts if it has a digit or a capital letter. The first word of a sentence counts, too,
+/// unless the vocabulary has it in lower case. A date in digits equals a date in words:
 /// `2026-05-01` is `1 May 2026`.
 pub(super) fn missing(source: &str, merged: &str, vocabulary: &Vocabulary) -> Vec<String> {
     let said = said(merged);

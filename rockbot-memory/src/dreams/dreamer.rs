@@ -1,4 +1,4 @@
-//! One cycle of dreams, from the passes to the plans, and what a person does with plans.
+//! One cycle of dreams, from the passes to the plans, and the operations of a person on plans.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -27,7 +27,7 @@ use super::replay::{Replay, is_protected};
 use super::stores::Stores;
 use super::times::{file_stamp, rfc3339};
 
-/// Silence of users before a pass begins. Doubled each time that a user interrupts it.
+/// Silence of users before a pass begins. Doubled each time that a user interrupts the pass.
 const QUIET_PERIOD: Duration = Duration::from_secs(30);
 
 /// Maximum number of times that a pass begins in one cycle.
@@ -39,7 +39,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5 * 60);
 /// Maximum number of times that a failed pass is tried again in one cycle.
 const MAX_RETRIES: u32 = 3;
 
-/// Everything that dreams need of a host.
+/// The parts of a host that dreams need.
 pub(super) struct Dreamer {
     pub(super) stores: Stores,
     pub(super) plans: Arc<PlanStore>,
@@ -54,7 +54,7 @@ pub(super) struct Dreamer {
     pub(super) changing: tokio::sync::Mutex<()>,
     /// Held during a cycle.
     pub(super) dreaming: tokio::sync::Mutex<()>,
-    /// Cancelled when the host stops: no cycle goes on after it.
+    /// Cancelled when the host stops: no cycle outlives the host.
     pub(super) ended: CancellationToken,
 }
 
@@ -78,7 +78,7 @@ enum PassEnd {
 impl Dreamer {
     /// Runs cycles until `stop` fires.
     pub(super) async fn run(self: Arc<Self>, stop: CancellationToken) {
-        // Fires however the task ends, for cycles that the program has begun.
+        // The guard fires at every end of the task, for cycles that the program has begun.
         let _ended = self.ended.clone().drop_guard();
         self.recover().await;
         let mut pause = self.first_pause();
@@ -99,7 +99,7 @@ impl Dreamer {
             .max(self.options.interval.saturating_sub(elapsed))
     }
 
-    /// Runs all passes once, and those that failed up to three times more. A pass begins when users
+    /// Runs all passes once, and repeats failed passes up to three times. A pass begins when users
     /// were silent for `quiet`.
     pub(super) async fn cycle(&self, quiet: Duration, stop: &CancellationToken) {
         let _one_at_a_time = self.dreaming.lock().await;
@@ -126,7 +126,7 @@ impl Dreamer {
         self.save_state().await;
     }
 
-    /// Returns each pass with each principal, without those that nothing can be done for.
+    /// Returns each pass with each principal, without the pairs that nothing can be done for.
     fn work(&self) -> impl Iterator<Item = (DreamPass, Principal)> {
         let principals = self.ledger().principals();
         let can_ask = self.chat.is_some();
@@ -155,11 +155,11 @@ impl Dreamer {
         })
     }
 
-    /// Runs a pass while users are silent, and anew, after a longer silence, when one of them wrote
-    /// meanwhile.
+    /// Runs a pass while users are silent. If a user writes meanwhile, the pass begins anew after a
+    /// longer silence.
     ///
-    /// Only reading and asking are cut short: what is decided is stored and applied to its end,
-    /// which takes a moment.
+    /// Only reading and asking are cut short: a decided plan is stored and applied to its end, and
+    /// that takes a moment.
     async fn pass_in_slot(
         &self,
         (pass, who): (DreamPass, &Principal),
@@ -188,8 +188,7 @@ impl Dreamer {
         PassEnd::Interrupted
     }
 
-    /// Returns the outcome of a pass, or `None` if a user wrote meanwhile, with the slot in which
-    /// it ran.
+    /// Returns the outcome of a pass, or `None` if a user wrote meanwhile, and the slot of its run.
     async fn planned(
         &self,
         pass: DreamPass,
@@ -240,8 +239,8 @@ impl Dreamer {
         Ok(cx.outcome)
     }
 
-    /// Stores the plans of a pass, applies those that may be, and then marks as read what they were
-    /// made of.
+    /// Stores the plans of a pass, applies the plans that need no person, and then marks their
+    /// sources as read.
     async fn settle(&self, pass: DreamPass, who: &Principal, outcome: PassOutcome) -> PassEnd {
         for remark in &outcome.remarks {
             self.log(pass, remark).await;
@@ -282,7 +281,7 @@ impl Dreamer {
         Ok(())
     }
 
-    /// Stores a plan, and applies it if its pass may and no check objects.
+    /// Stores a plan. Applies the plan if its pass may apply plans and no check objects.
     async fn file(&self, pass: DreamPass, who: &Principal, draft: Draft) -> Result<(), DreamError> {
         let now = self.clock.now();
         let mut plan = DreamPlan {
@@ -309,7 +308,7 @@ impl Dreamer {
         Ok(())
     }
 
-    /// Returns the reasons for which a plan waits for a person.
+    /// Returns the reasons why a plan waits for a person.
     async fn objections(&self, plan: &DreamPlan) -> Result<Vec<String>, StoreError> {
         /// Maximum number of losses that a plan names.
         const MAX_LOSSES: usize = 5;
@@ -343,7 +342,8 @@ impl Dreamer {
             return Err(DreamError::State(plan.state));
         }
         self.applier(&plan).check().await?;
-        // On disk before the first change: a crash from here on is repaired at the next start.
+        // The plan is on disk before the first change: a crash from here on is repaired at the next
+        // start.
         let plan = self.advance(&plan, PlanState::Applying, Vec::new()).await?;
         let remarks = self.applier(&plan).apply().await?;
         let plan = self.advance(&plan, PlanState::Applied, remarks).await?;
@@ -365,7 +365,7 @@ impl Dreamer {
         Ok(plan)
     }
 
-    /// Finishes the plans in the middle of which a process was killed or a store failed.
+    /// Finishes the plans that a killed process or a failing store left half made or half undone.
     pub(super) async fn recover(&self) {
         let _one_at_a_time = self.changing.lock().await;
         for plan in self.plans.all() {
@@ -452,8 +452,8 @@ fn superseded(change: &DreamChange) -> Option<&MemoryId> {
     }
 }
 
-/// Returns remarks on protected memories that a contradiction would put aside: nothing says what
-/// they say then.
+/// Returns remarks on protected memories that a contradiction would put aside: the memory that
+/// takes the place does not say the same.
 fn outdated_protected(plan: &DreamPlan, entries: &[Arc<MemoryEntry>]) -> Vec<String> {
     if plan.pass != DreamPass::ContradictionSweep {
         return Vec::new();
@@ -468,7 +468,7 @@ fn outdated_protected(plan: &DreamPlan, entries: &[Arc<MemoryEntry>]) -> Vec<Str
 }
 
 /// Returns `true` for a change that needs the endorsement of a person: a rule, or a skill that
-/// would be trusted less.
+/// would lose trust.
 fn is_privileged(change: &DreamChange) -> bool {
     match change {
         DreamChange::Rule { .. } => true,

@@ -14,7 +14,7 @@ pub enum DreamError {
     /// There is no plan with this id.
     #[error("there is no plan `{0}`: list them")]
     NotFound(String),
-    /// The plan is in a state in which this cannot be done.
+    /// The state of the plan does not allow the call.
     #[error("the plan is {} already", .0.name())]
     State(PlanState),
     /// The knowledge has changed since the plan was made. Nothing was changed.

@@ -15,8 +15,9 @@ pub(super) type Shared = Arc<OnceLock<Arc<Dreamer>>>;
 /// The plans of dreams of a principal: to list, read, apply and undo.
 ///
 /// A host with [`Dreaming`](super::Dreaming) has it among its parts:
-/// `host.parts().require::<Dreams>()`. It begins with the plans of the principal `local`. To apply
-/// a plan is the endorsement of a person: offer it to users alone, never to a model.
+/// `host.parts().require::<Dreams>()`. It begins with the plans of the principal `local`.
+/// Applying a plan is the endorsement of a person: offer [`apply`](Self::apply) to users alone,
+/// never to a model.
 ///
 /// ```
 /// use rockbot_memory::Dreams;
@@ -55,9 +56,9 @@ impl Dreams {
         }
     }
 
-    /// Returns all plans, the oldest first. At most 1 000 of all principals are kept: beyond that
-    /// the oldest that is applied or undone is removed, and can no longer be undone; if all wait,
-    /// the oldest of these.
+    /// Returns all plans, the oldest first. At most 1 000 plans of all principals are kept. Beyond
+    /// that the oldest applied or undone plan is removed, and can no longer be undone. If all plans
+    /// wait, the oldest waiting plan is removed.
     ///
     /// # Errors
     ///
@@ -69,13 +70,13 @@ impl Dreams {
     }
 
     /// Makes the changes of a plan that waits or was undone, after a check that the knowledge is as
-    /// the plan expects it. Returns the plan as it is then; its notes name changes that could not
+    /// the plan expects it. Returns the plan as it is then. Its notes name changes that could not
     /// be made.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no such plan, it is applied already or out of date, or a store
-    /// fails. What a failing store leaves undone is done at the next cycle or start.
+    /// Returns an error if there is no such plan, the plan is applied already or out of date, or a
+    /// store fails. Changes that a failing store leaves open are made at the next cycle or start.
     pub async fn apply(&self, id: &str) -> Result<Arc<DreamPlan>, DreamError> {
         let dreamer = self.dreamer()?.clone();
         let who = self.principal.clone();
@@ -83,13 +84,14 @@ impl Dreams {
         finished(async move { dreamer.apply(&who, &id).await }).await
     }
 
-    /// Undoes the changes of an applied plan. Returns the plan as it is then; its notes name what
-    /// was changed since and stays. What the plan had superseded is not proposed again.
+    /// Undoes the changes of an applied plan. Returns the plan as it is then. Its notes name the
+    /// entries that were changed since and stay. Memories that the plan had superseded are not
+    /// proposed again.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no such plan, it is not applied, or a store fails. What a
-    /// failing store leaves is undone at the next cycle or start.
+    /// Returns an error if there is no such plan, the plan is not applied, or a store fails.
+    /// Changes that a failing store leaves are undone at the next cycle or start.
     pub async fn undo(&self, id: &str) -> Result<Arc<DreamPlan>, DreamError> {
         let dreamer = self.dreamer()?.clone();
         let who = self.principal.clone();
@@ -98,8 +100,8 @@ impl Dreams {
     }
 
     /// Runs a cycle now, for all principals, and waits for its end. Each pass waits until no turn
-    /// works, and yields to users as ever; a cycle that runs already ends first, and the end of the
-    /// host ends it.
+    /// works, and yields to users as ever. A cycle that runs already ends first. The end of the
+    /// host ends the cycle.
     ///
     /// # Errors
     ///

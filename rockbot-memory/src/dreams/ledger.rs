@@ -8,10 +8,10 @@ use rockbot_core::support::redact;
 use rockbot_core::{Digest, Principal, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// Time after which an answered question may be asked again, though nothing has changed.
+/// Time after which an answered question may be asked again, though its texts have not changed.
 const ASK_AGAIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Maximum number of principals. Beyond it no new one is cared for.
+/// Maximum number of principals. Beyond it no new principal is cared for.
 const MAX_PRINCIPALS: usize = 100;
 
 /// Maximum number of recent queries of a principal.
@@ -20,7 +20,7 @@ const MAX_QUERIES: usize = 50;
 /// Maximum length of a query, in characters.
 const MAX_QUERY: usize = 300;
 
-/// Maximum number of answered questions. Beyond it the oldest are dropped.
+/// Maximum number of answered questions. Beyond it the oldest questions are dropped.
 const MAX_ASKED: usize = 5_000;
 
 /// The state, as it is stored in `state.json`.
@@ -30,7 +30,7 @@ pub(super) struct Ledger {
     /// End of the last cycle.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_cycle: Option<Moment>,
-    /// Recent messages of each principal, by which recall is replayed.
+    /// Recent messages of each principal, as queries to replay recall.
     pub(super) queries: BTreeMap<Principal, VecDeque<String>>,
     /// Answered questions to models, with the time of the answer.
     asked: BTreeMap<String, Moment>,
@@ -70,7 +70,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the principals whose knowledge is cared for: `local`, and those that wrote.
+    /// Returns the principals whose knowledge is cared for: `local`, and all principals that wrote.
     pub(super) fn principals(&self) -> BTreeSet<Principal> {
         let mut principals: BTreeSet<_> = self.queries.keys().cloned().collect();
         principals.insert(Principal::default());

@@ -1,9 +1,9 @@
-//! Dreams: while users are silent, the agent tends what it knows, in plans that a person can read,
-//! apply and undo.
+//! Dreams: while users are silent, the agent tends its knowledge, in plans that a person can
+//! read, apply and undo.
 //!
 //! * [`Dreaming`]: the subsystem, with its [`DreamOptions`] and the passes, [`DreamPass`]
 //! * [`Dreams`]: the plans, for the program around a host
-//! * [`DreamPlan`], [`DreamChange`]: a plan, with its reasons and what undoes it
+//! * [`DreamPlan`], [`DreamChange`]: a plan, with its reasons and all that undoing it needs
 
 mod apply;
 mod ask;

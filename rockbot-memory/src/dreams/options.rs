@@ -29,11 +29,11 @@ use super::pass::DreamPass;
 pub struct DreamOptions {
     /// Time from the start of the host to the first cycle, at least. Default 5 minutes.
     pub initial_delay: Duration,
-    /// Time from the end of a cycle to the next one, restarts included. Default 4 hours.
+    /// Time from the end of a cycle to the next cycle, restarts included. Default 4 hours.
     pub interval: Duration,
-    /// Passes whose plans are applied at once if they pass all checks. The plans of the others wait
-    /// for a person. Default: those that ask no model. [`DreamPass::RuleProposals`] has no effect
-    /// here: a person decides about rules.
+    /// Passes whose plans are applied at once if they pass all checks. The plans of other passes
+    /// wait for a person. Default: the passes that ask no model. [`DreamPass::RuleProposals`] has
+    /// no effect here: a person decides about rules.
     pub auto_apply: BTreeSet<DreamPass>,
     /// Passes that are off. Default none.
     pub disabled: BTreeSet<DreamPass>,
@@ -119,15 +119,15 @@ impl DreamOptions {
         self
     }
 
-    /// Sets the time from the end of a cycle to the next one. Default 4 hours.
+    /// Sets the time from the end of a cycle to the next cycle. Default 4 hours.
     #[must_use]
     pub fn with_interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
         self
     }
 
-    /// Sets the passes whose plans are applied at once; none: every plan waits for a person.
-    /// Default: the passes that ask no model.
+    /// Sets the passes whose plans are applied at once. Without passes every plan waits for a
+    /// person. Default: the passes that ask no model.
     #[must_use]
     pub fn with_auto_apply(mut self, passes: impl IntoIterator<Item = DreamPass>) -> Self {
         self.auto_apply = passes.into_iter().collect();

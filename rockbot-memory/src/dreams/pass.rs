@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A pass of a dream cycle: one kind of care for what the agent knows.
+/// A pass of a dream cycle: one kind of care for the agent's knowledge.
 ///
 /// Passes run in the order of the variants. In the settings a pass has the name of its variant, as
 /// in `Dream.MemoryConsolidationEnabled`.
@@ -19,12 +19,12 @@ pub enum DreamPass {
     /// Finds statements of one speaker that contradict each other: the newer one wins. Directive
     /// `contradiction-dream.md`.
     ContradictionSweep,
-    /// Infers preferences of the user from what the user said. Directive `pref-dream.md`.
+    /// Infers preferences of the user from the user's messages. Directive `pref-dream.md`.
     PreferenceInference,
     /// Notes mistakes not to repeat, from corrections and failing tools. Directive
     /// `anti-pattern-dream.md`.
     AntiPatterns,
-    /// Writes skills for work that came up several times without one. Directive `skill-gap.md`.
+    /// Writes skills for work that came up several times without a skill. Directive `skill-gap.md`.
     SkillGap,
     /// Merges skills that are for the same work. Directive `skill-dream.md`.
     SkillConsolidation,
@@ -34,14 +34,14 @@ pub enum DreamPass {
     SeeAlso,
     /// Proposes rules from corrections that came up several times. Directive `rule-dream.md`.
     RuleProposals,
-    /// Reviews the tiers to which messages were routed. Directive `tier-routing-directive.md`.
+    /// Reviews the routing of messages to tiers. Directive `tier-routing-directive.md`.
     TierRoutingReview,
     /// Finds facts in the conversation log that were not saved. Directive `mining-dream.md`.
     MemoryMining,
 }
 
 impl DreamPass {
-    /// All passes, in the order in which they run.
+    /// All passes, in the order of their runs.
     pub const ALL: [Self; 12] = [
         Self::DuplicateFold,
         Self::MemoryConsolidation,

@@ -1,5 +1,5 @@
-//! The context of one run of a pass for one principal: what it reads, what it asks, and what
-//! becomes of it.
+//! The context of one run of a pass for one principal: the stores that it reads, the model that
+//! it asks, and its outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) struct PassOutcome {
     pub(super) drafts: Vec<Draft>,
     /// Questions that were answered in a usable way.
     pub(super) answered: Vec<Digest>,
-    /// Positions in the conversation log that are read, by their reader.
+    /// Readers of the conversation log, each with the position that it has reached.
     pub(super) read: Vec<(String, LogOffset)>,
     /// Remarks for the log.
     pub(super) remarks: Vec<String>,
@@ -96,7 +96,7 @@ impl PassContext<'_> {
         self.outcome.remarks.push(text.into());
     }
 
-    /// Adds a draft, unless it changes nothing.
+    /// Adds a draft, unless the draft changes nothing.
     pub(super) fn draft(&mut self, summary: impl Into<String>, changes: Vec<DreamChange>, question: Option<Digest>) {
         if !changes.is_empty() {
             let summary = summary.into();
@@ -108,15 +108,15 @@ impl PassContext<'_> {
         }
     }
 
-    /// Returns the live memories, without those of plans that a person undid.
+    /// Returns the live memories, without the memories of plans that a person undid.
     pub(super) async fn live_memories(&self) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {
         let mut entries = self.stores.memories(self.who).await?;
         entries.retain(|entry| entry.is_live() && !self.declined.contains(&entry.id));
         Ok(entries)
     }
 
-    /// Creates a view: a memory of these words that was made of others, with the trust of the least
-    /// trusted of them.
+    /// Creates a view: a memory that was made of other memories, with the trust of the least
+    /// trusted source.
     pub(super) fn view(&self, content: &str, label: &Label, sources: &[String], from: Timestamp) -> MemoryEntry {
         let id = new_memory_id(self.ids);
         let mut view = MemoryEntry::new(id, content.trim(), self.now, Provenance::labelled("dream", label));
@@ -139,7 +139,8 @@ pub(super) fn is_made_of(view: &MemoryEntry, id: &MemoryId) -> bool {
     sources.is_some_and(|sources| sources.split(", ").any(|source| source == id.as_str()))
 }
 
-/// Returns the text of a model without white space around it, if it is neither empty nor too long.
+/// Returns the text of a model without white space around it; `None` if the text is empty or too
+/// long.
 pub(super) fn bounded(text: &str) -> Option<&str> {
     let text = text.trim();
     (!text.is_empty() && text.chars().count() <= MAX_TEXT).then_some(text)

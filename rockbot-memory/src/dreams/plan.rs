@@ -1,4 +1,4 @@
-//! Plans: what a dream wants to change, with the reasons, and what is needed to undo it.
+//! Plans: the changes that a dream proposes, with their reasons and all that undoing them needs.
 
 use std::fmt::{self, Write as _};
 
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::pass::DreamPass;
 
-/// A plan of a dream: changes of what the agent knows, before or after they were made.
+/// A plan of a dream: changes of the agent's knowledge, before or after they were made.
 ///
-/// With a data folder it is the file `dreams/{id}.json`, which is written before the first change
-/// is made, and holds what is needed to undo all of them. Its [`Display`](fmt::Display) is a text
-/// for a person.
+/// With a data folder the plan is the file `dreams/{id}.json`. The file is written before the
+/// first change is made, and holds all that undoing the changes needs. Its
+/// [`Display`](fmt::Display) is a text for a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -22,7 +22,7 @@ pub struct DreamPlan {
     pub id: String,
     /// Pass that made the plan.
     pub pass: DreamPass,
-    /// Principal whose knowledge it changes.
+    /// Principal whose knowledge the plan changes.
     pub principal: Principal,
     /// Time at which the plan was made.
     #[serde(with = "rockbot_core::rfc3339")]
@@ -31,7 +31,7 @@ pub struct DreamPlan {
     pub state: PlanState,
     /// Purpose of the plan, in one line.
     pub summary: String,
-    /// Changes, in the order in which they are made.
+    /// Changes, in the order of their application.
     pub changes: Vec<DreamChange>,
     /// Remarks, such as the reason why the plan waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -58,24 +58,25 @@ pub enum PlanState {
     Undone,
 }
 
-/// A change of what the agent knows. None deletes anything.
+/// A change of the agent's knowledge. No change deletes anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum DreamChange {
-    /// A new memory: a view, whose metadata name its sources and the time from which it holds.
+    /// A new memory: a view, whose metadata name its sources and the start of its validity.
     AddMemory {
         /// The memory.
         entry: Box<MemoryEntry>,
         /// Reason of the change.
         reason: String,
     },
-    /// A memory that another one takes the place of: searches skip it, and it is kept.
+    /// A memory that another memory takes the place of: searches skip the old memory, and it is
+    /// kept.
     Supersede {
         /// Id of the memory.
         id: MemoryId,
-        /// Text of the memory when the plan was made. The change is refused if it says something
-        /// else by then.
+        /// Text of the memory when the plan was made. The change is refused if the memory says
+        /// something else by then.
         content: String,
         /// Id of the memory that takes its place.
         by: MemoryId,
@@ -91,7 +92,7 @@ pub enum DreamChange {
     },
     /// A new, changed or archived skill.
     Skill {
-        /// The skill before; `None` for a new one.
+        /// The skill before; `None` for a new skill.
         before: Option<Box<Skill>>,
         /// The skill after.
         after: Box<Skill>,
@@ -107,7 +108,7 @@ pub enum DreamChange {
     },
     /// New rules of the tier selector: the file `tier-selector.json` of the data folder.
     TierRules {
-        /// Text of the file before; `None` if there was none.
+        /// Text of the file before; `None` if there was no file.
         before: Option<String>,
         /// Text of the file after.
         after: String,
@@ -117,7 +118,7 @@ pub enum DreamChange {
 }
 
 impl DreamPlan {
-    /// Returns `true` if a person may apply the plan: it is proposed, or was undone.
+    /// Returns `true` if a person may apply the plan: the plan is proposed, or was undone.
     pub fn can_be_applied(&self) -> bool {
         matches!(self.state, PlanState::Proposed | PlanState::Undone)
     }

@@ -13,14 +13,15 @@ use super::plan::{DreamPlan, PlanState};
 use crate::storage::blocking::{blocking, failed, invalid};
 use crate::storage::folder::open_folder;
 
-/// Maximum number of plans. Beyond it the oldest that is done is removed, else the oldest that
-/// waits.
+/// Maximum number of plans. Beyond it the oldest applied or undone plan is removed, else the
+/// oldest waiting plan.
 const MAX_PLANS: usize = 1_000;
 
 /// Maximum size of a file, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Size from which the log begins anew, in bytes. The one before is kept as `dreams.log.1`.
+/// Maximum size of the log, in bytes. A larger log is kept as `dreams.log.1`, and a new log
+/// begins.
 const MAX_LOG: u64 = 1 << 20;
 
 const STATE: &str = "state.json";
@@ -80,7 +81,8 @@ impl PlanStore {
         ids.find(|id| !plans.contains_key(id)).unwrap_or_default()
     }
 
-    /// Stores a plan, in place of one with the same id, and returns once it is synced to disk.
+    /// Stores a plan, in place of a plan with the same id, and returns once the plan is synced to
+    /// disk.
     pub(super) async fn save(self: &Arc<Self>, plan: DreamPlan) -> Result<Arc<DreamPlan>, StoreError> {
         let this = self.clone();
         let plan = Arc::new(plan);
@@ -99,8 +101,7 @@ impl PlanStore {
         blocking(move || this.write(STATE, &state)).await
     }
 
-    /// Appends a line to the log that a person reads. A log that cannot be written is no reason to
-    /// fail.
+    /// Appends a line to the log that a person reads. A failure to write the log is not returned.
     pub(super) async fn log(self: &Arc<Self>, line: String) {
         let this = self.clone();
         let written = blocking(move || this.append(&line)).await;
@@ -140,7 +141,8 @@ impl PlanStore {
         while plans.len() > MAX_PLANS {
             let is_done = |plan: &&Arc<DreamPlan>| matches!(plan.state, PlanState::Applied | PlanState::Undone);
             let waits = |plan: &&Arc<DreamPlan>| plan.state == PlanState::Proposed;
-            // One that is being applied or undone stays: a crash would leave its changes half made.
+            // A plan that is being applied or undone stays: a crash would leave its changes half
+            // made.
             let oldest = plans.values().find(is_done).or_else(|| plans.values().find(waits));
             let Some(id) = oldest.map(|plan| plan.id.clone()) else {
                 return;
@@ -158,7 +160,7 @@ impl PlanStore {
     }
 }
 
-/// Reads a document; `None` if there is none, or it was damaged and is quarantined now.
+/// Reads a document; `None` if there is no document, or it was damaged and is quarantined now.
 fn read<T: DeserializeOwned>(folder: &DataFolder, name: &str) -> Result<Option<T>, StoreError> {
     let cannot = |error| failed("the plans of dreams cannot be read", error);
     let problem = match folder.read(name, MAX_BYTES) {

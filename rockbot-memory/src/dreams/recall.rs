@@ -1,5 +1,5 @@
-//! Recall of episodes behind views: what was said stays in reach when a view lacks the words of the
-//! question.
+//! Recall of episodes behind views: the original memory stays in reach when its view lacks the
+//! words of the question.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ const MAX_HITS: usize = 8;
 /// Maximum number of episodes that are shown.
 const MAX_EPISODES: usize = 3;
 
-/// Maximum number of views that were made one of the other.
+/// Maximum length of a chain of views, each made of the one before.
 const MAX_VIEWS: usize = 8;
 
-/// A context source of memories that a view took the place of, where the question finds them and
-/// not their view.
+/// A context source of memories whose place a view took. It adds a memory that the question finds
+/// when the question does not find the view.
 #[derive(Debug)]
 pub(super) struct EpisodeRecall(pub(super) Shared);
 
@@ -54,7 +54,7 @@ impl ContextSource for EpisodeRecall {
                     continue;
                 };
                 let is_new = !found.contains(by) && items.len() < MAX_EPISODES && shown.insert(hit.item.id.clone());
-                // What a newer statement contradicts is out of date, and not shown.
+                // A memory that a newer statement contradicts is out of date, and not shown.
                 if is_new && stands_for(memory, query, &hit.item).await? {
                     let text = format!("- [{by}] (said as): {}", fact(&hit.item));
                     let reason = format!("what the memory `{by}` was made of");

@@ -1,5 +1,5 @@
-//! The replay of stored queries before a plan is applied: recall of facts that matter must not
-//! fall.
+//! The replay of stored queries before a plan is applied: the plan must not make facts that
+//! matter unfindable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ const MAX_OWN: usize = 100;
 /// Maximum length of a query, in characters.
 const MAX_QUERY: usize = 300;
 
-/// Importance from which a memory is protected.
+/// Minimum importance of a protected memory.
 const PROTECTED_IMPORTANCE: f64 = 0.8;
 
-/// Number of times that a memory was learned from which it is protected.
+/// Minimum number of times that a protected memory was learned.
 const PROTECTED_COUNT: u32 = 5;
 
 /// Time for which a memory that was learned counts as in use.
@@ -48,9 +48,9 @@ impl Replay<'_> {
     /// Returns the memories that queries find before the changes and not after them, each with the
     /// query.
     ///
-    /// A memory counts as found if the one that takes its place is. Of the user's queries only
-    /// protected memories and those learned within 14 days count; a memory that is superseded is
-    /// looked for by its own text in any case.
+    /// A memory counts as found if the memory that takes its place is found. For the user's queries
+    /// only protected memories and memories learned within 14 days count; a memory that is
+    /// superseded is looked for by its own text in any case.
     pub(super) fn losses(&self) -> Vec<String> {
         let successors = self.successors();
         if successors.is_empty() {

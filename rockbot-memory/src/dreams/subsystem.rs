@@ -22,24 +22,25 @@ use super::stores::Stores;
 /// Folder of plans, below the data folder.
 const FOLDER: &str = "dreams";
 
-/// A subsystem that dreams: while users are silent, it tends what the agent remembers and can do.
+/// A subsystem that dreams: while users are silent, it tends the agent's memories and skills.
 ///
 /// A cycle runs the passes of [`DreamPass`](super::DreamPass), first 5 minutes after the start and
 /// then every 4 hours, or as [`DreamOptions`] and the section `Dream` say. Each pass has the host's
 /// one slot for background work and yields to a user's message at once; it begins anew after a
-/// longer silence, up to 6 times. One that fails is tried again after 5 minutes, 10 and 20, while
-/// the others go on. The same texts are not asked about again within 7 days.
+/// longer silence, up to 6 times. A pass that fails is tried again after 5 minutes, 10 and 20,
+/// while the other passes go on. The same texts are not asked about again within 7 days.
 ///
 /// **Plans**: a pass changes nothing. It makes [plans](super::DreamPlan), and a plan is applied at
-/// once only if its pass may ([`DreamOptions::auto_apply`]) and all checks agree; the others wait
-/// for a person, who lists, reads, applies and undoes them with [`Dreams`]. Nothing is deleted: a
-/// memory that a plan puts aside is superseded, and undoing the plan brings it back. A plan is on
-/// disk, with all that undoing it needs, before its first change; one that a crash interrupts is
-/// finished at the next start.
+/// once only if its pass may ([`DreamOptions::auto_apply`]) and all checks agree; other plans
+/// wait for a person, who lists, reads, applies and undoes them with [`Dreams`]. Nothing is
+/// deleted: a memory that a plan puts aside is superseded, and undoing the plan brings it back. A
+/// plan is on disk, with all that undoing it needs, before its first change; a plan that a crash
+/// interrupts is finished at the next start.
 ///
-/// **Views**: what was said and saved is never rewritten. A merge is a new memory, whose metadata
-/// name its `view` (the pass), its `sources` and the time from which it holds (`validFrom`). Recall
-/// finds views first, and the episodes behind them where a view lacks the words of the question.
+/// **Views**: texts of messages and saved memories are never rewritten. A merge is a new memory,
+/// whose metadata name its `view` (the pass), its `sources` and the start of its validity
+/// (`validFrom`). Recall finds views first, and the episodes behind them where a view lacks the
+/// words of the question.
 ///
 /// **Checks**: a merged text must have every name, number, date and abbreviation of its sources; an
 /// answer may only name texts that were shown; memories of different trust are never merged, and a
@@ -64,7 +65,7 @@ const FOLDER: &str = "dreams";
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Dreaming {
-    /// `None`: the host's settings apply, and later `None` if they turn dreams off.
+    /// `None` means the host's settings. Once they are read, `None` means that dreams are off.
     options: Option<DreamOptions>,
     shared: Shared,
     ledger: Arc<Mutex<Ledger>>,
@@ -77,8 +78,8 @@ impl Dreaming {
         Self::default()
     }
 
-    /// Sets the options, whatever the host's settings are; `Dream.Enabled = false` turns dreams off
-    /// all the same.
+    /// Sets the options in place of the host's settings. `Dream.Enabled = false` still turns dreams
+    /// off.
     pub fn with_options(mut self, options: DreamOptions) -> Self {
         self.options = Some(options);
         self
@@ -153,7 +154,7 @@ impl Subsystem for Dreaming {
     }
 }
 
-/// Notes what users ask, so that recall can be replayed.
+/// A listener that notes the messages of users, so that recall can be replayed.
 #[derive(Debug)]
 pub(super) struct Listener(pub(super) Arc<Mutex<Ledger>>);
 

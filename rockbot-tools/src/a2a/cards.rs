@@ -1,4 +1,4 @@
-//! Cards of other agents as they are let in: short, on one line, without anything hidden.
+//! Cards of other agents as they are admitted: short, on one line, without hidden characters.
 
 use rockbot_core::service::{AgentCard, AgentSkill};
 use rockbot_core::support::one_line;
@@ -6,7 +6,7 @@ use rockbot_core::support::one_line;
 use super::topics::is_agent_name;
 use super::wire::{AnnouncedCard, AnnouncedSkill};
 
-/// Maximum length of an announcement, in bytes; a longer one is not read.
+/// Maximum length of an announcement, in bytes. A longer announcement is not read.
 pub(super) const MAX_CARD: usize = 64 << 10;
 
 /// Maximum number of skills of an agent; the others are left out.
@@ -21,7 +21,7 @@ const MAX_TEXT: usize = 1_000;
 /// Maximum length of a name, an id, a tag, an example, in characters.
 const MAX_SHORT: usize = 200;
 
-/// Returns the card of an announcement; `None` if the name is none that can be called.
+/// Returns the card of an announcement; `None` if an agent of this name cannot be called.
 pub(super) fn admitted(card: AnnouncedCard) -> Option<AgentCard> {
     if !is_agent_name(&card.agent_name) {
         return None;
@@ -29,7 +29,7 @@ pub(super) fn admitted(card: AnnouncedCard) -> Option<AgentCard> {
     let mut admitted = AgentCard::new(card.agent_name);
     admitted.description = card.description.map(|text| cut(&text, MAX_TEXT));
     admitted.version = card.version.map(|text| cut(&text, MAX_SHORT));
-    // An address that is cut would be another one.
+    // An address that is cut would be another address.
     admitted.url = card.url.filter(|url| *url == cut(url, MAX_TEXT));
     let skills = card.skills.unwrap_or_default();
     admitted.skills = skills.into_iter().take(MAX_SKILLS).filter_map(admitted_skill).collect();
@@ -56,7 +56,7 @@ fn admitted_skill(skill: AnnouncedSkill) -> Option<AgentSkill> {
 
 /// Returns the beginning of a text, on one line.
 pub(super) fn cut(text: &str, max: usize) -> String {
-    // Read no further than what could be shown: hidden characters are dropped.
+    // Read no more than could be shown: hidden characters are dropped.
     let end = text.floor_char_boundary(max.saturating_mul(8));
     one_line(&text[..end]).chars().take(max).collect()
 }

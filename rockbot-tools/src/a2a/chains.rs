@@ -12,11 +12,11 @@ use super::topics::is_agent_name;
 /// original has none.
 pub(super) const HEADER: &str = "rb-agent-chain";
 
-/// Maximum number of agents of a chain: the callers and the one that is called.
+/// Maximum number of agents of a chain: the callers and the called agent.
 pub(super) const MAX_AGENTS: usize = 5;
 
-/// The chains of the tasks of others that this host works on. The receiver of tasks provides it
-/// to the caller of the same host.
+/// The chains of the tasks that this host does for other agents. The receiver of tasks provides
+/// it to the caller of the same host.
 #[derive(Debug, Default)]
 pub(super) struct Chains(Mutex<HashMap<(Principal, SessionId), Vec<String>>>);
 
@@ -31,8 +31,8 @@ impl Chains {
         self.lock().remove(&(principal, session));
     }
 
-    /// Returns the agents through which the task in a session came; `None` if it is no task of
-    /// another agent.
+    /// Returns the agents through which the task in a session came; `None` if the session has no
+    /// task of another agent.
     pub(super) fn of(&self, principal: &Principal, session: &SessionId) -> Option<Vec<String>> {
         self.lock().get(&(principal.clone(), session.clone())).cloned()
     }
@@ -47,7 +47,7 @@ impl Chains {
 pub(super) fn read(headers: &Headers, source: &str) -> Vec<String> {
     let written = headers.get(HEADER).map_or("", String::as_str);
     let names = written.split(',').filter(|name| is_agent_name(name));
-    // One more than is allowed tells that there are too many.
+    // One agent more than is allowed tells that the chain is too long.
     let mut chain: Vec<_> = names.take(MAX_AGENTS).map(str::to_owned).collect();
     if chain.last().is_none_or(|last| !last.eq_ignore_ascii_case(source)) {
         chain.push(source.to_owned());
@@ -59,7 +59,7 @@ pub(super) fn read(headers: &Headers, source: &str) -> Vec<String> {
 ///
 /// # Errors
 ///
-/// Returns what is wrong, in words for a model.
+/// Returns the reason why the call is refused, in words for a model.
 pub(super) fn check(chain: &[String], called: &str) -> Result<(), String> {
     let shown = || format!("{} → {called}", chain.join(" → "));
     if chain.iter().any(|agent| agent.eq_ignore_ascii_case(called)) {

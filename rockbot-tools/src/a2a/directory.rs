@@ -1,5 +1,5 @@
-//! The agents that can be called: those that the operator names, those that announce themselves,
-//! those that a model has registered.
+//! The directory of the agents that can be called: agents that the operator names, that announce
+//! themselves, or that a model has registered.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,14 +11,14 @@ use rockbot_core::{Clock, Timestamp};
 
 use super::known_file::{KnownFile, SeenAgent};
 
-/// Maximum number of agents that announce themselves or are registered. The one that was silent
-/// for longest goes first.
+/// Maximum number of agents that announce themselves or are registered. Above it, the agent that
+/// was silent for longest is forgotten, registered agents last.
 const MAX_AGENTS: usize = 256;
 
 /// Interval after which signs of life alone are written to the file.
 const SAVE_INTERVAL: Duration = Duration::from_secs(600);
 
-/// Minimum interval between two writes of what others announce.
+/// Minimum interval between two writes of announcements.
 const SAVE_PAUSE: Duration = Duration::from_secs(5);
 
 /// The directory. It is shared by the tools, the service search and the listener to announcements.
@@ -33,7 +33,7 @@ pub(super) struct Directory {
 struct State {
     /// The agents that the operator names: they are never forgotten.
     well_known: Vec<AgentCard>,
-    /// All others, by their names in lower case.
+    /// All other agents, by their names in lower case.
     seen: BTreeMap<String, SeenAgent>,
     file: KnownFile,
     saved: Timestamp,
@@ -44,7 +44,7 @@ struct State {
 }
 
 impl Directory {
-    /// Creates the directory of the agents that the operator names, and of those that the file knows.
+    /// Creates the directory of the operator's agents and of the agents in the file.
     pub(super) fn new(
         clock: Arc<dyn Clock>,
         ttl: Duration,
@@ -75,14 +75,14 @@ impl Directory {
             .cloned()
     }
 
-    /// Takes the announcement of an agent. The later one of two of a name counts.
+    /// Takes the announcement of an agent. Of two announcements under one name, the later counts.
     pub(super) fn announced(&self, card: AgentCard) {
         let now = self.clock.now();
         let mut state = self.lock();
         let key = key(&card.agent_name);
         let known = state.seen.get(&key);
         let is_same = known.is_some_and(|known| known.card == card);
-        // What a model has registered stays, and is completed by what the agent says itself.
+        // A registered agent stays registered, with the card that it announces itself.
         let is_registered = known.is_some_and(|known| known.is_registered);
         let agent = SeenAgent {
             card,
@@ -129,7 +129,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// Returns what is in the way, in words for a model.
+    /// Returns the reason why the agent cannot be removed, in words for a model.
     pub(super) fn unregister(&self, name: &str) -> Result<(), &'static str> {
         let mut state = self.lock();
         let key = key(name);
@@ -149,7 +149,7 @@ impl Directory {
         }
     }
 
-    /// Writes what the file does not have yet.
+    /// Writes the changes that the file does not have yet.
     pub(super) fn flush(&self) {
         let mut state = self.lock();
         if state.is_unsaved {
@@ -180,8 +180,8 @@ impl AgentDirectory for Directory {
 }
 
 impl State {
-    /// Returns the cards of all agents. What the operator wrote of one counts, and what is missing
-    /// there is its own.
+    /// Returns the cards of all agents. The operator's card of an agent counts; the agent's own
+    /// card fills its gaps.
     fn cards(&self) -> Arc<[AgentCard]> {
         let named = self
             .well_known
@@ -195,8 +195,8 @@ impl State {
         named.chain(others.map(|(_, agent)| agent.card.clone())).collect()
     }
 
-    /// Removes the agents that were silent for longest, but not the one of `key`, while there are too
-    /// many.
+    /// Removes the agents that were silent for longest while there are too many, registered agents
+    /// last. The agent of `key` stays.
     fn make_room(&mut self, key: &str) {
         while self.seen.len() > MAX_AGENTS {
             let others = self.seen.iter().filter(|(name, _)| *name != key);
@@ -242,7 +242,7 @@ impl fmt::Debug for Directory {
     }
 }
 
-/// Returns the operator's card of an agent, with what it leaves open from the agent's own.
+/// Returns the operator's card of an agent, with its gaps filled from the agent's own card.
 fn completed(mut card: AgentCard, own: &AgentCard) -> AgentCard {
     card.description = card.description.or_else(|| own.description.clone());
     card.version = card.version.or_else(|| own.version.clone());

@@ -25,7 +25,7 @@ pub(super) struct SeenAgent {
     pub(super) card: AgentCard,
     /// Time of the last sign of life.
     pub(super) last_seen: Timestamp,
-    /// `true` if it stays until it is unregistered.
+    /// `true` if the agent stays until it is unregistered.
     pub(super) is_registered: bool,
 }
 
@@ -88,8 +88,8 @@ impl Entry {
     }
 }
 
-/// Reads the entries that are such; `None` if the file is no list at all. The original writes
-/// well-known agents with a time before all times, and they are known from their own file.
+/// Reads the valid entries; `None` if the file is no list at all. The original writes well-known
+/// agents with a time before all times, and they are known from their own file.
 fn read(bytes: &[u8]) -> Option<Vec<SeenAgent>> {
     let entries: Vec<Box<RawValue>> = serde_json::from_slice(bytes).ok()?;
     let agents = entries.iter().filter_map(|entry| {

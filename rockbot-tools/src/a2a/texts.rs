@@ -1,4 +1,4 @@
-//! The parts of messages of other agents as texts: all of them, defused and of bounded length.
+//! The parts of messages of other agents as texts, defused and of bounded length.
 
 use rockbot_core::support::{defused, defused_json, one_line};
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(super) fn text_of(message: &AgentMessage) -> String {
     joined(message.parts.iter().map(text_of_part))
 }
 
-/// Returns the text of a result: its message, and what it has made.
+/// Returns the text of a result: its message and its artifacts.
 pub(super) fn text_of_result(message: Option<&AgentMessage>, artifacts: &[AgentArtifact]) -> String {
     let said = message.into_iter().flat_map(|message| &message.parts).map(text_of_part);
     let made = artifacts.iter().flat_map(|artifact| {
@@ -40,7 +40,7 @@ fn text_of_part(part: &AgentMessagePart) -> String {
         return defused(text).into_owned();
     }
     match &part.data {
-        // The text of a document, or a text that is none.
+        // The text of a JSON document, or a plain text.
         Some(Value::String(text)) => match serde_json::from_str(text) {
             Ok(data) => json_text(&data),
             Err(_) => defused(text).into_owned(),

@@ -10,7 +10,7 @@ const WANTED: &str = "discovery.wanted";
 /// Maximum length of the name of an agent, in bytes.
 const MAX_NAME: usize = 64;
 
-/// The topics, of the section `A2A`.
+/// The topics, from the section `A2A`.
 #[derive(Debug, Clone)]
 pub(super) struct Topics {
     task: String,
@@ -60,8 +60,8 @@ impl Topics {
         &self.response
     }
 
-    /// Returns `true` if an answer may be published under `topic`: a message must not lead it
-    /// elsewhere.
+    /// Returns `true` if an answer may be published under `topic`: a message must not lead the
+    /// answer elsewhere.
     pub(super) fn is_response(&self, topic: &str) -> bool {
         let below = topic.strip_prefix(&self.response);
         below.is_some_and(|below| below.is_empty() || below.starts_with('.')) && check_topic(topic).is_ok()
@@ -73,10 +73,11 @@ impl Topics {
     }
 }
 
-/// Returns `true` for what can be the name of an agent: it is part of topics, and stands in lists.
+/// Returns `true` if `name` can be the name of an agent. Names are parts of topics, and stand in
+/// lists.
 pub(super) fn is_agent_name(name: &str) -> bool {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    // The topics of an agent of such a name would be those of all statuses and cancellations.
+    // The topics of an agent of such a name would be the topics of all statuses and cancellations.
     let is_taken = ["status", "cancel"].contains(&name);
     !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_legal) && !is_taken
 }

@@ -1,12 +1,12 @@
 //! The messages between agents, as the original writes them: members in camelCase, states as
-//! integers, nothing that is null needs to be there.
+//! integers. A member that would be null may be missing.
 
 use rockbot_core::messaging::Message;
 use rockbot_core::service::{AgentCard, AgentSkill};
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The announcement of an agent: its card, or that it leaves.
+/// The announcement of an agent: its card, or its leave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AnnouncedCard {
@@ -38,8 +38,8 @@ pub(super) struct AnnouncedSkill {
     pub(super) examples: Option<Vec<String>>,
 }
 
-/// The wish of an agent that begins to listen: agents announce themselves at once, not at their
-/// next interval.
+/// The request of an agent that begins to listen. Other agents then announce themselves at once,
+/// not at their next interval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CardsWanted {}
@@ -72,7 +72,7 @@ pub(super) struct AgentMessagePart {
     pub(super) kind: String,
     #[serde(default)]
     pub(super) text: Option<String>,
-    /// JSON: as the text of a document, or as it is.
+    /// JSON: a document as text, or the value itself.
     #[serde(default)]
     pub(super) data: Option<serde_json::Value>,
     #[serde(default)]
@@ -105,7 +105,7 @@ pub(super) struct AgentTaskResult {
     pub(super) message: Option<AgentMessage>,
 }
 
-/// Something that a task has made.
+/// A text or document that a task has made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentArtifact {
@@ -123,7 +123,7 @@ pub(super) struct AgentTaskError {
     pub(super) task_id: String,
     #[serde(default)]
     pub(super) context_id: Option<String>,
-    /// One of [`codes`], or another one of a later version.
+    /// A code of [`codes`], or a code of a later version.
     pub(super) code: String,
     pub(super) message: String,
     #[serde(default)]
@@ -143,9 +143,9 @@ pub(super) struct AgentTaskCancelRequest {
 pub(super) mod codes {
     /// The agent has no such task.
     pub(in crate::a2a) const TASK_NOT_FOUND: &str = "task_not_found";
-    /// The task cannot be cancelled, such as one that has ended.
+    /// The task cannot be cancelled, for example because it has ended.
     pub(in crate::a2a) const TASK_NOT_CANCELABLE: &str = "task_not_cancelable";
-    /// The agent does not have the skill, or not for this caller.
+    /// The agent does not have the skill, or does not offer it to this caller.
     pub(in crate::a2a) const SKILL_NOT_SUPPORTED: &str = "skill_not_supported";
     /// The agent could not do the task.
     pub(in crate::a2a) const EXECUTION_FAILED: &str = "execution_failed";
@@ -153,7 +153,7 @@ pub(super) mod codes {
     pub(in crate::a2a) const INVALID_REQUEST: &str = "invalid_request";
 }
 
-/// The state of a task: an integer on the wire. The name is read, too.
+/// The state of a task: an integer on the wire. The name of the state is read, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AgentTaskState {
     Submitted,

@@ -18,8 +18,8 @@ use super::wire::{A2aError, ErrorKind, Message, SendConfiguration, SendMessage, 
 /// Source of the turns, which is a part of their identity.
 const SOURCE: &str = "a2a";
 
-/// Maximum number of questions of the agent in one task; after them it has to answer with what it
-/// knows.
+/// Maximum number of questions of the agent in one task. After them the agent has to answer
+/// without asking.
 const MAX_QUESTIONS: usize = 20;
 
 /// Maximum length of the ids that clients choose, in bytes.
@@ -34,7 +34,7 @@ pub(super) struct Accepted {
 }
 
 impl Operations {
-    /// Returns what a message begins or goes on with.
+    /// Accepts a message, which begins a task or continues one.
     pub(super) async fn accept(
         self: &Arc<Self>,
         caller: &A2aCaller,
@@ -75,7 +75,7 @@ impl Operations {
         }
     }
 
-    /// Returns the task that a message goes on with, if it names one.
+    /// Returns the task that a message names, if it names one.
     async fn task_of(&self, caller: &A2aCaller, message: &Message) -> Result<Option<TaskRecord>, A2aError> {
         let Some(id) = message.task_id.as_deref().filter(|id| !id.is_empty()) else {
             return Ok(None);
@@ -127,8 +127,8 @@ impl Operations {
         })
     }
 
-    /// Keeps the task, and then starts the turn: after a crash in between, the task is one whose
-    /// turn is unknown.
+    /// Keeps the task, and then starts the turn. After a crash in between, the kept task names a
+    /// turn that the host does not know.
     async fn begin(
         self: &Arc<Self>,
         caller: &A2aCaller,
@@ -173,7 +173,7 @@ impl Operations {
         Ok(record)
     }
 
-    /// Takes back what was kept for a turn that was not accepted.
+    /// Takes back the kept record of a turn that was not accepted.
     fn withdraw(&self, record: &TaskRecord, turn: &TurnId) {
         if record.turns.len() == 1 {
             return self.tasks.forget(&record.id);
@@ -187,15 +187,15 @@ impl Operations {
     }
 }
 
-/// Returns the request of a message with all that makes its identity.
+/// Returns the request of a message, with all parts of its identity.
 fn named(caller: &A2aCaller, context: &str, message: &Message, content: impl Into<Content>) -> TurnRequest {
     TurnRequest::new(context, &*message.message_id, content)
         .with_source(SOURCE)
         .with_principal(caller.principal())
 }
 
-/// Returns the context of a message that names no task. Without one of the client's it follows from
-/// the message, so that a message that is sent again is the same task.
+/// Returns the context of a message that names no task. If the client gives none, the context
+/// follows from the message, so that a message that is sent again is the same task.
 fn context_of(caller: &A2aCaller, message: &Message) -> Result<String, A2aError> {
     match message.context_id.as_deref().filter(|id| !id.is_empty()) {
         Some(id) => {

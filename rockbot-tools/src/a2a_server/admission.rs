@@ -1,5 +1,5 @@
-//! The conditions under which a client may connect: the names by which it calls this host, the
-//! pages that send it, its key.
+//! The conditions for a client to connect: the name that it calls this host, the page that sends
+//! it, its key.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use hyper::{HeaderMap, Uri};
 use super::caller::{A2aCaller, Callers};
 use super::card::KEY_HEADER;
 
-/// The names by which this machine calls itself.
+/// The names of this machine for itself.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The conditions.
+/// The conditions for a client to connect.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
     pub(super) callers: Callers,
@@ -23,8 +23,7 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Accepts the address that is listened at, and the host of the public URL, as names of this
-    /// host.
+    /// Accepts the address of the listener, and the host of the public URL, as names of this host.
     pub(super) fn add_names(&mut self, address: Option<IpAddr>, url: &str) {
         let address = address.map(|address| match address {
             IpAddr::V4(address) => address.to_string(),
@@ -36,7 +35,7 @@ impl Admission {
             .extend(authority.map(|authority| without_port(authority).to_owned()));
     }
 
-    /// Reports whether a request names this host, and comes from no page of another one: a page
+    /// Reports whether a request names this host, and comes from no page of another host: a page
     /// that a browser shows may reach an agent of the same machine, under a name that leads there
     /// (DNS rebinding).
     pub(super) fn check_names(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {

@@ -1,4 +1,4 @@
-//! The agents that may call, and what each may use.
+//! The agents that may call, and the tools and skills of each.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use rockbot_core::{Digest, ExposeSecret as _, Principal, Secret};
 /// Beginning of the principals of callers.
 const PREFIX: &str = "a2a:";
 
-/// Name of the tool by which a model asks its caller.
+/// Name of the tool that lets a model ask its caller.
 pub(super) const ASK_CALLER: &str = "ask_caller";
 
-/// Name of the caller of a server that knows none.
+/// Name of every caller of a server that has no list of callers.
 const ANONYMOUS: &str = "anonymous";
 
-/// An agent that may call: its name, its key, and what it may use.
+/// An agent that may call: its name, its key, its tools and its skills.
 ///
-/// It is the principal `a2a:NAME`, apart from all others: its conversations, files and memories are
-/// its own. What it says is text of others, never an instruction of the user.
+/// It is the principal `a2a:NAME`, apart from all other principals: its conversations, files and
+/// memories are its own. Its messages are untrusted text, never an instruction of the user.
 ///
 /// ```
 /// use rockbot_tools::a2a_server::A2aCaller;
@@ -30,8 +30,8 @@ const ANONYMOUS: &str = "anonymous";
 #[must_use]
 pub struct A2aCaller {
     name: Arc<str>,
-    /// The digest of the key: its comparison tells nothing of the key itself. `None`: none is asked
-    /// for.
+    /// The digest of the key: its comparison tells nothing of the key itself. `None`: no key is
+    /// asked for.
     key: Option<Digest>,
     tools: Option<Vec<ToolSelector>>,
     skills: Option<Vec<String>>,
@@ -58,7 +58,7 @@ impl A2aCaller {
         }
     }
 
-    /// Sets the tools that turns of the caller have. Default: those of the server.
+    /// Sets the tools that turns of the caller have. Default: the tools of the server.
     pub fn tools(mut self, tools: impl IntoIterator<Item = impl Into<ToolSelector>>) -> Self {
         self.tools = Some(tools.into_iter().map(Into::into).collect());
         self
@@ -85,8 +85,8 @@ impl A2aCaller {
             .is_none_or(|skills| skills.iter().any(|id| id == skill))
     }
 
-    /// Returns the filter of the tools of a turn: what is allowed, and as long as it may ask the
-    /// tool that asks the caller.
+    /// Returns the filter of the tools of a turn: the caller's tools, else `default`, and
+    /// `ask_caller` if the turn may ask.
     pub(super) fn filter(&self, default: &[ToolSelector], may_ask: bool) -> ToolFilter {
         let allowed = self.tools.as_deref().unwrap_or(default).iter().cloned();
         let filter = ToolFilter::only(allowed);
@@ -126,7 +126,7 @@ impl Callers {
         self.0.is_empty()
     }
 
-    /// Returns what is wrong with the callers, if something is.
+    /// Returns the first problem with the callers, such as two callers of one name.
     pub(super) fn problem(&self) -> Option<String> {
         let is_unnamed = |caller: &Arc<A2aCaller>| caller.name.trim().is_empty() || caller.key == Some(digest(""));
         if let Some(caller) = self.0.iter().find(|caller| is_unnamed(caller)) {
@@ -151,7 +151,8 @@ impl Callers {
         })
     }
 
-    /// Returns the caller with this key, or the one of a server that knows none.
+    /// Returns the caller with this key. A server without a list of callers has the anonymous
+    /// caller for every key.
     pub(super) fn find(&self, key: Option<&str>) -> Option<Arc<A2aCaller>> {
         if self.is_empty() {
             return Some(Arc::new(A2aCaller::anonymous()));

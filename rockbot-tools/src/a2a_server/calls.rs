@@ -13,7 +13,8 @@ use super::tasks::{SessionTurns, Standing, refused};
 use super::wire::{A2aError, ErrorKind, SendMessage, Task, TaskQuery, TaskState};
 
 impl Operations {
-    /// Answers `SendMessage`: with the task once nothing happens before another acts, or at once.
+    /// Answers `SendMessage` with the task: once the task has ended or waits for an answer or an
+    /// approval, or at once if the client asks for that.
     pub(super) async fn send(self: &Arc<Self>, caller: &A2aCaller, request: SendMessage) -> Result<Task, A2aError> {
         let is_immediate = request
             .configuration
@@ -93,7 +94,7 @@ impl Operations {
             state if state.is_terminal() => {
                 return Err(A2aError::new(ErrorKind::TaskNotCancelable, "the task has ended"));
             }
-            // No turn works on it.
+            // No turn works on the task.
             TaskState::InputRequired => {
                 let record = self.tasks.change(&record.id, |record| {
                     (record.state, record.updated) = (TaskState::Canceled, self.clock.now());
@@ -111,15 +112,15 @@ impl Operations {
             .collect();
         for turn in open {
             self.turns.cancel(turn).await.map_err(|error| refused(&error))?;
-            // It ends soon, with an outcome: the answer is the task as it is then.
+            // The turn ends soon, with an outcome: the answer is the task as it is then.
             let _ = self.turns.outcome(turn).await;
         }
         let standing = self.standing(&record).await?;
         self.view(&record, standing, query.history_length, true).await
     }
 
-    /// Waits until nothing happens in the turn before another acts. Dropped, it leaves the turn
-    /// alone.
+    /// Waits until the turn has ended or waits for an answer or an approval. Dropping the future
+    /// leaves the turn alone.
     async fn settled(&self, accepted: &Accepted) -> Result<Standing, A2aError> {
         let events = self.turns.events(&accepted.turn, 0).await;
         let mut events = events.map_err(|error| refused(&error))?;

@@ -1,4 +1,4 @@
-//! The agent card: what other agents are told before they call.
+//! The agent card, which tells other agents about this agent before they call.
 
 use bytes::Bytes;
 use rockbot_core::Digest;
@@ -10,7 +10,7 @@ use super::content::{INPUT_MODES, OUTPUT_MODES};
 /// The path of the card.
 pub(super) const PATH: &str = "/.well-known/agent-card.json";
 
-/// The path of version 0.2, at which some clients of 0.3 look, too.
+/// The path of the card in version 0.2. Some clients of version 0.3 look there, too.
 pub(super) const OLD_PATH: &str = "/.well-known/agent.json";
 
 /// Name of the header with the key of a caller, beside a bearer token.
@@ -58,7 +58,8 @@ impl Card {
     }
 }
 
-/// Writes the members of version 1.0, and beside them those of 0.3 that have other names.
+/// Writes the members of version 1.0, and beside them the members of version 0.3 that have other
+/// names.
 fn card(text: &CardText, url: &str) -> Value {
     let interface =
         |binding: &str, version: &str| json!({"url": url, "protocolBinding": binding, "protocolVersion": version});
@@ -76,7 +77,7 @@ fn card(text: &CardText, url: &str) -> Value {
         "preferredTransport": "JSONRPC",
     });
     if text.needs_key {
-        // Each has the members of both versions.
+        // Each scheme has the members of both versions.
         card["securitySchemes"] = json!({
             "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}, "type": "http", "scheme": "Bearer"},
             "apiKey": {

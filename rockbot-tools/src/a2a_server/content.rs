@@ -8,7 +8,8 @@ use rockbot_core::turn::TurnOutcome;
 
 use super::wire::{A2aError, Artifact, ErrorKind, Part, PartContent};
 
-/// Maximum length of a file that stands in an answer itself; a longer one is a reference.
+/// Maximum length of a file that stands in an answer itself, in bytes. A longer file is a
+/// reference.
 const MAX_INLINE: u64 = 256 << 10;
 
 /// Maximum length of a name or a media type, in bytes.

@@ -34,7 +34,8 @@ const MAX_BODY: usize = 4 << 20;
 /// Maximum time for a body.
 const BODY: Duration = Duration::from_secs(30);
 
-/// Length of a body that is read at any time, in bytes; longer ones need one of the places.
+/// Maximum length of a body that is read at any time, in bytes. A longer body needs a permit of
+/// `long_bodies`.
 const SHORT_BODY: u64 = 64 << 10;
 
 /// Maximum number of longer bodies in memory at once.
@@ -158,7 +159,7 @@ impl Door {
         reply.into_answer()
     }
 
-    /// Reads a body; a long one has a place until the request is answered.
+    /// Reads a body. A long body holds its permit until the request is answered.
     async fn read<B>(&self, body: B) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Refusal>
     where
         B: Body<Data = Bytes> + Send,
@@ -228,7 +229,7 @@ impl Door {
         };
         let mut answer = document(StatusCode::OK, "application/octet-stream", bytes);
         let headers = answer.headers_mut();
-        // A browser shows none of it as a page of this origin.
+        // A browser must not show the file as a page of this origin.
         headers.insert(
             HeaderName::from_static("content-disposition"),
             HeaderValue::from_static("attachment"),

@@ -1,5 +1,5 @@
-//! The part by which a program sees where its agent is served, or serves it from a server of its
-//! own.
+//! The part that tells a program where its agent is served, or serves the agent from a server of
+//! the program's own.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -38,7 +38,8 @@ impl A2aEndpoint {
     }
 
     /// Returns the service that answers requests, for a program that has an HTTP server of its own.
-    /// It checks keys and names as the server here does; the bound of connections is the program's.
+    /// The service checks keys and names as the built-in server does. The program bounds the
+    /// connections.
     pub fn router(&self) -> A2aRouter {
         A2aRouter(self.clone())
     }

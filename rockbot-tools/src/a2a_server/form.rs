@@ -1,5 +1,5 @@
-//! The form of what a client gets: that of JSON-RPC with the id of the request, in the version of
-//! the client, or plain.
+//! The form of a client's answers: JSON-RPC with the id of the request, in the version of the
+//! client, or plain JSON.
 
 use serde::Serialize;
 use serde_json::Value;

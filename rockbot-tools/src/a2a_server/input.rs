@@ -20,8 +20,8 @@ const GROUP: &str = "a2a-caller";
 #[derive(Debug, Deserialize, JsonSchema)]
 struct AskCaller {}
 
-/// Returns the tool by which a model asks its caller. That it was called is in the outcome of the
-/// turn.
+/// Returns the tool that lets a model ask its caller. The outcome of the turn tells that the tool
+/// was called.
 pub(super) fn ask_caller() -> Tool {
     tool(ASK_CALLER, |_: AskCaller, cx: CallContext| async move {
         if !is_caller(cx.principal()) {
@@ -41,7 +41,7 @@ pub(super) fn is_question(outcome: &TurnOutcome) -> bool {
     outcome.is_answer() && last.is_some_and(|call| call.tool.as_str() == ASK_CALLER && !call.is_error)
 }
 
-/// A context source that tells a turn of a caller whom it works for.
+/// A context source that names the calling agent in the turns of callers.
 #[derive(Debug)]
 pub(super) struct CallerBriefing;
 

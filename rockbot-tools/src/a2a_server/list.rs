@@ -31,7 +31,7 @@ impl Operations {
         let mut tasks = Vec::with_capacity(found.len());
         let with_artifacts = query.include_artifacts == Some(true);
         for record in found {
-            // One whose turns are not known any more is gone.
+            // A task whose turns are not known any more is gone.
             if let Ok(standing) = self.standing(&record).await {
                 let task = self.view(&record, standing, query.history_length, with_artifacts);
                 tasks.push(task.await?);
@@ -45,7 +45,7 @@ impl Operations {
         })
     }
 
-    /// Returns the tasks that a query matches, those that changed last first.
+    /// Returns the tasks that a query matches, the most recently changed task first.
     async fn matching(&self, caller: &A2aCaller, query: &ListTasks) -> Result<Vec<TaskRecord>, A2aError> {
         let principal = caller.principal();
         let after = query.after()?;

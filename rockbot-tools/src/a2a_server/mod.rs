@@ -1,13 +1,13 @@
 //! A host's agent for other agents, by the protocol A2A over HTTP: [`A2aServer`].
 //!
 //! `subsystem` is the builder and the running side, `settings` its section of the configuration,
-//! `endpoint` the part by which a program sees it. A request goes through `door` (bounds),
-//! `admission` (names, keys) and a binding, `rpc` or `rest`, to the operations in `calls`, `accept`
-//! and `list`, which read and write turns of the host; what they share is in `operations`, and
-//! `tasks` are the records. `stream` tells a task's changes, `watch` notes them and asks the
-//! operator, `content` converts what is said, `input` is the agent's question to its caller. An
-//! answer is a `reply` in the `form` of its client. `wire` has the protocol's objects, in its
-//! versions 1.0 and 0.3.
+//! `endpoint` the part that shows it to a program. A request goes through `door` (bounds),
+//! `admission` (names, keys) and a binding, `rpc` or `rest`, to the operations in `calls`,
+//! `accept` and `list`, which read and write turns of the host; `operations` has the code that
+//! they share, and `tasks` are the records. `stream` tells a task's changes, `watch` notes them
+//! and asks the operator, `content` converts messages and answers, `input` is the agent's
+//! question to its caller. An answer is a `reply` in the `form` of its client. `wire` has the
+//! protocol's objects, in its versions 1.0 and 0.3.
 
 mod accept;
 mod admission;

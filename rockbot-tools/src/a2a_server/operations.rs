@@ -27,7 +27,7 @@ pub(super) struct Operations {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) tasks: TaskTable,
     pub(super) card: Card,
-    /// The tools of callers for which nothing else is said.
+    /// The tools of callers that name none of their own.
     pub(super) tools: Vec<ToolSelector>,
     /// Principal that is asked about tool calls that need an approval.
     pub(super) operator: Principal,
@@ -41,7 +41,7 @@ impl Operations {
         Arc::new(Semaphore::new(MAX_WAITING))
     }
 
-    /// Returns the place of a request that waits or streams, if there is one.
+    /// Returns the permit of a request that waits or streams, if one is free.
     pub(super) fn permit(&self) -> Result<OwnedSemaphorePermit, A2aError> {
         let permit = self.waiting.clone().try_acquire_owned();
         permit.map_err(|_| A2aError::new(ErrorKind::Busy, "too many requests wait for tasks: try again later"))
@@ -49,7 +49,7 @@ impl Operations {
 
     /// Returns the standing of a task, and notes it.
     pub(super) async fn standing(&self, record: &TaskRecord) -> Result<Standing, A2aError> {
-        // A task that was cancelled while it waited for input has no turn that says so.
+        // A task that was cancelled while it waited for input has no cancelled turn.
         if record.state == TaskState::Canceled {
             return Ok(Standing::open(TaskState::Canceled));
         }
@@ -62,8 +62,8 @@ impl Operations {
         standing
     }
 
-    /// Returns the state of a task; that of one that has ended is known without its turns. `None`
-    /// if it is gone.
+    /// Returns the state of a task, or `None` if the task is gone. The state of a task that has
+    /// ended is known without its turns.
     pub(super) async fn state(&self, record: &TaskRecord) -> Option<TaskState> {
         if record.state.is_terminal() {
             return Some(record.state);
@@ -93,7 +93,7 @@ impl Operations {
         })
     }
 
-    /// Returns the status of a task, with what the agent says.
+    /// Returns the status of a task, with the agent's words about it.
     pub(super) fn status(&self, record: &TaskRecord, standing: &Standing) -> TaskStatus {
         let known = self.tasks.find(&record.principal, &record.id);
         TaskStatus {

@@ -14,8 +14,7 @@ use super::stream::TaskStream;
 use super::wire::StreamItem;
 use crate::http_server::Answer;
 
-/// Interval of the signs of life in a stream that has nothing to tell: a client that is gone is
-/// noticed by them.
+/// Interval of the signs of life in an idle stream. They show whether the client is gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 /// An answer of an operation.
@@ -47,7 +46,7 @@ impl Reply {
         self
     }
 
-    /// Converts the answer into one of HTTP.
+    /// Converts the answer into an HTTP response.
     pub(super) fn into_answer(self) -> Answer {
         match self {
             Self::Document { status, kind, body } => document(status, kind, body),
@@ -70,7 +69,7 @@ pub(super) fn document(status: StatusCode, kind: &'static str, body: impl Into<B
 }
 
 fn streamed(stream: Box<TaskStream>, form: ItemForm) -> Answer {
-    // One item at a time, once the client has taken the one before.
+    // One item at a time, once the client has taken the item before.
     let frames = unfold((stream, form), async |(mut stream, form)| {
         let bytes = match timeout(SIGN_OF_LIFE, stream.next()).await {
             Ok(item) => event(&item?, &form),

@@ -30,8 +30,8 @@ pub(super) enum Route<'a> {
 }
 
 impl<'a> Route<'a> {
-    /// Finds the operation of a path. `None`: there is nothing; `Some(None)`: there is, by another
-    /// method.
+    /// Finds the operation of a path. Returns `None` for an unknown path, and `Some(None)` for a
+    /// path that exists with another method.
     pub(super) fn find(method: &Method, path: &'a str) -> Option<Option<Self>> {
         let (route, methods): (Self, &[Method]) = match path {
             "/message:send" => (Self::Send, &[Method::POST]),

@@ -17,7 +17,7 @@ use super::wire::{A2aError, ErrorKind, ListTasks, SendMessage, SendResult, v03};
 /// Maximum length of the id of a request, in bytes: it is repeated in each item of a stream.
 const MAX_ID: usize = 256;
 
-/// The methods of version 1.0 for which push notifications would have to be sent.
+/// The methods of version 1.0 that need push notifications.
 const OF_PUSH: [&str; 4] = [
     "CreateTaskPushNotificationConfig",
     "GetTaskPushNotificationConfig",
@@ -94,7 +94,7 @@ pub(super) fn envelope(body: &[u8]) -> Result<Envelope<'_>, A2aError> {
     })
 }
 
-/// Reads a member that is there; `null` is a value, too.
+/// Reads a member that is present; `null` is a value, too.
 fn given<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -210,7 +210,7 @@ fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, A2aError> {
     parsed(params.get().as_bytes(), "params")
 }
 
-/// Reads an object of the protocol. What is wrong is said by its place, and not quoted.
+/// Reads an object of the protocol. An error names the place of the fault, and does not quote it.
 pub(super) fn parsed<T: DeserializeOwned>(json: &[u8], what: &str) -> Result<T, A2aError> {
     if json.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(A2aError::params(format!("`{what}` is an object")));
@@ -225,7 +225,7 @@ pub(super) fn parsed<T: DeserializeOwned>(json: &[u8], what: &str) -> Result<T, 
             );
         }
         let text = error.to_string();
-        // These name a member of the protocol; all others may quote the client.
+        // These errors name a member of the protocol; all other errors may quote the client.
         let is_named = text.starts_with("missing field") || text.starts_with("duplicate field");
         let reason = match text.split(" at line").next() {
             Some(reason) if is_named => reason,

@@ -28,16 +28,17 @@ use rockbot_core::tool::ToolSelector;
 use super::A2aCaller;
 
 /// The section `A2aServer`. A list of texts may be one text, with commas, as in a variable of the
-/// environment. A tool is a name, `source:SOURCE` for those of a source, or `group:GROUP`.
+/// environment. A tool is a name, `source:SOURCE` for the tools of a source, or `group:GROUP` for
+/// the tools of a group.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct A2aServerSettings {
-    /// `Enabled`: `false` turns the server off, also one that code adds. Default `true`.
+    /// `Enabled`: `false` turns the server off, also a server that code adds. Default `true`.
     pub is_enabled: bool,
-    /// `Address`: the address to listen at, such as `127.0.0.1:8940`. An address that others reach
-    /// needs `Callers`. Default: none, nothing listens.
+    /// `Address`: the address to listen at, such as `127.0.0.1:8940`. An address that other
+    /// machines reach needs `Callers`. Default: none, nothing listens.
     pub address: Option<String>,
-    /// `Url`: the URL by which callers reach the agent, for the card. Default: the address.
+    /// `Url`: the public URL of the agent, for the card. Default: the address.
     pub url: Option<String>,
     /// `Description`: the purpose of the agent, for the card.
     pub description: Option<String>,
@@ -53,10 +54,10 @@ pub struct A2aServerSettings {
     pub callers: Vec<A2aCaller>,
     /// `Operator`: the principal that is asked about calls that need an approval. Default `local`.
     pub operator: Option<String>,
-    /// `AllowedHosts`: the names in the header `Host` that are accepted besides those of this
+    /// `AllowedHosts`: the names in the header `Host` that are accepted besides the names of this
     /// machine and of `Url`; `*` accepts all. Default: empty.
     pub allowed_hosts: Vec<String>,
-    /// `AllowedOrigins`: the origins of pages that may call, besides those of this machine.
+    /// `AllowedOrigins`: the origins of pages that may call, besides the pages of this machine.
     /// Default: empty.
     pub allowed_origins: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! The stream of a task: what it is when the stream begins, then each change, until it ends or
-//! waits for its caller.
+//! The stream of a task: first the task as it is, then each change, until the task ends or waits
+//! for its caller.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::operations::Operations;
 use super::tasks::{Standing, TaskRecord};
 use super::wire::{Artifact, ArtifactUpdate, Part, StatusUpdate, StreamItem, Task, TaskState};
 
-/// The stream. Dropping it leaves the task alone; another one tells the same from the beginning of
-/// the turn on.
+/// The stream. Dropping it leaves the task alone; another stream tells the same from the
+/// beginning of the turn on.
 #[derive(Debug)]
 pub(super) struct TaskStream {
     operations: Arc<Operations>,
@@ -22,9 +22,10 @@ pub(super) struct TaskStream {
     events: TurnEvents,
     /// Items that are said before the next event is read.
     waiting: VecDeque<StreamItem>,
-    /// `true` once a piece of the answer was said, to which the next one is appended.
+    /// `true` once a piece of the answer was said; the next piece is appended to it.
     has_begun: bool,
-    /// `true` once the model has asked its caller: what follows is the question, and no answer.
+    /// `true` once the model has asked its caller: the text that follows is the question, and no
+    /// answer.
     is_question: bool,
     is_parked: bool,
     is_over: bool,
@@ -52,7 +53,7 @@ impl TaskStream {
         }
     }
 
-    /// Returns the next item; `None` after the last one. Nothing is lost when the future is
+    /// Returns the next item, or `None` after the last item. Nothing is lost when the future is
     /// dropped.
     pub(super) async fn next(&mut self) -> Option<StreamItem> {
         loop {
@@ -110,9 +111,9 @@ impl TaskStream {
                 self.is_question |= tool.as_str() == ASK_CALLER;
                 self.has_begun = false;
             }
-            // The next piece replaces what was said.
+            // The next piece replaces the pieces that were said.
             TurnProgress::Retract => self.has_begun = false,
-            // Names of tools and their results are nothing of the caller's.
+            // Names of tools and their results are not for the caller.
             _ => {}
         }
     }
@@ -125,7 +126,7 @@ impl TaskStream {
             .tasks
             .note(&self.record.id, standing.state, operations.clock.now());
         if let (TaskState::Completed, Some(outcome)) = (standing.state, &standing.outcome) {
-            // All of it: an answer may differ from its pieces.
+            // The whole answer: it may differ from its pieces.
             let artifact = self.operations.artifact(&self.record, outcome).await;
             self.artifact(artifact, false, true);
         }

@@ -29,7 +29,7 @@ use super::tasks::TaskTable;
 use super::watch::Watch;
 use crate::http_server::serve;
 
-/// Time in which answers end when the host stops.
+/// Time for open answers to end when the host stops.
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// Default operator.
@@ -39,14 +39,14 @@ const OPERATOR: &str = "local";
 ///
 /// It serves version 1.0, over JSON-RPC and over plain HTTP, and version 0.3 over JSON-RPC; the
 /// agent card says so at `/.well-known/agent-card.json`. A message becomes a turn: a task is its
-/// journal, so it survives a restart, and a stream that is cut is subscribed to again. A turn that
-/// needs something which only the caller knows asks for it by the tool `ask_caller`, 20 times at
-/// most, and the task waits for input.
+/// journal, so it survives a restart, and a stream that is cut is subscribed to again. A turn
+/// that needs a fact from its caller asks with the tool `ask_caller`, 20 times at most, and the
+/// task waits for input.
 ///
-/// Each [caller](A2aCaller) is a principal of its own, `a2a:NAME`, and what it says is untrusted.
-/// Its turns have the [tools](Self::tools) that are named, and none by default. A call that needs
-/// an approval waits for the [operator](Self::operator), who gets an announcement; the host must
-/// know that principal as an approver.
+/// Each [caller](A2aCaller) is a principal of its own, `a2a:NAME`, and its messages are
+/// untrusted. Its turns have the [tools](Self::tools) that are named, and none by default. A call
+/// that needs an approval waits for the [operator](Self::operator), who gets an announcement; the
+/// host must know that principal as an approver.
 ///
 /// A server without callers serves any program of this machine, and listens nowhere else. Options
 /// come from code, then from the section [`A2aServer`](super::settings) of the configuration.
@@ -85,7 +85,7 @@ pub struct A2aServer {
 }
 
 impl A2aServer {
-    /// Creates a server that is nowhere but where the configuration says.
+    /// Creates a server that listens nowhere, unless the configuration names an address.
     pub fn new() -> Self {
         Self::default()
     }
@@ -97,9 +97,9 @@ impl A2aServer {
         self
     }
 
-    /// Sets the URL by which callers reach the agent, for the card. Default: the setting
-    /// `A2aServer.Url`, else the address. A server with a URL alone listens nowhere: a program
-    /// mounts its [`router`](A2aEndpoint::router).
+    /// Sets the public URL of the agent, for the card. Default: the setting `A2aServer.Url`, else
+    /// the address. A server with a URL alone listens nowhere: a program mounts its
+    /// [`router`](A2aEndpoint::router).
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
@@ -131,36 +131,36 @@ impl A2aServer {
         self
     }
 
-    /// Adds a skill to the card. Default: the setting `A2aServer.Skills`, else one that says what
-    /// the description does.
+    /// Adds a skill to the card. Default: the setting `A2aServer.Skills`, else one skill with the
+    /// agent's description.
     pub fn skill(mut self, skill: AgentSkill) -> Self {
         self.skills.push(skill);
         self
     }
 
     /// Sets the principal that is asked about calls that need an approval. Default: the setting
-    /// `A2aServer.Operator`, else `local`. It decides if the host's builder names it as an
-    /// approver.
+    /// `A2aServer.Operator`, else `local`. The principal can decide if the host's builder names it
+    /// as an approver.
     pub fn operator(mut self, principal: impl Into<Principal>) -> Self {
         self.operator = Some(principal.into());
         self
     }
 
-    /// Accepts this name in the header `Host`, besides those of this machine and of the URL; `*`
-    /// accepts all. Default: the setting `A2aServer.AllowedHosts`.
+    /// Accepts this name in the header `Host`, besides the names of this machine and of the URL;
+    /// `*` accepts all. Default: the setting `A2aServer.AllowedHosts`.
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.admission.hosts.push(host.into());
         self
     }
 
-    /// Accepts calls of pages from this origin, besides those of this machine, such as
-    /// `https://app.example.com`. Default: the setting `A2aServer.AllowedOrigins`.
+    /// Accepts calls of pages from this origin, such as `https://app.example.com`, besides the
+    /// pages of this machine. Default: the setting `A2aServer.AllowedOrigins`.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.admission.origins.push(origin.into());
         self
     }
 
-    /// Takes from the settings what code has left open.
+    /// Takes from the settings the values that code has left open.
     fn apply(&mut self, settings: A2aServerSettings) {
         self.address = self.address.take().or(settings.address);
         self.url = self.url.take().or(settings.url);

@@ -14,7 +14,8 @@ use super::operations::Operations;
 use super::tasks::{TaskRecord, state_of};
 use super::wire::TaskState;
 
-/// Pause before another look for a turn that is not resumed yet: the first one, and the maximum.
+/// Pause before another look for a turn that is not resumed yet: the first pause, and the
+/// maximum.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_secs(60);
 
@@ -89,7 +90,7 @@ impl Watch {
             .note(&self.task, state, self.operations.clock.now());
     }
 
-    /// Asks the operator by an announcement, which waits for whatever program takes it.
+    /// Asks the operator by an announcement. The announcement waits until a program takes it.
     async fn ask_operator(&self, mut request: ApprovalRequest) {
         request.asked_by.insert(0, ToolName::from(self.principal.as_str()));
         let arguments: String = one_line(&request.arguments).chars().take(MAX_ARGUMENTS).collect();

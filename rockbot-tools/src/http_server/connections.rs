@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Places;
 
-/// Maximum number of connections; a further one takes the place of one.
+/// Maximum number of connections. A further connection takes the place of an earlier one.
 const MAX_CONNECTIONS: usize = 256;
 
 /// Maximum time for the headers of a request.
@@ -35,7 +35,7 @@ pub type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 /// The places of connections, each with the token that ends it.
 type ConnectionPlaces = Mutex<Places<u64, CancellationToken>>;
 
-/// The place of one connection, which is free again when it is dropped.
+/// The place of one connection. Dropping it frees the place.
 struct Connection {
     places: Arc<ConnectionPlaces>,
     number: u64,
@@ -55,7 +55,7 @@ impl Drop for Connection {
     }
 }
 
-/// The use of a connection by a request, which ends when it is dropped.
+/// The use of a connection by a request. Dropping it ends the use.
 struct ConnectionUse(Arc<Connection>);
 
 impl Drop for ConnectionUse {
@@ -69,11 +69,12 @@ fn lock(places: &ConnectionPlaces) -> MutexGuard<'_, Places<u64, CancellationTok
     places.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Serves at most 256 connections over HTTP/1: each request is answered by `answer`, which is told
-/// the client's address. Returns once `stop` is cancelled and all connections have ended, which it
-/// ends, too; dropped, it ends them as well.
+/// Serves at most 256 connections over HTTP/1: `answer` gets each request with the client's
+/// address. When `stop` is cancelled, ends all connections and returns. Dropping the future ends
+/// them, too.
 ///
-/// Once all connections are taken, the client that has the most gives one up, an unused one first.
+/// Once all connections are taken, the client with the most connections gives one up, an unused
+/// connection first.
 pub async fn serve<F>(
     listener: TcpListener,
     stop: CancellationToken,
@@ -124,7 +125,7 @@ async fn connected<F>(
         let used = connection.begin_use();
         let answering = answer(request, used.0.peer);
         async move {
-            // In use until the client has read the answer.
+            // The connection is in use until the client has read the answer.
             let answer = answering
                 .await
                 .map(|body| body.map_frame(move |frame| (frame, &used).0).boxed_unsync());
@@ -134,6 +135,6 @@ async fn connected<F>(
     let mut protocol = http1::Builder::new();
     protocol.timer(TokioTimer::new()).header_read_timeout(HEADERS);
     let connection = protocol.serve_connection(TokioIo::new(stream), service);
-    // What is wrong with a connection concerns its client, who sees it end.
+    // An error of a connection concerns its client, who sees the connection end.
     let _ = end.run_until_cancelled(connection).await;
 }

@@ -1,7 +1,8 @@
-//! The connections of an HTTP server: who has one, for how long, and who gives one up.
+//! The connections of an HTTP server: which client has one, for how long, and which client gives
+//! one up.
 //!
-//! `places` is the bound that no client locks out another one by; `connections` accepts and ends
-//! them. What is answered is the server's own.
+//! `places` bounds the connections so that no client locks out another client; `connections`
+//! accepts and ends them. The answers are up to the server.
 
 mod connections;
 mod places;

@@ -1,16 +1,16 @@
-//! A bounded number of places that the peers of a server take. No peer locks out another one.
+//! A bounded number of places that the peers of a server take. No peer locks out another peer.
 //!
-//! No client of the MCP server locks out another one: once all sessions or connections are taken,
-//! the client that has the most gives up a session or connection, an unused one first. A request
-//! under the id of a running request is refused.
+//! No client of the MCP server locks out another client: once all sessions or connections are
+//! taken, the client with the most gives up a session or connection, first an unused one. A
+//! request under the id of a running request is refused.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
 
-/// The places, each under a key. Once all are taken, the peer that has the most gives up a place
-/// for the next one: first a place that was never used, then the place that was used least
-/// recently, last a place that is in use.
+/// The places, each under a key. Once all places are taken, the peer with the most places gives
+/// up a place: first a place that was never used, then the place that was used least recently,
+/// last a place that is in use.
 #[derive(Debug)]
 pub struct Places<K, T> {
     max: usize,
@@ -60,7 +60,7 @@ impl<K: Eq + Hash + Clone, T> Places<K, T> {
         left
     }
 
-    /// Notes that a place is used from now on. Returns `None` if it was given up.
+    /// Notes that a place is used from now on. Returns `None` if the place was given up.
     pub fn begin_use(&mut self, key: &K) -> Option<&mut T> {
         self.uses += 1;
         let place = self.taken.get_mut(key)?;

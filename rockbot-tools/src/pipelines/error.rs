@@ -2,8 +2,8 @@
 
 use rockbot_core::ToolName;
 
-/// A step of a pipeline that has no result. The step is recorded: it fails alike each time that
-/// the pipeline goes on.
+/// The error of a step that has no result. The failure is recorded: the step fails alike each
+/// time that the pipeline goes on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
@@ -15,7 +15,7 @@ pub enum StepError {
         /// Words of the tool.
         text: String,
     },
-    /// The result is not one of the type that the pipeline asks for.
+    /// The result does not have the type that the pipeline asks for.
     #[error("the result of `{tool}` does not fit: {cause}")]
     Result {
         /// Name of the tool; for a question the agent's.
@@ -34,8 +34,8 @@ pub enum StepError {
 }
 
 impl StepError {
-    /// Returns `true` if the same step, made once more, may succeed. Never: its tool decided so, and
-    /// calls that may be repeated were.
+    /// Returns `true` if the same step may succeed when it is made once more. It is always `false`:
+    /// the host has already repeated the calls that may be repeated.
     pub fn retry_helps(&self) -> bool {
         false
     }

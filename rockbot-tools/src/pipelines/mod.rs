@@ -28,17 +28,17 @@ pub use steps::Steps;
 /// A procedure of a program that survives a crash: an async function of [`Steps`], which runs as
 /// the turns of an agent.
 ///
-/// A step calls a tool, or asks a model or another agent. Conditions and loops are those of Rust,
-/// and steps that are awaited together, with `join_all` or `tokio::join!`, run side by side as
-/// far as their tools allow. Each run is a turn: its steps are journalled, guarded, approved and
-/// limited as the calls of a model are. After a crash the host goes on with the first step that
-/// has not ended, and no step that ended runs again.
+/// A step calls a tool, or asks a model or another agent. Conditions and loops are written in
+/// Rust, and steps that are awaited together, with `join_all` or `tokio::join!`, run side by side
+/// as far as their tools allow. Each run is a turn: its steps are journalled, guarded, approved
+/// and limited as the calls of a model are. After a crash the host goes on with the first step
+/// that has not ended, and no step that ended runs again.
 ///
 /// To go on, the function is called anew and gets the recorded results of its earlier steps. So
-/// between its steps it must do the same each time: what depends on the time, on chance or on the
-/// outside is a step of its own, and nothing else is awaited. A run whose function makes other
-/// steps than before fails and says so; give a pipeline a new name when its steps change while
-/// runs of it may be open.
+/// between its steps it must do the same each time: work that depends on the time, on chance or
+/// on the outside is a step of its own, and nothing else is awaited. A run whose function makes
+/// other steps than before fails and says so. Give a pipeline a new name when its steps change
+/// while runs of it may be open.
 ///
 /// The message of a run is JSON of the function's second argument, or plain text for a `String`;
 /// the answer is the text that the function returns, or JSON of another type. An error ends the
@@ -84,8 +84,8 @@ type Run = Arc<dyn Fn(Steps, &str) -> Procedure + Send + Sync>;
 type Procedure = Pin<Box<dyn Future<Output = Result<String, BoxError>> + Send>>;
 
 impl Pipeline {
-    /// Creates a pipeline from its name, that of the agent, and its function. The name has letters,
-    /// digits, `-` and `_`, 40 characters at most.
+    /// Creates a pipeline from its name, which is the name of the agent, and its function. The name
+    /// has letters, digits, `-` and `_`, 40 characters at most.
     pub fn new<I, O, F>(name: impl Into<String>, run: impl Fn(Steps, I) -> F + Send + Sync + 'static) -> Self
     where
         I: DeserializeOwned,
@@ -110,14 +110,14 @@ impl Pipeline {
         }
     }
 
-    /// Sets the filter of the host's tools that the steps may call. Default all of them.
+    /// Sets the filter of the host's tools that the steps may call. Default: all tools.
     pub fn with_tools(mut self, tools: ToolFilter) -> Self {
         self.tools = tools;
         self
     }
 
-    /// Sets the budget of a run whose request has none. Default that of [`Budget::default`]: 200
-    /// steps, 10 minutes.
+    /// Sets the budget of a run whose request has none. Default: [`Budget::default`], which allows
+    /// 200 steps and 10 minutes.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self

@@ -1,4 +1,4 @@
-//! The tool of a pipeline by which its steps ask models and agents: each question is a turn of
+//! The tool of a pipeline that asks models and agents for its steps: each question is a turn of
 //! its own.
 
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(4 * 60 * 60);
 /// A question to a model or an agent, as the arguments of a call.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Question {
-    /// Agent that is asked; `None` is the host's own, without tools.
+    /// Agent that is asked; `None` is the host's own agent, without tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) agent: Option<String>,
     pub(super) task: String,
@@ -44,7 +44,7 @@ pub(super) fn tool(pipeline: &str, turns: &Arc<OnceLock<Arc<dyn TurnRunner>>>) -
     let mut registration = ToolRegistration::new(tool_name(pipeline), description, schema);
     registration.hints.time_limit = Some(TIME_LIMIT);
     registration.hints.runs_turn = true;
-    // What the agent had read is the label of its answer.
+    // The label of the answer follows from the texts that the agent had read.
     registration.hints.own_output = true;
     let executor = QuestionExecutor {
         pipeline: pipeline.into(),
@@ -76,14 +76,14 @@ impl ToolExecutor for QuestionExecutor {
         let outcome = ended.ok_or_else(stopped)?;
         let outcome = outcome.map_err(|error| ToolError::execution_failed(error.to_string()))?;
         if let TurnStatus::Parked(asks) = &outcome.status {
-            // Nothing waits for the turn any more, so it must not wait for a person.
+            // Nothing waits for the turn any more, so the turn must not wait for a person.
             let _ = turns.cancel(&outcome.turn).await;
             return Err(ApprovalRequest::unasked(asks));
         }
         Ok(answer(request, outcome))
     }
 
-    /// The pipeline writes them.
+    /// The pipeline writes the arguments.
     fn checks_arguments(&self) -> bool {
         true
     }
@@ -98,7 +98,7 @@ impl ToolExecutor for QuestionExecutor {
 }
 
 impl QuestionExecutor {
-    /// Returns the turn of a question. It is the same for the same call.
+    /// Returns the turn of a question. The same call has the same turn.
     fn request(&self, question: Question, call: &ToolInvokeRequest, cx: &CallContext) -> TurnRequest {
         let scope = cx.turn().map_or(cx.session().as_str(), |turn| turn.as_str());
         let id = call.tool_call_id.as_str();
@@ -113,8 +113,8 @@ impl QuestionExecutor {
     }
 }
 
-/// Returns the answer of a turn. An answer that a limit cut short is none: a pipeline goes on
-/// with whole results.
+/// Returns the answer of a turn. An answer that a limit cut short is an error: a pipeline goes on
+/// with whole results only.
 fn answer(request: ToolInvokeRequest, outcome: TurnOutcome) -> ToolInvokeResponse {
     let is_whole = outcome.is_answer() && !matches!(outcome.status, TurnStatus::Partial(_) | TurnStatus::Refused);
     let from = Provenance::labelled("agent", &outcome.label);

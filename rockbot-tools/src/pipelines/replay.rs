@@ -1,5 +1,5 @@
-//! The replay of a run: the function is called anew, gets the results that it had, and says which
-//! steps come next.
+//! The replay of a run: the function is called anew, gets the recorded results, and makes the
+//! next steps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +80,7 @@ fn is_same(calls: &[ToolCall], recorded: &[ToolCall]) -> bool {
     calls.len() == recorded.len() && calls.iter().zip(recorded).all(same)
 }
 
-/// Returns the reason why a run ends whose function makes other steps than before.
+/// Returns the error text of a run whose function makes other steps than before.
 fn other_steps(calls: &[ToolCall], recorded: &[ToolCall]) -> String {
     let named = |calls: &[ToolCall]| {
         let names: Vec<_> = calls.iter().map(|call| format!("`{}`", call.name)).collect();

@@ -11,7 +11,7 @@ use rockbot_core::chat::ToolCall;
 
 use super::round::StepEnd;
 
-/// The steps of one run of the function: calls that wait, and the ends of the others.
+/// The steps of one run of the function: the calls that wait, and the ends of the other calls.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     state: Mutex<State>,

@@ -14,8 +14,8 @@ use super::value::{self, Form};
 
 /// The steps of one run of a [`Pipeline`](super::Pipeline). Clones make steps of the same run.
 ///
-/// A step begins when it is awaited for the first time. Its future is awaited by the function of
-/// the pipeline alone, not by a task that the function spawns.
+/// A step begins when it is awaited for the first time. The function of the pipeline awaits it
+/// directly, not in a task that the function spawns.
 #[derive(Debug, Clone)]
 pub struct Steps {
     pipeline: Arc<str>,
@@ -28,8 +28,8 @@ impl Steps {
         Self { pipeline, ledger }
     }
 
-    /// Calls a tool of the host with `arguments`, an object. The result is parsed as JSON; a `String`
-    /// takes it as it is.
+    /// Calls a tool of the host with `arguments`, an object. The result is parsed as JSON; a
+    /// `String` takes the text as it is.
     ///
     /// # Errors
     ///
@@ -48,22 +48,23 @@ impl Steps {
         value::parse(&text).map_err(|cause| StepError::Result { tool, cause })
     }
 
-    /// Asks the host's model, which has no tools for that, and returns its answer: a text, or a value
-    /// of another type, whose schema the model is given.
+    /// Asks the host's model without tools, and returns its answer: a text, or a value of another
+    /// type. For a value the model gets the schema of the type.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no answer, or none of this type.
+    /// Returns an error if there is no answer, or the answer does not have this type.
     pub async fn ask<T: DeserializeOwned + JsonSchema>(&self, question: impl Into<String>) -> Result<T, StepError> {
         self.question(None, question.into()).await
     }
 
-    /// Gives a task to another agent of the host, which does it with the tools that it has, and
-    /// returns its answer.
+    /// Gives a task to another agent of the host and returns its answer. The agent works with its
+    /// own tools.
     ///
     /// # Errors
     ///
-    /// Returns an error if the host has no such agent, or there is no answer, or none of this type.
+    /// Returns an error if the host has no such agent, there is no answer, or the answer does not
+    /// have this type.
     pub async fn ask_agent<T: DeserializeOwned + JsonSchema>(
         &self,
         agent: impl Into<String>,
@@ -93,7 +94,8 @@ impl Steps {
         read.map_err(|cause| StepError::Result { tool: asked, cause })
     }
 
-    /// Makes a step and returns the text of its result. `named` is its name in an error.
+    /// Makes a step and returns the text of its result. `named` is the name of the tool in an
+    /// error.
     async fn text_of(&self, named: &ToolName, tool: ToolName, arguments: String) -> Result<String, StepError> {
         let end = Step::new(self.ledger.clone(), tool, arguments).await;
         if end.is_error {

@@ -1,4 +1,4 @@
-//! Values of a program as texts: JSON, but for texts themselves.
+//! Values of a program as texts: JSON, except that a text stands for itself.
 
 use rockbot_core::chat::OutputSchema;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Parses a text as JSON of a type, or takes it as it is where the type is a text.
+/// Parses a text as JSON of a type. If the type is a text, takes the text as it is.
 pub(super) fn parse<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     let parsed = serde_json::from_str(text);
     parsed.or_else(|error| serde_json::from_value(Value::from(text)).map_err(|_| error))
@@ -20,7 +20,7 @@ pub(super) fn text(value: &impl Serialize) -> serde_json::Result<String> {
     })
 }
 
-// Not all providers accept a schema other than an object's.
+// Some providers accept only schemas of objects.
 #[derive(Deserialize, JsonSchema)]
 struct Wrapped<T> {
     /// The answer.

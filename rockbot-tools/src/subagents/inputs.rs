@@ -1,5 +1,5 @@
-//! Entries of working memory that a subagent gets copies of, beside its own namespace, which
-//! holds its findings alone.
+//! Copies of entries of working memory for a subagent. They are beside the subagent's own
+//! namespace, which holds only its findings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rockbot_core::store::{Access, Namespace, StorePath, WorkingEntry, WorkingMem
 use rockbot_core::support::nearest_names;
 use rockbot_core::tool::ToolError;
 
-/// Time that copies live.
+/// Time that copies are kept.
 const TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Maximum number of inputs.
@@ -20,8 +20,8 @@ pub(super) struct Input {
     pub(super) key: StorePath,
 }
 
-/// Returns the entries of these keys. The keys are those of the spawner's namespace, or whole
-/// paths that it may read.
+/// Returns the entries of these keys. A key is in the spawner's namespace, or is a whole path
+/// that the spawner may read.
 pub(super) async fn find(
     memory: Option<&dyn WorkingMemory>,
     keys: &[String],
@@ -55,7 +55,7 @@ pub(super) async fn find(
     Ok(found)
 }
 
-/// Copies entries to where the subagent `id` reads them.
+/// Copies entries to the namespace of the subagent's inputs.
 pub(super) async fn copy(
     memory: Option<&dyn WorkingMemory>,
     entries: Vec<Arc<WorkingEntry>>,

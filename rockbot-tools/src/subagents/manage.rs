@@ -62,7 +62,7 @@ pub(super) async fn cancel(
         )));
     };
     match state.parts()?.turns.cancel(&live.turn).await {
-        // It has ended meanwhile: its result is on its way.
+        // The subagent has ended meanwhile: its result is on its way.
         Ok(()) | Err(TurnError::NotFound(_)) => Ok(format!("Subagent `{id}` is cancelled.")),
         Err(error) => Err(ToolError::execution_failed(error.to_string())),
     }

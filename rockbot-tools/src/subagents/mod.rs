@@ -2,7 +2,7 @@
 //!
 //! Subagents (`rockbot-tools/src/subagents`) are four tools on that contract, which depend on the
 //! core alone. A subagent is a started turn with the session `subagent-ID`, the namespace
-//! `subagent/ID`, the spawner's tools less those that begin further work, and the spawner's
+//! `subagent/ID`, the spawner's tools except the tools that begin further work, and the spawner's
 //! session as its recipient; the list of subagents is the list of live turns, so it is the same
 //! after a restart. `report_progress` is shown to subagents alone, by a context item that
 //! activates its group.
@@ -45,16 +45,16 @@ const MAX_CONCURRENT: usize = 3;
 /// Default time of a subagent, in minutes.
 const TIMEOUT_MINUTES: u32 = 10;
 
-/// Tools by which a model gives pieces of work to subagents: `spawn_subagent`, `list_subagents`,
+/// Tools that give pieces of a model's work to subagents: `spawn_subagent`, `list_subagents`,
 /// `cancel_subagent`.
 ///
 /// A subagent is a turn of its own, with its own conversation, the tier that fits its task, and
-/// the tools of the turn that spawns it, without those for delegation, scheduling and other
-/// agents. `spawn_subagent` returns at once, and the turn that called it may end: the result,
-/// whatever it is, comes as one message of the same conversation, also after a restart of the
-/// host, and results that come together are told in one answer. Longer findings stand in working
-/// memory under `subagent/{id}`, which the conversation reads. A subagent tells the user how far
-/// it is with `report_progress`.
+/// the tools of the turn that spawns it, except the tools for delegation, scheduling and other
+/// agents. `spawn_subagent` returns at once, and the turn that called it may end: the result or
+/// the error comes as one message of the same conversation, also after a restart of the host, and
+/// results that come together are told in one answer. Longer findings stand in working memory
+/// under `subagent/{id}`, which the conversation reads. A subagent tells the user how far it is
+/// with `report_progress`.
 ///
 /// | setting (`Subagents`) | default |
 /// |---|---|
@@ -213,7 +213,7 @@ impl SubagentState {
     }
 }
 
-/// Returns the id of the subagent of a turn, if it is one.
+/// Returns the id of the subagent whose turn this is; `None` for other turns.
 fn id_of(live: &LiveTurnInfo) -> Option<&str> {
     let id = live.request.session.as_str().strip_prefix(SESSION);
     id.filter(|_| live.request.recipient.is_some())

@@ -1,4 +1,4 @@
-//! The tool by which a subagent tells the user how far it is.
+//! The tool of a subagent that tells the user how far the subagent is.
 
 use rockbot_core::tool::{ToolError, ToolState};
 use rockbot_core::turn::{Announcement, TurnQuery};

@@ -18,7 +18,7 @@ use crate::below::{short_id, tools_without};
 /// Maximum depth of turns that spawn: a result may lead to one more subagent, but not for ever.
 const MAX_DEPTH: u32 = 3;
 
-/// Groups of tools that a subagent does not have: those that begin further work.
+/// Groups of tools that a subagent does not have: their tools begin further work.
 const NOT_BELOW: [&str; 3] = [GROUP, "scheduling", "a2a"];
 
 /// Maximum time of a subagent, in minutes.
@@ -78,7 +78,8 @@ pub(super) async fn spawn(
     let parts = state.parts()?;
     let id = id(turn, &args.description);
     let found = inputs::find(parts.memory.as_deref(), &args.inputs, &cx).await?;
-    // Held until the turn is live: of several calls at once each counts the ones before it.
+    // Held until the turn is live, so that each of several concurrent calls counts the subagents of
+    // the calls before.
     let _spawning = state.spawning.lock().await;
     let running = state.running(cx.principal())?;
     if let Some(same) = running.iter().find(|live| name_of(live) == name(&args.description)) {
@@ -93,7 +94,8 @@ pub(super) async fn spawn(
             "{max} subagents run already, which is the maximum: wait for a result, or cancel one of them"
         )));
     }
-    // It follows from the turn and the task, so this is the same work, spawned again in one turn.
+    // The id follows from the turn and the task, so this is the same work, spawned again in one
+    // turn.
     let same = TurnRequest::new(format!("{SESSION}{id}"), MessageId::from(MESSAGE), "").with_caller(&cx);
     if parts.turns.outcome(&same.turn_id()).await.is_ok() {
         return Err(ToolError::execution_failed(format!(
@@ -128,8 +130,8 @@ fn check(args: &SpawnSubagent, cx: &CallContext) -> Result<(), ToolError> {
     Err(ToolError::invalid_arguments(problem))
 }
 
-/// Returns the id of a subagent. It follows from the turn and the task, so a call that is
-/// repeated is the same subagent.
+/// Returns the id of a subagent. The id follows from the turn and the task, so a repeated call
+/// spawns the same subagent.
 fn id(turn: &TurnId, description: &str) -> String {
     short_id(&[turn.as_str(), description])
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::NAMESPACE;
 use super::definition::Definition;
 
-/// The beginning of the message, by which it is found among those of the host.
+/// The beginning of a wisp's message, which tells it apart from the host's other messages.
 const BEGIN: &str = r#"{"wisp":"#;
 
 /// A wisp to be run.

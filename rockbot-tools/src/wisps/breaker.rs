@@ -7,13 +7,13 @@ use std::time::Duration;
 use rockbot_core::Principal;
 use tokio::time::Instant;
 
-/// Time in which runs count.
+/// Time that a run counts.
 const WINDOW: Duration = Duration::from_secs(5 * 60);
 
 /// Maximum number of runs of one definition in that time.
 const MAX_RUNS: usize = 30;
 
-/// Maximum number of definitions that are counted. Beyond it all are forgotten.
+/// Maximum number of definitions that are counted. Beyond it all counts are forgotten.
 const MAX_DEFINITIONS: usize = 10_000;
 
 /// The answer for a definition that is refused. It is always the same, so that it does not look
@@ -26,7 +26,7 @@ pub(super) const REFUSED: &str = "blocked: this definition has been run many tim
 pub(super) struct Breaker(Mutex<HashMap<(Principal, String), VecDeque<Instant>>>);
 
 impl Breaker {
-    /// Counts a run of the definition with this hash. Returns `false` if there were too many.
+    /// Counts a run of the definition with this hash. Returns `false` if there were too many runs.
     pub(super) fn admits(&self, principal: &Principal, hash: String) -> bool {
         // No code that can panic runs under the lock.
         let mut definitions = self.0.lock().unwrap_or_else(PoisonError::into_inner);

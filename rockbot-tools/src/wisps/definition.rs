@@ -33,7 +33,7 @@ pub(super) struct Step {
     /// Name of the output, for `input_from` of later steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) output_to: Option<String>,
-    /// Step to go on with when this one fails; `None` ends the wisp.
+    /// Step to go on with when this step fails; `None` ends the wisp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) skip_to: Option<String>,
 }
@@ -55,7 +55,7 @@ pub(super) enum Work {
 }
 
 impl Definition {
-    /// Returns the digest by which the same definition is recognized.
+    /// Returns the digest that identifies the definition.
     pub(super) fn hash(&self) -> String {
         let json = serde_json::to_string(self).unwrap_or_default();
         Digest::of([json]).short()
@@ -126,8 +126,9 @@ impl Definition {
         Ok(())
     }
 
-    /// Returns the template that `input_from` of the step at `at` stands for: itself, or the result
-    /// of the earlier step that has this name for its output, or this id.
+    /// Returns the template that `from`, the `input_from` of the step at `at`, stands for: `from`
+    /// itself, or the result of the earlier step that has `from` as the name of its output or as
+    /// its id.
     pub(super) fn input_of(&self, at: usize, from: &str) -> Option<String> {
         if template::has_template(&Value::from(from)) {
             return Some(from.to_owned());

@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// The category of a failure: who can do something about it.
+/// The category of a failure, which tells the remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Category {
     /// The definition is wrong: correct it.
     Structural,
     /// A service failed: try again later.
     External,
-    /// A result has not the form that a later step needs.
+    /// A result does not have the form that a later step needs.
     Data,
     /// A model failed, or a rule refused the step.
     Judgment,

@@ -42,7 +42,7 @@ impl KnownTools {
     }
 }
 
-/// Returns the call of a step through its gateway. Without a gateway the other fields tell.
+/// Returns the call of a step through its gateway. Without a gateway the other fields decide.
 pub(super) fn route(step: &RawStep, params: Map<String, Value>, known: &KnownTools) -> Result<Work, StepProblem> {
     let gateway = step.gateway.as_deref().map(str::to_ascii_lowercase);
     match gateway.as_deref() {
@@ -63,8 +63,8 @@ pub(super) fn route(step: &RawStep, params: Map<String, Value>, known: &KnownToo
     }
 }
 
-/// Calls the tool of a server: `server__tool` if the host has it under this name, else through
-/// `mcp_invoke_tool`.
+/// Returns the call of a server's tool: `server__tool` if the host has the tool under this name,
+/// else `mcp_invoke_tool`.
 fn mcp(step: &RawStep, params: Map<String, Value>, known: &KnownTools) -> Result<Work, StepProblem> {
     let tool = step.tool.as_deref().ok_or(StepProblem::Missing("tool"))?;
     if known.has(tool) && step.server.is_none() {

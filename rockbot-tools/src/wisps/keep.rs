@@ -1,5 +1,5 @@
-//! The tool by which a wisp writes into its conversation what its interpreter got from a model,
-//! so that a resume reads it.
+//! The tool that keeps the model's answers to a wisp's interpreter in the wisp's conversation, so
+//! that a resume reads them.
 
 use rockbot_core::chat::ToolCall;
 use rockbot_core::tool::{Tool, tool};
@@ -50,7 +50,7 @@ pub(super) struct Keep {
 }
 
 impl Kept {
-    /// Returns the call that keeps it.
+    /// Returns the call that keeps the outcome.
     pub(super) fn call(self) -> ToolCall {
         let (kind, step) = match &self {
             Self::Output { step, .. } => ("output", step),
@@ -62,13 +62,13 @@ impl Kept {
         ToolCall::new(id, KEEP, arguments)
     }
 
-    /// Returns what a call kept.
+    /// Returns the outcome that a call kept.
     pub(super) fn of(call: &ToolCall) -> Option<Self> {
         let keep: Keep = serde_json::from_str(&call.arguments).ok()?;
         Some(keep.kept)
     }
 
-    /// Creates the record of an answer, which is cut where it is too long.
+    /// Creates the record of an answer. A long answer is cut.
     pub(super) fn output(step: usize, text: &str) -> Self {
         Self::Output {
             step,

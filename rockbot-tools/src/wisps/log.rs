@@ -1,4 +1,4 @@
-//! The log of wisps: a JSON line for each one that has ended, in a file of the data folder, for
+//! The log of wisps: a JSON line for each wisp that has ended, in a file of the data folder, for
 //! the model and for people.
 
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ pub(super) const FILE: &str = "wisp-executions.jsonl";
 /// Number of records that are kept, all principals together.
 const MAX_RECORDS: usize = 500;
 
-/// Maximum length of a line that is read, in bytes: more than any that is written.
+/// Maximum length of a line that is read, in bytes. No written line is as long.
 const MAX_LINE: u64 = 64 << 10;
 
 /// Maximum length of a definition that is kept, in bytes of its JSON.
@@ -47,16 +47,16 @@ pub(super) struct Execution {
     /// The wisp that failed before with the same description, in the same session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) retry_of: Option<String>,
-    /// The definition, of a wisp that succeeded and is not too long.
+    /// The definition of a wisp that succeeded, if it is not too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) definition_body: Option<Definition>,
 }
 
 /// The newest wisps, in a file or, without a data folder, in memory alone.
 ///
-/// The file has at most twice as many lines as are kept; then it is replaced by one with the
-/// newest lines. It is not synced: a power failure may lose its newest lines, which no run
-/// depends on.
+/// The file has at most twice as many lines as are kept; then a file with the newest lines
+/// replaces it. It is not synced: a power failure may lose its newest lines, and no run depends
+/// on them.
 #[derive(Debug, Default)]
 pub(super) struct ExecutionLog(Mutex<State>);
 
@@ -93,8 +93,9 @@ impl ExecutionLog {
         Ok(Self(Mutex::new(state)))
     }
 
-    /// Appends a wisp, unless it is there already: a call that is recovered reports its wisps again.
-    /// Returns `true` if it is new. A file that cannot be written is logged, and no reason to fail.
+    /// Appends a wisp, unless the log has it already: a recovered call reports its wisps again.
+    /// Returns `true` if the wisp is new. If the file cannot be written, the error is logged and
+    /// the wisp stays in memory.
     pub(super) fn append(&self, execution: Execution) -> bool {
         // The lock is held while writing: only one writer may replace the file.
         let mut state = self.lock();
@@ -111,7 +112,7 @@ impl ExecutionLog {
         true
     }
 
-    /// Returns the newest wisp of a principal that is `wanted`.
+    /// Returns the newest wisp of a principal that `wanted` accepts.
     pub(super) fn find(&self, principal: &Principal, wanted: impl Fn(&Execution) -> bool) -> Option<Execution> {
         let state = self.lock();
         let mut newest = state.newest.iter().rev();
@@ -133,7 +134,7 @@ impl ExecutionLog {
 }
 
 impl State {
-    /// Writes the newest wisp, or the file anew.
+    /// Appends the newest wisp to the file, or rewrites the file.
     fn write(&mut self) -> Result<(), FileError> {
         let Some(folder) = &self.folder else { return Ok(()) };
         if self.lines >= 2 * MAX_RECORDS {

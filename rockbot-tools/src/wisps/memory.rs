@@ -9,7 +9,7 @@ use rockbot_core::store::{StorePath, WorkingMemory, WorkingNote};
 use super::assignment::Assignment;
 use super::progress::Progress;
 
-/// Time that outputs live, and summaries of batches.
+/// Time that outputs and summaries of batches are kept.
 pub(super) const TTL: Duration = Duration::from_secs(60 * 60);
 
 /// Category of outputs.

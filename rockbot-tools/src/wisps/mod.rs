@@ -1,5 +1,5 @@
-//! Wisps: static lists of steps that run as journalled turns, without a model but where a step
-//! asks one.
+//! Wisps: static lists of steps that run as journalled turns. Only the steps with a question ask
+//! a model.
 //!
 //! Wisps and workers (`rockbot-tools/src/{wisps,workers}`). A wisp is a turn of the agent `wisp`,
 //! whose chat client is an interpreter: it reads the definition and the results so far, and

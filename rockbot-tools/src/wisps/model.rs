@@ -40,7 +40,7 @@ struct Run<'a> {
     id: &'a str,
     /// Tokens of the models that were asked for this answer.
     spent: Usage,
-    /// Price of these tokens, as far as it is known, which is in the host's ledger already.
+    /// Price of these tokens, as far as it is known. The host's ledger has it already.
     cost: MicroUsd,
 }
 
@@ -124,7 +124,8 @@ impl Run<'_> {
         resolved.ok_or_else(|| ChatError::new(ChatErrorKind::Other, "the wisp has no step to run"))
     }
 
-    /// Checks the arguments that are known before anything runs. Returns an answer unless all match.
+    /// Checks the arguments that are known before anything runs. Returns an answer unless all
+    /// arguments match.
     async fn pre_flight(&mut self, progress: &Progress<'_>) -> Result<Option<ChatResponse>, ChatError> {
         let tools = self.parts.registry.snapshot();
         let mut corrected = Vec::new();
@@ -158,7 +159,8 @@ impl Run<'_> {
         }
     }
 
-    /// Asks the model of a step. Its calls are those of the wisp; its answer is kept.
+    /// Asks the model of a step. The calls of the model become calls of the wisp; its answer is
+    /// kept.
     async fn ask(
         &mut self,
         progress: &Progress<'_>,
@@ -190,8 +192,8 @@ impl Run<'_> {
         Ok(calls(kept.call()))
     }
 
-    /// Returns why an answer is no result: it is empty, or all calls failed that were to change
-    /// something.
+    /// Returns the reason why an answer is no result: the answer is empty, or every call that was
+    /// to change something failed.
     fn useless(&self, progress: &Progress<'_>, answer: &str) -> Option<String> {
         if answer.trim().is_empty() {
             return Some("the model gave no answer".to_owned());
@@ -232,7 +234,8 @@ fn calls(call: ToolCall) -> ChatResponse {
     ChatResponse::calls([call])
 }
 
-/// Returns the calls of a model's answer that cannot be taken for those of the interpreter.
+/// Returns the calls of a model's answer, changed so that none can be taken for a call of the
+/// interpreter.
 fn of_model(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
     calls.retain(|call| call.name.as_str() != KEEP);
     for call in &mut calls {

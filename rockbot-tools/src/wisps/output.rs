@@ -27,7 +27,7 @@ impl<'a> Outputs<'a> {
         self.find(step)?.output_to
     }
 
-    /// Returns the steps that have an output, each with it.
+    /// Returns the steps that have an output, each with its output.
     pub(super) fn all(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0.iter().filter_map(|output| Some((output.step, output.text?)))
     }

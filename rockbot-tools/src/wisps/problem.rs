@@ -1,4 +1,4 @@
-//! The errors of definitions, in words by which the model corrects them.
+//! The errors of definitions, in words that tell the model the correction.
 
 use super::limits::{MAX_STEPS, MAX_WISPS};
 use super::template::TemplateError;

@@ -1,5 +1,5 @@
 //! The progress of a wisp, read from its conversation. The same conversation is always read
-//! alike, so a wisp goes on after a restart where it was.
+//! alike, so after a restart a wisp goes on with its next step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::keep::{KEEP, Kept};
 use super::output::Outputs;
 use super::template::{self, TemplateError};
 
-/// The beginning of errors of calls whose arguments do not match, none of which has run.
+/// The beginning of errors of calls whose arguments do not match. Such a call has not run.
 const MISFIT: &str = "invalid arguments for `";
 
 /// The beginning of the ids of the interpreter's own calls.
@@ -47,7 +47,7 @@ pub(super) enum StepEnd {
 pub(super) enum Open {
     #[default]
     Fresh,
-    /// The call did not run, because its arguments do not match the schema.
+    /// The call did not run, because the arguments do not match the schema.
     Misfit { arguments: Arc<str>, problem: String },
     /// The model of the step has called tools: its messages, and the results.
     Asking(Vec<Arc<ChatMessage>>),
@@ -240,7 +240,8 @@ impl<'a> Progress<'a> {
         self.settle();
     }
 
-    /// Ends the current step, and the wisp unless the step says where to go on.
+    /// Ends the current step as failed. The wisp ends, too, unless the step names a step to go on
+    /// with.
     fn fail(&mut self, failure: Failure) {
         let Some((at, step)) = self.current() else { return };
         let target = step.skip_to.as_ref().and_then(|id| self.definition.position(id));
@@ -253,7 +254,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Fails the current step if its templates have no values. Each failure ends a step, so the
-    /// recursion through [`fail`](Self::fail) is bounded by their number.
+    /// number of steps bounds the recursion through [`fail`](Self::fail).
     fn settle(&mut self) {
         if let Some((at, step)) = self.current()
             && let Err(error) = self.task(at, step)

@@ -12,7 +12,7 @@ use super::definition::Work;
 use super::keep::{CUT, KEEP, cut};
 use super::progress::{Open, Progress};
 
-/// Maximum number of questions of one step, the last one without tools.
+/// Maximum number of questions of one step. The last question has no tools.
 const MAX_QUESTIONS: usize = 12;
 
 /// Maximum length of the input of a step, in bytes.
@@ -31,8 +31,8 @@ const DIRECTIVE: &str = "You do one step of a fixed procedure. Follow these rule
     4. Use working memory only when the task says so.\n\
     5. Your answer is the result, which the next step reads: give it alone, short, without an introduction.";
 
-/// Returns the question of a step of the wisp `id`: its prompt, its input, and what its model has
-/// called so far.
+/// Returns the question of a step of the wisp `id`: its prompt, its input, and the calls of its
+/// model so far.
 pub(super) fn question(
     progress: &Progress<'_>,
     id: &str,
@@ -80,8 +80,8 @@ fn with_earlier(progress: &Progress<'_>, prompt: &str) -> String {
     }
 }
 
-/// Returns the tools of the steps that ask a model: those that the wisp names or calls itself,
-/// and working memory.
+/// Returns the tools of the steps that ask a model: the tools that the wisp names or calls
+/// itself, and working memory.
 pub(super) fn tools(progress: &Progress<'_>, tools: &ToolSnapshot, filter: Option<&Arc<ToolFilter>>) -> ToolView {
     let is_allowed = |entry: &ToolEntry| filter.is_none_or(|filter| filter.allows(entry.registration()));
     let chosen = tools.entries().iter();

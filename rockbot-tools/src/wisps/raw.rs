@@ -11,7 +11,7 @@ use super::limits::MAX_WISPS;
 use super::problem::{DefinitionError, DefinitionProblem, StepProblem};
 use super::raw_step::{OnFailure, RawStep};
 
-/// Maximum number of texts within each other that hold JSON.
+/// Maximum number of nested texts that hold JSON.
 const MAX_QUOTES: u32 = 3;
 
 /// A definition with the names that models use.
@@ -106,7 +106,7 @@ impl RawStep {
         })
     }
 
-    /// Returns `true` for a step that asks a model. Without a mode the fields tell.
+    /// Returns `true` for a step that asks a model. Without a mode the fields decide.
     fn is_llm(&self) -> Result<bool, StepProblem> {
         match self.mode.as_deref() {
             Some(mode) if mode.eq_ignore_ascii_case("llm") => Ok(true),

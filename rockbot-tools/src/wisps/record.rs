@@ -32,8 +32,8 @@ fn execution(parts: &HostParts, batch: &str, assignment: &Assignment, report: &R
     let description = cut(&definition.description, MAX_DESCRIPTION);
     let len = serde_json::to_string(definition).map_or(usize::MAX, |json| json.len());
     let succeeded = report.failure.is_none();
-    // The last one with this description, of another batch: those of one batch are no attempts after
-    // each other.
+    // The last run with this description in another batch: the runs of one batch are not successive
+    // attempts.
     let before = parts.log.find(cx.principal(), |known| {
         known.session_id == *cx.session() && known.description == description && known.batch_id != batch
     });
@@ -57,7 +57,7 @@ fn execution(parts: &HostParts, batch: &str, assignment: &Assignment, report: &R
     }
 }
 
-/// Returns the wisp that failed for its definition, which this one has corrected.
+/// Returns the earlier wisp whose wrong definition this wisp has corrected.
 fn corrected(parts: &HostParts, execution: &Execution) -> Option<Execution> {
     let failed = execution.retry_of.as_ref().filter(|_| execution.succeeded)?;
     let before = parts.log.find(&execution.principal, |known| known.wisp_id == *failed)?;

@@ -7,7 +7,7 @@ use super::failure::Category;
 use super::keep::cut;
 use super::progress::{Progress, StepEnd};
 
-/// Maximum length of an output in a report, in bytes. The whole is in working memory.
+/// Maximum length of an output in a report, in bytes. The whole output is in working memory.
 const MAX_OUTPUT: usize = 16 << 10;
 
 /// Maximum length of an error in a report, in bytes.
@@ -21,9 +21,9 @@ pub(super) struct Report {
     pub(super) failure: Option<Category>,
     pub(super) completed: usize,
     pub(super) steps: usize,
-    /// Its failures, and its last output.
+    /// The failures of the wisp, and its last output.
     pub(super) body: String,
-    /// Duration, which is not in the text.
+    /// Duration of the wisp. It is not in the text.
     pub(super) took: Duration,
 }
 
@@ -93,7 +93,7 @@ impl Report {
         }
     }
 
-    /// Parses a report; `None` if the text is another one.
+    /// Parses a report; `None` if the text is no report.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (line, body) = text.split_once('\n').unwrap_or((text, ""));
         let (outcome, counts) = line.split_once(": ")?;

@@ -28,7 +28,7 @@ const MAX_TIME: Duration = Duration::from_secs(30 * 60);
 /// Maximum duration of a call. The budgets of the wisps usually end it earlier.
 const TIME_LIMIT: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Maximum number of tool calls of one step, those of its model and of the interpreter together.
+/// Maximum number of tool calls of one step, by its model and the interpreter together.
 const CALLS_PER_STEP: u32 = 60;
 
 /// Creates the tool.
@@ -36,7 +36,7 @@ pub(super) fn tool(batches: &Arc<OnceLock<BatchRunner>>, parts: &Arc<OnceLock<Ho
     let mut registration = ToolRegistration::new("spawn_wisps", schema::DESCRIPTION, schema::schema());
     registration.hints.time_limit = Some(TIME_LIMIT);
     registration.hints.runs_turn = true;
-    // What the wisps had read is the label of the answer.
+    // The label of the answer follows from the texts that the wisps had read.
     registration.hints.own_output = true;
     let executor = SpawnExecutor {
         batches: batches.clone(),
@@ -90,7 +90,7 @@ impl SpawnExecutor {
         };
         let definitions = raw::parse(&call.arguments, &known);
         let definitions = definitions.map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
-        // Ids follow from the call, so a call that is repeated is the same wisps.
+        // Ids follow from the call, so a repeated call runs the same wisps.
         let scope = cx.turn().map_or(cx.session().as_str(), |turn| turn.as_str());
         let batch = short_id(&[scope, call.tool_call_id.as_str()]);
         let mut wisps = Vec::new();
@@ -113,7 +113,7 @@ impl SpawnExecutor {
     }
 }
 
-/// Returns the reports of all wisps, of which `ended` has those that were admitted.
+/// Returns the reports of all wisps. `ended` has the ends of the admitted wisps, in their order.
 fn reports(wisps: Vec<(Assignment, bool)>, ended: &[Ended]) -> Vec<(Assignment, Report)> {
     let mut ended = ended.iter();
     let mut reports = Vec::with_capacity(wisps.len());

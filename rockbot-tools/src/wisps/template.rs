@@ -16,13 +16,13 @@ const MAX_PATH: usize = 32;
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
 
-/// An error of a template, in words that say what to change.
+/// An error of a template, in words that name the correction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TemplateError {
     /// The template does not end.
     #[error("the template `{0}` does not end: close it with `}}}}`")]
     Open(String),
-    /// The template is none of the known forms.
+    /// The template has none of the known forms.
     #[error(
         "`{{{{{0}}}}}` is no template: write `{{{{steps.ID.result}}}}`, with a path behind it if the result is JSON"
     )]
@@ -110,7 +110,7 @@ fn reference(text: &str) -> Result<Reference<'_>, TemplateError> {
     Ok(Reference { text, step, value })
 }
 
-/// Checks that all templates of `text` are well formed and refer to one of the `earlier` steps.
+/// Checks that all templates of `text` are well formed and refer to `earlier` steps.
 pub(super) fn check(text: &str, earlier: &[&str]) -> Result<(), TemplateError> {
     for piece in pieces(text) {
         let Piece::Reference(reference) = piece? else { continue };
@@ -217,7 +217,7 @@ fn resolve_text(text: &str, outputs: &Outputs<'_>, room: &mut usize) -> Result<S
     Ok(resolved)
 }
 
-/// Returns the template that the whole text is, if it is one.
+/// Returns the template that is the whole text, if the text is a template.
 fn only_reference(text: &str) -> Result<Option<Reference<'_>>, TemplateError> {
     let mut pieces = pieces(text);
     match (pieces.next().transpose()?, pieces.next()) {

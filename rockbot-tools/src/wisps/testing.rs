@@ -1,4 +1,4 @@
-//! What the tests of this module share.
+//! Tools and registries that the tests of this module share.
 
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolFilter, ToolRegistry, tool};
 use schemars::JsonSchema;

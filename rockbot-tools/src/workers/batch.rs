@@ -17,10 +17,11 @@ use crate::below::tools_without;
 /// Maximum number of turns above a turn that runs a batch.
 const MAX_DEPTH: u32 = 3;
 
-/// Groups of tools that the turns of a batch do not have: they end with it, and begin nothing else.
+/// Groups of tools that the turns of a batch do not have: these turns end with the batch, and
+/// begin no further work.
 const NOT_BELOW: [&str; 4] = ["subagents", "wisps", "workers", "scheduling"];
 
-/// The turns of a host, with the permits of those that run at once.
+/// The turns of a host, with the permits of the turns that run at once.
 #[derive(Debug)]
 pub(crate) struct BatchRunner {
     turns: Arc<dyn TurnRunner>,
@@ -39,7 +40,7 @@ pub(crate) struct Ended {
     pub(crate) is_unfinished: bool,
     /// Calls of the turn in words; empty if there were none.
     pub(crate) calls: String,
-    /// Duration from the permit to the end; after a restart that of the rest.
+    /// Duration from the permit to the end. After a restart only the rest of the turn counts.
     pub(crate) took: Duration,
     pub(crate) label: Label,
 }
@@ -53,8 +54,8 @@ impl BatchRunner {
         }
     }
 
-    /// Runs turns within what is left of the caller's budget, and waits for all of them. A turn that
-    /// ran before is not run again. When the call is cancelled, the turns are.
+    /// Runs turns within the rest of the caller's budget, and waits for all of them. A turn that
+    /// ran before is not run again. When the call is cancelled, the turns are cancelled, too.
     ///
     /// # Errors
     ///
@@ -69,14 +70,14 @@ impl BatchRunner {
     }
 
     async fn run_one(&self, request: TurnRequest, cx: &CallContext) -> Ended {
-        // Never closed, so there is always a permit in the end.
+        // The semaphore is never closed, so every turn gets a permit in the end.
         let _permit = self.permits.acquire().await;
         let begun = Instant::now();
         // Cancel point: dropped here, the turn is cancelled.
         let mut ended = match Delegation::run(request, cx, |request| self.turns.run(request)).await {
             Ok(outcome) => match &outcome.status {
                 TurnStatus::Parked(asks) => {
-                    // Nothing waits for the turn any more, so it must not wait for a person.
+                    // Nothing waits for the turn any more, so the turn must not wait for a person.
                     let _ = self.turns.cancel(&outcome.turn).await;
                     Ended::failed(ApprovalRequest::unasked(asks).to_string())
                 }
@@ -126,8 +127,8 @@ impl From<TurnOutcome> for Ended {
     }
 }
 
-/// Returns the tools of a batch's turns: those of the turn that runs the batch, without the tools
-/// that begin further work.
+/// Returns the tools of a batch's turns: the tools of the turn that runs the batch, except the
+/// tools that begin further work.
 pub(crate) fn tools_below(cx: &CallContext) -> ToolFilter {
     tools_without(&NOT_BELOW, cx)
 }
@@ -136,7 +137,7 @@ pub(crate) fn tools_below(cx: &CallContext) -> ToolFilter {
 ///
 /// # Errors
 ///
-/// Returns an error if there are too many turns above it.
+/// Returns an error if there are too many turns above the call.
 pub(crate) fn check_depth(cx: &CallContext) -> Result<(), ToolError> {
     if cx.depth() < MAX_DEPTH {
         Ok(())
@@ -148,7 +149,7 @@ pub(crate) fn check_depth(cx: &CallContext) -> Result<(), ToolError> {
     }
 }
 
-/// Returns the text that a call answers with, labelled by all that the turns have read.
+/// Returns the text of a call's answer, with the join of the labels of the turns.
 pub(crate) fn labelled<'a>(text: String, ended: impl IntoIterator<Item = &'a Ended>) -> Content {
     let mut label = Label::HOST;
     ended.into_iter().for_each(|ended| label.join(&ended.label));

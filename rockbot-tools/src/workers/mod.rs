@@ -25,14 +25,14 @@ const NAMESPACE: &str = "worker";
 /// Default maximum number of workers at once.
 const MAX_CONCURRENT: usize = 3;
 
-/// The tool `spawn_workers`, by which a model runs small tasks side by side and waits for all of
+/// The tool `spawn_workers`, which runs small tasks for a model side by side and waits for all of
 /// them.
 ///
 /// A worker is a turn of its own on the low tier, with at most 12 model calls and the tools of
-/// the turn that spawns it, without those that begin further work or save memories and skills.
-/// The answer has what each worker found, failures first, up to 4 000 characters each; all of it
-/// stands in working memory under `worker/{id}`. Workers go on after a restart of the host, and
-/// so does the call that waits for them.
+/// the turn that spawns it, except tools that begin further work or save memories and skills. The
+/// answer has the result of each worker, failures first, up to 4 000 characters each. The whole
+/// results stand in working memory under `worker/{id}`. Workers go on after a restart of the
+/// host, and so does the call that waits for them.
 ///
 /// | setting (`Workers`) | default |
 /// |---|---|

@@ -1,4 +1,5 @@
-//! The receipt of a batch of workers: what each found, and where the rest is.
+//! The receipt of a batch of workers: the findings of each worker, and the keys of longer
+//! results.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,7 +17,7 @@ const MAX_INLINE: usize = 4_000;
 /// Maximum number of keys that the receipt names for a worker.
 const MAX_KEYS: usize = 20;
 
-/// Time that results live in working memory.
+/// Time that results are kept in working memory.
 const TTL: Duration = Duration::from_secs(60 * 60);
 
 /// A worker of a batch.
@@ -24,7 +25,7 @@ const TTL: Duration = Duration::from_secs(60 * 60);
 pub(super) struct Worker {
     pub(super) id: String,
     pub(super) description: String,
-    /// Key of its result.
+    /// Key of the worker's result.
     pub(super) key: StorePath,
 }
 
@@ -69,7 +70,7 @@ fn headline(all: usize, failed: usize) -> String {
     }
 }
 
-/// Returns the findings as far as they fit.
+/// Returns the findings, cut to the maximum length.
 fn findings(worker: &Worker, text: &str, is_saved: bool) -> String {
     let Some((end, _)) = text.char_indices().nth(MAX_INLINE) else {
         return text.to_owned();
@@ -82,7 +83,7 @@ fn findings(worker: &Worker, text: &str, is_saved: bool) -> String {
     format!("{}…\n[{rest}]", &text[..end])
 }
 
-/// Saves the result under its key. Returns `true` if it is there.
+/// Saves the result under its key. Returns `true` if the result is saved.
 async fn save(worker: &Worker, ended: &Ended, memory: Option<&dyn WorkingMemory>, cx: &CallContext) -> bool {
     let Some(memory) = memory.filter(|_| ended.is_answer) else {
         return false;
@@ -96,7 +97,7 @@ async fn save(worker: &Worker, ended: &Ended, memory: Option<&dyn WorkingMemory>
     saved.is_ok()
 }
 
-/// Returns the keys of all that the worker left in working memory.
+/// Returns the keys of all entries that the worker left in working memory.
 async fn keys(worker: &Worker, memory: Option<&dyn WorkingMemory>, cx: &CallContext) -> Vec<String> {
     let (Some(memory), Ok(namespace)) = (memory, StorePath::new(worker.key.namespace())) else {
         return Vec::new();

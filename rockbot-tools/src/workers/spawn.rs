@@ -35,8 +35,8 @@ const MAX_MINUTES: u32 = 60;
 /// Maximum duration of a call. The budgets of the workers usually end it earlier.
 const TIME_LIMIT: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Groups and tools that a worker does not have besides those of every batch: those that reach
-/// other agents, and those that save what lasts.
+/// Further groups and tools that a worker does not have, besides the tools that no batch has:
+/// they reach other agents or save lasting data.
 const GROUPS: [&str; 2] = ["a2a", "skills"];
 const TOOLS: [&str; 12] = [
     "invoke_agent",
@@ -92,7 +92,7 @@ pub(super) fn tool(parts: &Arc<OnceLock<HostParts>>) -> Tool {
     let mut registration = ToolRegistration::of::<SpawnWorkers>("spawn_workers");
     registration.hints.time_limit = Some(TIME_LIMIT);
     registration.hints.runs_turn = true;
-    // What the workers had read is the label of the answer.
+    // The label of the answer follows from the texts that the workers had read.
     registration.hints.own_output = true;
     Tool::new(registration, SpawnExecutor(parts.clone()))
 }
@@ -134,7 +134,7 @@ fn prepare(
     let prepared = numbered.map(|(at, definition)| {
         let refused = |problem: String| ToolError::invalid_arguments(format!("worker {}: {problem}", at + 1));
         definition.check().map_err(refused)?;
-        // It follows from the call, so a call that is repeated is the same workers.
+        // The id follows from the call, so a repeated call runs the same workers.
         let id = short_id(&[scope, call.tool_call_id.as_str(), &at.to_string()]);
         let illegal = |error: PathError| refused(error.to_string());
         let namespace = StorePath::new(&format!("{NAMESPACE}/{id}")).map_err(illegal)?;

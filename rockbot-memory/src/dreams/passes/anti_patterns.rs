@@ -16,7 +16,7 @@ const SINCE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Maximum number of signals.
 const MAX_SIGNALS: usize = 50;
 
-/// Minimum number of signals: one alone shows no pattern.
+/// Minimum number of signals: a single signal shows no pattern.
 const MIN_SIGNALS: usize = 2;
 
 const FILING: Filing = Filing {
@@ -56,9 +56,9 @@ pub(super) async fn signals_of(
     Ok(newest.iter().map(|signal| item(signal)).collect())
 }
 
-/// Returns the feedback of a time.
+/// Returns the feedback that is at most `since` old.
 pub(super) async fn feedback(cx: &PassContext<'_>, since: Duration) -> Result<Vec<FeedbackEntry>, StoreError> {
-    /// Maximum number of entries that are read, the newest ones.
+    /// Maximum number of entries that are read, the newest entries.
     const MAX_READ: usize = 2_000;
     let Some(feedback) = &cx.stores.feedback else {
         return Ok(Vec::new());
@@ -68,8 +68,9 @@ pub(super) async fn feedback(cx: &PassContext<'_>, since: Duration) -> Result<Ve
     feedback.query_recent(cx.who, from, MAX_READ).await
 }
 
-/// Returns feedback as a text of a question. A correction has the words of the user; a failure
-/// those of the host; a summary was written by a model that had read the conversation.
+/// Returns feedback as a text of a question. A correction has the words of the user, and a
+/// failure has the words of the host. A summary was written by a model that had read the
+/// conversation, so it is untrusted.
 pub(super) fn item(signal: &FeedbackEntry) -> Item {
     let from = match signal.signal_type {
         FeedbackSignal::Correction => Provenance::USER,

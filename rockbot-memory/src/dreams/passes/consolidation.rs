@@ -1,4 +1,5 @@
-//! Merges memories that say nearly the same into one view, which must say all that they say.
+//! Merges memories that say nearly the same into one view. The view must say all that its sources
+//! say.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::super::pass_context::{PassContext, bounded, category, tags};
 use super::super::plan::DreamChange;
 use crate::storage::blocking::blocking;
 
-/// Part of the words that memories of a cluster share with another one.
+/// Part of its words that a memory of a cluster shares with another memory.
 const SIMILARITY: f64 = 0.5;
 
 const SHAPE: &str = "Answer with one JSON object and nothing else: {\"toSave\": [{\"content\": \"the merged text\", \
@@ -152,7 +153,7 @@ fn view(cx: &PassContext<'_>, content: &str, sources: &[Arc<MemoryEntry>]) -> Me
     view
 }
 
-/// Returns the author of all sources, if it is one.
+/// Returns the author of all sources, if all have the same author.
 fn same_author(sources: &[Arc<MemoryEntry>]) -> Option<Provenance> {
     let first = &sources.first()?.provenance;
     sources
@@ -161,7 +162,7 @@ fn same_author(sources: &[Arc<MemoryEntry>]) -> Option<Provenance> {
         .then(|| first.clone())
 }
 
-/// Returns the properties that all sources have alike, views' own ones excepted.
+/// Returns the properties that all sources have alike, without the properties of views.
 fn common_metadata(sources: &[Arc<MemoryEntry>]) -> BTreeMap<String, String> {
     let mut common = sources
         .first()

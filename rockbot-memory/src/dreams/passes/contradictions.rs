@@ -1,5 +1,5 @@
-//! Finds statements of one speaker that contradict each other. The newer one takes the place of the
-//! older one.
+//! Finds statements of one speaker that contradict each other. The newer statement takes the
+//! place of the older statement.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::super::plan::DreamChange;
 use super::super::times::date;
 use crate::storage::blocking::blocking;
 
-/// Part of the words that memories share with another one. It is low: `lives in Oslo` and `lives in
-/// Rome` share half.
+/// Part of its words that a memory shares with another memory. The part is low: `lives in Oslo`
+/// and `lives in Rome` share half.
 const SIMILARITY: f64 = 0.3;
 
 const SHAPE: &str = "Answer with one JSON object and nothing else: {\"contradictions\": [{\"ids\": [\"id\", \"id\"], \
@@ -109,8 +109,8 @@ fn change(older: &MemoryEntry, newer: &MemoryEntry, reason: &str) -> (String, Dr
     (format!("\"{}\" is out of date", older.content), change)
 }
 
-/// Remarks on views that were made of a memory which is out of date: facts that depend on it may
-/// be, too.
+/// Adds remarks on views that were made of an outdated memory: facts that depend on the memory
+/// may be outdated, too.
 fn stale_views(cx: &mut PassContext<'_>, entries: &[Arc<MemoryEntry>], older: &MemoryEntry) {
     let views = entries.iter().filter(|entry| is_made_of(entry, &older.id));
     let views: Vec<_> = views.map(|view| view.id.to_string()).collect();

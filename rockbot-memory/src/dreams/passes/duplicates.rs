@@ -12,7 +12,8 @@ use super::super::plan::DreamChange;
 use super::super::replay::is_protected;
 use crate::storage::blocking::blocking;
 
-/// Maximum number of memories that are folded in one cycle. The others follow in the next one.
+/// Maximum number of memories that are folded in one cycle. The other memories follow in the next
+/// cycle.
 const MAX_FOLDED: usize = 1_000;
 
 pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
@@ -27,7 +28,7 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
 fn folds(entries: Vec<Arc<MemoryEntry>>) -> (usize, Vec<DreamChange>) {
     let mut groups: BTreeMap<_, Vec<Arc<MemoryEntry>>> = BTreeMap::new();
     for entry in entries {
-        // Texts of different trust stay apart: one must neither raise nor replace the other.
+        // Texts of different trust stay apart: neither text may raise or replace the other.
         let key = (kind(&entry.provenance), entry.wording());
         groups.entry(key).or_default().push(entry);
     }
@@ -43,7 +44,8 @@ fn folds(entries: Vec<Arc<MemoryEntry>>) -> (usize, Vec<DreamChange>) {
     (folded, changes)
 }
 
-/// Returns the changes that fold a group into its best member: a protected one, else the oldest.
+/// Returns the changes that fold a group into its best member: a protected memory, else the
+/// oldest.
 fn fold(group: &[Arc<MemoryEntry>]) -> Vec<DreamChange> {
     let rank = |entry: &&Arc<MemoryEntry>| {
         (

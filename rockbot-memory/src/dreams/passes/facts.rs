@@ -39,7 +39,7 @@ struct Fact {
     source_ids: Vec<String>,
 }
 
-/// The manner in which a pass files what it infers.
+/// The category, the tag and the check of the facts that a pass infers.
 pub(super) struct Filing {
     /// Category of the facts: subcategories that the model names are kept.
     pub(super) category: &'static str,
@@ -49,7 +49,7 @@ pub(super) struct Filing {
     pub(super) min_sources: usize,
 }
 
-/// Drafts one plan that adds the facts of an answer which are not known yet.
+/// Drafts one plan that adds the unknown facts of an answer.
 pub(super) async fn add(
     cx: &mut PassContext<'_>,
     question: &Question,
@@ -92,8 +92,8 @@ fn view(cx: &PassContext<'_>, question: &Question, fact: Fact, filing: &Filing) 
     Ok(view)
 }
 
-/// Returns `true` if a memory says so already, or said so until it was archived: a person may have
-/// removed it.
+/// Returns `true` if a memory states the fact already, or an archived memory stated it: a person
+/// may have removed the fact.
 fn is_known(known: &[Arc<MemoryEntry>], changes: &[DreamChange], view: &MemoryEntry) -> bool {
     let is_drafted = |change: &DreamChange| match change {
         DreamChange::AddMemory { entry, .. } => entry.says_the_same_as(view),

@@ -18,17 +18,18 @@ const MAX_MESSAGE: usize = 400;
 /// New messages of the user.
 pub(super) struct Said {
     pub(super) messages: Vec<LogEntry>,
-    /// There is no room for more: waiting for further messages would wait for ever.
+    /// `true` if there is no room for more messages: a pass that waits for further messages would
+    /// wait for ever.
     pub(super) is_full: bool,
     reader: String,
     next: LogOffset,
 }
 
 impl Said {
-    /// Reads what was said since the pass was here. `None` without a log, or without a new message
-    /// of the user.
+    /// Reads the messages of the user since the last run of the pass. Returns `None` without a log,
+    /// or without a new message.
     ///
-    /// Answers of the agent are left out: they say what the model thinks, not what the user wants.
+    /// Answers of the agent are left out: they state the model's view, not the user's wishes.
     pub(super) async fn since_last_time(cx: &mut PassContext<'_>) -> Result<Option<Self>, StoreError> {
         let Some(log) = &cx.stores.log else {
             return Ok(None);
@@ -64,8 +65,8 @@ impl Said {
         self.messages.iter().enumerate().map(item).collect()
     }
 
-    /// Marks the messages as read, once the plans of the pass are stored. What is said meanwhile
-    /// stays unread.
+    /// Marks the messages as read, once the plans of the pass are stored. Later messages stay
+    /// unread.
     pub(super) fn read(self, cx: &mut PassContext<'_>) {
         cx.outcome.read.push((self.reader, self.next));
     }

@@ -37,7 +37,7 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns the memories that fit what was said.
+/// Returns the memories that fit the messages.
 async fn known(cx: &PassContext<'_>, said: &Said) -> Result<Vec<Item>, StoreError> {
     let Some(memory) = &cx.stores.memory else {
         return Ok(Vec::new());

@@ -20,7 +20,7 @@ use rockbot_core::store::StoreError;
 use super::pass::DreamPass;
 use super::pass_context::PassContext;
 
-/// Runs a pass; its result is in the outcome of the context.
+/// Runs a pass. The result is in the outcome of the context.
 pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     match cx.pass {
         DreamPass::DuplicateFold => duplicates::run(cx).await,

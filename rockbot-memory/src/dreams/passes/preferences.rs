@@ -1,4 +1,4 @@
-//! Infers preferences of the user from what the user said in several conversations.
+//! Infers preferences of the user from the user's messages in several conversations.
 
 use rockbot_core::store::StoreError;
 

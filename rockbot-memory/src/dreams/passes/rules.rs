@@ -1,5 +1,5 @@
 //! Proposes standing rules from corrections that came up several times. A person decides about
-//! each.
+//! each rule.
 
 use std::time::Duration;
 

@@ -12,13 +12,14 @@ use super::super::plan::DreamChange;
 /// Time for which uses are looked at.
 const SINCE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Maximum number of uses that are read, the newest ones.
+/// Maximum number of uses that are read, the newest uses.
 const MAX_USES: usize = 10_000;
 
-/// Number of sessions with both skills from which they are linked.
+/// Minimum number of sessions with both skills for a link between them.
 const MIN_SESSIONS: usize = 3;
 
-/// Maximum number of skills of a session that are paired: one with more says little about each.
+/// Maximum number of skills of a session that are paired: a session with more skills says little
+/// about each.
 const MAX_OF_SESSION: usize = 10;
 
 /// Maximum number of links of a skill.

@@ -14,7 +14,7 @@ use super::super::coverage::{Vocabulary, missing};
 use super::super::pass_context::{PassContext, bounded};
 use super::super::plan::DreamChange;
 
-/// Part of the words that skills of a cluster share with another one.
+/// Part of its words that a skill of a cluster shares with another skill.
 const SIMILARITY: f64 = 0.3;
 
 const SHAPE: &str = "Answer with one JSON object and nothing else: {\"toSave\": [{\"name\": \"the name of one of them\", \
@@ -77,7 +77,7 @@ pub(super) fn is_managed(skill: &Skill) -> bool {
     source.starts_with("guide:") || source.starts_with("skill-folder:")
 }
 
-/// Returns the skill as a text that can be compared with others.
+/// Returns the skill as a text that can be compared with other skills.
 fn as_text(skill: &Skill) -> MemoryEntry {
     let text = format!("{}\n{}\n{}", skill.name, skill.summary, skill.content);
     MemoryEntry::new(skill.name.to_string(), text, skill.created_at, skill.provenance.clone())

@@ -1,4 +1,4 @@
-//! Writes skills for work that came up in several conversations without one.
+//! Writes skills for work that came up in several conversations without a skill.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::super::pass_context::{PassContext, bounded};
 use super::super::plan::DreamChange;
 use super::log::Said;
 
-/// Number of conversations from which a pattern can be seen.
+/// Minimum number of conversations that show a pattern.
 const MIN_SESSIONS: usize = 2;
 
 /// Maximum number of skills of one answer.
@@ -53,7 +53,8 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     let mut seen = BTreeSet::new();
     said.messages.retain(|entry| seen.insert(entry.session_id.clone()));
     if said.messages.len() < MIN_SESSIONS {
-        // They stay unread until there is something to compare them with, as long as there is room for it.
+        // The messages stay unread until there are further messages to compare them with, as long
+        // as there is room.
         if said.is_full {
             said.read(cx);
         }

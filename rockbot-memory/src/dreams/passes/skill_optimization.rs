@@ -20,7 +20,7 @@ use crate::evaluation::{Quality, SessionSummary};
 /// Time for which sessions are looked at.
 const SINCE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Maximum number of uses that are read, the newest ones.
+/// Maximum number of uses that are read, the newest uses.
 const MAX_USES: usize = 10_000;
 
 /// Maximum number of skills of one cycle.

@@ -1,5 +1,4 @@
-//! Reviews the tiers to which messages were routed, and moves the limits of the tier selector a
-//! little.
+//! Reviews the routing of messages to tiers, and moves the limits of the tier selector a little.
 
 use rockbot_core::content::Provenance;
 use rockbot_core::store::StoreError;
@@ -14,13 +13,13 @@ use super::super::plan::DreamChange;
 /// Minimum number of decisions: fewer say nothing.
 const MIN_DECISIONS: usize = 10;
 
-/// Maximum number of decisions that are shown, the newest ones.
+/// Maximum number of decisions that are shown, the newest decisions.
 const MAX_DECISIONS: usize = 200;
 
 /// Maximum move of a limit in one review.
 const MAX_MOVE: f64 = 0.05;
 
-/// Limits of the original: where nothing is configured.
+/// Limits of the original, for hosts without configured limits.
 const LOW: f64 = 0.15;
 const BALANCED: f64 = 0.46;
 
@@ -117,7 +116,7 @@ fn question(rules: &Map<String, Value>, decisions: &[String]) -> Question {
     }
 }
 
-/// Returns the new limits: at most [`MAX_MOVE`] from the old ones, and within the range of the
+/// Returns the new limits: at most [`MAX_MOVE`] from the old limits, and within the range of the
 /// original. `None` without a change.
 fn moved(rules: &Map<String, Value>, review: &Review) -> Option<(f64, f64)> {
     let low = ceiling(rules, "lowCeiling", LOW);

@@ -1,4 +1,4 @@
-//! The tools about the agents that are known.
+//! The tools that list, describe, register and unregister agents.
 
 use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::service::{AgentCard, AgentDirectory as _, AgentSkill};
@@ -18,10 +18,10 @@ use super::tell::label_of;
 /// Maximum number of agents in a list.
 const MAX_LISTED: usize = 50;
 
-/// Maximum number of skills of an agent that is registered.
+/// Maximum number of skills of a registered agent.
 const MAX_SKILLS: usize = 32;
 
-/// Maximum length of a description that is registered, in characters.
+/// Maximum length of a registered description, in characters.
 const MAX_DESCRIPTION: usize = 1_000;
 
 /// Lists the agents that can be called, with their skills.

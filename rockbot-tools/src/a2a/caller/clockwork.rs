@@ -13,10 +13,10 @@ use super::host::Caller;
 use super::tasks::PendingTask;
 use super::tell::NotTold;
 
-/// Pause before an end that could not be told is told again.
+/// Pause before the host tries again to tell the end of a task.
 const RETRY_PAUSE: Duration = Duration::from_secs(15);
 
-/// Interval between two looks at what is to be written and forgotten.
+/// Interval at which pending changes are written and old ends are forgotten.
 const TIDY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Ends the tasks whose agents are silent, until `stop` is cancelled.
@@ -47,7 +47,7 @@ pub(super) async fn run(caller: Arc<Caller>, stop: CancellationToken) {
 }
 
 impl Caller {
-    /// Returns the tasks whose time is over, and the time of the next one.
+    /// Returns the tasks whose time is over, and the time of the next task.
     async fn due(&self) -> (Vec<PendingTask>, Option<Timestamp>) {
         let now = self.clock.now();
         let tasks = self.tasks.lock().await;
@@ -68,7 +68,7 @@ impl Caller {
         told
     }
 
-    /// Forgets ends that no call fetches, and writes what is not written yet.
+    /// Forgets ends that no call fetches, and writes the directory's pending changes.
     async fn tidy(&self) {
         self.directory.flush();
         self.tasks.lock().await.purge(self.clock.now());

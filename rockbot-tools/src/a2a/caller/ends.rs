@@ -14,7 +14,7 @@ const MAX_ERROR: usize = 2_000;
 /// The request to the model at the end of a message.
 const TELL: &str = "\n\nTell the user the result in a short message of your own.";
 
-/// The end of a task in words: the host's before and after, the agent's own between.
+/// The end of a task in words: the host's words before and after, the agent's own words between.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EndWords {
     pub(super) heading: String,
@@ -115,7 +115,7 @@ pub(super) fn of_excess(task: &PendingTask, bytes: usize) -> EndWords {
     }
 }
 
-/// Returns the words of a status: the agent's own, or its state.
+/// Returns the words of a status: the agent's own words, or the name of the state.
 pub(super) fn of_status(state: AgentTaskState, message: Option<&AgentMessage>) -> String {
     let text = message.map(text_of).unwrap_or_default();
     match (text.is_empty(), state) {

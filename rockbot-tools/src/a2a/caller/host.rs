@@ -25,7 +25,7 @@ pub(super) struct Caller {
     pub(super) memory: Option<Arc<dyn WorkingMemory>>,
     pub(super) topics: Topics,
     pub(super) directory: Arc<Directory>,
-    /// The chains of tasks that this host works on for others, if it does.
+    /// The chains of the tasks that this host does for other agents; `None` without a receiver.
     pub(super) chains: Option<Arc<Chains>>,
     pub(super) tasks: Mutex<PendingTasks>,
     /// Notifies of each change of the tasks.
@@ -48,7 +48,7 @@ impl Caller {
         self.bus.publish(topic, Arc::new(change(envelope))).await
     }
 
-    /// Asks an agent to stop a task, of which nothing is awaited any more. A failure is logged.
+    /// Asks an agent to stop a task whose end is no longer awaited. A failure is logged.
     pub(super) async fn call_off(&self, task: &PendingTask) {
         let request = AgentTaskCancelRequest {
             task_id: task.id.clone(),
@@ -63,7 +63,7 @@ impl Caller {
         }
     }
 
-    /// Gives up a task, and asks its agent to stop. Nothing is told of it.
+    /// Gives up a task, and asks its agent to stop. The user is told nothing of the task.
     pub(super) async fn drop_task(&self, task: &PendingTask) {
         self.tasks.lock().await.remove(&task.id);
         self.changed.send_replace(());

@@ -25,7 +25,7 @@ use super::tell::content_of;
 /// Maximum number of answers that lead to further tasks, one after the other.
 const MAX_ROUNDS: u32 = 8;
 
-/// Maximum number of times that a conversation asks the same in the same words.
+/// Maximum number of times that a conversation asks one question in the same words.
 const MAX_REPETITIONS: usize = 3;
 
 /// Maximum time of a task, in minutes.
@@ -144,7 +144,7 @@ fn task(
     ];
     let question = Digest::of(question).short();
     let asked_at = caller.clock.now();
-    // Spelled as the agent spells it.
+    // The id as the agent spells it.
     let skill = find_skill(card, &args.skill).map_or(&args.skill, |skill| &skill.id);
     PendingTask {
         agent: agent.to_owned(),
@@ -198,13 +198,13 @@ impl Caller {
         Ok(card)
     }
 
-    /// Tracks a task before it is sent, so that no answer can come too early. Returns it with its id,
-    /// or the one that a call before a crash has tracked.
+    /// Tracks a task before it is sent, so that no answer can come too early. Returns the task with
+    /// its id. A call that is repeated after a crash gets the task that is tracked already.
     async fn track(&self, mut task: PendingTask) -> Result<PendingTask, ToolError> {
         let mut tasks = self.tasks.lock().await;
         let times = tasks.times_asked(&task.session, &task.question);
-        // It follows from the turn and the question, so a call that is repeated after a crash is the
-        // same task.
+        // The id follows from the turn and the question, so a call that is repeated after a crash
+        // gets the same task.
         task.id = Digest::of([task.turn.as_str(), &task.question, &times.to_string()]).short();
         if let Some(known) = tasks.get(&task.id) {
             return Ok(known.clone());
@@ -236,7 +236,7 @@ impl Caller {
         Err(ToolError::execution_failed(problem))
     }
 
-    /// Publishes a task that is tracked; it is no longer if that fails.
+    /// Publishes a tracked task. If that fails, the task is no longer tracked.
     async fn send(
         &self,
         task: &PendingTask,
@@ -285,7 +285,7 @@ impl Caller {
         Err(problem)
     }
 
-    /// Waits for the end of a task. If the call is cancelled, so is the task.
+    /// Waits for the end of a task. If the call is cancelled, the task is cancelled, too.
     async fn answer_of(&self, task: &PendingTask, cx: &CallContext) -> Result<Content, ToolError> {
         let mut changed = self.changed.subscribe();
         let waiting = async {

@@ -17,10 +17,10 @@ use super::host::Caller;
 use super::tasks::PendingTask;
 use super::tell::NotTold;
 
-/// Maximum length of an answer, in bytes; a longer one is told as such.
+/// Maximum length of an answer, in bytes. Of a longer answer only the length is told.
 const MAX_ANSWER: usize = 4 << 20;
 
-/// Maximum length of a status, in bytes; a longer one is dropped.
+/// Maximum length of a status, in bytes. A longer status is dropped.
 const MAX_STATUS: usize = 64 << 10;
 
 /// Number of answers that are taken concurrently.
@@ -46,7 +46,7 @@ pub(super) async fn listen(caller: &Arc<Caller>) -> Result<[Subscription; 3], Bu
     let answers = caller.topics.response_of(identity.name());
     let discovery = &caller.topics.discovery;
     let status = &caller.topics.status;
-    // Each process reads all cards and statuses; answers wait in a queue while none runs.
+    // Each process reads all cards and statuses; answers wait in a queue while no process runs.
     let own = |topic: &str| format!("{}.{}", identity.subscription_name(topic), identity.instance_id());
     let each = || SubscribeOptions::new().ephemeral();
     let kept = SubscribeOptions::new().with_concurrency(CONCURRENCY);
@@ -73,7 +73,7 @@ pub(super) async fn listen(caller: &Arc<Caller>) -> Result<[Subscription; 3], Bu
 impl DeliveryHandler for Listener {
     async fn handle(&self, delivery: Delivery) -> Disposition {
         if delivery.trust == Trust::Untrusted {
-            // A name proves nothing there.
+            // On an unauthenticated channel a name proves nothing.
             return Disposition::dead_letter("agents are not believed on an unauthenticated channel");
         }
         let envelope = &delivery.envelope;
@@ -156,7 +156,7 @@ impl Caller {
             AgentTaskError::TYPE => {
                 let error: AgentTaskError = envelope.payload()?;
                 match self.task_of(envelope, &error.task_id).await {
-                    // It answers a cancellation, and the task goes on.
+                    // The error answers a cancellation, and the task goes on.
                     Some(_) if error.code == codes::TASK_NOT_CANCELABLE => Ok(Ok(())),
                     Some(task) => Ok(self.end_in(&task, ends::of_error(&task, &error)).await),
                     None => Ok(Ok(())),
@@ -178,7 +178,8 @@ impl Caller {
         let task = self.tasks.lock().await.get(id).cloned();
         let found = task.filter(is_its);
         if found.is_none() {
-            // A second answer, a late one, one to another process, or one of an agent that was not asked.
+            // The message is a second answer, comes late, is meant for another process, or comes
+            // from an agent that was not asked.
             tracing::debug!(agent = %loggable(&envelope.source), "a message about a task that is not awaited from this agent is dropped");
         }
         found

@@ -36,26 +36,27 @@ use host::Caller;
 use settings::{CallerSettings, minutes_long};
 use tasks::PendingTasks;
 
-/// Tools by which a model hands tasks to other agents on the bus: `invoke_agent`,
+/// Tools that hand a model's tasks to other agents on the bus: `invoke_agent`,
 /// `list_known_agents`, `get_agent_details`, `register_agent`, `unregister_agent`,
 /// `list_agent_tasks`, `cancel_agent_task`.
 ///
-/// `invoke_agent` returns at once: the answer comes as one message of the same conversation,
-/// whatever it is (a result, an error, a question, silence), also after a restart of the host.
-/// Statuses are told to the user without a model. In a turn that is no conversation, a wisp or
-/// the task of yet another agent, the call waits and its result is the answer.
+/// `invoke_agent` returns at once: the answer (a result, an error, a question, or silence) comes
+/// as one message of the same conversation, also after a restart of the host. Statuses are told
+/// to the user without a model. A turn that is no conversation (a wisp, or the task of yet
+/// another agent) waits in the call, and the result of the call is the answer.
 ///
-/// The agents are those that announce themselves on the bus, until they leave or are silent for a
-/// day (`known-agents.json` in the data folder), those of the operator's file
-/// `well-known-agents.json`, and those that the model has registered. They are the host's
-/// [`AgentDirectory`], so the service search finds them. All that agents say, in cards, statuses
-/// and answers, is text of others: it is defused, bounded, and labelled `agent:{name}`.
-/// Announcements, statuses and answers over an unauthenticated channel are not believed.
+/// An agent is known if it announces itself on the bus, if the operator's file
+/// `well-known-agents.json` names it, or if the model registers it. An announced agent is
+/// forgotten when it leaves or is silent for a day. Announced and registered agents are kept in
+/// `known-agents.json` in the data folder. The agents are the host's [`AgentDirectory`], so the
+/// service search finds them. The texts of agents, in cards, statuses and answers, are untrusted:
+/// they are defused, bounded, and labelled `agent:{name}`. Announcements, statuses and answers
+/// over an unauthenticated channel are not believed.
 ///
 /// Tasks do not go round: an agent through which a task came is not called again, a chain has at
-/// most five agents, answers lead to at most eight further tasks one after the other, and the
-/// same is asked three times at most. One process has the tasks of a name: give further ones
-/// names of their own.
+/// most five agents, answers lead to at most eight further tasks one after the other, and a
+/// question is asked three times at most in the same words. One process has the tasks of a name:
+/// give further processes names of their own.
 ///
 /// | setting (`A2A`) | default |
 /// |---|---|
@@ -227,7 +228,7 @@ impl CallerState {
     }
 }
 
-/// Asks the agents on the bus for their cards. Those that do not know the question announce
+/// Asks the agents on the bus for their cards. Agents that do not know the question announce
 /// themselves at their interval.
 async fn ask_for_cards(caller: &Caller) {
     let asked = async {
@@ -241,7 +242,8 @@ async fn ask_for_cards(caller: &Caller) {
 
 fn tools(state: &CallerState) -> [Tool; 7] {
     let group = ToolGroup::new(GROUP, "hand tasks to other agents").with_guide(include_str!("../guides/agents.md"));
-    // The host's limit is for calls that do something themselves; this one may wait for another agent.
+    // The host's limit is for calls that do something themselves; `invoke_agent` may wait for
+    // another agent.
     let longest = minutes_long(invoke::MAX_MINUTES + 1);
     let invoke = stateful_tool("invoke_agent", state.clone(), invoke::invoke)
         .idempotent()

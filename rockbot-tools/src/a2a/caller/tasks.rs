@@ -1,4 +1,4 @@
-//! The tasks that other agents work on, until their ends are told: also over a restart.
+//! The tasks that other agents work on, until their ends are told. The tasks survive a restart.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub(super) struct PendingTask {
     pub(super) id: String,
     pub(super) agent: String,
     pub(super) skill: String,
-    /// Conversation with the agent: the one that was named, else the task's own.
+    /// Id of the conversation with the agent: as the call names it, else the task's own id.
     pub(super) context: String,
     /// Digest of agent, skill and message.
     pub(super) question: String,
@@ -42,7 +42,7 @@ pub(super) struct PendingTask {
     /// Namespace of the work that asked.
     pub(super) namespace: StorePath,
     pub(super) turn: TurnId,
-    /// Number of turns above the one that asked.
+    /// Number of turns above the turn that asked.
     pub(super) depth: u32,
     pub(super) trust: Trust,
     pub(super) label: Label,
@@ -52,7 +52,7 @@ pub(super) struct PendingTask {
     /// `true` once the bus has the task.
     #[serde(default)]
     pub(super) is_sent: bool,
-    /// `true` if the call waits for the end, which then becomes no message.
+    /// `true` if the call waits for the end of the task. The end then becomes no message.
     pub(super) is_awaited: bool,
     /// Number of statuses that the user was told.
     #[serde(default)]
@@ -88,7 +88,8 @@ impl PendingTasks {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read. One that holds something else is put aside.
+    /// Returns an error if the file cannot be read. A file that holds no list of tasks is put
+    /// aside.
     pub(super) fn open(data: Option<&Path>) -> Result<Self, BoxError> {
         let Some(data) = data else {
             return Ok(Self::default());
@@ -114,7 +115,7 @@ impl PendingTasks {
         })
     }
 
-    /// Returns a task that was not told yet.
+    /// Returns a task whose end was not told yet.
     pub(super) fn get(&self, id: &str) -> Option<&PendingTask> {
         self.tasks.get(id)
     }
@@ -161,7 +162,7 @@ impl PendingTasks {
         }
     }
 
-    /// Removes a task, which is told or given up.
+    /// Removes a task whose end is told, or that is given up.
     pub(super) fn remove(&mut self, id: &str) {
         if self.tasks.remove(id).is_some() {
             self.save_or_log();
@@ -204,7 +205,7 @@ impl PendingTasks {
     }
 
     fn save_or_log(&self) {
-        // After a restart the end comes once more, and is the same message.
+        // After a restart the end comes once more, as the same message.
         if let Err(error) = self.save() {
             tracing::error!(%error, "tasks of other agents not written");
         }

@@ -1,5 +1,5 @@
-//! The end of a task as one message of the conversation that asked for it, and what the user
-//! learns before.
+//! The end of a task as one message of the conversation that asked for it, and the statuses that
+//! the user is told before.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use super::tasks::{PendingTask, TaskEnd};
 /// messages.
 const SOURCE: &str = "rockbot.a2a";
 
-/// Length of an answer that stands in the message whole, in bytes.
+/// Maximum length of an answer that stands in the message whole, in bytes.
 const MAX_INLINE: usize = 8_000;
 
-/// Length of the beginning of a longer answer, whose whole is in working memory.
+/// Length of the beginning of a longer answer, in bytes. The whole answer is in working memory.
 const PREVIEW: usize = 2_000;
 
 /// Length of an answer in the message if there is no working memory.
@@ -53,7 +53,7 @@ impl Caller {
         match self.turns.start(message(task, &end)).await {
             Ok(_) => {}
             Err(error) if is_passing(&error) => return Err(NotTold(error.to_string())),
-            // Another end of the task was told, or this one never can be.
+            // Another end of the task was told, or this end can never be told.
             Err(error) => {
                 tracing::warn!(task = task.id, error = %loggable(&error.to_string()), "the end of a task of another agent is not told");
             }
@@ -63,7 +63,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Returns the end of a task with the agent's words; long ones are kept in working memory.
+    /// Returns the end of a task with the agent's words; long texts are kept in working memory.
     pub(super) async fn end_with(&self, task: &PendingTask, heading: String, text: String, closing: String) -> TaskEnd {
         let (text, note) = if text.len() > MAX_INLINE {
             self.shortened(task, text).await
@@ -77,7 +77,8 @@ impl Caller {
         }
     }
 
-    /// Keeps a long text in working memory. Returns its beginning, and where the rest is.
+    /// Keeps a long text in working memory. Returns its beginning, and a note that names the place
+    /// of the rest.
     async fn shortened(&self, task: &PendingTask, text: String) -> (String, String) {
         let cut = |max: usize| format!("{}…", &text[..text.floor_char_boundary(max)]);
         let key = StorePath::new(&format!("{}/a2a/{}/{}/result", task.namespace, task.agent, task.id));
@@ -123,13 +124,13 @@ impl Caller {
     }
 }
 
-/// Returns the label of what an agent says.
+/// Returns the label of an agent's words.
 pub(super) fn label_of(agent: &str) -> Label {
     Label::untrusted(&format!("agent:{agent}"))
 }
 
-/// Returns the end of a task as content: the host's words are the host's, the agent's are the
-/// agent's.
+/// Returns the end of a task as content: the host's words have the host's label, the agent's
+/// words have the agent's.
 pub(super) fn content_of(agent: &str, end: &TaskEnd) -> Content {
     let host = |text: &str| ContentPart::text(text).with_provenance(Provenance::HOST);
     let said = Provenance::labelled("agent", &label_of(agent));

@@ -1,4 +1,4 @@
-//! Tasks of other agents: which are taken, and the turns that they become.
+//! Tasks of other agents: the check of each task, and the turn that it becomes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const MAX_REQUEST: usize = 1 << 20;
 /// Maximum length of ids, in bytes.
 const MAX_ID: usize = 128;
 
-/// Session in which the operator is asked for approvals.
+/// Session of the requests for approval to the operator.
 const OPERATOR_SESSION: &str = "a2a";
 
 /// Groups of tools that begin work whose result comes later, when the task is answered already.
@@ -74,7 +74,8 @@ impl DeliveryHandler for Tasks {
         if envelope.message_type != AgentTaskRequest::TYPE {
             return Disposition::dead_letter("it is no task");
         }
-        // Who calls is known by its name alone, which proves nothing there.
+        // The caller is known by its name alone, and on an unauthenticated channel a name proves
+        // nothing.
         if delivery.trust == Trust::Untrusted || !is_agent_name(&envelope.source) {
             return Disposition::dead_letter("tasks are taken from agents with a name, over an authenticated channel");
         }
@@ -154,7 +155,7 @@ impl Receiver {
         }
     }
 
-    /// Keeps a task and starts its turn; both are the same when the message comes once more.
+    /// Keeps a task and starts its turn. A redelivered message is the same task and the same turn.
     /// `Err(None)` means that the message is to come again.
     async fn begin(&self, task: &InboundTask, turn: TurnRequest) -> Result<(), Option<Refusal>> {
         {
@@ -166,7 +167,8 @@ impl Receiver {
             if all >= self.limits.max_tasks || of_caller >= self.limits.max_of_caller {
                 return Err(Some(Refusal::for_now("this agent works on too many tasks already")));
             }
-            // Before the turn, so that a crash in between leaves no turn that is not answered.
+            // The task is kept before the turn starts, so that a crash in between leaves no turn
+            // without an answer.
             tasks.add(task.clone()).map_err(|error| {
                 tracing::error!(%error, "a task of another agent cannot be kept");
                 Some(Refusal::for_now("this agent cannot keep the task"))
@@ -183,7 +185,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Forgets a task, which is answered or was not taken.
+    /// Forgets a task that is answered or was not taken.
     pub(super) async fn forget(&self, task: &InboundTask) {
         let mut tasks = self.tasks.lock().await;
         tasks.remove(task);
@@ -246,8 +248,8 @@ impl Receiver {
         turn
     }
 
-    /// Returns the instructions of a task's turn: those of all, and the operator's own words about
-    /// the skill.
+    /// Returns the instructions of a task's turn: the directive of all tasks, and the operator's
+    /// own words about the skill.
     fn directive(&self, task: &InboundTask) -> String {
         match find_skill(&self.card, &task.skill) {
             Some(skill) => {
@@ -271,7 +273,7 @@ fn refusal_of(task: &InboundTask, error: &TurnError) -> Option<Refusal> {
     match error {
         TurnError::Halted => None,
         error if error.retry_helps() => Some(Refusal::for_now("this agent is busy")),
-        // Its words may be about the host; the caller learns no more than this.
+        // The words of the error may be about the host; the caller learns no more than this.
         _ => Some(Refusal::new(
             codes::INVALID_REQUEST,
             "this agent cannot take the task as it is, or had another one of its id",

@@ -18,10 +18,10 @@ use super::super::wire::{
 use super::host::Receiver;
 use super::inbound::{InboundTask, answer_id, principal_of, session_of};
 
-/// Pause before a turn is looked for again that is not resumed yet.
+/// Pause before another look for a turn that is not resumed yet.
 const RESUME_PAUSE: Duration = Duration::from_secs(1);
 
-/// Number of looks for a turn that is not there: its message may come again.
+/// Maximum number of looks for an unknown turn: the message of its task may come again.
 const MAX_LOOKS: u32 = 60;
 
 /// Maximum length of a cancellation, in bytes.
@@ -48,7 +48,7 @@ impl Receiver {
             End::Outcome(outcome) => self.answer_with(&task, &outcome).await,
         };
         match sent {
-            // The next process sends it.
+            // The next process sends the answer.
             Err(BusError::Closed) => return,
             Err(error) => {
                 tracing::error!(caller = %loggable(&task.caller), %error, "an answer can never be sent");
@@ -109,7 +109,7 @@ impl Receiver {
             .map_or_else(|| turn_of(caller, request), |task| task.turn.clone());
         let ended = match &known {
             Some(_) => self.turns.cancel(&turn).await,
-            // Of a task that is not worked on here, the end is known at once, if it is.
+            // If this process does not work on the task, the end is known at once or not at all.
             None => self.turns.outcome(&turn).await.map(drop),
         };
         let (code, words) = match ended {
@@ -151,8 +151,8 @@ impl Receiver {
     }
 }
 
-/// The handler of cancellations. Each process gets all of them, since none knows which one has
-/// the task.
+/// The handler of cancellations. Each process gets all cancellations, since no process knows
+/// which process has the task.
 pub(super) struct Cancellations(pub(super) Arc<Receiver>);
 
 #[async_trait]
@@ -211,8 +211,8 @@ fn result(task: &InboundTask, state: AgentTaskState, outcome: &TurnOutcome) -> A
     }
 }
 
-/// Returns the error of a turn that failed. What is wrong inside of the host is told to its
-/// operator alone.
+/// Returns the error of a turn that failed. The error tells the caller no cause: failures inside
+/// of the host are for its operator alone.
 fn error_of(task: &InboundTask, outcome: &TurnOutcome) -> AgentTaskError {
     let is_retryable = matches!(&outcome.status, TurnStatus::Failed(TurnFailure::Model(kind)) if kind.retry_helps());
     failed(task, "the agent could not do the task", is_retryable)

@@ -46,7 +46,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Announces the card. A failure is logged: it is announced again.
+    /// Announces the card. A failure is logged: the card is announced again at the next interval.
     pub(super) async fn announce(&self) {
         self.publish_card(AnnouncedCard::of(&self.card)).await;
     }
@@ -103,7 +103,7 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// Returns an error if the bus will never take it, or is closed.
+    /// Returns an error if the bus will never take the answer, or is closed.
     pub(super) async fn answer<M: Message + Serialize + Sync>(
         &self,
         task: &InboundTask,

@@ -1,4 +1,5 @@
-//! The tasks of other agents that this host works on, until they are answered: also over a restart.
+//! The tasks of other agents that this host works on, until they are answered. The tasks survive
+//! a restart.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +46,7 @@ impl InboundTask {
         principal_of(&self.caller)
     }
 
-    /// Returns the session of the task: that of its conversation, if the caller named one.
+    /// Returns the session of the task: the session of its conversation, if the caller named one.
     pub(super) fn session(&self) -> SessionId {
         session_of(&self.task, self.context.as_deref())
     }
@@ -66,7 +67,8 @@ impl InboundTasks {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read. One that holds something else is put aside.
+    /// Returns an error if the file cannot be read. A file that holds no list of tasks is put
+    /// aside.
     pub(super) fn open(data: Option<&Path>) -> Result<Self, BoxError> {
         let Some(data) = data else {
             return Ok(Self::default());
@@ -104,7 +106,7 @@ impl InboundTasks {
         self.tasks.get(&key(caller, task))
     }
 
-    /// Returns the number of all tasks, and of those of a caller.
+    /// Returns the number of all tasks, and the number of a caller's tasks.
     pub(super) fn counts(&self, caller: &str) -> (usize, usize) {
         let of_caller = self.all().filter(|task| task.caller.eq_ignore_ascii_case(caller));
         (self.tasks.len(), of_caller.count())
@@ -125,7 +127,7 @@ impl InboundTasks {
         saved
     }
 
-    /// Removes a task, which is answered.
+    /// Removes an answered task.
     pub(super) fn remove(&mut self, task: &InboundTask) {
         self.tasks.remove(&key(&task.caller, &task.task));
         // After a restart the answer is sent once more, under the same id.
@@ -142,8 +144,8 @@ impl InboundTasks {
     }
 }
 
-/// Returns the id of the message that answers a task, so that receivers deduplicate one that is
-/// sent twice.
+/// Returns the id of the message that answers a task. It follows from the task, so that receivers
+/// deduplicate an answer that is sent twice.
 pub(super) fn answer_id(task: &InboundTask) -> String {
     format!("{}.answer", Digest::of([&*task.caller, &*task.task]).short())
 }

@@ -41,16 +41,16 @@ const CONCURRENCY: usize = 8;
 ///
 /// The agent announces its card at the start and every two minutes, and takes leave at the end. A
 /// task of an allowed caller becomes a turn, whose end is the answer: a result, or an error with
-/// its code. The turn survives a restart, and so does the answer. A cancellation cancels it.
-/// Statuses say that the work has begun, and that it waits for an approval.
+/// its code. The turn and its answer survive a restart. A cancellation of the task cancels the
+/// turn. Statuses say that the work has begun, and that it waits for an approval.
 ///
 /// Callers are known by the name that they send under, so the bus must authenticate its programs;
 /// an unauthenticated channel is refused. Each caller is a principal of its own, `agent:{name}`:
-/// it sees no memory and no conversation of others. Its words are untrusted, and so is the turn.
-/// The operator is asked for approvals, with the agents through which the task came, and decides
-/// about them. A task that came through this agent already, or through too many others, is
-/// refused. Turns of tasks have no tools whose results come later, and may call further agents
-/// only if the host says so; such a call waits for its answer.
+/// it sees no memory and no conversation of other principals. Its words are untrusted, and so is
+/// the turn. The operator is asked for approvals, with the agents through which the task came,
+/// and decides about them. A task that came through this agent already, or through too many
+/// agents, is refused. Turns of tasks have no tools whose results come later, and may call
+/// further agents only if the host says so; such a call waits for its answer.
 ///
 /// | setting (`A2AReceiver`) | default |
 /// |---|---|
@@ -77,7 +77,7 @@ const CONCURRENCY: usize = 8;
 #[must_use]
 pub struct A2aReceiver {
     options: ReceiverOptions,
-    /// Callers that cannot be such, for the host's `build` to report.
+    /// The first problem with a caller, for the host's `build` to report.
     problem: Option<String>,
     plan: Option<(Topics, ReceiverLimits)>,
     tasks: InboundTasks,
@@ -85,7 +85,7 @@ pub struct A2aReceiver {
 }
 
 impl A2aReceiver {
-    /// Creates a receiver without callers, unless the settings name some.
+    /// Creates a receiver without callers of its own. The settings may name some.
     pub fn new() -> Self {
         Self::default()
     }
@@ -105,7 +105,7 @@ impl A2aReceiver {
         self
     }
 
-    /// Adds a skill to the card. With any, tasks for others are refused.
+    /// Adds a skill to the card. If the card has skills, tasks for other skills are refused.
     pub fn with_skill(mut self, skill: AgentSkill) -> Self {
         self.options.skills.push(skill);
         self
@@ -118,8 +118,8 @@ impl A2aReceiver {
         self
     }
 
-    /// Sets the maximum number of tasks at once, of all callers and of one. Default 64 and 8, or the
-    /// settings.
+    /// Sets the maximum number of tasks at once, of all callers and of each caller. Default 64 and
+    /// 8, or the settings.
     pub fn with_max_tasks(mut self, of_all: usize, of_caller: usize) -> Self {
         (self.options.max_tasks, self.options.max_of_caller) = (Some(of_all), Some(of_caller));
         self
@@ -261,8 +261,8 @@ async fn listen(receiver: &Arc<Receiver>) -> Result<[Subscription; 3], BusError>
     ])
 }
 
-/// Announces the agent and answers tasks until `stop` is cancelled. Tasks that have not ended
-/// then are answered by the next process.
+/// Announces the agent and answers tasks until `stop` is cancelled. The next process answers the
+/// tasks that have not ended then.
 async fn run(
     receiver: Arc<Receiver>,
     earlier: Vec<InboundTask>,

@@ -1,4 +1,4 @@
-//! The section `A2AReceiver` of a configuration: the card of this agent, who may call it, and its
+//! The section `A2AReceiver` of a configuration: the card of this agent, its callers, and its
 //! limits.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use super::super::topics::is_agent_name;
 /// Default maximum time of a task, in minutes.
 const MAX_MINUTES: u32 = 30;
 
-/// Default maximum number of tasks at once, of all callers and of one.
+/// Default maximum number of tasks at once, of all callers and of each caller.
 const MAX_TASKS: usize = 64;
 const MAX_OF_CALLER: usize = 8;
 
@@ -24,7 +24,7 @@ const EVERY: &str = "*";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AllowedCallers {
     every: bool,
-    /// The skills of a caller, in lower case as its name; none means all.
+    /// The skills of a caller, in lower case as its name. An empty set means all skills.
     by_name: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -53,11 +53,11 @@ pub(super) struct ReceiverLimits {
 }
 
 impl AllowedCallers {
-    /// Adds a caller with all skills, `name`, or with one, `name:skill`; `*` is every caller.
+    /// Adds a caller: `name` with all skills, `name:skill` with one skill, `*` for every caller.
     ///
     /// # Errors
     ///
-    /// Returns an error if it is no such text.
+    /// Returns an error if `caller` has none of these forms.
     pub(super) fn allow(&mut self, caller: &str) -> Result<(), String> {
         let (name, skill) = caller
             .split_once(':')
@@ -73,7 +73,7 @@ impl AllowedCallers {
                 let is_new = !self.by_name.contains_key(&name);
                 let skills = self.by_name.entry(name).or_default();
                 match skill {
-                    // All skills, if that was said once.
+                    // A caller that was added with all skills keeps all skills.
                     Some(skill) if is_new || !skills.is_empty() => {
                         skills.insert(skill.trim().to_ascii_lowercase());
                     }
@@ -95,8 +95,8 @@ impl AllowedCallers {
         self.every || self.by_name.contains_key(&caller.to_ascii_lowercase())
     }
 
-    /// Returns `true` if a caller may use a skill. What is said of a caller by name goes before what
-    /// is said of all.
+    /// Returns `true` if a caller may use a skill. The skills of a caller that is named take
+    /// precedence over the permission for all callers.
     pub(super) fn allows_skill(&self, caller: &str, skill: &str) -> bool {
         match self.by_name.get(&caller.to_ascii_lowercase()) {
             Some(skills) => skills.is_empty() || skills.contains(&skill.to_ascii_lowercase()),

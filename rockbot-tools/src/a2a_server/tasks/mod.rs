@@ -1,4 +1,4 @@
-//! Tasks: their records, and what the turns of a host say about them.
+//! Tasks: their records, and their states, which follow from the turns of a host.
 
 mod record;
 mod state;

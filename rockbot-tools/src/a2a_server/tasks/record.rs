@@ -1,4 +1,4 @@
-//! The record of a task: what the journal of turns does not keep of it.
+//! The record of a task: the facts that the journal of turns does not keep.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::wire::{Message, TaskState};
 
-/// Maximum length of the JSON of a message that is kept as history; longer ones are left out.
+/// Maximum length of the JSON of a message that is kept as history. Longer messages are left out.
 const MAX_KEPT: usize = 16 << 10;
 
 /// Time that a task is kept after its end, as outcomes of turns are.
@@ -20,7 +20,7 @@ const ABANDONED: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::a2a_server) struct TaskRecord {
-    /// Id of the task, which is that of its first turn.
+    /// Id of the task, which is the id of its first turn.
     pub(in crate::a2a_server) id: String,
     pub(in crate::a2a_server) principal: Principal,
     pub(in crate::a2a_server) context: String,
@@ -36,7 +36,7 @@ pub(in crate::a2a_server) struct TaskRecord {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::a2a_server) struct TaskTurn {
     pub(in crate::a2a_server) turn: TurnId,
-    /// The message that began it; `None` if it was too long to keep.
+    /// The message that began the turn; `None` if the message was too long to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::a2a_server) message: Option<Message>,
 }
@@ -52,7 +52,7 @@ impl TaskTurn {
 }
 
 impl TaskRecord {
-    /// Returns the turn that a message began last.
+    /// Returns the turn that the latest message began.
     pub(in crate::a2a_server) fn last_turn(&self) -> Option<&TurnId> {
         self.turns.last().map(|turn| &turn.turn)
     }

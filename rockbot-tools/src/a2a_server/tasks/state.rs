@@ -8,7 +8,7 @@ use super::super::input;
 use super::super::wire::{A2aError, ErrorKind, TaskState};
 use super::TaskRecord;
 
-/// The state of a task, and the outcome of its last turn once all have ended.
+/// The state of a task, and the outcome of its last turn once all turns have ended.
 #[derive(Debug)]
 pub(in crate::a2a_server) struct Standing {
     pub(in crate::a2a_server) state: TaskState,
@@ -55,7 +55,7 @@ impl<'a> SessionTurns<'a> {
         turns
             .filter_map(|turn| {
                 let live = self.live.iter().find(|live| live.turn == *turn)?;
-                // One that has just ended is among the live ones for a moment.
+                // A turn that has just ended is among the live turns for a moment.
                 let has_ended = self.turns.outcome(turn).now_or_never().is_some();
                 (!has_ended).then_some((turn, live.is_parked))
             })
@@ -81,7 +81,7 @@ impl<'a> SessionTurns<'a> {
         let last = self.record.last_turn().ok_or_else(A2aError::no_task)?;
         match self.turns.outcome(last).await {
             Ok(outcome) => Ok(Standing::of_outcome(outcome)),
-            // It goes on once it is resumed, or works in another process.
+            // The turn goes on once it is resumed, or works in another process.
             Err(TurnError::Interrupted(_) | TurnError::Elsewhere(_)) => Ok(Standing::open(TaskState::Working)),
             Err(error) => Err(refused(&error)),
         }
@@ -100,10 +100,10 @@ pub(in crate::a2a_server) fn state_of(outcome: &TurnOutcome) -> TaskState {
     }
 }
 
-/// Returns what the agent says beside the state; an answer is an artifact instead.
+/// Returns the agent's words beside the state. An answer is an artifact instead.
 pub(in crate::a2a_server) fn words_of(standing: &Standing) -> Option<String> {
     match (standing.state, &standing.outcome) {
-        // Nothing of the call: its arguments are the operator's to see.
+        // The text names nothing of the call: only the operator sees its arguments.
         (TaskState::AuthRequired, _) => Some(
             "A step of this task waits for the approval of the agent's operator, who is asked. Wait, or cancel the task."
                 .to_owned(),

@@ -10,8 +10,8 @@ use rockbot_core::{Principal, Timestamp};
 use super::super::wire::{A2aError, ErrorKind, TaskState};
 use super::record::TaskRecord;
 
-/// Name of the file, below the data folder. Each line is a task as it was after a change; the last
-/// one of a task counts.
+/// Name of the file, below the data folder. Each line is a task as it was after a change; the
+/// last line of a task counts.
 const FILE: &str = "a2a/tasks.jsonl";
 
 /// Maximum length of a line, in bytes.
@@ -23,7 +23,8 @@ const MAX_TASKS: usize = 2_000;
 /// Maximum number of tasks of a caller that have not ended.
 const MAX_OPEN: usize = 64;
 
-/// Length of the file, besides twice that of what counts, after which it is written anew.
+/// Maximum growth of the file, in bytes, beyond twice its length after the last rewrite. A larger
+/// file is rewritten.
 const MAX_WASTE: u64 = 4 << 20;
 
 /// The tasks.
@@ -45,7 +46,7 @@ struct TaskFile {
 }
 
 impl TaskTable {
-    /// Reads the tasks of the data folder, without those that are too old.
+    /// Reads the tasks of the data folder, without the expired tasks.
     pub(in crate::a2a_server) fn open(data: Option<&Path>, now: Timestamp) -> Result<Self, FileError> {
         let mut tasks = Tasks::default();
         if let Some(data) = data {
@@ -76,15 +77,15 @@ impl TaskTable {
     }
 
     fn lock(&self) -> MutexGuard<'_, Tasks> {
-        // Each change of the map is one step, so a poisoned one is consistent.
+        // Each change of the map is one step, so a poisoned map is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a task, or returns the one that is there under its id. `true` if it is new.
+    /// Adds a task, or returns the task that has its id already. `true` if the task is new.
     ///
     /// # Errors
     ///
-    /// Returns an error if there are too many, or the file cannot be written.
+    /// Returns an error if there are too many tasks, or the file cannot be written.
     pub(in crate::a2a_server) fn add(
         &self,
         record: TaskRecord,
@@ -143,7 +144,7 @@ impl TaskTable {
         self.lock().by_id.remove(id);
     }
 
-    /// Returns the tasks that `takes`, those that changed last first.
+    /// Returns the tasks that `takes` accepts, the most recently changed task first.
     pub(in crate::a2a_server) fn all(&self, takes: impl Fn(&TaskRecord) -> bool) -> Vec<TaskRecord> {
         let mut found: Vec<_> = self
             .lock()
@@ -159,7 +160,7 @@ impl TaskTable {
 
 impl Tasks {
     /// Makes room for one more task of a caller: the caller with the most tasks gives up its oldest
-    /// one that has ended.
+    /// ended task.
     fn make_room(&mut self, principal: &Principal) -> Result<(), A2aError> {
         let of_caller = self.by_id.values().filter(|record| record.principal == *principal);
         let open = of_caller.filter(|record| !record.state.is_terminal()).count();

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 /// The domain of the protocol's reasons.
 const DOMAIN: &str = "a2a-protocol.org";
 
-/// An error that the client gets, with words that say what to do.
+/// An error that the client gets, with words that tell the client the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::a2a_server) struct A2aError {
     pub(in crate::a2a_server) kind: ErrorKind,
     pub(in crate::a2a_server) message: String,
 }
 
-/// The kind of an error, of which the codes follow.
+/// The kind of an error, which determines its codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::a2a_server) enum ErrorKind {
     Parse,
@@ -23,7 +23,7 @@ pub(in crate::a2a_server) enum ErrorKind {
     MethodNotFound,
     InvalidParams,
     Internal,
-    /// Not one of the protocol's: too much is asked at once.
+    /// Too much is asked at once. The protocol has no such kind.
     Busy,
     TaskNotFound,
     TaskNotCancelable,
@@ -96,8 +96,8 @@ impl A2aError {
         Self::new(ErrorKind::InvalidParams, message)
     }
 
-    /// Creates the error for a task that is not there, or another caller's: one cannot be told from
-    /// the other.
+    /// Creates the error for a task that does not exist or belongs to another caller. The two cases
+    /// look alike to a client.
     pub(in crate::a2a_server) fn no_task() -> Self {
         Self::new(
             ErrorKind::TaskNotFound,
@@ -114,8 +114,8 @@ impl A2aError {
         error
     }
 
-    /// Returns what stands beside the message, for programs; nothing for the codes of JSON-RPC
-    /// itself.
+    /// Returns the details beside the message, for programs. The codes of JSON-RPC itself have no
+    /// details.
     pub(in crate::a2a_server) fn details(&self) -> Option<Value> {
         self.kind.reason().map(|reason| json!([info(reason)]))
     }

@@ -154,7 +154,7 @@ impl Message {
         }
     }
 
-    /// Checks what the types do not say.
+    /// Checks the rules that the types do not express.
     pub(in crate::a2a_server) fn check(&self) -> Result<(), A2aError> {
         if self.message_id.is_empty() {
             return Err(A2aError::params(

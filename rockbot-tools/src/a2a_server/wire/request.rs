@@ -32,7 +32,8 @@ pub(in crate::a2a_server) struct SendConfiguration {
     pub(in crate::a2a_server) history_length: Option<i32>,
     #[serde(default)]
     pub(in crate::a2a_server) return_immediately: Option<bool>,
-    /// Only looked for: it asks for push notifications, which this server does not send.
+    /// Present if the client asks for push notifications, which this server does not send. The
+    /// value is not read.
     #[serde(default, alias = "pushNotificationConfig")]
     pub(in crate::a2a_server) task_push_notification_config: Option<serde::de::IgnoredAny>,
 }

@@ -1,4 +1,4 @@
-//! Tasks, their artifacts, and what a stream tells of them.
+//! Tasks, their artifacts, and the items of a stream about them.
 
 use rockbot_core::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -58,8 +58,7 @@ impl TaskState {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
     }
 
-    /// Returns `true` if nothing happens before another acts: the task has ended, or waits for the
-    /// client or for a person.
+    /// Returns `true` if the task has ended, or waits for the client or for a person.
     pub(in crate::a2a_server) fn is_settled(self) -> bool {
         self.is_terminal() || matches!(self, Self::InputRequired | Self::AuthRequired)
     }

@@ -1,8 +1,8 @@
-//! Objects of version 0.3: what clients send in it is read as 1.0, what they get is written from
-//! 1.0.
+//! Objects of version 0.3. Messages of clients are converted to version 1.0, and answers are
+//! converted from version 1.0.
 //!
-//! Its methods have other names (`message/send`), its objects a member `kind`, its states and roles
-//! are in lower case, and its files are objects of their own.
+//! In version 0.3 methods have other names (`message/send`), objects have a member `kind`, states
+//! and roles are in lower case, and files are objects of their own.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -181,7 +181,7 @@ fn task(mut task: Value) -> Value {
 
 fn status_update(mut update: Value) -> Value {
     let state = update["status"]["state"].as_str().unwrap_or_default();
-    // A client of 0.3 reads a stream until an event that says so.
+    // A client of 0.3 reads a stream until an event that is marked as final.
     let is_final = !matches!(
         state,
         "TASK_STATE_SUBMITTED" | "TASK_STATE_WORKING" | "TASK_STATE_AUTH_REQUIRED"

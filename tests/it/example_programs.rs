@@ -397,6 +397,21 @@ async fn an_empty_question_is_refused_in_words() {
     }
 }
 
+/// The examples with a data folder.
+const KEEPING_DATA: [&str; 11] = [
+    "background_work",
+    "chat",
+    "dreams",
+    "full_agent",
+    "mcp_bridge",
+    "memory",
+    "pipeline",
+    "reminders",
+    "research_team",
+    "resume_after_crash",
+    "wisps",
+];
+
 /// A file takes the place of the data folder, which stops the superuser, too.
 #[tokio::test]
 async fn an_unusable_data_folder_is_one_line_and_no_success() {
@@ -404,7 +419,7 @@ async fn an_unusable_data_folder_is_one_line_and_no_success() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("data"), "").unwrap();
         let output = run(name, arguments, folder.path()).await;
-        let keeps_data = ["background_work", "chat", "full_agent", "mcp_bridge", "reminders"].contains(&name);
+        let keeps_data = KEEPING_DATA.contains(&name);
         assert_eq!(output.status.code(), Some(i32::from(keeps_data)), "{name}");
         assert_eq!(output.stdout.is_empty(), keeps_data, "{name}");
         let problem = text(&output.stderr);

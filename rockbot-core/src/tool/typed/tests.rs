@@ -79,6 +79,7 @@ fn setters_change_what_the_host_knows() {
         hints: ToolHints {
             needs_approval: true,
             own_output: false,
+            internal: false,
             outside_text: false,
             needs_endorsement: false,
             orders: None,

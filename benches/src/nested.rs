@@ -17,16 +17,16 @@ const CALLED: &str = "called";
 /// Name of the agent that the lead calls.
 const WORKER: &str = "worker";
 
-/// A model that calls one tool and then says that it is done.
+/// A model that calls one tool and answers with its result.
 #[derive(Debug)]
 struct Lead;
 
 #[async_trait]
 impl ChatClient for Lead {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-        let has_result = call.request.messages.iter().any(|message| message.role == Role::Tool);
-        if has_result {
-            return Ok(ChatResponse::text("Done."));
+        let result = call.request.messages.iter().find(|message| message.role == Role::Tool);
+        if let Some(result) = result {
+            return Ok(ChatResponse::text(result.text()));
         }
         let arguments = serde_json::json!({ "task": USER }).to_string();
         Ok(ChatResponse::calls([ToolCall::new("call_1", CALLED, arguments)]))
@@ -78,9 +78,9 @@ fn worker(host: &AgentHost) -> AgentTool {
 /// is asked afterwards.
 pub async fn answer(host: &AgentHost, session: String, is_below: bool) -> String {
     let lead = host.agent().ask(session.clone(), USER).await.expect("an answer");
-    if !is_below {
-        let worker = host.agent_called(WORKER).expect("the host has a worker");
-        worker.ask(session, USER).await.expect("an answer");
+    if is_below {
+        return lead.text;
     }
-    lead.text
+    let worker = host.agent_called(WORKER).expect("the host has a worker");
+    worker.ask(session, USER).await.expect("an answer").text
 }

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rockbot_core::service::{AgentCard, AgentDirectory, AgentSkill};
+use rockbot_core::support::nearest_names;
+use rockbot_core::tool::ToolError;
 use rockbot_core::{Clock, Timestamp};
 
 use super::known_file::{KnownFile, SeenAgent};
@@ -73,6 +75,23 @@ impl Directory {
             .iter()
             .find(|card| card.agent_name.eq_ignore_ascii_case(name))
             .cloned()
+    }
+
+    /// Returns the card of a known agent for a tool.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error with the nearest names if no agent of this name is known.
+    pub(super) fn known(&self, name: &str) -> Result<AgentCard, ToolError> {
+        self.find(name).ok_or_else(|| {
+            let known = self.agents();
+            let near = nearest_names(name, known.iter().map(|card| card.agent_name.as_str()), 3);
+            let hint = match &*near {
+                [] => "list_known_agents shows those that are".to_owned(),
+                near => format!("did you mean `{}`?", near.join("`, `")),
+            };
+            ToolError::invalid_arguments(format!("no agent `{name}` is known: {hint}"))
+        })
     }
 
     /// Takes the announcement of an agent. Of two announcements under one name, the later counts.

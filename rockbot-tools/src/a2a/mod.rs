@@ -3,7 +3,7 @@
 //! [`A2aCaller`] is the side that asks: the model's tools, the directory of agents (`directory`,
 //! `cards`, `known_file`), the tasks until their ends are told. [`A2aReceiver`] is the side that
 //! works. The messages are in `wire`, their texts in `texts`, their topics in `topics`; `chains`
-//! keeps tasks from going round.
+//! keeps tasks from going round, `task_file` keeps the tasks of either side.
 
 mod caller;
 mod cards;
@@ -11,6 +11,7 @@ mod chains;
 mod directory;
 mod known_file;
 mod receiver;
+mod task_file;
 mod texts;
 mod topics;
 mod wire;

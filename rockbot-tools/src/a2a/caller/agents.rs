@@ -2,7 +2,7 @@
 
 use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::service::{AgentCard, AgentDirectory as _, AgentSkill};
-use rockbot_core::support::{nearest_names, one_line};
+use rockbot_core::support::one_line;
 use rockbot_core::tool::{ToolError, ToolState};
 use rockbot_core::trust::Label;
 use schemars::JsonSchema;
@@ -61,17 +61,7 @@ pub(super) struct GetAgentDetails {
 pub(super) async fn details(state: ToolState<CallerState>, args: GetAgentDetails) -> Result<Content, ToolError> {
     let directory = state.directory()?;
     let name = args.agent_name.trim();
-    let Some(card) = directory.find(name) else {
-        let known = directory.agents();
-        let near = nearest_names(name, known.iter().map(|card| card.agent_name.as_str()), 3);
-        let hint = match &*near {
-            [] => "list_known_agents shows those that are".to_owned(),
-            near => format!("did you mean `{}`?", near.join("`, `")),
-        };
-        return Err(ToolError::invalid_arguments(format!(
-            "no agent `{name}` is known: {hint}"
-        )));
-    };
+    let card = directory.known(name)?;
     let skills = card.skills.iter().map(|skill| {
         json!({
             "id": skill.id, "name": skill.name, "description": skill.description, "tags": skill.tags,

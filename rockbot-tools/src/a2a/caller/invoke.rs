@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use rockbot_core::content::Content;
 use rockbot_core::messaging::{MessageEnvelope, Reach, headers};
-use rockbot_core::service::{AgentCard, AgentDirectory as _};
+use rockbot_core::service::AgentCard;
 use rockbot_core::store::Namespace;
-use rockbot_core::support::nearest_names;
 use rockbot_core::tool::{ToolError, ToolState};
 use rockbot_core::{CallContext, Digest, TurnId};
 use schemars::JsonSchema;
@@ -172,17 +171,7 @@ impl Caller {
     /// Returns the card of the agent that has this skill.
     fn agent(&self, name: &str, skill: &str) -> Result<AgentCard, ToolError> {
         let name = name.trim();
-        let Some(card) = self.directory.find(name) else {
-            let known = self.directory.agents();
-            let near = nearest_names(name, known.iter().map(|card| card.agent_name.as_str()), 3);
-            let hint = match &*near {
-                [] => "list_known_agents shows those that are".to_owned(),
-                near => format!("did you mean `{}`?", near.join("`, `")),
-            };
-            return Err(ToolError::invalid_arguments(format!(
-                "no agent `{name}` is known: {hint}"
-            )));
-        };
+        let card = self.directory.known(name)?;
         if card.url.is_some() {
             return Err(ToolError::execution_failed(format!(
                 "the agent `{name}` is reached over HTTP, and this tool reaches those on the bus"

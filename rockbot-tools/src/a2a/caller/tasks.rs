@@ -5,17 +5,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use rockbot_core::context::Trust;
-use rockbot_core::files::{DataFolder, FileError};
+use rockbot_core::files::FileError;
 use rockbot_core::store::StorePath;
 use rockbot_core::trust::Label;
 use rockbot_core::{BoxError, Principal, SessionId, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
+use super::super::task_file::TaskFile;
+
 /// Name of the file in the data folder.
 const FILE: &str = "a2a-tasks.json";
-
-/// Maximum length of the file, in bytes.
-const MAX_BYTES: u64 = 64 << 20;
 
 /// Time for which the end of a task is kept for a call that waits for it.
 const END_KEPT: Duration = Duration::from_secs(600);
@@ -77,7 +76,7 @@ pub(super) struct TaskEnd {
 /// The tasks of a host.
 #[derive(Debug, Default)]
 pub(super) struct PendingTasks {
-    folder: Option<DataFolder>,
+    file: TaskFile,
     tasks: BTreeMap<String, PendingTask>,
     /// Sessions with their questions of late, oldest first.
     asked: Vec<(SessionId, String)>,
@@ -91,25 +90,9 @@ impl PendingTasks {
     /// Returns an error if the file cannot be read. A file that holds no list of tasks is put
     /// aside.
     pub(super) fn open(data: Option<&Path>) -> Result<Self, BoxError> {
-        let Some(data) = data else {
-            return Ok(Self::default());
-        };
-        let folder = DataFolder::unheld(data);
-        let read = folder.read(FILE, MAX_BYTES)?;
-        let tasks = read.map_or(Ok(Vec::<PendingTask>::new()), |bytes| serde_json::from_slice(&bytes));
-        let tasks = match tasks {
-            Ok(tasks) => tasks,
-            Err(_) => {
-                let aside = folder.quarantine(FILE)?;
-                tracing::error!(
-                    aside,
-                    "tasks of other agents unreadable; the file is put aside, and their ends are not told"
-                );
-                Vec::new()
-            }
-        };
+        let (file, tasks) = TaskFile::open::<PendingTask>(data, FILE, "their ends are not told")?;
         Ok(Self {
-            folder: Some(folder),
+            file,
             tasks: tasks.into_iter().map(|task| (task.id.clone(), task)).collect(),
             asked: Vec::new(),
         })
@@ -198,10 +181,7 @@ impl PendingTasks {
     }
 
     fn save(&self) -> Result<(), FileError> {
-        let Some(folder) = &self.folder else { return Ok(()) };
-        let tasks: Vec<_> = self.tasks.values().collect();
-        let json = serde_json::to_vec(&tasks).expect("tasks have no maps with keys that are no text");
-        folder.replace(FILE, &json)
+        self.file.replace(self.tasks.values())
     }
 
     fn save_or_log(&self) {

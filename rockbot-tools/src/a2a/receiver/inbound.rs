@@ -4,15 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rockbot_core::files::{DataFolder, FileError};
+use rockbot_core::files::FileError;
 use rockbot_core::{BoxError, Digest, Principal, SessionId, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
+use super::super::task_file::TaskFile;
+
 /// Name of the file in the data folder.
 const FILE: &str = "a2a-inbound.json";
-
-/// Maximum length of the file, in bytes.
-const MAX_BYTES: u64 = 64 << 20;
 
 /// A task of another agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +34,7 @@ pub(super) struct InboundTask {
 /// The tasks by caller and id.
 #[derive(Debug, Default)]
 pub(super) struct InboundTasks {
-    folder: Option<DataFolder>,
+    file: TaskFile,
     tasks: BTreeMap<(String, String), InboundTask>,
 }
 
@@ -70,29 +69,11 @@ impl InboundTasks {
     /// Returns an error if the file cannot be read. A file that holds no list of tasks is put
     /// aside.
     pub(super) fn open(data: Option<&Path>) -> Result<Self, BoxError> {
-        let Some(data) = data else {
-            return Ok(Self::default());
-        };
-        let folder = DataFolder::unheld(data);
-        let read = folder.read(FILE, MAX_BYTES)?;
-        let parsed = read.map_or(Ok(Vec::<InboundTask>::new()), |bytes| serde_json::from_slice(&bytes));
-        let tasks = match parsed {
-            Ok(tasks) => tasks,
-            Err(_) => {
-                let aside = folder.quarantine(FILE)?;
-                tracing::error!(
-                    aside,
-                    "tasks of other agents unreadable; the file is put aside, and they are not answered"
-                );
-                Vec::new()
-            }
-        };
+        let (file, tasks) = TaskFile::open::<InboundTask>(data, FILE, "they are not answered")?;
+        let tasks = tasks.into_iter();
         Ok(Self {
-            folder: Some(folder),
-            tasks: tasks
-                .into_iter()
-                .map(|task| (key(&task.caller, &task.task), task))
-                .collect(),
+            file,
+            tasks: tasks.map(|task| (key(&task.caller, &task.task), task)).collect(),
         })
     }
 
@@ -137,10 +118,7 @@ impl InboundTasks {
     }
 
     fn save(&self) -> Result<(), FileError> {
-        let Some(folder) = &self.folder else { return Ok(()) };
-        let tasks: Vec<_> = self.tasks.values().collect();
-        let json = serde_json::to_vec(&tasks).expect("tasks have no maps with keys that are no text");
-        folder.replace(FILE, &json)
+        self.file.replace(self.tasks.values())
     }
 }
 

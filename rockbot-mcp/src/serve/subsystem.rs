@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use rmcp::ServiceExt as _;
@@ -14,9 +13,9 @@ use rockbot_core::store::MediaStore;
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
 use rockbot_core::tool::{OutsideTools, ToolRegistration};
 use rockbot_core::{BoxError, IdSource, Principal, RandomIds, Secret};
+use rockbot_tools::http_server::Serving;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::call::Caller;
@@ -32,9 +31,6 @@ const MAX_TEXT: usize = 256 * 1024;
 
 /// Maximum length of a message on standard input, in bytes.
 const MAX_LINE: usize = 4 << 20;
-
-/// Time for running calls to end when the host stops.
-const CLOSING: Duration = Duration::from_secs(5);
 
 /// The tools of a host as a server of the Model Context Protocol, for other agents and editors.
 ///
@@ -232,14 +228,14 @@ impl Subsystem for McpToolServer {
         if self.is_off {
             return Ok(Box::new(Idle));
         }
-        let stop = CancellationToken::new();
-        let tasks = TaskTracker::new();
-        let handler = Handler::new(self.served(parts, stop.clone(), tasks.clone())?);
-        let serving = Serving {
-            stop: stop.clone(),
-            tasks: tasks.clone(),
+        let serving = Serving::new("MCP clients");
+        let stop = serving.stop.clone();
+        let tasks = serving.tasks.clone();
+        let handle = Handle {
+            serving,
             endpoint: self.endpoint.clone(),
         };
+        let handler = Handler::new(self.served(parts, stop.clone(), tasks.clone())?);
         if let Some(address) = self.address {
             let refused = |error| format!("cannot listen at {address}: {error}");
             let listener = TcpListener::bind(address).await.map_err(refused)?;
@@ -252,7 +248,7 @@ impl Subsystem for McpToolServer {
         if self.is_stdio {
             tasks.spawn(serve_stdio(handler, stop, self.endpoint.closed.clone()));
         }
-        Ok(Box::new(serving))
+        Ok(Box::new(handle))
     }
 }
 
@@ -270,27 +266,21 @@ async fn serve_stdio(handler: Handler, stop: CancellationToken, closed: Cancella
 
 /// The handle of the host.
 #[derive(Debug)]
-struct Serving {
-    stop: CancellationToken,
-    tasks: TaskTracker,
+struct Handle {
+    serving: Serving,
     endpoint: McpEndpoint,
 }
 
 #[async_trait]
-impl Running for Serving {
+impl Running for Handle {
     async fn stop(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        if timeout(CLOSING, self.tasks.wait()).await.is_err() {
-            tracing::warn!("not all calls of MCP clients ended in time; they are given up");
-        }
+        self.serving.stop().await;
     }
 }
 
-impl Drop for Serving {
+impl Drop for Handle {
     fn drop(&mut self) {
-        // A host that is dropped without a stop: all tasks end.
-        self.stop.cancel();
+        // A host that is dropped without a stop: no program waits for the client any more.
         self.endpoint.closed.cancel();
     }
 }

@@ -2,11 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::config::Config;
-use rockbot_core::context::CancellationToken;
 use rockbot_core::service::AgentSkill;
 use rockbot_core::store::MediaStore;
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
@@ -14,8 +12,6 @@ use rockbot_core::tool::ToolSelector;
 use rockbot_core::turn::TurnRunner;
 use rockbot_core::{BoxError, Principal};
 use tokio::net::TcpListener;
-use tokio::time::timeout;
-use tokio_util::task::TaskTracker;
 
 use super::admission::Admission;
 use super::caller::{A2aCaller, ASK_CALLER};
@@ -27,10 +23,7 @@ use super::operations::Operations;
 use super::settings::A2aServerSettings;
 use super::tasks::TaskTable;
 use super::watch::Watch;
-use crate::http_server::serve;
-
-/// Time for open answers to end when the host stops.
-const CLOSING: Duration = Duration::from_secs(5);
+use crate::http_server::{Serving, serve};
 
 /// Default operator.
 const OPERATOR: &str = "local";
@@ -286,10 +279,7 @@ impl Subsystem for A2aServer {
         if self.is_off {
             return Ok(Box::new(Idle));
         }
-        let serving = Serving {
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-        };
+        let serving = Serving::new("A2A clients");
         let listener = match self.listen_at {
             Some(address) => {
                 let refused = |error| format!("cannot listen at {address}: {error}");
@@ -325,30 +315,5 @@ fn watch_open(operations: &Arc<Operations>) {
         if let Some(turn) = record.last_turn() {
             Watch::new(operations, &record, turn.clone()).spawn();
         }
-    }
-}
-
-/// The handle of the host.
-#[derive(Debug)]
-struct Serving {
-    stop: CancellationToken,
-    tasks: TaskTracker,
-}
-
-#[async_trait]
-impl Running for Serving {
-    async fn stop(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        if timeout(CLOSING, self.tasks.wait()).await.is_err() {
-            tracing::warn!("not all answers to A2A clients ended in time; they are given up");
-        }
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // A host that is dropped without a stop: all tasks end.
-        self.stop.cancel();
     }
 }

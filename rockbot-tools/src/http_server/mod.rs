@@ -2,10 +2,12 @@
 //! one up.
 //!
 //! `places` bounds the connections so that no client locks out another client; `connections`
-//! accepts and ends them. The answers are up to the server.
+//! accepts and ends them, `serving` holds all tasks of the server. The answers are up to the server.
 
 mod connections;
 mod places;
+mod serving;
 
 pub use connections::{Answer, serve};
 pub use places::Places;
+pub use serving::Serving;

@@ -1,4 +1,5 @@
-//! One cycle of dreams, from the passes to the plans, and the operations of a person on plans.
+//! One cycle of dreams, from the passes to the plans. The checks of a plan are in `objections`, its
+//! application and undoing in `changes`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,14 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rockbot_core::chat::{ChatClient, MicroUsd};
-use rockbot_core::store::{LogOffset, MemoryEntry, StoreError};
+use rockbot_core::store::{LogOffset, StoreError};
 use rockbot_core::support::loggable;
 use rockbot_core::turn::{BackgroundSlot, TurnRunner};
-use rockbot_core::{Clock, IdSource, MemoryId, Principal};
+use rockbot_core::{Clock, IdSource, Principal};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::apply::Applier;
 use super::ask::Asker;
 use super::error::DreamError;
 use super::ledger::Ledger;
@@ -23,7 +23,6 @@ use super::pass_context::{Draft, PassContext, PassOutcome};
 use super::passes;
 use super::plan::{DreamChange, DreamPlan, PlanState};
 use super::plan_store::PlanStore;
-use super::replay::{Replay, is_protected};
 use super::stores::Stores;
 use super::times::{file_stamp, rfc3339};
 
@@ -221,7 +220,7 @@ impl Dreamer {
                 settled.extend(plan.question);
             }
             if plan.state == PlanState::Undone {
-                declined.extend(plan.changes.iter().filter_map(superseded).cloned());
+                declined.extend(plan.changes.iter().filter_map(DreamChange::superseded).cloned());
             }
         }
         let mut cx = PassContext {
@@ -308,114 +307,6 @@ impl Dreamer {
         Ok(())
     }
 
-    /// Returns the reasons why a plan waits for a person.
-    async fn objections(&self, plan: &DreamPlan) -> Result<Vec<String>, StoreError> {
-        /// Maximum number of losses that a plan names.
-        const MAX_LOSSES: usize = 5;
-        let entries = self.stores.memories(&plan.principal).await?;
-        let mut notes = outdated_protected(plan, &entries);
-        let queries = self.ledger().queries.get(&plan.principal).cloned().unwrap_or_default();
-        let changes = plan.changes.clone();
-        let now = self.clock.now();
-        // Off the runtime's threads: a principal may have many memories.
-        let losses = crate::storage::blocking::blocking(move || {
-            let replay = Replay {
-                entries: &entries,
-                changes: &changes,
-                queries: &Vec::from(queries),
-                now,
-            };
-            Ok(replay.losses())
-        });
-        notes.extend(losses.await?.into_iter().take(MAX_LOSSES));
-        if plan.changes.iter().any(is_privileged) {
-            notes.push("it changes what the user trusts: only a person may apply it".to_owned());
-        }
-        Ok(notes)
-    }
-
-    /// Applies a plan of a principal.
-    pub(super) async fn apply(&self, who: &Principal, id: &str) -> Result<Arc<DreamPlan>, DreamError> {
-        let _one_at_a_time = self.changing.lock().await;
-        let plan = self.find(who, id)?;
-        if !plan.can_be_applied() {
-            return Err(DreamError::State(plan.state));
-        }
-        self.applier(&plan).check().await?;
-        // The plan is on disk before the first change: a crash from here on is repaired at the next
-        // start.
-        let plan = self.advance(&plan, PlanState::Applying, Vec::new()).await?;
-        let remarks = self.applier(&plan).apply().await?;
-        let plan = self.advance(&plan, PlanState::Applied, remarks).await?;
-        self.log(plan.pass, &format!("applied {id}")).await;
-        Ok(plan)
-    }
-
-    /// Undoes a plan of a principal.
-    pub(super) async fn undo(&self, who: &Principal, id: &str) -> Result<Arc<DreamPlan>, DreamError> {
-        let _one_at_a_time = self.changing.lock().await;
-        let plan = self.find(who, id)?;
-        if plan.state != PlanState::Applied {
-            return Err(DreamError::State(plan.state));
-        }
-        let plan = self.advance(&plan, PlanState::Undoing, Vec::new()).await?;
-        let remarks = self.applier(&plan).undo().await?;
-        let plan = self.advance(&plan, PlanState::Undone, remarks).await?;
-        self.log(plan.pass, &format!("undone {id}")).await;
-        Ok(plan)
-    }
-
-    /// Finishes the plans that a killed process or a failing store left half made or half undone.
-    pub(super) async fn recover(&self) {
-        let _one_at_a_time = self.changing.lock().await;
-        for plan in self.plans.all() {
-            let applier = self.applier(&plan);
-            let (done, state) = match plan.state {
-                PlanState::Applying => (applier.apply().await, PlanState::Applied),
-                PlanState::Undoing => (applier.undo().await, PlanState::Undone),
-                PlanState::Proposed | PlanState::Applied | PlanState::Undone => continue,
-            };
-            let finished = match done {
-                Ok(remarks) => self.advance(&plan, state, remarks).await.map(drop),
-                Err(error) => Err(error),
-            };
-            match finished {
-                Ok(()) => {
-                    self.log(plan.pass, &format!("finished {}, which was interrupted", plan.id))
-                        .await
-                }
-                Err(error) => {
-                    tracing::warn!(id = plan.id, %error, "a dream that was interrupted cannot be finished yet")
-                }
-            }
-        }
-    }
-
-    fn find(&self, who: &Principal, id: &str) -> Result<Arc<DreamPlan>, DreamError> {
-        let plan = self.plans.find(id).filter(|plan| plan.principal == *who);
-        plan.ok_or_else(|| DreamError::NotFound(id.to_owned()))
-    }
-
-    fn applier<'a>(&'a self, plan: &'a DreamPlan) -> Applier<'a> {
-        Applier {
-            stores: &self.stores,
-            plan,
-            now: self.clock.now(),
-        }
-    }
-
-    async fn advance(
-        &self,
-        plan: &DreamPlan,
-        state: PlanState,
-        remarks: Vec<String>,
-    ) -> Result<Arc<DreamPlan>, StoreError> {
-        let mut plan = plan.clone();
-        plan.state = state;
-        plan.notes.extend(remarks);
-        self.plans.save(plan).await
-    }
-
     pub(super) async fn save_state(&self) {
         let state = self.ledger().clone();
         if let Err(error) = self.plans.save_state(state).await {
@@ -430,7 +321,7 @@ impl Dreamer {
         self.log(pass, &format!("failed: {error}")).await;
     }
 
-    async fn log(&self, pass: DreamPass, text: &str) {
+    pub(super) async fn log(&self, pass: DreamPass, text: &str) {
         let line = format!("{} {pass}: {}", rfc3339(self.clock.now()), loggable(text));
         self.plans.log(line).await;
     }
@@ -441,42 +332,5 @@ impl Dreamer {
 
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Returns the memory that a change supersedes.
-fn superseded(change: &DreamChange) -> Option<&MemoryId> {
-    match change {
-        DreamChange::Supersede { id, .. } => Some(id),
-        _ => None,
-    }
-}
-
-/// Returns remarks on protected memories that a contradiction would put aside: the memory that
-/// takes the place does not say the same.
-fn outdated_protected(plan: &DreamPlan, entries: &[Arc<MemoryEntry>]) -> Vec<String> {
-    if plan.pass != DreamPass::ContradictionSweep {
-        return Vec::new();
-    }
-    let ids: BTreeSet<_> = plan.changes.iter().filter_map(superseded).collect();
-    let protected = entries
-        .iter()
-        .filter(|entry| ids.contains(&entry.id) && is_protected(entry));
-    protected
-        .map(|entry| format!("`{}` is protected: only a person may put it aside", entry.id))
-        .collect()
-}
-
-/// Returns `true` for a change that needs the endorsement of a person: a rule, or a skill that
-/// would lose trust.
-fn is_privileged(change: &DreamChange) -> bool {
-    match change {
-        DreamChange::Rule { .. } => true,
-        DreamChange::Skill {
-            before: Some(before),
-            after,
-            ..
-        } => after.provenance.trust < before.provenance.trust,
-        _ => false,
     }
 }

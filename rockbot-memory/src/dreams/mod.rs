@@ -7,12 +7,14 @@
 
 mod apply;
 mod ask;
+mod changes;
 mod clusters;
 mod coverage;
 mod dreamer;
 mod error;
 mod handle;
 mod ledger;
+mod objections;
 mod options;
 mod pass;
 mod pass_context;

@@ -155,6 +155,16 @@ impl fmt::Display for DreamPlan {
     }
 }
 
+impl DreamChange {
+    /// Returns the memory that the change supersedes.
+    pub(super) fn superseded(&self) -> Option<&MemoryId> {
+        match self {
+            Self::Supersede { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for DreamChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (sign, text, reason) = match self {

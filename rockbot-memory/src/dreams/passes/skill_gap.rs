@@ -61,23 +61,7 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
         return Ok(());
     }
     let known = skills.list(cx.who).await?;
-    let mut items = said.items();
-    items.extend(
-        known
-            .iter()
-            .filter(|skill| skill.is_live())
-            .take(MAX_KNOWN)
-            .map(|skill| Item {
-                id: skill.name.to_string(),
-                text: format!("(a skill) {}", skill.summary),
-                from: skill.provenance.clone(),
-            }),
-    );
-    let question = Question {
-        intro: "The first messages of conversations, and the skills".to_owned(),
-        items,
-        shape: SHAPE,
-    };
+    let question = question(&said, &known);
     if let Some((digest, gaps)) = cx.ask::<Gaps>(&question).await {
         for gap in gaps.to_save.into_iter().take(MAX_SKILLS) {
             match skill(cx, &question, &said.messages, &known, &gap) {
@@ -95,6 +79,22 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
         said.read(cx);
     }
     Ok(())
+}
+
+/// Returns the question: the messages, and the skills that the agent has.
+fn question(said: &Said, known: &[Arc<Skill>]) -> Question {
+    let mut items = said.items();
+    let live = known.iter().filter(|skill| skill.is_live());
+    items.extend(live.take(MAX_KNOWN).map(|skill| Item {
+        id: skill.name.to_string(),
+        text: format!("(a skill) {}", skill.summary),
+        from: skill.provenance.clone(),
+    }));
+    Question {
+        intro: "The first messages of conversations, and the skills".to_owned(),
+        items,
+        shape: SHAPE,
+    }
 }
 
 fn skill(

@@ -187,50 +187,78 @@ fn memory(config: &Config) -> Result<Memory, BoxError> {
     })
 }
 
-/// Adds the families of tools that the settings ask for, as far as their features are on.
+/// Adds the families of tools that the settings ask for, as far as their features are on. The
+/// switches are known without the features, too.
 fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
+    let builder = world(builder, config)?;
+    let builder = later_work(builder, config)?;
+    other_agents(builder, config)
+}
+
+/// Adds the tools for the web, HTTP interfaces, files and scripts.
+fn world(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
     // The policy stands, whether a part makes requests today or not.
     #[cfg(any(feature = "web", feature = "rest"))]
     rockbot_tools::egress::EgressPolicy::from_config(config)?;
-    // The switches are known without the features, too.
-    let wanted = |name: &str| is_enabled(config, name);
-    let web = wanted("WebTools")?;
-    let rest = wanted("RestTools")?;
-    let files = wanted("FileTools")?;
-    // Both are looked at: a patrol that is off leaves its other settings unread.
-    let scheduling = wanted("Scheduling")?;
-    let patrol = wanted("HeartbeatPatrol")?;
-    let subagents = wanted("Subagents")?;
-    let scheduling = scheduling || patrol;
-    let calls_agents = wanted("A2A")?;
-    let is_called = wanted("A2AReceiver")?;
-    let scripts = wanted("Scripts")?;
-    let wisps = wanted("Wisps")?;
-    let workers = wanted("Workers")?;
+    let web = is_enabled(config, "WebTools")?;
+    let rest = is_enabled(config, "RestTools")?;
+    let files = is_enabled(config, "FileTools")?;
+    let scripts = is_enabled(config, "Scripts")?;
     #[cfg(feature = "web")]
     let builder = add_if(web, builder, rockbot_tools::web::WebTools::new);
     #[cfg(feature = "rest")]
     let builder = add_if(rest, builder, rockbot_tools::rest::RestTools::new);
     #[cfg(feature = "files")]
     let builder = add_if(files, builder, rockbot_tools::files::FileTools::from_settings);
-    #[cfg(feature = "subagents")]
-    let builder = add_if(subagents, builder, rockbot_tools::subagents::Subagents::new);
-    #[cfg(feature = "a2a")]
-    let builder = add_if(calls_agents, builder, rockbot_tools::a2a::A2aCaller::new);
-    #[cfg(feature = "a2a")]
-    let builder = add_if(is_called, builder, rockbot_tools::a2a::A2aReceiver::new);
     #[cfg(feature = "scripts")]
     let builder = add_if(scripts, builder, rockbot_tools::scripts::Scripts::new);
+    built_in(&[
+        ("WebTools", "web", web, cfg!(feature = "web")),
+        ("RestTools", "rest", rest, cfg!(feature = "rest")),
+        ("FileTools", "files", files, cfg!(feature = "files")),
+        ("Scripts", "scripts", scripts, cfg!(feature = "scripts")),
+    ])?;
+    Ok(builder)
+}
+
+/// Adds the tools for tasks at set times and for delegation.
+fn later_work(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
+    // Both are looked at: a patrol that is off leaves its other settings unread.
+    let scheduling = is_enabled(config, "Scheduling")?;
+    let patrol = is_enabled(config, "HeartbeatPatrol")?;
+    let scheduling = scheduling || patrol;
+    let subagents = is_enabled(config, "Subagents")?;
+    let wisps = is_enabled(config, "Wisps")?;
+    let workers = is_enabled(config, "Workers")?;
+    #[cfg(feature = "scheduling")]
+    let builder = add_if(scheduling, builder, rockbot_tools::scheduling::Scheduling::new);
+    #[cfg(feature = "subagents")]
+    let builder = add_if(subagents, builder, rockbot_tools::subagents::Subagents::new);
     #[cfg(feature = "wisps")]
     let builder = add_if(wisps, builder, rockbot_tools::wisps::Wisps::new);
     #[cfg(feature = "wisps")]
     let builder = add_if(workers, builder, rockbot_tools::workers::Workers::new);
-    #[cfg(feature = "scheduling")]
-    let builder = add_if(scheduling, builder, rockbot_tools::scheduling::Scheduling::new);
-    let serves = wanted("McpServer")?;
+    built_in(&[
+        ("Scheduling", "scheduling", scheduling, cfg!(feature = "scheduling")),
+        ("Subagents", "subagents", subagents, cfg!(feature = "subagents")),
+        ("Wisps", "wisps", wisps, cfg!(feature = "wisps")),
+        ("Workers", "wisps", workers, cfg!(feature = "wisps")),
+    ])?;
+    Ok(builder)
+}
+
+/// Adds the parts that call other agents and programs, and that serve them.
+fn other_agents(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
+    let calls_agents = is_enabled(config, "A2A")?;
+    let is_called = is_enabled(config, "A2AReceiver")?;
+    let serves_agent = is_enabled(config, "A2aServer")?;
+    let serves_tools = is_enabled(config, "McpServer")?;
+    #[cfg(feature = "a2a")]
+    let builder = add_if(calls_agents, builder, rockbot_tools::a2a::A2aCaller::new);
+    #[cfg(feature = "a2a")]
+    let builder = add_if(is_called, builder, rockbot_tools::a2a::A2aReceiver::new);
     #[cfg(feature = "mcp-server")]
-    let builder = add_if(serves, builder, rockbot_mcp::McpToolServer::new);
-    let serves_agent = wanted("A2aServer")?;
+    let builder = add_if(serves_tools, builder, rockbot_mcp::McpToolServer::new);
     #[cfg(feature = "a2a-server")]
     let builder = if serves_agent {
         a2a_server(builder, config)?
@@ -238,18 +266,10 @@ fn tools(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder,
         builder
     };
     built_in(&[
-        ("A2aServer", "a2a-server", serves_agent, cfg!(feature = "a2a-server")),
-        ("McpServer", "mcp-server", serves, cfg!(feature = "mcp-server")),
-        ("WebTools", "web", web, cfg!(feature = "web")),
-        ("RestTools", "rest", rest, cfg!(feature = "rest")),
-        ("FileTools", "files", files, cfg!(feature = "files")),
-        ("Scheduling", "scheduling", scheduling, cfg!(feature = "scheduling")),
-        ("Scripts", "scripts", scripts, cfg!(feature = "scripts")),
-        ("Subagents", "subagents", subagents, cfg!(feature = "subagents")),
         ("A2A", "a2a", calls_agents, cfg!(feature = "a2a")),
         ("A2AReceiver", "a2a", is_called, cfg!(feature = "a2a")),
-        ("Wisps", "wisps", wisps, cfg!(feature = "wisps")),
-        ("Workers", "wisps", workers, cfg!(feature = "wisps")),
+        ("A2aServer", "a2a-server", serves_agent, cfg!(feature = "a2a-server")),
+        ("McpServer", "mcp-server", serves_tools, cfg!(feature = "mcp-server")),
     ])?;
     Ok(builder)
 }

@@ -241,7 +241,10 @@ async fn parked(size: usize) -> Result<(), BoxError> {
         host.agent().ask(format!("s{turn}"), GREETING).await?;
     }
     let before = resident();
-    println!("| turns that ended | {size} | | | {:.0} |", (before - empty) / size as f64);
+    println!(
+        "| turns that ended | {size} | | | {:.0} |",
+        (before - empty) / size as f64
+    );
     for turn in 0..size {
         let request = host.agent().request(format!("s{turn}"), MESSAGE);
         let outcome = host.agent().run(request).await?;

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
+use etcetera::{AppStrategy, AppStrategyArgs, choose_app_strategy};
 use rockbot::BoxError;
 
 use crate::agent::Setup;
 use crate::arguments::{Arguments, Command};
-use crate::chat;
+use crate::chat::{self, terminal};
 use crate::commands::{init, tools};
 use crate::doctor;
 use crate::host::log;
@@ -31,14 +32,17 @@ pub struct Program {
 }
 
 impl Program {
-    /// Creates the program with the folders of the user: data in `rockbot` below the user's data
-    /// folder, settings in `rockbot/rockbot.toml` below the user's configuration folder.
+    /// Creates the program with the folders of the user, on Linux `~/.local/share/rockbot` for data
+    /// and `~/.config/rockbot/rockbot.toml` for settings; without a home, data is kept in `data`.
     pub fn of_user() -> Self {
-        let data = dirs::data_local_dir().unwrap_or_else(|| PathBuf::from("data"));
-        let settings = dirs::config_dir().map(|folder| folder.join("rockbot").join("rockbot.toml"));
+        let name = AppStrategyArgs {
+            app_name: "rockbot".to_owned(),
+            ..AppStrategyArgs::default()
+        };
+        let folders = choose_app_strategy(name).ok();
         Self {
-            data_folder: data.join("rockbot"),
-            settings_file: settings,
+            data_folder: folders.as_ref().map_or_else(|| "data".into(), AppStrategy::data_dir),
+            settings_file: folders.map(|folders| folders.config_dir().join("rockbot.toml")),
         }
     }
 
@@ -96,8 +100,9 @@ impl Program {
             Some(Command::Trace { turn }) => chat::trace::of(&setup, turn).await?,
             Some(Command::Dreams { words }) => chat::dreams::run(&setup, &words.join(" ")).await?,
             Some(Command::Completions { shell }) => {
-                let name = "rockbot";
-                clap_complete::generate(*shell, &mut Arguments::command(), name, &mut std::io::stdout());
+                let mut script = Vec::new();
+                clap_complete::generate(*shell, &mut Arguments::command(), "rockbot", &mut script);
+                terminal::print(&String::from_utf8_lossy(&script));
             }
         }
         Ok(true)

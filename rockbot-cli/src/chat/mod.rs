@@ -243,6 +243,8 @@ impl Chat {
         let content = images.into_iter().fold(Content::from(question), Content::with_media);
         let request = self.host.agent().ask(&self.session, content);
         let mut turn = self.arguments.asking.apply(request).stream().cancel_on_drop();
+        // One listener for the whole answer: a signal between two waits would be lost otherwise.
+        let mut stopped = pin!(ctrl_c());
         loop {
             let progress = tokio::select! {
                 progress = turn.next() => progress,
@@ -250,7 +252,7 @@ impl Chat {
                     self.terminal.answer(question).await;
                     continue;
                 }
-                () = ctrl_c() => {
+                () = &mut stopped => {
                     eprintln!("\nstopped");
                     return Ok(false);
                 }

@@ -10,6 +10,6 @@ use rockbot_cli::Program;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let program = Program::of_user().with_data_folder("data/chat").without_settings_file();
-    program.run(std::env::args_os()).await
+    let program = Program::of_user().with_name("chat").with_data_folder("data/chat");
+    program.without_settings_file().run(std::env::args_os()).await
 }

@@ -8,7 +8,6 @@
 //! small terminal interface comes with it.
 
 mod arguments;
-mod endpoint;
 mod hooks;
 mod layers;
 mod notes;
@@ -19,7 +18,6 @@ mod reviewer;
 mod reviews;
 mod sign_of_life;
 mod status;
-mod telemetry;
 mod terminal;
 
 use std::process::ExitCode;
@@ -27,7 +25,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arguments::{Arguments, HELP};
-use endpoint::Endpoint;
 use otlp::Otlp;
 use profile::Folders;
 use reviews::ReviewHandler;
@@ -38,7 +35,9 @@ use rockbot::layer::{RateLimitLayer, chat_fn, message_fn, tool_fn};
 use rockbot::message::SubscribeOptions;
 use rockbot::prelude::*;
 use rockbot::tool::RemoteTools;
-use rockbot_cli::host::{bridges, bus, log_targets, serve_a2a, serve_mcp, service_bus, words, world};
+use rockbot_cli::host::endpoint::Endpoint;
+use rockbot_cli::host::stop_signals::StopSignals;
+use rockbot_cli::host::{bridges, bus, serve_a2a, serve_mcp, service_bus, telemetry, words, world};
 use sign_of_life::SignOfLife;
 use status::StatusHandler;
 use terminal::Terminal;
@@ -74,7 +73,7 @@ async fn run(arguments: Arguments) -> Result<(), BoxError> {
     let traces = traces
         .map(|collector| Otlp::open(collector, "full_agent"))
         .transpose()?;
-    telemetry::install(traces.as_ref())?;
+    telemetry::install(traces.as_ref().map(Otlp::layer))?;
     let ended = run_traced(arguments, traces.as_ref()).await;
     if let Some(traces) = traces {
         traces.close();
@@ -256,47 +255,4 @@ async fn serve(host: Arc<AgentHost>, mut terminal: Terminal, port: u16) -> Resul
     talking.abort();
     serving.abort();
     Ok(())
-}
-
-/// Ctrl-C and SIGTERM, each as often as it comes. Installing the handlers disables the default
-/// action of both.
-#[cfg(unix)]
-struct StopSignals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl StopSignals {
-    fn install() -> Result<Self, BoxError> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-/// Ctrl-C, as often as it comes.
-#[cfg(not(unix))]
-struct StopSignals;
-
-#[cfg(not(unix))]
-impl StopSignals {
-    fn install() -> Result<Self, BoxError> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
 }

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use rockbot::AgentIdentity;
 use rockbot::agent::AgentHostBuilder;
-use rockbot::config::{Config, HostSettings};
+use rockbot::config::{Config, HostSettings, LlmSettings};
 use rockbot::prelude::*;
 
 use crate::arguments::AgentOptions;
 use crate::chat::{Questions, mcp, questions};
 use crate::doctor;
+use crate::host::broker::Broker;
 use crate::host::outside::Outside;
 use crate::host::{self, bridges, serve_a2a, serve_mcp};
 
@@ -24,12 +25,18 @@ const MAX_TURN_TOKENS: u64 = 200_000;
 pub(crate) struct Setup<'a> {
     pub(crate) options: &'a AgentOptions,
     pub(crate) data_folder: &'a Path,
+    /// The name of an agent that the options do not name.
+    pub(crate) name: &'a str,
 }
 
 impl<'a> Setup<'a> {
     /// Creates the setup of an agent.
-    pub(crate) fn new(options: &'a AgentOptions, data_folder: &'a Path) -> Self {
-        Self { options, data_folder }
+    pub(crate) fn new(options: &'a AgentOptions, data_folder: &'a Path, name: &'a str) -> Self {
+        Self {
+            options,
+            data_folder,
+            name,
+        }
     }
 
     /// Returns the folder for images and files of answers.
@@ -41,9 +48,28 @@ impl<'a> Setup<'a> {
     /// Connects to the brokers and builds the agent, which is not started yet. Parts of the agent ask
     /// `questions`.
     pub(crate) async fn open(&self, questions: Questions) -> Result<AgentHost, BoxError> {
+        Ok(self.connected(&self.settings()?, questions).await?.build()?)
+    }
+
+    /// Builds the agent of a service, which users and other programs on its bus use.
+    pub(crate) async fn open_service(&self) -> Result<AgentHost, BoxError> {
         let config = self.settings()?;
-        let outside = Outside::connect(self.options.bus(), self.options.tool_services.as_deref(), &config).await?;
-        Ok(self.compose(&config, outside, questions)?.build()?)
+        // The offline model answers a person who tries the program out. Users of a service must not take
+        // its words for answers because a setting is missing, so a service has it by name alone.
+        LlmSettings::from_config(&config)?;
+        let builder = self.connected(&config, questions().0).await?;
+        if Broker::read(self.options.bus(), &config)?.is_some() {
+            return Ok(builder.serve_users().serve_tools().build()?);
+        }
+        if self.options.serve_mcp.is_none() && self.options.serve_a2a.is_none() {
+            tracing::warn!("no broker and no address is set: nothing but schedules reaches this agent");
+        }
+        Ok(builder.build()?)
+    }
+
+    async fn connected(&self, config: &Config, questions: Questions) -> Result<AgentHostBuilder, BoxError> {
+        let outside = Outside::connect(self.options.bus(), self.options.tool_services.as_deref(), config).await?;
+        self.compose(config, outside, questions)
     }
 
     /// Returns the builder of the agent for the doctor, who connects to no broker and builds the
@@ -89,7 +115,7 @@ impl<'a> Setup<'a> {
         // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot
         // put into an answer.
         let builder = AgentHost::configured(config, self.data_folder)?
-            .identity(AgentIdentity::new("chat"))
+            .identity(AgentIdentity::new(self.options.name.as_deref().unwrap_or(self.name)))
             .instructions(INSTRUCTIONS)
             .budget(budget.with_max_tokens(max_tokens.unwrap_or(MAX_TURN_TOKENS)))
             .data_dir(data);

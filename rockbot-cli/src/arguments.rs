@@ -54,6 +54,14 @@ pub(crate) enum Command {
         /// The file to write (default: where the program looks for its settings)
         file: Option<PathBuf>,
     },
+    /// Serve the agent: to users and programs on the broker of the settings, and at the addresses of
+    /// --serve-mcp and --serve-a2a, until Ctrl-C or SIGTERM. It needs a model;
+    /// ROCKBOT_LLM__PROVIDER=offline names the offline model
+    Serve {
+        /// Serve /metrics, /livez and /readyz at this port of 127.0.0.1; 0: any free one
+        #[arg(long, default_value_t = 9464)]
+        port: u16,
+    },
     /// List the agent's tools
     Tools,
     /// Print a turn from the journal: what happened, and why each message stood in each request
@@ -84,6 +92,9 @@ pub(crate) struct AgentOptions {
     /// AgentProfile.BasePath, else /data/agent if there is one, else the user's data folder)
     #[arg(long, value_name = "FOLDER", global = true)]
     pub(crate) data: Option<PathBuf>,
+    /// The name of the agent, by which others on a broker know it
+    #[arg(long, value_name = "NAME", global = true)]
+    pub(crate) name: Option<String>,
     /// Use the tools of the MCP servers in this file, such as mcp.json
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) mcp: Option<PathBuf>,

@@ -7,13 +7,14 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 use etcetera::{AppStrategy, AppStrategyArgs, choose_app_strategy};
 use rockbot::BoxError;
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::agent::Setup;
 use crate::arguments::{Arguments, Command};
 use crate::chat::{self, terminal};
-use crate::commands::{init, tools};
+use crate::commands::{init, serve, tools};
 use crate::doctor;
-use crate::host::log;
+use crate::host::{log, telemetry};
 
 /// The program `rockbot`, with the folders in which it keeps its data and looks for its settings.
 ///
@@ -27,6 +28,7 @@ use crate::host::log;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Program {
+    name: String,
     data_folder: PathBuf,
     settings_file: Option<PathBuf>,
 }
@@ -41,9 +43,17 @@ impl Program {
         };
         let folders = choose_app_strategy(name).ok();
         Self {
+            name: "rockbot".to_owned(),
             data_folder: folders.as_ref().map_or_else(|| "data".into(), AppStrategy::data_dir),
             settings_file: folders.map(|folders| folders.config_dir().join("rockbot.toml")),
         }
+    }
+
+    /// Sets the name of an agent that the command line does not name. Default `rockbot`.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
     }
 
     /// Sets the folder for data that neither the command line nor the settings name.
@@ -89,13 +99,18 @@ impl Program {
 
     async fn run_command(self, mut arguments: Arguments) -> Result<bool, BoxError> {
         arguments.check()?;
-        log::install()?;
+        if matches!(arguments.command, Some(Command::Serve { .. })) {
+            telemetry::install(None::<LevelFilter>)?;
+        } else {
+            log::install()?;
+        }
         self.find_settings(&mut arguments);
-        let setup = Setup::new(&arguments.agent, &self.data_folder);
+        let setup = Setup::new(&arguments.agent, &self.data_folder, &self.name);
         match &arguments.command {
-            None => return chat::run(arguments, &self.data_folder).await,
+            None => return chat::run(&arguments, setup).await,
             Some(Command::Doctor) => return doctor::run(&setup).await,
             Some(Command::Init { file }) => init::write(file.as_deref().or(self.settings_file.as_deref()))?,
+            Some(Command::Serve { port }) => serve::run(&setup, *port).await?,
             Some(Command::Tools) => tools::list(&setup).await?,
             Some(Command::Trace { turn }) => chat::trace::of(&setup, turn).await?,
             Some(Command::Dreams { words }) => chat::dreams::run(&setup, &words.join(" ")).await?,

@@ -1039,7 +1039,7 @@ fn log_line(line: &str) -> Option<Value> {
     (!line.starts_with('…')).then(|| serde_json::from_str(line).unwrap())
 }
 
-async fn send_signal(child: &Child, signal: &str) {
+pub(crate) async fn send_signal(child: &Child, signal: &str) {
     let pid = child.id().unwrap().to_string();
     let told = Command::new("kill").args([signal, &pid]).status().await;
     assert!(told.unwrap().success());

@@ -100,6 +100,8 @@ mod responses;
 mod restart;
 mod results;
 mod retention;
+#[cfg(all(unix, feature = "mcp-server"))]
+mod rockbot_serve;
 mod rules;
 mod runs;
 #[cfg(feature = "scheduling")]

@@ -10,7 +10,7 @@ mod remote;
 pub(crate) mod terminal;
 pub(crate) mod trace;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -48,11 +48,10 @@ const COMMANDS: &str = "\
 
 /// Asks the question of the command line, or talks line by line. Returns `false` if the question
 /// has no answer.
-pub(crate) async fn run(arguments: Arguments, data_folder: &Path) -> Result<bool, BoxError> {
-    let setup = Setup::new(&arguments.agent, data_folder);
+pub(crate) async fn run(arguments: &Arguments, setup: Setup<'_>) -> Result<bool, BoxError> {
     let pictures = setup.pictures();
     if let Some(url) = &arguments.chat.bus {
-        return remote::talk(&arguments, url, &pictures).await;
+        return remote::talk(arguments, url, &pictures).await;
     }
     let (asking, questions) = questions();
     let host = setup.open(asking).await?;
@@ -118,7 +117,7 @@ async fn ended(reports: Vec<JoinHandle<()>>) {
     }
 }
 
-struct Chat {
+struct Chat<'a> {
     host: AgentHost,
     /// Files that the next question shows.
     images: Vec<MediaPart>,
@@ -128,10 +127,10 @@ struct Chat {
     /// Questions of parts of the agent, while an answer is made.
     questions: mpsc::Receiver<Question>,
     session: SessionId,
-    arguments: Arguments,
+    arguments: &'a Arguments,
 }
 
-impl Chat {
+impl Chat<'_> {
     /// Starts the agent, says where it is served, and imports the conversation of the command line.
     async fn begin(&mut self, is_one_shot: bool) -> Result<Vec<JoinHandle<()>>, BoxError> {
         let resumed = self.resume(is_one_shot).await?;

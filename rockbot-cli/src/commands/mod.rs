@@ -1,4 +1,5 @@
 //! The commands besides the conversation.
 
 pub(crate) mod init;
+pub(crate) mod serve;
 pub(crate) mod tools;

@@ -8,6 +8,7 @@ pub mod bridges;
 pub mod broker;
 pub mod bus;
 pub mod calculator;
+pub mod endpoint;
 pub mod log;
 pub mod log_targets;
 pub(crate) mod outside;
@@ -15,6 +16,8 @@ pub(crate) mod read_file;
 pub mod serve_a2a;
 pub mod serve_mcp;
 pub mod service_bus;
+pub mod stop_signals;
+pub mod telemetry;
 pub mod words;
 pub mod world;
 

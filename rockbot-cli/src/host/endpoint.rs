@@ -22,23 +22,33 @@ const TIME_LIMIT: Duration = Duration::from_secs(5);
 const MAX_REQUEST: u64 = 8 * 1024;
 
 /// A listening port of this machine.
-pub(crate) struct Endpoint(TcpListener);
+#[derive(Debug)]
+pub struct Endpoint(TcpListener);
 
 impl Endpoint {
     /// Opens `port` on the loopback interface, or a free port for 0.
-    pub(crate) async fn open(port: u16) -> Result<Self, BoxError> {
+    ///
+    /// # Errors
+    ///
+    /// The port is in use, or may not be opened.
+    pub async fn open(port: u16) -> Result<Self, BoxError> {
         let opened = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         Ok(Self(opened.map_err(|error| {
             format!("cannot open port {port} of 127.0.0.1: {error}; choose another one with --port")
         })?))
     }
 
-    pub(crate) fn address(&self) -> Result<SocketAddr, BoxError> {
+    /// Returns the address that was opened.
+    ///
+    /// # Errors
+    ///
+    /// An error of the operating system.
+    pub fn address(&self) -> Result<SocketAddr, BoxError> {
         Ok(self.0.local_addr()?)
     }
 
     /// Serves requests until the task is aborted.
-    pub(crate) async fn serve(self, host: Arc<AgentHost>, metrics: PrometheusHandle) {
+    pub async fn serve(self, host: Arc<AgentHost>, metrics: PrometheusHandle) {
         let permits = Arc::new(Semaphore::new(CONNECTIONS));
         let mut upkeep = interval(Duration::from_secs(5));
         while let Ok(permit) = permits.clone().acquire_owned().await {

@@ -1,0 +1,42 @@
+//! `rockbot serve`: the agent as a service, from its settings alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rockbot::prelude::*;
+
+use crate::agent::Setup;
+use crate::host::endpoint::Endpoint;
+use crate::host::stop_signals::StopSignals;
+use crate::host::{serve_a2a, serve_mcp, telemetry};
+
+/// Time for the shutdown: running turns end, and the next process resumes the others.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Serves until the process is told to stop, and then until running turns have ended or it is told
+/// so again.
+pub(crate) async fn run(setup: &Setup<'_>, port: u16) -> Result<(), BoxError> {
+    // Installed before any slow start-up work: meanwhile the host reports that it is not ready, and
+    // can be stopped.
+    let mut stop = StopSignals::install()?;
+    let host = Arc::new(setup.open_service().await?);
+    let endpoint = Endpoint::open(port).await?;
+    tracing::info!(address = %endpoint.address()?, "metrics and probes are served");
+    let serving = tokio::spawn(endpoint.serve(host.clone(), telemetry::metrics()?));
+    let resumed = host.start().await?;
+    if let Some(url) = serve_mcp::url(&host) {
+        tracing::info!(%url, "tools are served to MCP clients");
+    }
+    if let Some(url) = serve_a2a::url(&host) {
+        tracing::info!(%url, "the agent is served to other agents");
+    }
+    tracing::info!(interrupted_turns = resumed.running.len(), "ready");
+    stop.next().await;
+    tracing::info!("told to stop; running turns end first");
+    tokio::select! {
+        () = host.shutdown(DRAIN) => tracing::info!("stopped"),
+        () = stop.next() => tracing::warn!("stopped at once; interrupted turns go on at the next start"),
+    }
+    serving.abort();
+    Ok(())
+}

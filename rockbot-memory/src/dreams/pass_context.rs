@@ -11,6 +11,7 @@ use rockbot_core::{Digest, IdSource, MemoryId, Principal, Timestamp};
 use serde::de::DeserializeOwned;
 
 use super::ask::{AskError, Asker, Question};
+use super::clusters::{Near, near};
 use super::pass::DreamPass;
 use super::plan::DreamChange;
 use super::stores::Stores;
@@ -113,6 +114,14 @@ impl PassContext<'_> {
         let mut entries = self.stores.memories(self.who).await?;
         entries.retain(|entry| entry.is_live() && !self.declined.contains(&entry.id));
         Ok(entries)
+    }
+
+    /// Returns the pairs of these memories that mean nearly the same; none without embeddings.
+    pub(super) async fn near(&self, entries: &[Arc<MemoryEntry>]) -> Result<Near, StoreError> {
+        match &self.stores.memory {
+            Some(memory) => near(&**memory, self.who, entries).await,
+            None => Ok(Near::new()),
+        }
     }
 
     /// Creates a view: a memory that was made of other memories, with the trust of the least

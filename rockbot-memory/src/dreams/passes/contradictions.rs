@@ -37,7 +37,8 @@ struct Contradiction {
 pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     let entries = cx.live_memories().await?;
     let compared = entries.clone();
-    for cluster in blocking(move || Ok(clusters(&compared, SIMILARITY))).await? {
+    let near = cx.near(&entries).await?;
+    for cluster in blocking(move || Ok(clusters(&compared, SIMILARITY, &near))).await? {
         let Some((digest, found)) = cx.ask::<Found>(&question(&cluster)).await else {
             continue;
         };

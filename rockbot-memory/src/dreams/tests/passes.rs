@@ -1,7 +1,11 @@
 //! What each pass makes of what it finds.
 
+use rockbot_core::testing::HashedEmbeddings;
+use tokio_util::sync::CancellationToken;
+
 use super::super::PlanState;
 use super::*;
+use crate::{SemanticMemory, SemanticMemoryOptions};
 
 /// Runs one pass whose model gives these answers, and returns its plans.
 async fn run(world: World, pass: DreamPass) -> (World, Process, Vec<String>) {
@@ -54,6 +58,40 @@ async fn memories_that_say_nearly_the_same_are_merged_by_a_person() {
         "c: The garden gate squeaks.",
     ];
     assert_eq!(world.live().await, live);
+}
+
+/// Cat, feline and kitty are one word to the embeddings, and so are sleeping and napping.
+#[tokio::test(start_paused = true)]
+async fn memories_that_mean_nearly_the_same_are_merged_where_there_are_embeddings() {
+    let answer = r#"{"toSave": [{"content": "The cat Miso sleeps on the old sofa.", "sourceIds": ["a", "b"]}]}"#;
+    for has_embeddings in [false, true] {
+        let mut world = answering(answer);
+        world.remembers("a", "cat Miso sleeps on sofa", 9).await;
+        world.remembers("b", "feline Miso naps upon couch", 2).await;
+        let page = Provenance::new("tool:web_browse", Trust::Untrusted);
+        world.saves("c", "kitty Miso naps upon couch", 1, page).await;
+        let client = HashedEmbeddings::new()
+            .same("cat", "feline")
+            .same("cat", "kitty")
+            .same("sleeps", "naps")
+            .same("on", "upon")
+            .same("sofa", "couch");
+        let options = SemanticMemoryOptions::default();
+        let (memory, embedder) = SemanticMemory::open(world.memory.clone(), client.clone(), options).unwrap();
+        let stop = CancellationToken::new();
+        let embedding = tokio::spawn(embedder.run(stop.clone()));
+        while memory.pending(&Principal::default()).await.unwrap() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let memory: Arc<dyn LongTermMemory> = Arc::new(memory);
+        world.semantic = has_embeddings.then_some(memory);
+        let (_, process, plans) = run(world, DreamPass::MemoryConsolidation).await;
+        assert_eq!(plans.len(), usize::from(has_embeddings), "{plans:?}");
+        assert_eq!(client.texts().len(), 3, "each memory is embedded once");
+        process.stop().await;
+        stop.cancel();
+        embedding.await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

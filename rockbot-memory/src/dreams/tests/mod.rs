@@ -45,6 +45,8 @@ pub(super) struct World {
     pub(super) ids: Arc<SequentialIds>,
     pub(super) chat: Arc<dyn ChatClient>,
     pub(super) options: DreamOptions,
+    /// The times of cycles; `None` means the interval.
+    pub(super) times: Option<fn(Timestamp) -> Option<Timestamp>>,
 }
 
 /// A process.
@@ -69,6 +71,7 @@ impl World {
             ids: Arc::default(),
             chat: Arc::new(chat),
             options: DreamOptions::default(),
+            times: None,
         }
     }
 
@@ -98,7 +101,11 @@ impl World {
         parts.provide::<dyn ConversationLog>(self.log.clone());
         parts.provide::<dyn IdSource>(self.ids.clone());
         let mut needs = Declarations::new(parts);
-        let mut dreaming = Box::new(Dreaming::new().with_options(self.options.clone()));
+        let dreaming = Dreaming::new().with_options(self.options.clone());
+        let mut dreaming = Box::new(match self.times {
+            Some(next) => dreaming.with_times(next),
+            None => dreaming,
+        });
         dreaming.declare(&mut needs).unwrap();
         let declared = needs.merge();
         let running = dreaming.start(&declared.parts).await.unwrap();

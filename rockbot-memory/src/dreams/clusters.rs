@@ -10,6 +10,7 @@ use rockbot_core::store::{LongTermMemory, MemoryEntry, StoreError};
 use rockbot_core::trust::Trust;
 use rockbot_core::{MemoryId, Principal};
 
+use super::coverage::{Vocabulary, telling};
 use crate::tools::is_untrusted_source;
 
 /// Maximum number of memories of a cluster.
@@ -46,6 +47,24 @@ pub(super) async fn near(
     Ok(near)
 }
 
+/// Returns the pairs of memories that share a rare name or number, the rarest first: statements
+/// about one person or thing, in whatever words.
+pub(super) fn of_one_name(entries: &[Arc<MemoryEntry>]) -> Near {
+    /// Maximum number of memories with one name: a more common name tells little.
+    const MAX_OF_NAME: usize = 8;
+    let vocabulary = Vocabulary::of(entries.iter().map(|entry| entry.content.as_str()));
+    let mut of_names: BTreeMap<String, Vec<&MemoryId>> = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| entry.is_live()) {
+        for name in telling(&entry.content, &vocabulary) {
+            of_names.entry(name).or_default().push(&entry.id);
+        }
+    }
+    let mut groups: Vec<_> = of_names.into_values().filter(|ids| ids.len() <= MAX_OF_NAME).collect();
+    groups.sort_by_key(Vec::len);
+    let pairs = groups.iter().flat_map(|ids| ids.windows(2));
+    pairs.map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+}
+
 /// Returns clusters of live memories of one level of trust. Each memory shares at least
 /// `similarity` of its words (the Jaccard index, from 0 to 1) with another memory of its cluster,
 /// or is a pair with that memory in `near`. The cluster with the newest memory comes first.
@@ -55,10 +74,15 @@ pub(super) fn clusters(entries: &[Arc<MemoryEntry>], similarity: f64, near: &Nea
     let live: Vec<_> = entries.iter().filter(|entry| entry.is_live()).collect();
     let terms = rare_first(&live);
     let mut groups = Groups::new(live.len());
-    for (a, b) in candidates(&live, &terms, similarity) {
-        if jaccard(&terms[a], &terms[b]) >= similarity {
-            groups.join(a, b);
-        }
+    let compared = candidates(&live, &terms, similarity).into_iter();
+    let mut similar: Vec<_> = compared
+        .map(|(a, b)| (jaccard(&terms[a], &terms[b]), a, b))
+        .filter(|(shared, ..)| *shared >= similarity)
+        .collect();
+    // The most similar first: a group that is full takes no more.
+    similar.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
+    for (_, a, b) in similar {
+        groups.join(a, b);
     }
     let places: HashMap<_, _> = live.iter().enumerate().map(|(at, entry)| (&entry.id, at)).collect();
     for (a, b) in near {

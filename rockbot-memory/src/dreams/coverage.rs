@@ -63,6 +63,12 @@ pub(super) fn missing(source: &str, merged: &str, vocabulary: &Vocabulary) -> Ve
     missing
 }
 
+/// Returns the names, numbers, dates and abbreviations of a text, in lower case.
+pub(super) fn telling(text: &str, vocabulary: &Vocabulary) -> BTreeSet<String> {
+    let words = sentence_words(text).filter(|(word, opens)| is_telling(word, *opens, vocabulary));
+    words.map(|(word, _)| word.to_lowercase()).collect()
+}
+
 /// Returns `true` for a word that a merged text must not lose.
 fn is_telling(word: &str, opens: bool, vocabulary: &Vocabulary) -> bool {
     let mut capitals = word.chars().filter(|c| c.is_uppercase());

@@ -11,8 +11,11 @@ use super::super::ask::Question;
 use super::super::pass_context::{PassContext, bounded, category, tags};
 use super::super::plan::DreamChange;
 
-/// Maximum number of facts of one answer.
+/// Maximum number of new facts of one answer.
 const MAX_FACTS: usize = 20;
+
+/// Maximum number of facts of one answer that are looked at.
+const MAX_READ: usize = 200;
 
 /// The form of the answer.
 pub(super) const SHAPE: &str = "Answer with one JSON object and nothing else: {\"toSave\": [{\"content\": \"one fact, in one or \
@@ -58,7 +61,11 @@ pub(super) async fn add(
 ) -> Result<(), StoreError> {
     let known = cx.stores.memories(cx.who).await?;
     let mut changes: Vec<DreamChange> = Vec::new();
-    for fact in facts.to_save.into_iter().take(MAX_FACTS) {
+    // Facts that are known do not count: a model that repeats them has room for the others.
+    for fact in facts.to_save.into_iter().take(MAX_READ) {
+        if changes.len() == MAX_FACTS {
+            break;
+        }
         match view(cx, question, fact, filing) {
             Ok(view) if is_known(&known, &changes, &view) => {}
             Ok(view) => changes.push(DreamChange::AddMemory {

@@ -72,6 +72,7 @@ Lines that begin with a slash:
     /fork N NAME     go on from the answer to the Nth question, in a new conversation
     /accept NAME     show the held tools of this MCP server, and accept them if you agree
     /dreams          the plans of dreams; /dreams show ID, /dreams apply ID, /dreams undo ID, and /dreams now for a cycle
+    /wisps           the wisps that have ended; /wisps failed, and /wisps show ID for the definition of one of them
     /reset           forget this conversation
     /quit            end; so do Ctrl-C and Ctrl-D at the prompt. Ctrl-C during an answer stops the answer.
 

@@ -31,6 +31,7 @@ mod service_bus;
 mod terminal;
 mod tools;
 mod trace;
+mod wisps;
 #[path = "../full_agent/words.rs"]
 mod words;
 #[path = "../full_agent/world.rs"]
@@ -311,7 +312,7 @@ impl Chat {
     /// Talks until the input ends. A failed answer does not end the conversation.
     async fn talk(&mut self) -> Result<bool, BoxError> {
         eprintln!(
-            "Ask something. /tools, /sessions, /session NAME, /fork N NAME, /dreams, /reset, /quit; --help tells the rest."
+            "Ask something. /tools, /sessions, /session NAME, /fork N NAME, /dreams, /wisps, /reset, /quit; --help tells the rest."
         );
         let mut unasked = self.host.agent().announcements();
         loop {
@@ -361,6 +362,7 @@ impl Chat {
             },
             ("/accept", name) => mcp::accept(&self.host, &mut self.terminal, name.trim()).await,
             ("/dreams", words) => dreams::command(&self.host, words.trim()).await,
+            ("/wisps", words) => wisps::command(&self.host, words.trim()),
             ("/reset", _) => self.host.agent().reset(&self.session).await?,
             _ => eprintln!("there is no command `{command}`; --help lists them"),
         }

@@ -1,5 +1,4 @@
-//! Measures whether dreams help: a library of conversations, questions about it, and a week of
-//! dreams in between.
+//! Measures whether dreams help: a library of conversations, a week of dreams, and questions.
 //!
 //! The library is made by a grammar of tuples (person, property, value), so the judge compares
 //! texts, and the scripted model that dreams knows the tuple behind each text.
@@ -7,11 +6,11 @@
 mod grammar;
 mod library;
 mod model;
+mod plot;
 mod reader;
-mod story;
 mod week;
 
 pub use library::Library;
-pub use model::Dreamer;
+pub use model::Scripted;
 pub use reader::Score;
-pub use week::{MEASURED, before, searched, week, whole};
+pub use week::{MEASURED, searched, week, whole};

@@ -1,8 +1,7 @@
 //! The scripted model that dreams: it answers by the tuples behind the sentences that it is shown,
-//! and on request a fifth of its answers is nonsense.
+//! and on request a part of its answers is nonsense.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::Digest;
@@ -10,14 +9,14 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInf
 use serde_json::{Value, json};
 
 use super::grammar::{INJECTED, MADE_UP};
-use super::library::{Library, Role, Tuple};
+use super::library::{Library, Tuple};
 
 /// The scripted model.
-#[derive(Debug, Clone)]
-pub struct Dreamer {
-    tuples: Arc<BTreeMap<String, Tuple>>,
+#[derive(Debug)]
+pub struct Scripted {
+    tuples: BTreeMap<String, Tuple>,
     /// Percentage of answers that are nonsense.
-    nonsense: u8,
+    nonsense: usize,
 }
 
 /// A text of a question, and its tuple.
@@ -29,53 +28,54 @@ struct Shown<'a> {
     is_known: bool,
 }
 
-impl Dreamer {
-    /// Creates a model that knows the tuples of a library, and `nonsense` percent of whose answers
-    /// are nonsense.
-    pub fn new(library: &Library, nonsense: u8) -> Self {
-        let tuples = Arc::new(library.tuples.clone());
+impl Scripted {
+    /// Creates a model that knows the tuples of a library.
+    pub fn new(library: &Library, nonsense: usize) -> Self {
+        let tuples = library.tuples.clone();
         Self { tuples, nonsense }
     }
 
     fn shown<'a>(&'a self, line: &'a str) -> Option<Shown<'a>> {
         let (id, text) = line.strip_prefix('[')?.split_once("] ")?;
         let is_known = text.starts_with("(remembered) ");
-        let text = match text.strip_prefix('(').and_then(|rest| rest.split_once(") ")) {
-            Some((_, text)) => text,
-            None => text,
-        };
+        let bare = text.strip_prefix('(').and_then(|rest| rest.split_once(") "));
+        let text = bare.map_or(text, |(_, text)| text);
         // A correction stands in quotation marks behind the summary of the feedback.
         let text = text.split('"').nth(1).unwrap_or(text);
+        let tuple = self.tuples.get(text);
         Some(Shown {
             id,
             text,
-            tuple: self.tuples.get(text),
+            tuple,
             is_known,
         })
     }
 }
 
 #[async_trait]
-impl ChatClient for Dreamer {
+impl ChatClient for Scripted {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let asked = call.request.messages[1].text();
         let shown: Vec<_> = asked.lines().filter_map(|line| self.shown(line)).collect();
         let dice = Digest::of([&*asked])
             .short()
             .bytes()
-            .fold(0, |sum: usize, byte| sum * 31 % 10_007 + usize::from(byte));
-        let answer = if dice % 100 < usize::from(self.nonsense) {
+            .fold(7, |sum, byte| sum * 31 % 10_007 + usize::from(byte));
+        Ok(ChatResponse::text(if dice % 100 < self.nonsense {
             nonsense(&shown, dice / 100)
         } else if asked.contains("\"contradictions\"") {
             contradictions(&shown)
         } else if asked.contains("the merged text") {
-            merges(&shown)
+            groups(&shown, 2, |one, tuple| {
+                (!one.is_known).then(|| format!("{} {:?}", tuple.topic, tuple.value))
+            })
         } else if asked.starts_with("What the user said, and") {
             mined(&shown)
         } else {
-            repeated(&shown)
-        };
-        Ok(ChatResponse::text(answer))
+            groups(&shown, 2, |one, tuple| {
+                (tuple.group != "fact").then(|| one.text.to_owned())
+            })
+        }))
     }
 
     fn describe(&self, _: ModelTier) -> ModelInfo {
@@ -83,8 +83,6 @@ impl ChatClient for Dreamer {
     }
 }
 
-/// Returns two memories that cannot both be true: two values of a topic, or a value and a fact that
-/// rests on another.
 fn contradictions(shown: &[Shown<'_>]) -> String {
     let mut found = Vec::new();
     for (at, a) in shown.iter().enumerate() {
@@ -99,82 +97,55 @@ fn contradictions(shown: &[Shown<'_>]) -> String {
     json!({"contradictions": found}).to_string()
 }
 
-/// Merges the memories that state the same tuple.
-fn merges(shown: &[Shown<'_>]) -> String {
-    let mut same: BTreeMap<_, Vec<&Shown<'_>>> = BTreeMap::new();
+/// Saves the longest text of each group with at least `min` members.
+fn groups<'a>(shown: &[Shown<'a>], min: usize, key: impl Fn(&Shown<'a>, &Tuple) -> Option<String>) -> String {
+    let mut groups: BTreeMap<_, Vec<&Shown<'_>>> = BTreeMap::new();
     for one in shown {
-        if let Some(tuple) = one.tuple {
-            same.entry((&tuple.topic, &tuple.value)).or_default().push(one);
+        if let Some(key) = one.tuple.and_then(|tuple| key(one, tuple)) {
+            groups.entry(key).or_default().push(one);
         }
     }
-    let groups = same.into_values().filter(|group| group.len() > 1);
-    let merged = groups.map(|group| saved(group.iter().map(|one| one.text).max_by_key(|text| text.len()), &group));
-    json!({"toSave": merged.collect::<Vec<_>>()}).to_string()
-}
-
-/// Returns the facts of messages that are not remembered: the last value of each topic, unless the
-/// user took it back.
-fn mined(shown: &[Shown<'_>]) -> String {
-    let mut last: BTreeMap<&str, &Shown<'_>> = BTreeMap::new();
-    for one in shown.iter().filter(|one| !one.is_known) {
-        if let Some(tuple) = one.tuple {
-            last.insert(&tuple.topic, one);
-        }
-    }
-    let is_known = |topic: &str, value: &str| {
-        let mut known = shown.iter().filter(|one| one.is_known).filter_map(|one| one.tuple);
-        known.any(|tuple| tuple.topic == topic && tuple.value == value)
-    };
-    let new = last.into_values().filter(|one| {
-        let tuple = one.tuple;
-        tuple.is_some_and(|tuple| tuple.role == Role::Fact && !is_known(&tuple.topic, &tuple.value))
+    let saved = groups.into_values().filter(|group| group.len() >= min).map(|group| {
+        let ids: Vec<_> = group.iter().map(|one| one.id).collect();
+        let content = group.iter().map(|one| one.text).max_by_key(|text| text.len());
+        json!({"content": content, "sourceIds": ids})
     });
-    json!({"toSave": new.map(|one| saved(Some(one.text), &[one])).collect::<Vec<_>>()}).to_string()
+    json!({"toSave": saved.collect::<Vec<Value>>()}).to_string()
 }
 
-/// Returns habits and corrections that came at least twice.
-fn repeated(shown: &[Shown<'_>]) -> String {
-    let mut groups: BTreeMap<&str, Vec<&Shown<'_>>> = BTreeMap::new();
-    for one in shown {
-        if one
-            .tuple
-            .is_some_and(|tuple| matches!(tuple.role, Role::Habit | Role::Correction))
-        {
-            groups.entry(one.text).or_default().push(one);
-        }
-    }
-    let groups = groups.into_iter().filter(|(_, group)| group.len() > 1);
-    json!({"toSave": groups.map(|(text, group)| saved(Some(text), &group)).collect::<Vec<_>>()}).to_string()
-}
-
-fn saved(text: Option<&str>, sources: &[&Shown<'_>]) -> Value {
-    let ids: Vec<_> = sources.iter().map(|one| one.id).collect();
-    json!({"content": text.unwrap_or_default(), "sourceIds": ids})
+/// Saves the last value of each topic, unless it is remembered, or the user took it back.
+fn mined(shown: &[Shown<'_>]) -> String {
+    let said = shown.iter().filter(|one| !one.is_known);
+    let last: BTreeMap<_, _> = said.filter_map(|one| Some((&one.tuple?.topic, one.text))).collect();
+    let is_known = |tuple: &Tuple| shown.iter().any(|one| one.is_known && one.tuple == Some(tuple));
+    groups(shown, 1, |one, tuple| {
+        let is_new = tuple.group == "fact" && tuple.value.is_some() && !is_known(tuple);
+        let is_last = !one.is_known && last.get(&tuple.topic) == Some(&one.text);
+        (is_new && is_last).then(|| tuple.topic.clone())
+    })
 }
 
 /// Answers something wrong, in a form that fits each pass.
 fn nonsense(shown: &[Shown<'_>], dice: usize) -> String {
     let ids: Vec<_> = shown.iter().take(6).map(|one| one.id).collect();
-    let all: Vec<_> = shown.iter().take(6).map(|one| one.text).collect();
-    let fact = shown
+    let valued = shown
         .iter()
-        .find_map(|one| one.tuple.map(|tuple| one.text.replace(&tuple.value, MADE_UP)));
-    let injected = shown.iter().find(|one| one.text.contains(INJECTED));
+        .find_map(|one| Some((one.text, one.tuple?.value.as_deref()?)));
+    let made_up = valued
+        .map(|(text, value)| text.replace(value, MADE_UP))
+        .unwrap_or_default();
+    let injected = shown.iter().map(|one| one.text).find(|text| text.contains(INJECTED));
     let content = match dice % 3 {
-        0 => injected.map(|one| one.text.to_owned()).or(fact).unwrap_or_default(),
-        1 => fact.unwrap_or_default(),
-        _ => all.join(" "),
+        0 => injected.map_or(made_up, str::to_owned),
+        1 => made_up,
+        _ => shown.iter().take(6).map(|one| one.text).collect::<Vec<_>>().join(" "),
     };
     match dice % 5 {
         0 => "Certainly! {".to_owned(),
         1 => json!({"toDelete": ids, "contradictions": []}).to_string(),
         _ => {
-            let pair = &ids[..ids.len().min(2)];
-            json!({
-                "toSave": [{"content": content, "sourceIds": ids}],
-                "contradictions": [{"ids": pair, "reason": "both"}],
-            })
-            .to_string()
+            let pair = json!({"ids": ids.iter().take(2).collect::<Vec<_>>()});
+            json!({"toSave": [{"content": content, "sourceIds": ids}], "contradictions": [pair]}).to_string()
         }
     }
 }

@@ -74,16 +74,6 @@ pub(super) fn clusters(entries: &[Arc<MemoryEntry>], similarity: f64, near: &Nea
     let live: Vec<_> = entries.iter().filter(|entry| entry.is_live()).collect();
     let terms = rare_first(&live);
     let mut groups = Groups::new(live.len());
-    let compared = candidates(&live, &terms, similarity).into_iter();
-    let mut similar: Vec<_> = compared
-        .map(|(a, b)| (jaccard(&terms[a], &terms[b]), a, b))
-        .filter(|(shared, ..)| *shared >= similarity)
-        .collect();
-    // The most similar first: a group that is full takes no more.
-    similar.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
-    for (_, a, b) in similar {
-        groups.join(a, b);
-    }
     let places: HashMap<_, _> = live.iter().enumerate().map(|(at, entry)| (&entry.id, at)).collect();
     for (a, b) in near {
         if let (Some(&a), Some(&b)) = (places.get(a), places.get(b))
@@ -91,6 +81,16 @@ pub(super) fn clusters(entries: &[Arc<MemoryEntry>], similarity: f64, near: &Nea
         {
             groups.join(a, b);
         }
+    }
+    let compared = candidates(&live, &terms, similarity).into_iter();
+    let mut similar: Vec<_> = compared
+        .map(|(a, b)| (jaccard(&terms[a], &terms[b]), a, b))
+        .filter(|(shared, ..)| *shared >= similarity)
+        .collect();
+    // The pairs in `near` and the most similar come first: a group that is full takes no more.
+    similar.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
+    for (_, a, b) in similar {
+        groups.join(a, b);
     }
     let mut clusters = groups.members(|at| live[at].clone());
     clusters.sort_by_key(|cluster| std::cmp::Reverse(cluster.iter().map(|entry| entry.last_seen()).max()));

@@ -39,6 +39,8 @@ pub(super) struct PassOutcome {
     pub(super) drafts: Vec<Draft>,
     /// Questions that were answered in a usable way.
     pub(super) answered: Vec<Digest>,
+    /// `true` if an answer could not be used: the same question would be answered in the same way.
+    pub(super) has_unusable_answer: bool,
     /// Readers of the conversation log, each with the position that it has reached.
     pub(super) read: Vec<(String, LogOffset)>,
     /// Remarks for the log.
@@ -82,6 +84,7 @@ impl PassContext<'_> {
                 None
             }
             Err(AskError::Answer(problem)) => {
+                self.outcome.has_unusable_answer = true;
                 self.remark(format!("the model's answer cannot be used: {problem}"));
                 None
             }

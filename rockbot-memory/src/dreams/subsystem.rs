@@ -43,11 +43,12 @@ const FOLDER: &str = "dreams";
 /// (`validFrom`). Recall finds views first, and the episodes behind them where a view lacks the
 /// words of the question.
 ///
-/// **Checks**: a merged text must have every name, number, date and abbreviation of its sources; an
-/// answer may only name texts that were shown; memories of different trust are never merged, and a
-/// view is trusted as the least trusted of its sources. Before a plan supersedes a memory, the
-/// user's last messages and the memory's own text are looked up in both states: if a fact that
-/// matters would be found no more, the plan waits for a person.
+/// **Checks**: a merged text must have every name, number, date and abbreviation of its sources,
+/// and an inferred fact has none that its sources lack. A fact with the names of an archived memory
+/// is not added again. An answer may only name texts that were shown; memories of different trust
+/// are never merged, and a view is trusted as the least trusted of its sources. Before a plan
+/// supersedes a memory, the user's last messages and the memory's own text are looked up in both
+/// states: if a fact that matters would be found no more, the plan waits for a person.
 ///
 /// **Data**: in the folder `dreams` of the data folder, plans as `{time}-{pass}.json`, the state in
 /// `state.json` (with the last 50 messages of each user, keys redacted), and a log for people,

@@ -84,6 +84,15 @@ impl Said {
         self.is_full || self.times.first().is_some_and(|oldest| now.since(*oldest) >= age)
     }
 
+    /// Marks the older half of the messages as read if the model's answer about them could not be
+    /// used. With the same messages it would be the same in each cycle, and no later message would
+    /// ever be read.
+    pub(super) fn go_on(self, cx: &mut PassContext<'_>) {
+        if cx.outcome.has_unusable_answer {
+            self.read_older_half(cx);
+        }
+    }
+
     /// Marks the older half of the messages as read: the newer half comes again, with the messages
     /// that follow it.
     pub(super) fn read_older_half(self, cx: &mut PassContext<'_>) {

@@ -36,6 +36,8 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     if let Some(answer) = cx.ask::<Facts>(&question).await {
         facts::add(cx, &question, answer, &FILING).await?;
         said.read_older_half(cx);
+    } else {
+        said.go_on(cx);
     }
     Ok(())
 }

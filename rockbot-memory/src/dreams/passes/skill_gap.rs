@@ -77,6 +77,8 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
             }
         }
         said.read(cx);
+    } else {
+        said.go_on(cx);
     }
     Ok(())
 }

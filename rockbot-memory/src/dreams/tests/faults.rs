@@ -239,3 +239,18 @@ async fn recall_that_would_fall_keeps_a_plan_a_proposal() {
     assert_eq!(plans[0].notes, expected);
     assert_eq!(world.all().await, before);
 }
+
+/// A model without temperature says the same about the same messages.
+#[tokio::test(start_paused = true)]
+async fn messages_without_a_usable_answer_hold_up_no_later_message() {
+    let model = ScriptedModel::new()
+        .says("I cannot do that.")
+        .says(r#"{"toSave": [{"content": "Ada plays the cello.", "sourceIds": ["s1"]}]}"#);
+    let world = World::asking(model.clone()).only(&[DreamPass::MemoryMining]);
+    world.says("one", "Something odd.").await;
+    let process = world.start(None).await;
+    assert_eq!(process.dream().await.len(), 0);
+    world.says("two", "Ada plays the cello.").await;
+    assert_eq!(process.dream().await.len(), 1);
+    model.assert_complete();
+}

@@ -1,5 +1,6 @@
 //! What each pass makes of what it finds.
 
+use rockbot_core::store::LongTermMemoryExt as _;
 use rockbot_core::testing::HashedEmbeddings;
 use tokio_util::sync::CancellationToken;
 
@@ -231,6 +232,41 @@ async fn facts_that_were_not_saved_are_found() {
     let (_, _, plans) = run(world, DreamPass::MemoryMining).await;
     let expected = "2027-01-15T08-00-00Z-memory-mining (proposed): add 1 memories\n\
         + [id-1] Ada is the user's sister.; from s1";
+    assert_eq!(plans, [expected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fact_that_no_source_states_is_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = answering(r#"{"toSave": [{"content": "Ada lives in Bergen since 2019.", "sourceIds": ["s1"]}]}"#)
+        .only(&[DreamPass::MemoryMining]);
+    world.says("one", "My sister Ada moved.").await;
+    let process = world.start(Some(folder.path())).await;
+    assert_eq!(process.dream().await.len(), 0);
+    let log = log_of(folder.path());
+    assert!(
+        log.contains("a fact was rejected: its sources lack bergen, 2019"),
+        "{log}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fact_that_the_user_had_forgotten_does_not_come_back() {
+    let world = answering(
+        r#"{"toSave": [{"content": "The flat of Ada is in Oslo.", "sourceIds": ["s1"]}, {"content": "Ada plays the cello.", "sourceIds": ["s1"]}]}"#,
+    );
+    let me = Principal::default();
+    world.remembers("a", "Ada lives in Oslo.", 1).await;
+    let now = world.clock.now();
+    world
+        .memory
+        .archive(&me, &"a".into(), "the user asked for it", now)
+        .await
+        .unwrap();
+    world.says("one", "Ada lives in Oslo, and plays the cello.").await;
+    let (_, _, plans) = run(world, DreamPass::MemoryMining).await;
+    let expected = "2027-01-15T08-00-00Z-memory-mining (proposed): add 1 memories\n\
+        + [id-2] Ada plays the cello.; from s1";
     assert_eq!(plans, [expected]);
 }
 

@@ -49,7 +49,7 @@ fn each_setter_of_a_question_has_an_example_and_a_user() {
         .collect();
     assert!(
         without.is_empty(),
-        "these setters need an example in their documentation, and a place in `examples/chat` or \
+        "these setters need an example in their documentation, and a place in `rockbot-cli` or \
          `examples/full_agent`: {without:?}"
     );
 }

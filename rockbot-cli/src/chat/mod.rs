@@ -1,0 +1,313 @@
+//! The conversation at the terminal: streams answers, shows tool calls while they run, asks for
+//! approval where a call needs it.
+
+mod conversations;
+pub(crate) mod dreams;
+pub(crate) mod mcp;
+mod media;
+mod questions;
+mod remote;
+pub(crate) mod terminal;
+pub(crate) mod trace;
+mod wisps;
+
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
+
+use questions::Question;
+pub(crate) use questions::{Questions, questions};
+use rockbot::TurnId;
+use rockbot::agent::Conversation;
+use rockbot::prelude::*;
+use rockbot::turn::{Announcement, ApprovalRequest};
+use terminal::Terminal;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::agent::Setup;
+use crate::arguments::Arguments;
+use crate::host::{serve_a2a, serve_mcp};
+
+/// Time for the shutdown.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Time after which the user reads what the end waits for.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The commands of a conversation.
+const COMMANDS: &str = "\
+/tools           what the agent can do
+/sessions        the conversations of this agent
+/session NAME    go to another conversation, or begin it
+/fork N NAME     go on from the answer to the Nth question, in a new conversation
+/accept NAME     show the held tools of this MCP server, and accept them if you agree
+/dreams          the plans of dreams; /dreams show ID, /dreams apply ID, /dreams undo ID, /dreams now
+/wisps           the wisps that have ended; /wisps failed, and /wisps show ID for the definition of one of them
+/reset           forget this conversation
+/quit            end; so do Ctrl-C and Ctrl-D at the prompt. Ctrl-C during an answer stops the answer
+";
+
+/// Asks the question of the command line, or talks line by line. Returns `false` if the question
+/// has no answer.
+pub(crate) async fn run(arguments: Arguments, data_folder: &Path) -> Result<bool, BoxError> {
+    let setup = Setup::new(&arguments.agent, data_folder);
+    let pictures = setup.pictures();
+    if let Some(url) = &arguments.chat.bus {
+        return remote::talk(&arguments, url, &pictures).await;
+    }
+    let (asking, questions) = questions();
+    let host = setup.open(asking).await?;
+    let question = arguments.question();
+    let mut chat = Chat {
+        host,
+        images: media::read(&arguments.chat.images)?,
+        pictures,
+        terminal: Terminal::new(question.is_some()),
+        questions,
+        session: arguments.chat.session.as_str().into(),
+        arguments,
+    };
+    let resumed = chat.begin(question.is_some()).await?;
+    let answered = match question {
+        Some(question) => {
+            let answered = chat.answer(&question).await?;
+            tokio::select! {
+                () = ended(resumed) => {}
+                () = ctrl_c() => return Err("stopped; the interrupted turn goes on at the next start".into()),
+            }
+            answered
+        }
+        None => chat.talk().await?,
+    };
+    if let Some(file) = &chat.arguments.chat.export {
+        conversations::export(&chat.conversation(), file).await?;
+    }
+    shut_down(&chat.host).await;
+    Ok(answered)
+}
+
+/// Shuts the host down: running turns end first, unless the user presses Ctrl-C. The next start
+/// goes on with the others.
+pub(crate) async fn shut_down(host: &AgentHost) {
+    let mut ending = pin!(host.shutdown(DRAIN));
+    // One listener for both waits: a signal between them would be lost otherwise.
+    let mut stopped = pin!(ctrl_c());
+    tokio::select! {
+        () = &mut ending => return,
+        () = &mut stopped => return,
+        () = tokio::time::sleep(PATIENCE) => eprintln!("ending what still runs … Ctrl-C stops it at once"),
+    }
+    tokio::select! {
+        () = ending => {}
+        () = stopped => {}
+    }
+}
+
+/// Prints the end of a turn that was resumed.
+async fn report(agent: Agent, turn: TurnId) {
+    match agent.outcome(&turn).await {
+        Ok(outcome) => eprintln!("turn {turn} ended: {}", terminal::clean(&outcome.text)),
+        Err(error) => eprintln!("turn {turn}: {error}"),
+    }
+}
+
+/// Waits until all reports are printed.
+async fn ended(reports: Vec<JoinHandle<()>>) {
+    for report in reports {
+        // A report that panicked has said so itself.
+        let _ = report.await;
+    }
+}
+
+struct Chat {
+    host: AgentHost,
+    /// Files that the next question shows.
+    images: Vec<MediaPart>,
+    /// The folder for images and files of answers.
+    pictures: PathBuf,
+    terminal: Terminal,
+    /// Questions of parts of the agent, while an answer is made.
+    questions: mpsc::Receiver<Question>,
+    session: SessionId,
+    arguments: Arguments,
+}
+
+impl Chat {
+    /// Starts the agent, says where it is served, and imports the conversation of the command line.
+    async fn begin(&mut self, is_one_shot: bool) -> Result<Vec<JoinHandle<()>>, BoxError> {
+        let resumed = self.resume(is_one_shot).await?;
+        let has_bridges = self.arguments.agent.mcp_bus.is_some();
+        mcp::connected(&self.host, &mut self.terminal, &mut self.questions, has_bridges).await;
+        if let Some(url) = serve_mcp::url(&self.host) {
+            eprintln!("the tools are served at {url}");
+        }
+        if let Some(url) = serve_a2a::url(&self.host) {
+            eprintln!("the agent is served at {url}");
+        }
+        if let Some(file) = &self.arguments.chat.import {
+            conversations::import(&self.conversation(), file).await?;
+        }
+        Ok(resumed)
+    }
+
+    /// Finishes the turns that an earlier run left unfinished.
+    ///
+    /// A turn that waits for an approval is asked about in a conversation, and stays parked during a
+    /// one-shot question and where there is no terminal to ask at.
+    async fn resume(&mut self, is_one_shot: bool) -> Result<Vec<JoinHandle<()>>, BoxError> {
+        let resumed = self.host.start().await?;
+        let asks = self.host.agent().approvals();
+        let mut turns = resumed.running;
+        let can_ask = self.arguments.chat.yes || self.terminal.is_interactive();
+        if (is_one_shot || !can_ask) && !asks.is_empty() {
+            eprintln!(
+                "note: {} tool calls of earlier turns wait for you; start the chat in a terminal, without a question",
+                asks.len()
+            );
+        } else {
+            turns.extend(resumed.parked);
+            for ask in &asks {
+                eprintln!("an earlier turn waits for you:");
+                self.decide(ask).await?;
+            }
+        }
+        // Reported as they end: a new question need not wait for them.
+        let going_on = turns.into_iter().map(|turn| {
+            eprintln!("going on with turn {turn}, which was interrupted …");
+            tokio::spawn(report(self.host.agent().clone(), turn))
+        });
+        Ok(going_on.collect())
+    }
+
+    fn conversation(&self) -> Conversation {
+        self.host.agent().conversation(self.session.clone())
+    }
+
+    /// Talks until the input ends. A failed answer does not end the conversation.
+    async fn talk(&mut self) -> Result<bool, BoxError> {
+        eprintln!("Ask something; /help lists the commands, /quit ends.");
+        let mut unasked = self.host.agent().announcements();
+        loop {
+            let line = tokio::select! {
+                line = self.terminal.prompt("> ") => line,
+                Some(said) = unasked.next() => {
+                    self.told(&said).await?;
+                    continue;
+                }
+                () = ctrl_c() => None,
+            };
+            match line.as_deref().map(str::trim) {
+                None | Some("/quit") => return Ok(true),
+                Some("") => {}
+                Some(command) if command.starts_with('/') => self.command(command).await?,
+                Some(question) => drop(self.answer(question).await?),
+            }
+        }
+    }
+
+    /// Shows what the agent says unasked, and asks for the approval that it needs.
+    async fn told(&mut self, said: &Announcement) -> Result<(), BoxError> {
+        terminal::announce(said, self.terminal.is_interactive());
+        if let Some(ask) = &said.approval {
+            self.decide(ask).await?;
+        }
+        Ok(())
+    }
+
+    async fn command(&mut self, command: &str) -> Result<(), BoxError> {
+        match command.split_once(' ').unwrap_or((command, "")) {
+            ("/help", _) => terminal::print(COMMANDS),
+            ("/tools", _) => terminal::list_tools(&self.host),
+            ("/sessions", _) => self
+                .host
+                .agent()
+                .sessions()
+                .await?
+                .iter()
+                .for_each(|session| terminal::print(&format!("{session}\n"))),
+            ("/session", name) if !name.trim().is_empty() => self.session = name.trim().into(),
+            ("/fork", words) => match conversations::fork(&self.conversation(), words).await {
+                Ok(session) => self.session = session,
+                Err(problem) => eprintln!("{problem}"),
+            },
+            ("/accept", name) => mcp::accept(&self.host, &mut self.terminal, name.trim()).await,
+            ("/dreams", words) => dreams::command(&self.host, words.trim()).await,
+            ("/wisps", words) => wisps::command(&self.host, words.trim()),
+            ("/reset", _) => self.host.agent().reset(&self.session).await?,
+            _ => eprintln!("there is no command `{command}`; /help lists them"),
+        }
+        Ok(())
+    }
+
+    /// Asks the agent, shows its progress, and returns whether it answered. Ctrl-C cancels the answer.
+    async fn answer(&mut self, question: &str) -> Result<bool, BoxError> {
+        let images = std::mem::take(&mut self.images);
+        let content = images.into_iter().fold(Content::from(question), Content::with_media);
+        let request = self.host.agent().ask(&self.session, content);
+        let mut turn = self.arguments.asking.apply(request).stream().cancel_on_drop();
+        loop {
+            let progress = tokio::select! {
+                progress = turn.next() => progress,
+                Some(question) = self.questions.recv() => {
+                    self.terminal.answer(question).await;
+                    continue;
+                }
+                () = ctrl_c() => {
+                    eprintln!("\nstopped");
+                    return Ok(false);
+                }
+            };
+            match progress.transpose()? {
+                Some(TurnProgress::ApprovalNeeded(ask)) => {
+                    if !self.decide(&ask).await? {
+                        return Ok(false);
+                    }
+                }
+                Some(TurnProgress::Final(outcome)) => return self.end(&outcome).await,
+                Some(progress) => self.terminal.show(&progress),
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// Asks the user about a tool call. Ctrl-C cancels the turn instead, and this returns `false`.
+    async fn decide(&mut self, ask: &ApprovalRequest) -> Result<bool, BoxError> {
+        let agent = self.host.agent();
+        let approved = tokio::select! {
+            () = ctrl_c() => {
+                eprintln!("\nstopped");
+                agent.cancel(&ask.turn).await?;
+                return Ok(false);
+            }
+            approved = self.terminal.approve(ask), if !self.arguments.chat.yes => approved,
+            () = std::future::ready(()), if self.arguments.chat.yes => true,
+        };
+        agent
+            .decide(if approved {
+                ask.approve()
+            } else {
+                ask.deny("the user said no")
+            })
+            .await?;
+        Ok(true)
+    }
+
+    async fn end(&mut self, outcome: &TurnOutcome) -> Result<bool, BoxError> {
+        let answered = self.terminal.end(outcome);
+        if let Err(error) = media::save(&self.host, outcome, &self.pictures).await {
+            eprintln!("error: an image of the answer is not saved: {error}");
+        }
+        if self.arguments.chat.trace {
+            trace::print(&self.host, &outcome.turn).await?;
+        }
+        Ok(answered)
+    }
+}
+
+/// Resolves at Ctrl-C; stays pending on platforms without signals.
+async fn ctrl_c() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

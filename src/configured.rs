@@ -40,7 +40,7 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | recall by meaning | with `LLM.Embeddings` |
 /// | the log of conversations | with `ConversationLog.Enabled` |
 /// | feedback from corrections and failing tools, and a judgement of each ended session | with `Feedback.Enabled`, or any other setting there; a model call a session |
-/// | dreams: care for memories and skills while users are silent, in plans that can be undone | with `Dream.Enabled` or any other setting there; at most 20 model calls a cycle |
+/// | dreams: care for memories and skills while users are silent, in plans that can be undone | with `Dream.Enabled` or any other setting there; at most 20 model calls a cycle; `Dream.CronSchedule` with the feature `scheduling` |
 /// | one search over agents, MCP servers, tools, guides and skills | with `ServiceSearch.Enabled` or any other setting there |
 /// | tools of MCP servers, with the feature `mcp` | with any setting in `Mcp` |
 /// | tools of the MCP servers of bridges on the bus that the builder is given, with the feature `mcp` | with `McpProxy.Enabled` or any other setting there |
@@ -133,7 +133,7 @@ impl FromConfig for AgentHost {
             builder
         };
         let builder = if is_enabled(config, "Dream")? {
-            builder.add(Dreaming::new())
+            builder.add(dreaming(config)?)
         } else {
             builder
         };
@@ -185,6 +185,25 @@ fn memory(config: &Config) -> Result<Memory, BoxError> {
     } else {
         memory
     })
+}
+
+/// Returns dreams at the times of `Dream.CronSchedule` in the agent's time zone, or else at intervals.
+fn dreaming(config: &Config) -> Result<Dreaming, BoxError> {
+    let Some(cron) = config.section("Dream")?.get::<String>("CronSchedule")? else {
+        return Ok(Dreaming::new());
+    };
+    #[cfg(feature = "scheduling")]
+    {
+        let zone: Option<String> = config.section("AgentHost")?.get("TimeZone")?;
+        let times = rockbot_tools::scheduling::CronTimes::new(&cron, zone.as_deref());
+        let times = times.map_err(|error| format!("`Dream.CronSchedule`: {error}"))?;
+        Ok(Dreaming::new().with_times(move |after| times.next_after(after)))
+    }
+    #[cfg(not(feature = "scheduling"))]
+    Err(
+        format!("`Dream.CronSchedule` is `{cron}`, and times are not built in: turn the feature `scheduling` on")
+            .into(),
+    )
 }
 
 /// Adds the families of tools that the settings ask for, as far as their features are on. The

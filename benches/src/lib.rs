@@ -6,6 +6,7 @@ pub mod callgrind;
 pub mod chunking;
 pub mod dialogues;
 pub mod dispatch;
+pub mod dreams;
 pub mod floor;
 pub mod function_suite;
 pub mod load;

@@ -21,7 +21,7 @@ Options:
     --limit N           at most N tasks, or conversations, of each kind
     --policy NAME       compare only this policy with the base; may be repeated
     --in-text           the server or the model has no native tool calls: all configurations call in text
-    --calls N           at most N model calls a task, judges apart (default: 8)
+    --calls N           at most N model calls a task, judges apart (default: 8); four times as many for `parallel`
     --seconds N         at most N seconds a task (default: 60)
     --max-tokens N      at most N tokens an answer (default: 512)
     --temperature X     0 to 2, or `none` for the server's own (default: 0)

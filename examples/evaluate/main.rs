@@ -91,7 +91,7 @@ pub(crate) fn conversations(tasks: &[Task]) -> impl Iterator<Item = &[Task]> {
 }
 
 fn list(out: &mut impl Write, arguments: &Arguments) -> io::Result<()> {
-    for policy in &POLICIES {
+    for policy in POLICIES {
         writeln!(out, "policy {}: {}", policy.name, policy.about)?;
     }
     for task in arguments.tasks() {

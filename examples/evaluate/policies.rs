@@ -19,7 +19,7 @@ pub(crate) const TEXT_CALLS: &str = "text-calls";
 /// The name of the policy that needs more than one model.
 pub(crate) const TIERS: &str = "tiers";
 
-pub(crate) static POLICIES: [Policy; 11] = [
+pub(crate) static POLICIES: &[Policy] = &[
     Policy {
         name: "briefing",
         about: "tells the time and how to work",
@@ -104,6 +104,18 @@ pub(crate) static POLICIES: [Policy; 11] = [
         name: TIERS,
         about: "simple questions go to the low model, hard ones to the high one",
         add: |host| host.tier_selector(KeywordTierSelector::default()),
+    },
+    #[cfg(feature = "wisps")]
+    Policy {
+        name: "workers",
+        about: "small tasks can be given to workers, which work side by side",
+        add: |host| host.add(rockbot::tools::workers::Workers::new()),
+    },
+    #[cfg(feature = "wisps")]
+    Policy {
+        name: "wisps",
+        about: "lists of calls can be run side by side, with a question to the model at the end of each",
+        add: |host| host.add(rockbot::tools::wisps::Wisps::new()),
     },
 ];
 

@@ -16,10 +16,11 @@ pub(crate) enum Kind {
     LongResults,
     FailingTools,
     Everyday,
+    Parallel,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::RightTool,
         Self::RightArguments,
         Self::NoTool,
@@ -27,6 +28,7 @@ impl Kind {
         Self::LongResults,
         Self::FailingTools,
         Self::Everyday,
+        Self::Parallel,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -38,6 +40,7 @@ impl Kind {
             Self::LongResults => "long-results",
             Self::FailingTools => "failing-tools",
             Self::Everyday => "everyday",
+            Self::Parallel => "parallel",
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::meter::{Bill, Metered, Sampling};
 use super::policies::Configuration;
-use super::task::{Seen, SeenCall, Task};
+use super::task::{Kind, Seen, SeenCall, Task};
 use super::world;
 
 const INSTRUCTIONS: &str = "You are a helpful assistant. Use your tools when they help. Answer briefly.";
@@ -62,6 +62,10 @@ pub(crate) async fn run(
         return Ok(trials);
     };
     let host = host(first, configuration, &model, limits)?;
+    if first.kind == Kind::Parallel {
+        // Delegated work needs a host that runs.
+        host.start().await?;
+    }
     for task in turns {
         let begun = Instant::now();
         let mut seen = Seen::default();
@@ -80,7 +84,9 @@ pub(crate) async fn run(
 }
 
 fn host(task: &Task, configuration: &Configuration, model: &Metered, limits: Limits) -> Result<AgentHost, BoxError> {
-    let budget = Budget::default().with_max_model_calls(limits.model_calls);
+    // Delegated parts are paid by the turn that waits for them.
+    let parts = if task.kind == Kind::Parallel { 4 } else { 1 };
+    let budget = Budget::default().with_max_model_calls(parts * limits.model_calls);
     let builder = AgentHost::in_memory()
         .instructions(INSTRUCTIONS)
         .clock(ThatMorning)

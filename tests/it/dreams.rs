@@ -9,7 +9,9 @@ use rockbot::config::Config;
 use rockbot::memory::dreams::{DreamPass, PlanState};
 use rockbot::memory::{DreamOptions, Dreaming, Dreams, Memory};
 use rockbot::store::{LongTermMemory, MemoryEntry};
-use rockbot::{Principal, Timestamp};
+use rockbot::testing::ManualClock;
+use rockbot::tools::scheduling::CronTimes;
+use rockbot::{Clock, Principal, Timestamp};
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::content::Provenance;
 use rockbot_core::context::Priority;
@@ -144,4 +146,82 @@ async fn the_section_dream_turns_dreams_on_and_off() {
         problem.contains("`Dream.SkillGapTier` in `agent.toml`: expected `Low`, `Balanced` or `High`"),
         "{problem}"
     );
+}
+
+/// Returns the times of cycles at `cron` in Oslo, from `start` (in milliseconds) on, for `hours`.
+async fn cycles(cron: &str, start: u64, hours: u32) -> Vec<String> {
+    let clock = ManualClock::new(Timestamp::from_millis(start));
+    let others = DreamPass::ALL
+        .into_iter()
+        .filter(|pass| *pass != DreamPass::DuplicateFold);
+    let times = CronTimes::new(cron, Some("Europe/Oslo")).unwrap();
+    let dreaming = Dreaming::new().with_options(DreamOptions::default().with_disabled(others));
+    let host = AgentHost::in_memory()
+        .clock(clock.clone())
+        .chat(Arc::new(Model::default()))
+        .add(dreaming.with_times(move |after| times.next_after(after)))
+        .add(Memory::none().with_long_term())
+        .build()
+        .unwrap();
+    host.start().await.unwrap();
+    let memory: Arc<dyn LongTermMemory> = host.parts().require().unwrap();
+    let dreams: Arc<Dreams> = host.parts().require().unwrap();
+    // Each cycle finds a new duplicate to fold, and its plan has the time of the cycle.
+    let learn = async |id: usize| {
+        let entry = MemoryEntry::new(format!("m{id:03}"), "Likes tea.", clock.now(), Provenance::USER);
+        memory.save(&Principal::default(), entry).await.unwrap();
+    };
+    learn(0).await;
+    for half_hour in 0..2 * hours {
+        let plans = dreams.plans().unwrap().len();
+        learn(plans + 1).await;
+        if half_hour > 0 {
+            clock.advance(Duration::from_secs(30 * 60));
+        }
+        for _ in 0..4 {
+            tokio::time::sleep(Duration::from_secs(5 * 60)).await;
+            tokio::task::spawn_blocking(|| ()).await.unwrap();
+        }
+    }
+    host.shutdown(Duration::from_secs(1)).await;
+    let plans = dreams.plans().unwrap();
+    plans
+        .iter()
+        .map(|plan| plan.id.replace("-duplicate-fold", ""))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn cycles_at_half_past_two_come_once_a_night_when_the_clocks_change() {
+    // On 29 March 2026 the clocks of Oslo go from two to three, on 25 October from three to two.
+    let spring = cycles("30 2 * * *", 1_774_612_800_000, 72).await;
+    let expected = [
+        "2026-03-27T12-00-00Z",
+        "2026-03-28T01-30-00Z",
+        "2026-03-29T01-00-00Z",
+        "2026-03-30T00-30-00Z",
+    ];
+    assert_eq!(spring, expected);
+    let autumn = cycles("30 2 * * *", 1_792_756_800_000, 72).await;
+    let expected = [
+        "2026-10-23T12-00-00Z",
+        "2026-10-24T00-30-00Z",
+        "2026-10-25T00-30-00Z",
+        "2026-10-26T01-30-00Z",
+    ];
+    assert_eq!(autumn, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configured_host_dreams_at_the_times_of_its_zone() {
+    let folder = tempfile::tempdir().unwrap();
+    let configured = |text: &str| {
+        let config = Config::new().with_text("agent.toml", text).unwrap();
+        AgentHost::configured(&config, folder.path()).map_err(|error| error.to_string())
+    };
+    let problem = configured("[Dream]\nCronSchedule = \"30 25 * * *\"").err().unwrap();
+    assert!(problem.starts_with("`Dream.CronSchedule`: "), "{problem}");
+    let text = "[AgentHost]\nTimeZone = \"Europe/Oslo\"\n[Dream]\nCronSchedule = \"30 3 * * *\"";
+    let host = configured(text).unwrap().build().unwrap();
+    assert!(host.parts().get::<Dreams>().is_some());
 }

@@ -101,7 +101,8 @@ fn there_are_enough_tasks_of_each_kind() {
     assert!(tasks.len() >= 60, "{} tasks", tasks.len());
     for kind in Kind::ALL {
         let of_kind = tasks.iter().filter(|task| task.kind == kind).count();
-        assert!(of_kind >= 10, "{of_kind} tasks of {}", kind.name());
+        let least = if kind == Kind::Parallel { 6 } else { 10 };
+        assert!(of_kind >= least, "{of_kind} tasks of {}", kind.name());
     }
     let ids: BTreeSet<_> = tasks.iter().map(|task| &*task.id).collect();
     assert_eq!(ids.len(), tasks.len());
@@ -156,7 +157,7 @@ fn written(calls: &[ToolCall]) -> String {
 /// No policy sends a good answer back, or keeps it from its user.
 #[tokio::test]
 async fn no_policy_stands_in_the_way_of_a_right_run() {
-    for policy in &POLICIES {
+    for policy in POLICIES {
         for task in tasks::all() {
             let script = script(&right_calls(&task), &right_words(&task));
             let model = Arc::new(Content {
@@ -290,6 +291,23 @@ async fn a_fact_in_a_long_document_is_found_by_the_words_of_the_question() {
         let found = searched(task).await;
         assert!(facts::states(&found, task.facts[0][0]), "{}: {found}", task.id);
     }
+}
+
+/// Workers read a document each, and their calls are paid by the turn.
+#[cfg(feature = "wisps")]
+#[tokio::test]
+async fn a_parallel_task_is_solved_by_workers() {
+    let task = task("parallel-two-documents");
+    let read = |name: &str| json!({ "description": format!("Read the document {name}.") });
+    let script = ScriptedModel::new()
+        .calls("spawn_workers", json!({ "definitions": [read("handbook")] }))
+        .calls("read_document", json!({ "name": "handbook" }))
+        .says("The code is 4711.")
+        .says("The code is 4711, and Ulrike Sandoval was elected.");
+    let trial = run(&task, &with("workers"), &script).await;
+    assert_eq!(trial.verdict, Ok(()));
+    assert_eq!(trial.bill.turn.calls, 4);
+    script.assert_complete();
 }
 
 #[test]
@@ -465,8 +483,8 @@ fn what_is_compared_can_be_chosen() {
         tasks.into_iter().map(|task| task.id).collect::<Vec<_>>()
     };
     assert_eq!(ids(&[]).len(), tasks::all().len());
-    // Two tasks of six kinds, and two conversations with six turns each.
-    assert_eq!(ids(&["--limit", "2"]).len(), 24);
+    // Two tasks of seven kinds, and two conversations with six turns each.
+    assert_eq!(ids(&["--limit", "2"]).len(), 26);
     assert_eq!(ids(&["--tasks", "bill"]), ["bill-1", "bill-2", "bill-3", "bill-4"]);
     assert_eq!(
         ids(&["--tasks", "no-tool", "--tasks", "tool-cost", "--limit", "1"]),

@@ -196,6 +196,41 @@ async fn dreams_are_plans_that_a_person_applies_and_undoes() {
     assert_eq!(plans.count(), 2);
 }
 
+/// The chat shows the log of wisps of earlier runs.
+#[cfg(feature = "wisps")]
+#[tokio::test]
+async fn the_chat_shows_the_wisps_that_have_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data/chat");
+    std::fs::create_dir_all(&data).unwrap();
+    let wisp = json!({
+        "wispId": "w1", "batchId": "b", "principal": "local", "sessionId": "main", "timestamp": "2026-01-01T00:00:00Z",
+        "description": "Read the mail.", "definitionHash": "h", "succeeded": true, "stepsCompleted": 2, "stepCount": 2,
+        "durationMs": 30,
+    });
+    std::fs::write(data.join("wisp-executions.jsonl"), format!("{wisp}\n")).unwrap();
+    let mut command = example("chat", &["--wisps"], folder.path());
+    let mut chat = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(chat.stdout.take().unwrap()).lines();
+    let mut input = chat.stdin.take().unwrap();
+    let mut ask = async |words: &str, answer: usize| {
+        input.write_all(format!("{words}\n").as_bytes()).await.unwrap();
+        for _ in 1..answer {
+            timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+        }
+        timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap()
+    };
+    let row = ask("/wisps", 3).await;
+    assert!(
+        row.starts_with("| w1 | ") && row.ends_with(" | Read the mail. | ok | 2 of 2 | 30 |"),
+        "{row}"
+    );
+    assert_eq!(ask("/wisps failed", 1).await, "no wisp has failed yet");
+    assert_eq!(ask("/wisps show w1", 2).await, "  \"wispId\": \"w1\",");
+    drop(input);
+    assert!(timeout(PATIENCE, chat.wait()).await.unwrap().unwrap().success());
+}
+
 /// The chat lists the plans of a cycle, shows one and takes it back.
 #[tokio::test]
 async fn the_chat_shows_and_undoes_dreams() {

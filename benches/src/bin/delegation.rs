@@ -4,12 +4,15 @@
 //! Each part reads two pages of 4 000 bytes, and the answer states a fact of each page. The model
 //! is no LLM: it does each way without a mistake, so the figures show the tokens of the ways and
 //! nothing about what a real model would solve. A token is taken for four bytes of a request: its
-//! messages, calls and definitions of tools.
+//! messages, calls and definitions of tools. The seconds are those of a paused clock: a page takes
+//! one, an answer half a second, one more for each 5 000 tokens that the model reads, and one for
+//! each 50 tokens that it writes.
 //!
 //! Usage: `delegation`. Prints a table in Markdown.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
@@ -24,6 +27,7 @@ use rockbot_tools::workers::Workers;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 /// Numbers of parts of the six tasks.
 const TASKS: [usize; 6] = [2, 3, 4, 6, 8, 12];
@@ -56,6 +60,7 @@ struct Bill {
     tokens: usize,
     /// Tokens of the low tier among them.
     low: usize,
+    time: Duration,
 }
 
 /// A model that does a task in one way.
@@ -80,7 +85,7 @@ impl ChatClient for Planner {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let request = &call.request;
         let is_low = request.tier == Some(ModelTier::Low);
-        self.enter(request, is_low);
+        let tokens = self.enter(request, is_low);
         let results = request
             .messages
             .iter()
@@ -102,7 +107,11 @@ impl ChatClient for Planner {
             (false, Way::Workers) => (results == 0).then(|| vec![self.spawn("spawn_workers", worker)]),
             (false, Way::Wisps) => (results == 0).then(|| vec![self.spawn("spawn_wisps", wisp)]),
         };
-        Ok(reads.map_or_else(|| ChatResponse::text(facts(request)), ChatResponse::calls))
+        let answer = reads.map_or_else(|| ChatResponse::text(facts(request)), ChatResponse::calls);
+        let calls: usize = answer.tool_calls.iter().map(|call| call.arguments.len()).sum();
+        let written = (answer.text.len() + calls) / 4;
+        sleep(Duration::from_millis(500 + tokens as u64 / 5 + written as u64 * 20)).await;
+        Ok(answer)
     }
 
     fn describe(&self, _: ModelTier) -> ModelInfo {
@@ -111,7 +120,8 @@ impl ChatClient for Planner {
 }
 
 impl Planner {
-    fn enter(&self, request: &ChatRequest, is_low: bool) {
+    /// Adds a request to the bill, and returns its tokens.
+    fn enter(&self, request: &ChatRequest, is_low: bool) -> usize {
         let messages = request.messages.iter();
         let messages: usize = messages
             .map(|message| {
@@ -129,6 +139,7 @@ impl Planner {
         bill.calls += 1;
         bill.tokens += tokens;
         bill.low += if is_low { tokens } else { 0 };
+        tokens
     }
 
     fn spawn(&self, tool: &str, definition: fn(usize) -> Value) -> ToolCall {
@@ -172,6 +183,7 @@ async fn run(way: Way, parts: usize) -> Result<(Bill, bool), BoxError> {
         bill: bill.clone(),
     };
     let page = tool("read", |Page { part, page }: Page| async move {
+        sleep(Duration::from_secs(1)).await;
         let fact = format!(" fact-{part:02}-{page} ");
         format!("{}{fact}{}", "word ".repeat(PAGE / 10), "word ".repeat(PAGE / 10))
     });
@@ -185,35 +197,43 @@ async fn run(way: Way, parts: usize) -> Result<(Bill, bool), BoxError> {
     };
     let host = builder.build()?;
     host.start().await?;
+    let begun = Instant::now();
     let answer = host.agent().ask("main", "State the facts of all pages.").await?.text;
     let expected = (0..2 * parts).map(|at| format!("fact-{:02}-{}", at / 2, at % 2));
     let is_solved = expected.into_iter().all(|fact| answer.contains(&fact));
-    let bill = *bill.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut bill = *bill.lock().unwrap_or_else(PoisonError::into_inner);
+    bill.time = begun.elapsed();
     Ok((bill, is_solved))
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), BoxError> {
-    println!("| way | solved | model calls | tokens | of the low tier | tokens of the task with 12 parts |");
-    println!("|---|---|---|---|---|---|");
+    println!("| way | solved | model calls | tokens | of the low tier | seconds | tokens, seconds with 12 parts |");
+    println!("|---|---|---|---|---|---|---|");
     for (way, name) in Way::ALL {
         let mut all = Bill::default();
         let mut solved = 0;
-        let mut last = 0;
+        let mut last = Bill::default();
         for parts in TASKS {
             let (bill, is_solved) = run(way, parts).await?;
             solved += usize::from(is_solved);
-            last = bill.tokens;
+            last = bill;
             all = Bill {
                 calls: all.calls + bill.calls,
                 tokens: all.tokens + bill.tokens,
                 low: all.low + bill.low,
+                time: all.time + bill.time,
             };
         }
-        let Bill { calls, tokens, low } = all;
         println!(
-            "| {name} | {solved} of {} | {calls} | {tokens} | {low} | {last} |",
-            TASKS.len()
+            "| {name} | {solved} of {} | {} | {} | {} | {:.0} | {}, {:.0} |",
+            TASKS.len(),
+            all.calls,
+            all.tokens,
+            all.low,
+            all.time.as_secs_f64(),
+            last.tokens,
+            last.time.as_secs_f64()
         );
     }
     Ok(())

@@ -13,7 +13,8 @@ use std::collections::HashSet;
 pub use form::Form;
 use form::Writer;
 use template::{Data, Kind};
-use values::{Numbers, Values};
+pub(crate) use values::Numbers;
+use values::Values;
 
 /// Number of facts in a text, with one question each.
 pub const FACTS: usize = 100;

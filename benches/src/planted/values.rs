@@ -6,10 +6,10 @@ use super::template::Data;
 
 /// A reproducible sequence of pseudo-random numbers (splitmix64).
 #[derive(Debug)]
-pub(super) struct Numbers(u64);
+pub(crate) struct Numbers(u64);
 
 impl Numbers {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -21,7 +21,7 @@ impl Numbers {
     }
 
     /// Returns the next number, less than `bound`.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 }

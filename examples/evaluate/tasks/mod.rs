@@ -4,6 +4,7 @@ mod everyday;
 mod failing_tools;
 mod long_results;
 mod no_tool;
+mod parallel;
 mod right_arguments;
 mod right_tool;
 mod several_calls;
@@ -20,6 +21,7 @@ pub(crate) fn all() -> Vec<Task> {
         long_results::tasks(),
         failing_tools::tasks(),
         everyday::tasks(),
+        parallel::tasks(),
     ]
     .concat()
 }

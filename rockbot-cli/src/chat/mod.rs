@@ -9,6 +9,7 @@ mod questions;
 mod remote;
 pub(crate) mod terminal;
 pub(crate) mod trace;
+mod wisps;
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -42,6 +43,7 @@ const COMMANDS: &str = "\
 /fork N NAME     go on from the answer to the Nth question, in a new conversation
 /accept NAME     show the held tools of this MCP server, and accept them if you agree
 /dreams          the plans of dreams; /dreams show ID, /dreams apply ID, /dreams undo ID, /dreams now
+/wisps           the wisps that have ended; /wisps failed, and /wisps show ID for the definition of one of them
 /reset           forget this conversation
 /quit            end; so do Ctrl-C and Ctrl-D at the prompt. Ctrl-C during an answer stops the answer
 ";
@@ -230,6 +232,7 @@ impl Chat<'_> {
             },
             ("/accept", name) => mcp::accept(&self.host, &mut self.terminal, name.trim()).await,
             ("/dreams", words) => dreams::command(&self.host, words.trim()).await,
+            ("/wisps", words) => wisps::command(&self.host, words.trim()),
             ("/reset", _) => self.host.agent().reset(&self.session).await?,
             _ => eprintln!("there is no command `{command}`; /help lists them"),
         }

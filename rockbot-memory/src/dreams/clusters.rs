@@ -1,13 +1,16 @@
-//! Clusters of memories that say nearly the same, by their words.
+//! Clusters of memories that say nearly the same, by their words and, where memory is searched by
+//! meaning, in other words, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rockbot_core::chat::Provenance;
 use rockbot_core::search::{Analyzer as _, UnicodeAnalyzer};
-use rockbot_core::store::MemoryEntry;
+use rockbot_core::store::{LongTermMemory, MemoryEntry, StoreError};
 use rockbot_core::trust::Trust;
+use rockbot_core::{MemoryId, Principal};
 
+use super::coverage::{Vocabulary, telling};
 use crate::tools::is_untrusted_source;
 
 /// Maximum number of memories of a cluster.
@@ -17,22 +20,77 @@ const MAX_SIZE: usize = 6;
 /// tells little.
 const MAX_SHARED: usize = 50;
 
+/// Maximum number of memories whose meaning is compared with all memories in one pass: the newest
+/// memories. Older memories were compared when they were new.
+const MAX_COMPARED: usize = 200;
+
 /// Memories that say nearly the same, in the order of their ids.
 pub(super) type Cluster = Vec<Arc<MemoryEntry>>;
 
+/// Pairs of memories that mean nearly the same.
+pub(super) type Near = Vec<(MemoryId, MemoryId)>;
+
+/// Returns the pairs of memories that mean nearly the same; none if `memory` compares words alone.
+pub(super) async fn near(
+    memory: &dyn LongTermMemory,
+    who: &Principal,
+    entries: &[Arc<MemoryEntry>],
+) -> Result<Near, StoreError> {
+    let mut newest: Vec<_> = entries.iter().filter(|entry| entry.is_live()).collect();
+    newest.sort_by_key(|entry| std::cmp::Reverse(entry.last_seen()));
+    let mut near = Near::new();
+    for entry in newest.into_iter().take(MAX_COMPARED) {
+        let alike = memory.similar(who, &entry.content, MAX_SIZE).await?;
+        let others = alike.iter().filter(|other| other.id != entry.id);
+        near.extend(others.map(|other| (entry.id.clone(), other.id.clone())));
+    }
+    Ok(near)
+}
+
+/// Returns the pairs of memories that share a rare name or number, the rarest first: statements
+/// about one person or thing, in whatever words.
+pub(super) fn of_one_name(entries: &[Arc<MemoryEntry>]) -> Near {
+    /// Maximum number of memories with one name: a more common name tells little.
+    const MAX_OF_NAME: usize = 8;
+    let vocabulary = Vocabulary::of(entries.iter().map(|entry| entry.content.as_str()));
+    let mut of_names: BTreeMap<String, Vec<&MemoryId>> = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| entry.is_live()) {
+        for name in telling(&entry.content, &vocabulary) {
+            of_names.entry(name).or_default().push(&entry.id);
+        }
+    }
+    let mut groups: Vec<_> = of_names.into_values().filter(|ids| ids.len() <= MAX_OF_NAME).collect();
+    groups.sort_by_key(Vec::len);
+    let pairs = groups.iter().flat_map(|ids| ids.windows(2));
+    pairs.map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+}
+
 /// Returns clusters of live memories of one level of trust. Each memory shares at least
-/// `similarity` of its words (the Jaccard index, from 0 to 1) with another memory of its cluster.
-/// The cluster with the newest memory comes first.
+/// `similarity` of its words (the Jaccard index, from 0 to 1) with another memory of its cluster,
+/// or is a pair with that memory in `near`. The cluster with the newest memory comes first.
 ///
 /// Memories of different trust are never together, so that no text gains or loses trust by a merge.
-pub(super) fn clusters(entries: &[Arc<MemoryEntry>], similarity: f64) -> Vec<Cluster> {
+pub(super) fn clusters(entries: &[Arc<MemoryEntry>], similarity: f64, near: &Near) -> Vec<Cluster> {
     let live: Vec<_> = entries.iter().filter(|entry| entry.is_live()).collect();
     let terms = rare_first(&live);
     let mut groups = Groups::new(live.len());
-    for (a, b) in candidates(&live, &terms, similarity) {
-        if jaccard(&terms[a], &terms[b]) >= similarity {
+    let places: HashMap<_, _> = live.iter().enumerate().map(|(at, entry)| (&entry.id, at)).collect();
+    for (a, b) in near {
+        if let (Some(&a), Some(&b)) = (places.get(a), places.get(b))
+            && kind(&live[a].provenance) == kind(&live[b].provenance)
+        {
             groups.join(a, b);
         }
+    }
+    let compared = candidates(&live, &terms, similarity).into_iter();
+    let mut similar: Vec<_> = compared
+        .map(|(a, b)| (jaccard(&terms[a], &terms[b]), a, b))
+        .filter(|(shared, ..)| *shared >= similarity)
+        .collect();
+    // The pairs in `near` and the most similar come first: a group that is full takes no more.
+    similar.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
+    for (_, a, b) in similar {
+        groups.join(a, b);
     }
     let mut clusters = groups.members(|at| live[at].clone());
     clusters.sort_by_key(|cluster| std::cmp::Reverse(cluster.iter().map(|entry| entry.last_seen()).max()));
@@ -147,7 +205,7 @@ mod tests {
             Arc::new(MemoryEntry::new(format!("m{at}"), *content, now, from.clone()))
         };
         let entries: Vec<_> = entries.iter().enumerate().map(entry).collect();
-        let found = clusters(&entries, 0.5);
+        let found = clusters(&entries, 0.5, &Near::new());
         let ids: Vec<Vec<_>> = found
             .iter()
             .map(|cluster| cluster.iter().map(|entry| entry.id.as_str()).collect())

@@ -54,13 +54,36 @@ pub(super) fn missing(source: &str, merged: &str, vocabulary: &Vocabulary) -> Ve
     let mut missing: Vec<String> = Vec::new();
     for (word, opens) in sentence_words(source) {
         let lower = word.to_lowercase();
-        let is_said =
-            said.contains(&lower) || date(word).is_some_and(|date| date.iter().all(|part| said.contains(part)));
+        let is_said = said.contains(&lower) || is_date_in(word, &said);
         if !is_said && is_telling(word, opens, vocabulary) && !missing.contains(&lower) {
             missing.push(lower);
         }
     }
     missing
+}
+
+/// Returns the names, numbers, dates and abbreviations of `text` that no source has: a model made
+/// them up. A capital at the beginning of a sentence shows no name here.
+pub(super) fn made_up<'a>(text: &str, sources: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let said: BTreeSet<_> = sources.into_iter().flat_map(said).collect();
+    let anything = Vocabulary::default();
+    let mut made_up = Vec::new();
+    for (word, opens) in sentence_words(text) {
+        let lower = word.to_lowercase();
+        let has_opening = opens && word.starts_with(char::is_uppercase);
+        let rest: String = word.chars().skip(usize::from(has_opening)).collect();
+        let is_known = said.contains(&lower) || is_date_in(word, &said) || lower == "i";
+        if is_telling(&rest, false, &anything) && !is_known && !made_up.contains(&lower) {
+            made_up.push(lower);
+        }
+    }
+    made_up
+}
+
+/// Returns the names, numbers, dates and abbreviations of a text, in lower case.
+pub(super) fn telling(text: &str, vocabulary: &Vocabulary) -> BTreeSet<String> {
+    let words = sentence_words(text).filter(|(word, opens)| is_telling(word, *opens, vocabulary));
+    words.map(|(word, _)| word.to_lowercase()).collect()
 }
 
 /// Returns `true` for a word that a merged text must not lose.
@@ -85,6 +108,11 @@ fn said(text: &str) -> BTreeSet<String> {
         said.extend([lower, plain]);
     }
     said
+}
+
+/// Returns `true` for a date in digits whose parts are among these words.
+fn is_date_in(word: &str, said: &BTreeSet<String>) -> bool {
+    date(word).is_some_and(|date| date.iter().all(|part| said.contains(part)))
 }
 
 /// Returns year, month as a word and day of a date in digits such as `2026-05-01`.
@@ -151,5 +179,17 @@ mod tests {
         check("Born on 1 May 2026.", "Born on 2026-05-01.", &[]);
         check("Born on 2026-05-01.", "Born on 2 May 2026.", &["2026-05-01"]);
         check("Born on 2026-05-01.", "Born in May 2026.", &["2026-05-01"]);
+    }
+
+    #[test]
+    fn names_and_numbers_that_no_source_has_are_made_up() {
+        let check = |text: &str, expected: &[&str]| {
+            let sources = ["My sister Ada moved to Oslo on 1 May 2026.", "She works for the BBC."];
+            assert_eq!(made_up(text, sources), expected, "{text}");
+        };
+        check("Ada lives in Oslo since 2026-05-01. She works there.", &[]);
+        check("The user's sister works for the BBC.", &[]);
+        check("Ada lives in Bergen with 2 cats.", &["bergen", "2"]);
+        check("4 of them moved. NATO, too.", &["4", "nato"]);
     }
 }

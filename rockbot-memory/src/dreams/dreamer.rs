@@ -10,7 +10,7 @@ use rockbot_core::chat::{ChatClient, MicroUsd};
 use rockbot_core::store::{LogOffset, StoreError};
 use rockbot_core::support::loggable;
 use rockbot_core::turn::{BackgroundSlot, TurnRunner};
-use rockbot_core::{Clock, IdSource, Principal};
+use rockbot_core::{Clock, IdSource, Principal, Timestamp};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +46,8 @@ pub(super) struct Dreamer {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn IdSource>,
     pub(super) options: Arc<DreamOptions>,
+    /// The times of cycles; `None` means the interval of the options.
+    pub(super) times: Option<NextTime>,
     pub(super) chat: Option<Arc<dyn ChatClient>>,
     /// The turns of the host, whose slot for background work a pass needs.
     pub(super) turns: Option<Arc<dyn TurnRunner>>,
@@ -65,6 +67,16 @@ impl fmt::Debug for Dreamer {
     }
 }
 
+/// The first time of a cycle after another time.
+#[derive(Clone)]
+pub(super) struct NextTime(pub(super) Arc<dyn Fn(Timestamp) -> Option<Timestamp> + Send + Sync>);
+
+impl fmt::Debug for NextTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NextTime").finish_non_exhaustive()
+    }
+}
+
 /// The result of a pass for one principal in one slot.
 enum PassEnd {
     Done,
@@ -81,16 +93,34 @@ impl Dreamer {
         let _ended = self.ended.clone().drop_guard();
         self.recover().await;
         let mut pause = self.first_pause();
-        while stop.run_until_cancelled(sleep(pause)).await.is_some() {
+        while stop.run_until_cancelled(self.next_cycle(pause)).await.is_some() {
             self.cycle(QUIET_PERIOD, &stop).await;
-            pause = self.options.interval;
+            pause = match self.times {
+                Some(_) => Duration::ZERO,
+                None => self.options.interval,
+            };
         }
         self.save_state().await;
     }
 
-    /// Returns the time until the first cycle: the initial delay, or longer if the last cycle was a
-    /// short time ago.
+    /// Waits for `pause` and, with times for cycles, for the first time after the last cycle.
+    async fn next_cycle(&self, pause: Duration) {
+        sleep(pause).await;
+        let last = self.ledger().last_cycle();
+        if let (Some(times), Some(last)) = (&self.times, last) {
+            match (times.0)(last) {
+                Some(next) => self.clock.sleep_until(next).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Returns the time until the first cycle: the initial delay, or longer if the last cycle was less
+    /// than an interval ago.
     fn first_pause(&self) -> Duration {
+        if self.times.is_some() {
+            return self.options.initial_delay;
+        }
         let last = self.ledger().last_cycle();
         let elapsed = last.map_or(Duration::MAX, |last| self.clock.now().since(last));
         self.options

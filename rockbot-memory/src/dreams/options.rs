@@ -24,6 +24,7 @@ use super::pass::DreamPass;
 /// | `Tier`, `{Pass}Tier` | [`tier`](Self::tier), [`tiers`](Self::tiers) |
 /// | `{Pass}Enabled` | [`disabled`](Self::disabled) |
 /// | `{Pass}Directive` | [`directives`](Self::directives) |
+/// | `CronSchedule` | the times of cycles in the zone `AgentHost.TimeZone`, in place of `Interval`: see [`Dreaming::with_times`](super::Dreaming::with_times). A host from a configuration reads it, with the feature `scheduling` |
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DreamOptions {
@@ -35,7 +36,8 @@ pub struct DreamOptions {
     /// wait for a person. Default: the passes that ask no model. [`DreamPass::RuleProposals`] has
     /// no effect here: a person decides about rules.
     pub auto_apply: BTreeSet<DreamPass>,
-    /// Passes that are off. Default none.
+    /// Passes that are off. Default [`DreamPass::MemoryConsolidation`]: its merges make a memory
+    /// smaller, and bring no more right answers.
     pub disabled: BTreeSet<DreamPass>,
     /// Maximum cost of the model calls of a cycle, as far as their prices are known: once it is
     /// reached, no further call is made. Default no limit.
@@ -58,7 +60,7 @@ impl Default for DreamOptions {
             initial_delay: Duration::from_secs(5 * 60),
             interval: Duration::from_secs(4 * 60 * 60),
             auto_apply: DreamPass::ALL.into_iter().filter(|pass| !pass.asks_model()).collect(),
-            disabled: BTreeSet::new(),
+            disabled: BTreeSet::from([DreamPass::MemoryConsolidation]),
             max_cost: None,
             max_calls: 20,
             tier: ModelTier::Balanced,
@@ -99,7 +101,9 @@ impl DreamOptions {
     }
 
     fn read_pass(&mut self, section: &Section<'_>, pass: DreamPass) -> Result<(), ConfigError> {
-        if !section.get_or(&format!("{pass:?}Enabled"), true)? {
+        if section.get_or(&format!("{pass:?}Enabled"), !self.disabled.contains(&pass))? {
+            self.disabled.remove(&pass);
+        } else {
             self.disabled.insert(pass);
         }
         if !pass.asks_model() {
@@ -134,7 +138,8 @@ impl DreamOptions {
         self
     }
 
-    /// Sets the passes that are off. Default none.
+    /// Sets the passes that are off. Default [`DreamPass::MemoryConsolidation`]; without passes all
+    /// are on.
     #[must_use]
     pub fn with_disabled(mut self, passes: impl IntoIterator<Item = DreamPass>) -> Self {
         self.disabled = passes.into_iter().collect();
@@ -225,7 +230,7 @@ mod tests {
         let expected = DreamOptions::default()
             .with_initial_delay(Duration::from_secs(60))
             .with_interval(Duration::from_secs(24 * 60 * 60))
-            .with_disabled([DreamPass::TierRoutingReview]);
+            .with_disabled([DreamPass::MemoryConsolidation, DreamPass::TierRoutingReview]);
         assert_eq!(read(text), Ok(Some(expected)));
         assert_eq!(read(""), Ok(Some(DreamOptions::default())));
         assert_eq!(read("[Dream]\nEnabled = false"), Ok(None));
@@ -234,8 +239,9 @@ mod tests {
     #[test]
     fn each_pass_has_its_own_tier_directive_and_mode() {
         let text = "[Dream]\nAutoApply = [\"DuplicateFold\", \"memory-consolidation\"]\nMaxCost = 0.25\nMaxCalls = 3\nTier = \"High\"\n\
-            SkillGapTier = \"low\"\nSkillGapDirective = \"gap.md\"";
+            SkillGapTier = \"low\"\nSkillGapDirective = \"gap.md\"\nMemoryConsolidationEnabled = true";
         let expected = DreamOptions::default()
+            .with_disabled([])
             .with_auto_apply([DreamPass::DuplicateFold, DreamPass::MemoryConsolidation])
             .with_max_cost(MicroUsd(250_000))
             .with_max_calls(3)

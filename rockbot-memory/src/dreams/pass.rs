@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 pub enum DreamPass {
     /// Folds memories with the same words into one. Asks no model.
     DuplicateFold,
-    /// Merges memories that say nearly the same. Directive `dream.md`.
+    /// Merges memories that say nearly the same. Off by default. Directive `dream.md`.
     MemoryConsolidation,
     /// Finds statements of one speaker that contradict each other: the newer one wins. Directive
     /// `contradiction-dream.md`.
     ContradictionSweep,
-    /// Infers preferences of the user from the user's messages. Directive `pref-dream.md`.
+    /// Infers preferences of the user from a week of the user's messages. Directive `pref-dream.md`.
     PreferenceInference,
     /// Notes mistakes not to repeat, from corrections and failing tools. Directive
     /// `anti-pattern-dream.md`.

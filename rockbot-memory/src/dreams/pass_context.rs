@@ -11,6 +11,7 @@ use rockbot_core::{Digest, IdSource, MemoryId, Principal, Timestamp};
 use serde::de::DeserializeOwned;
 
 use super::ask::{AskError, Asker, Question};
+use super::clusters::{Near, near};
 use super::pass::DreamPass;
 use super::plan::DreamChange;
 use super::stores::Stores;
@@ -38,6 +39,8 @@ pub(super) struct PassOutcome {
     pub(super) drafts: Vec<Draft>,
     /// Questions that were answered in a usable way.
     pub(super) answered: Vec<Digest>,
+    /// `true` if an answer could not be used: the same question would be answered in the same way.
+    pub(super) has_unusable_answer: bool,
     /// Readers of the conversation log, each with the position that it has reached.
     pub(super) read: Vec<(String, LogOffset)>,
     /// Remarks for the log.
@@ -81,6 +84,7 @@ impl PassContext<'_> {
                 None
             }
             Err(AskError::Answer(problem)) => {
+                self.outcome.has_unusable_answer = true;
                 self.remark(format!("the model's answer cannot be used: {problem}"));
                 None
             }
@@ -113,6 +117,14 @@ impl PassContext<'_> {
         let mut entries = self.stores.memories(self.who).await?;
         entries.retain(|entry| entry.is_live() && !self.declined.contains(&entry.id));
         Ok(entries)
+    }
+
+    /// Returns the pairs of these memories that mean nearly the same; none without embeddings.
+    pub(super) async fn near(&self, entries: &[Arc<MemoryEntry>]) -> Result<Near, StoreError> {
+        match &self.stores.memory {
+            Some(memory) => near(&**memory, self.who, entries).await,
+            None => Ok(Near::new()),
+        }
     }
 
     /// Creates a view: a memory that was made of other memories, with the trust of the least

@@ -8,10 +8,10 @@ use rockbot_core::chat::ChatClient;
 use rockbot_core::config::Config;
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, RunningTask, Stage, Subsystem};
 use rockbot_core::turn::{EndedTurn, TurnObserver, TurnRunner};
-use rockbot_core::{BoxError, IdSource, RandomIds};
+use rockbot_core::{BoxError, IdSource, RandomIds, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use super::dreamer::Dreamer;
+use super::dreamer::{Dreamer, NextTime};
 use super::handle::{Dreams, Shared};
 use super::ledger::Ledger;
 use super::options::DreamOptions;
@@ -25,7 +25,8 @@ const FOLDER: &str = "dreams";
 /// A subsystem that dreams: while users are silent, it tends the agent's memories and skills.
 ///
 /// A cycle runs the passes of [`DreamPass`](super::DreamPass), first 5 minutes after the start and
-/// then every 4 hours, or as [`DreamOptions`] and the section `Dream` say. Each pass has the host's
+/// then every 4 hours, or as [`DreamOptions`], the section `Dream` and
+/// [`with_times`](Self::with_times) say. Each pass has the host's
 /// one slot for background work and yields to a user's message at once; it begins anew after a
 /// longer silence, up to 6 times. A pass that fails is tried again after 5 minutes, 10 and 20,
 /// while the other passes go on. The same texts are not asked about again within 7 days.
@@ -42,11 +43,12 @@ const FOLDER: &str = "dreams";
 /// (`validFrom`). Recall finds views first, and the episodes behind them where a view lacks the
 /// words of the question.
 ///
-/// **Checks**: a merged text must have every name, number, date and abbreviation of its sources; an
-/// answer may only name texts that were shown; memories of different trust are never merged, and a
-/// view is trusted as the least trusted of its sources. Before a plan supersedes a memory, the
-/// user's last messages and the memory's own text are looked up in both states: if a fact that
-/// matters would be found no more, the plan waits for a person.
+/// **Checks**: a merged text must have every name, number, date and abbreviation of its sources,
+/// and an inferred fact has none that its sources lack. A fact with the names of an archived memory
+/// is not added again. An answer may only name texts that were shown; memories of different trust
+/// are never merged, and a view is trusted as the least trusted of its sources. Before a plan
+/// supersedes a memory, the user's last messages and the memory's own text are looked up in both
+/// states: if a fact that matters would be found no more, the plan waits for a person.
 ///
 /// **Data**: in the folder `dreams` of the data folder, plans as `{time}-{pass}.json`, the state in
 /// `state.json` (with the last 50 messages of each user, keys redacted), and a log for people,
@@ -67,6 +69,7 @@ const FOLDER: &str = "dreams";
 pub struct Dreaming {
     /// `None` means the host's settings. Once they are read, `None` means that dreams are off.
     options: Option<DreamOptions>,
+    times: Option<NextTime>,
     shared: Shared,
     ledger: Arc<Mutex<Ledger>>,
     plans: Arc<PlanStore>,
@@ -82,6 +85,27 @@ impl Dreaming {
     /// off.
     pub fn with_options(mut self, options: DreamOptions) -> Self {
         self.options = Some(options);
+        self
+    }
+
+    /// Sets the times of cycles in place of [`DreamOptions::interval`]: `next` returns the first time
+    /// after another, and `None` if there is none. The clock of the host decides. A time that passes
+    /// while the host is not running is made up for at the start, after
+    /// [`DreamOptions::initial_delay`]; the first cycle of a new host comes then, too.
+    ///
+    /// With the feature `scheduling`, `rockbot::tools::scheduling::CronTimes` has the times of a cron
+    /// expression in a time zone.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rockbot_core::Timestamp;
+    /// use rockbot_memory::Dreaming;
+    ///
+    /// let day = Duration::from_secs(24 * 60 * 60);
+    /// let dreaming = Dreaming::new().with_times(move |after: Timestamp| Some(after.after(day)));
+    /// ```
+    pub fn with_times(mut self, next: impl Fn(Timestamp) -> Option<Timestamp> + Send + Sync + 'static) -> Self {
+        self.times = Some(NextTime(Arc::new(next)));
         self
     }
 
@@ -140,6 +164,7 @@ impl Subsystem for Dreaming {
             clock: parts.clock().clone(),
             ids: ids.unwrap_or_else(|| Arc::new(RandomIds)),
             options: Arc::new(options),
+            times: self.times,
             chat: parts.get::<dyn ChatClient>(),
             turns: parts.get::<dyn TurnRunner>(),
             changing: tokio::sync::Mutex::default(),

@@ -129,6 +129,16 @@ impl Index {
         self.read().vectors.search(vector, least)
     }
 
+    /// Returns the vector of the text with this digest, if an entry has the text and its vector.
+    pub(super) fn vector(&self, key: Digest) -> Option<Embedding> {
+        let state = self.read();
+        let of_text = state.texts.iter().filter(|(_, text)| text.key == key);
+        let mut ids = of_text.map(|(id, _)| id).filter(|id| state.vectors.contains(*id));
+        let wanted = ids.next()?;
+        let (_, values) = state.vectors.iter().find(|(id, _)| *id == wanted)?;
+        Embedding::new(values.to_vec()).ok()
+    }
+
     /// Returns `true` if `key` is the digest of the current text of `id`.
     pub(super) fn says(&self, id: &MemoryId, key: Digest) -> bool {
         self.read().texts.get(id).is_some_and(|text| text.key == key)

@@ -123,6 +123,10 @@ impl SemanticMemory {
         if index.is_empty() {
             return Ok(None);
         }
+        // A text that an entry has is embedded already.
+        if let Some(vector) = self.shared.text_key(text).and_then(|key| index.vector(key)) {
+            return Ok(Some((index, vector)));
+        }
         let limit = limit.saturating_sub(began.elapsed());
         let vector = self.queries.vector(&self.shared, principal, text, limit).await;
         Ok(vector.map(|vector| (index, vector)))

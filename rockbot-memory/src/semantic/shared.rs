@@ -40,9 +40,13 @@ impl SemanticState {
 
     /// Returns the cache key of an entry's vector; `None` for an entry that is archived or empty.
     pub(super) fn key(&self, entry: &MemoryEntry) -> Option<Digest> {
-        let text = self.cut(entry.content.trim());
-        let has_vector = entry.is_live() && !text.is_empty();
-        has_vector.then(|| Digest::of([self.client.model(), text]))
+        self.text_key(&entry.content).filter(|_| entry.is_live())
+    }
+
+    /// Returns the cache key of a text's vector; `None` for an empty text.
+    pub(super) fn text_key(&self, text: &str) -> Option<Digest> {
+        let text = self.cut(text.trim());
+        (!text.is_empty()).then(|| Digest::of([self.client.model(), text]))
     }
 
     /// Records the current text of an entry.

@@ -17,6 +17,7 @@
 //! crate's zone rules leave that folder.
 
 mod cron;
+mod cron_times;
 mod define;
 mod directive;
 mod error;
@@ -42,6 +43,7 @@ use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTas
 use rockbot_core::turn::TurnRunner;
 use tokio::sync::{Mutex, Notify};
 
+pub use cron_times::CronTimes;
 pub use error::ScheduleError;
 use heartbeat::HeartbeatPatrol;
 pub use policy::{Misfire, Overlap};

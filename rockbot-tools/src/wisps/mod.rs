@@ -53,6 +53,7 @@ use rockbot_core::{BoxError, Clock};
 use crate::workers::batch::BatchRunner;
 use log::ExecutionLog;
 use model::WispModel;
+pub use runs::WispRuns;
 
 /// Name of the agent whose turns wisps are.
 const AGENT: &str = "wisp";
@@ -76,7 +77,7 @@ const MAX_CONCURRENT: usize = 10;
 ///
 /// Each wisp that has ended is a line of `wisp-executions.jsonl` in the data folder, which has
 /// the newest 500 to 1 000 of them; `list_wisp_runs` shows them to the model, with the
-/// definitions of successful ones. When a wisp succeeds whose definition was wrong before, a host
+/// definitions of successful ones, and [`WispRuns`] to a program. When a wisp succeeds whose definition was wrong before, a host
 /// with a `FeedbackStore` records that as feedback.
 ///
 /// | setting (`Wisps`) | default |
@@ -154,6 +155,7 @@ impl Subsystem for Wisps {
         let cost = cost.with_tools(names);
         declarations.cost(cost.with_model_calls("those of the low tier that steps ask for, and one for each repair"));
         tools.into_iter().for_each(|tool| declarations.tool(tool));
+        declarations.provide(Arc::new(WispRuns::new(&self.parts)));
         let interpreter = WispModel {
             parts: self.parts.clone(),
         };

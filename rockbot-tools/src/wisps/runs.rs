@@ -1,11 +1,11 @@
-//! The tool that shows the log of wisps.
+//! The log of wisps: the tool that shows it to a model, and its handle for a program.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
-use rockbot_core::CallContext;
 use rockbot_core::support::{nearest_names, one_line};
 use rockbot_core::tool::{Tool, ToolError, ToolState, stateful_tool};
+use rockbot_core::{CallContext, Principal, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -30,6 +30,55 @@ struct ListWispRuns {
     failed_only: bool,
 }
 
+/// The wisps of a principal that have ended, as `list_wisp_runs` shows them to a model, for the
+/// program around a host.
+///
+/// A host with [`Wisps`](super::Wisps) has it among its parts: `host.parts().require::<WispRuns>()`.
+/// It begins with the wisps of the principal `local`.
+///
+/// ```
+/// use rockbot_tools::wisps::WispRuns;
+///
+/// fn print(runs: &WispRuns) {
+///     println!("{}", runs.table(false).unwrap_or_else(|| "no wisp has run".to_owned()));
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct WispRuns {
+    parts: Arc<OnceLock<HostParts>>,
+    principal: Principal,
+}
+
+impl WispRuns {
+    pub(super) fn new(parts: &Arc<OnceLock<HostParts>>) -> Self {
+        Self {
+            parts: parts.clone(),
+            principal: Principal::default(),
+        }
+    }
+
+    /// Returns the wisps of another principal.
+    #[must_use]
+    pub fn of(&self, principal: impl Into<Principal>) -> Self {
+        Self {
+            parts: self.parts.clone(),
+            principal: principal.into(),
+        }
+    }
+
+    /// Returns the newest 30 wisps as a table in Markdown, or only failed wisps. Returns `None` if
+    /// there is none, and before the host has started.
+    pub fn table(&self, failed_only: bool) -> Option<String> {
+        let parts = self.parts.get()?;
+        table(&parts.log.of(&self.principal), failed_only, parts.clock.now())
+    }
+
+    /// Returns a wisp with its definition, if it succeeded, as JSON; `None` if no wisp has this id.
+    pub fn show(&self, id: &str) -> Option<String> {
+        show(id.trim(), &self.parts.get()?.log.of(&self.principal)).ok()
+    }
+}
+
 /// Creates the tool.
 pub(super) fn tool(parts: &Arc<OnceLock<HostParts>>) -> Tool {
     stateful_tool("list_wisp_runs", parts.clone(), list).pure()
@@ -43,19 +92,22 @@ async fn list(
     let starting = || ToolError::execution_failed("the host is not started yet: call `AgentHost::start`");
     let parts = parts.get().ok_or_else(starting)?;
     let all = parts.log.of(cx.principal());
-    let now = parts.clock.now();
     if let Some(id) = &args.wisp_id {
         return show(id.trim(), &all);
     }
-    let wanted = all.iter().filter(|wisp| !(args.failed_only && wisp.succeeded));
-    let mut table = "| id | minutes ago | wisp | outcome | steps | ms |\n|---|---|---|---|---|---|\n".to_owned();
-    let mut listed = 0;
+    let table = table(&all, args.failed_only, parts.clock.now());
+    Ok(table.unwrap_or_else(|| "No wisp has run.".to_owned()))
+}
+
+/// Returns the newest wisps as a table in Markdown; `None` if there is none.
+fn table(all: &[Execution], failed_only: bool, now: Timestamp) -> Option<String> {
+    let wanted = all.iter().filter(|wisp| !(failed_only && wisp.succeeded));
+    let mut rows = String::new();
     for wisp in wanted.take(MAX_LISTED) {
-        listed += 1;
         let description: String = one_line(&wisp.description).chars().take(MAX_DESCRIPTION).collect();
         let outcome = wisp.failure_category.as_deref().unwrap_or("ok");
         let _ = writeln!(
-            table,
+            rows,
             "| {} | {} | {} | {outcome} | {} of {} | {} |",
             wisp.wisp_id,
             now.since(wisp.timestamp).as_secs() / 60,
@@ -65,10 +117,8 @@ async fn list(
             wisp.duration_ms
         );
     }
-    match listed {
-        0 => Ok("No wisp has run.".to_owned()),
-        _ => Ok(table),
-    }
+    let head = "| id | minutes ago | wisp | outcome | steps | ms |\n|---|---|---|---|---|---|\n";
+    (!rows.is_empty()).then(|| [head, &rows].concat())
 }
 
 fn show(id: &str, all: &[Execution]) -> Result<String, ToolError> {

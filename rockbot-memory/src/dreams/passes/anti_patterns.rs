@@ -10,8 +10,9 @@ use super::super::ask::{Item, Question};
 use super::super::pass_context::PassContext;
 use super::facts::{self, Facts, Filing, SHAPE};
 
-/// Time for which feedback is looked at.
-const SINCE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Time for which feedback is looked at, as for rules: a mistake that comes back after two weeks is
+/// one, too.
+const SINCE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Maximum number of signals.
 const MAX_SIGNALS: usize = 50;

@@ -50,9 +50,10 @@ struct Merge {
 pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     let mut entries = cx.live_memories().await?;
     entries.retain(|entry| is_shown_in_full(&entry.content));
+    let near = cx.near(&entries).await?;
     let found = blocking(move || {
         let vocabulary = Vocabulary::of(entries.iter().map(|entry| entry.content.as_str()));
-        Ok((clusters(&entries, SIMILARITY), vocabulary))
+        Ok((clusters(&entries, SIMILARITY, &near), vocabulary))
     });
     let (clusters, vocabulary) = found.await?;
     for cluster in clusters {

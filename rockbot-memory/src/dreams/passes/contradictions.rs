@@ -7,7 +7,7 @@ use rockbot_core::store::{MemoryEntry, StoreError};
 use serde::Deserialize;
 
 use super::super::ask::{Item, Question};
-use super::super::clusters::{Cluster, clusters};
+use super::super::clusters::{Cluster, clusters, of_one_name};
 use super::super::pass_context::{PassContext, is_made_of};
 use super::super::plan::DreamChange;
 use super::super::times::date;
@@ -37,7 +37,12 @@ struct Contradiction {
 pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     let entries = cx.live_memories().await?;
     let compared = entries.clone();
-    for cluster in blocking(move || Ok(clusters(&compared, SIMILARITY))).await? {
+    let mut near = cx.near(&entries).await?;
+    let found = blocking(move || {
+        near.extend(of_one_name(&compared));
+        Ok(clusters(&compared, SIMILARITY, &near))
+    });
+    for cluster in found.await? {
         let Some((digest, found)) = cx.ask::<Found>(&question(&cluster)).await else {
             continue;
         };

@@ -8,11 +8,15 @@ use rockbot_core::store::{MemoryEntry, StoreError};
 use serde::Deserialize;
 
 use super::super::ask::Question;
+use super::super::coverage::{Vocabulary, made_up, telling};
 use super::super::pass_context::{PassContext, bounded, category, tags};
 use super::super::plan::DreamChange;
 
-/// Maximum number of facts of one answer.
+/// Maximum number of new facts of one answer.
 const MAX_FACTS: usize = 20;
+
+/// Maximum number of facts of one answer that are looked at.
+const MAX_READ: usize = 200;
 
 /// The form of the answer.
 pub(super) const SHAPE: &str = "Answer with one JSON object and nothing else: {\"toSave\": [{\"content\": \"one fact, in one or \
@@ -58,9 +62,16 @@ pub(super) async fn add(
 ) -> Result<(), StoreError> {
     let known = cx.stores.memories(cx.who).await?;
     let mut changes: Vec<DreamChange> = Vec::new();
-    for fact in facts.to_save.into_iter().take(MAX_FACTS) {
+    // Facts that are known do not count: a model that repeats them has room for the others.
+    for fact in facts.to_save.into_iter().take(MAX_READ) {
+        if changes.len() == MAX_FACTS {
+            break;
+        }
         match view(cx, question, fact, filing) {
             Ok(view) if is_known(&known, &changes, &view) => {}
+            Ok(view) if is_removed(&known, &view) => {
+                cx.remark("a fact was left out: a memory with its names is archived");
+            }
             Ok(view) => changes.push(DreamChange::AddMemory {
                 reason: format!("from {}", view.metadata.get("sources").map_or("", String::as_str)),
                 entry: Box::new(view),
@@ -79,6 +90,11 @@ fn view(cx: &PassContext<'_>, question: &Question, fact: Fact, filing: &Filing) 
         .ok_or("it names a text that was not shown, or none")?;
     if fact.source_ids.len() < filing.min_sources {
         return Err(format!("it has fewer than {} sources", filing.min_sources));
+    }
+    let shown = question.items.iter().filter(|item| fact.source_ids.contains(&item.id));
+    let made_up = made_up(content, shown.map(|item| item.text.as_str()));
+    if !made_up.is_empty() {
+        return Err(format!("its sources lack {}", made_up.join(", ")));
     }
     let mut view = cx.view(content, &label, &fact.source_ids, cx.now);
     let named = category(fact.category.as_deref());
@@ -100,4 +116,16 @@ fn is_known(known: &[Arc<MemoryEntry>], changes: &[DreamChange], view: &MemoryEn
         _ => false,
     };
     known.iter().any(|entry| entry.has_words_of(&view.content)) || changes.iter().any(is_drafted)
+}
+
+/// Returns `true` if the fact has the names and numbers of an archived memory, two at least: the
+/// user may have had the fact forgotten, and messages of that time still state it.
+fn is_removed(known: &[Arc<MemoryEntry>], view: &MemoryEntry) -> bool {
+    let vocabulary = Vocabulary::of(known.iter().map(|entry| entry.content.as_str()));
+    let said = telling(&view.content, &vocabulary);
+    let mut archived = known.iter().filter(|entry| entry.archived_at.is_some());
+    archived.any(|entry| {
+        let names = telling(&entry.content, &vocabulary);
+        names.len() >= 2 && names.is_subset(&said)
+    })
 }

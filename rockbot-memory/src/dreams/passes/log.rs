@@ -1,6 +1,9 @@
 //! The conversation log as passes read it: messages of the user alone, from the position that a
 //! pass has reached.
 
+use std::time::Duration;
+
+use rockbot_core::Timestamp;
 use rockbot_core::chat::Role;
 use rockbot_core::content::Provenance;
 use rockbot_core::store::{LogEntry, LogOffset, StoreError};
@@ -10,7 +13,7 @@ use super::super::ask::Item;
 use super::super::pass_context::PassContext;
 
 /// Maximum number of entries that a pass reads in one cycle.
-const MAX_ENTRIES: usize = 200;
+pub(super) const MAX_ENTRIES: usize = 200;
 
 /// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 400;
@@ -23,20 +26,23 @@ pub(super) struct Said {
     pub(super) is_full: bool,
     reader: String,
     next: LogOffset,
+    /// Times of all entries that were read, in order.
+    times: Vec<Timestamp>,
 }
 
 impl Said {
-    /// Reads the messages of the user since the last run of the pass. Returns `None` without a log,
-    /// or without a new message.
+    /// Reads the messages of the user since the last run of the pass, in at most `max` entries.
+    /// Returns `None` without a log, or without a new message.
     ///
     /// Answers of the agent are left out: they state the model's view, not the user's wishes.
-    pub(super) async fn since_last_time(cx: &mut PassContext<'_>) -> Result<Option<Self>, StoreError> {
+    pub(super) async fn since_last_time(cx: &mut PassContext<'_>, max: usize) -> Result<Option<Self>, StoreError> {
         let Some(log) = &cx.stores.log else {
             return Ok(None);
         };
         let reader = format!("dreams-{}", cx.pass);
-        let batch = log.read(cx.who, &reader, MAX_ENTRIES).await?;
-        let is_full = batch.entries.len() >= MAX_ENTRIES;
+        let batch = log.read(cx.who, &reader, max).await?;
+        let is_full = batch.entries.len() >= max;
+        let times = batch.entries.iter().map(|entry| entry.timestamp).collect();
         let is_of_user = |entry: &LogEntry| entry.role == Role::User && entry.trust >= Trust::User;
         let messages: Vec<_> = batch.entries.into_iter().filter(is_of_user).collect();
         let said = Self {
@@ -44,6 +50,7 @@ impl Said {
             reader,
             next: batch.next,
             is_full,
+            times,
         };
         if said.messages.is_empty() {
             said.read(cx);
@@ -69,5 +76,28 @@ impl Said {
     /// unread.
     pub(super) fn read(self, cx: &mut PassContext<'_>) {
         cx.outcome.read.push((self.reader, self.next));
+    }
+
+    /// Returns `true` if the oldest message is at least this old, or there is no room for more
+    /// messages: a pass that looks for repetition waits for that.
+    pub(super) fn is_worth_a_look(&self, now: Timestamp, age: Duration) -> bool {
+        self.is_full || self.times.first().is_some_and(|oldest| now.since(*oldest) >= age)
+    }
+
+    /// Marks the older half of the messages as read if the model's answer about them could not be
+    /// used. With the same messages it would be the same in each cycle, and no later message would
+    /// ever be read.
+    pub(super) fn go_on(self, cx: &mut PassContext<'_>) {
+        if cx.outcome.has_unusable_answer {
+            self.read_older_half(cx);
+        }
+    }
+
+    /// Marks the older half of the messages as read: the newer half comes again, with the messages
+    /// that follow it.
+    pub(super) fn read_older_half(self, cx: &mut PassContext<'_>) {
+        let left = self.times.len() / 2;
+        let next = LogOffset(self.next.0.saturating_sub(left as u64));
+        cx.outcome.read.push((self.reader, next));
     }
 }

@@ -7,8 +7,12 @@ use super::super::pass_context::PassContext;
 use super::facts::{self, Facts, Filing, SHAPE};
 use super::log::Said;
 
-/// Maximum number of memories that are shown, so that the model does not repeat them.
-const MAX_KNOWN: usize = 50;
+/// Maximum number of messages of one question. Each is looked up in memory, so that the model does
+/// not repeat a memory; the other messages follow in the next cycle.
+const MAX_MESSAGES: usize = 50;
+
+/// Maximum number of memories that are shown.
+const MAX_KNOWN: usize = 2 * MAX_MESSAGES;
 
 /// Number of memories that are looked up for each message.
 const KNOWN_OF_EACH: usize = 2;
@@ -20,7 +24,7 @@ const FILING: Filing = Filing {
 };
 
 pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
-    let Some(said) = Said::since_last_time(cx).await? else {
+    let Some(said) = Said::since_last_time(cx, MAX_MESSAGES).await? else {
         return Ok(());
     };
     let mut items = said.items();
@@ -33,6 +37,8 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     if let Some(answer) = cx.ask::<Facts>(&question).await {
         facts::add(cx, &question, answer, &FILING).await?;
         said.read(cx);
+    } else {
+        said.go_on(cx);
     }
     Ok(())
 }
@@ -43,7 +49,7 @@ async fn known(cx: &PassContext<'_>, said: &Said) -> Result<Vec<Item>, StoreErro
         return Ok(Vec::new());
     };
     let mut known: Vec<Item> = Vec::new();
-    for message in said.messages.iter().take(MAX_KNOWN) {
+    for message in &said.messages {
         let query = MemoryQuery::new(message.content.clone()).with_limit(KNOWN_OF_EACH);
         for hit in memory.search(cx.who, &query).await? {
             let id = hit.item.id.to_string();

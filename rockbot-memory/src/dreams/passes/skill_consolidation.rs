@@ -9,7 +9,7 @@ use rockbot_core::trust::Label;
 use serde::Deserialize;
 
 use super::super::ask::{Item, Question, is_shown_in_full};
-use super::super::clusters::clusters;
+use super::super::clusters::{Near, clusters};
 use super::super::coverage::{Vocabulary, missing};
 use super::super::pass_context::{PassContext, bounded};
 use super::super::plan::DreamChange;
@@ -50,7 +50,7 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
         .map(|skill| (skill.name.to_string(), skill.clone()))
         .collect();
     let texts: Vec<_> = own.values().map(|skill| Arc::new(as_text(skill))).collect();
-    for cluster in clusters(&texts, SIMILARITY) {
+    for cluster in clusters(&texts, SIMILARITY, &Near::new()) {
         let sources: Vec<_> = cluster
             .iter()
             .filter_map(|text| own.get(text.id.as_str()).cloned())

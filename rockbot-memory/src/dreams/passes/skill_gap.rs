@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::super::ask::{Item, Question};
 use super::super::pass_context::{PassContext, bounded};
 use super::super::plan::DreamChange;
-use super::log::Said;
+use super::log::{MAX_ENTRIES, Said};
 
 /// Minimum number of conversations that show a pattern.
 const MIN_SESSIONS: usize = 2;
@@ -47,7 +47,7 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
     let Some(skills) = cx.stores.skills.clone() else {
         return Ok(());
     };
-    let Some(mut said) = Said::since_last_time(cx).await? else {
+    let Some(mut said) = Said::since_last_time(cx, MAX_ENTRIES).await? else {
         return Ok(());
     };
     let mut seen = BTreeSet::new();
@@ -77,6 +77,8 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
             }
         }
         said.read(cx);
+    } else {
+        said.go_on(cx);
     }
     Ok(())
 }

@@ -106,12 +106,12 @@ async fn a_process_that_is_killed_at_any_step_leaves_nothing_half_done() {
         let model = ScriptedModel::new().says(MERGE).says("{}");
         let world = World::asking(model).only(&MEMORY).applying(&DreamPass::ALL);
         knowing(&world).await;
-        world.memory.hang_at(if kill == 19 { 0 } else { kill });
+        world.writes.hang_at(if kill == 19 { 0 } else { kill });
         let process = world.start(Some(folder.path())).await;
         // The first cycle, and an hour more: it either ends or hangs where it is killed.
         let _ = tokio::time::timeout(Duration::from_secs(60 * 60), process.running_cycle()).await;
         drop(process);
-        world.memory.hang_at(0);
+        world.writes.hang_at(0);
         released(folder.path()).await;
         interrupted += usize::from(is_interrupted(folder.path()));
         let again = ScriptedModel::new().says(MERGE).says("{}");
@@ -137,8 +137,8 @@ async fn a_process_that_is_killed_at_any_step_leaves_nothing_half_done() {
         assert_eq!(live, ["Miso the cat likes tuna and sleeps on the sofa."]);
     }
     assert!(
-        interrupted >= 5,
-        "five writes are in the middle of a plan, and {interrupted} kills were"
+        interrupted >= 10,
+        "ten points are in the middle of a plan, and {interrupted} kills were"
     );
 }
 
@@ -238,4 +238,19 @@ async fn recall_that_would_fall_keeps_a_plan_a_proposal() {
     ];
     assert_eq!(plans[0].notes, expected);
     assert_eq!(world.all().await, before);
+}
+
+/// A model without temperature says the same about the same messages.
+#[tokio::test(start_paused = true)]
+async fn messages_without_a_usable_answer_hold_up_no_later_message() {
+    let model = ScriptedModel::new()
+        .says("I cannot do that.")
+        .says(r#"{"toSave": [{"content": "Ada plays the cello.", "sourceIds": ["s1"]}]}"#);
+    let world = World::asking(model.clone()).only(&[DreamPass::MemoryMining]);
+    world.says("one", "Something odd.").await;
+    let process = world.start(None).await;
+    assert_eq!(process.dream().await.len(), 0);
+    world.says("two", "Ada plays the cello.").await;
+    assert_eq!(process.dream().await.len(), 1);
+    model.assert_complete();
 }

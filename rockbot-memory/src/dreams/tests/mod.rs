@@ -1,14 +1,15 @@
 //! Dreaming, with the subsystem and nothing of a host.
 
 mod faults;
+mod kills;
 mod passes;
 mod plans;
 mod soak;
 mod speed;
+mod stores;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,93 +17,36 @@ use rockbot_core::chat::{ChatClient, Role};
 use rockbot_core::content::Provenance;
 use rockbot_core::store::{
     ConversationLog, FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryConversationLog, InMemoryFeedbackStore,
-    InMemoryLongTermMemory, InMemoryRulesStore, InMemorySkillStore, InMemorySkillUsageStore, LogEntry, LongTermMemory,
-    MemoryEntry, Remembered, RulesStore, Skill, SkillStore, SkillUsage, SkillUsageStore, StoreError, TimelineStore,
+    InMemorySkillUsageStore, LogEntry, LongTermMemory, MemoryEntry, RulesStore, Skill, SkillStore, SkillUsage,
+    SkillUsageStore, TimelineStore,
 };
 use rockbot_core::subsystem::{Declarations, Parts, Running, Subsystem};
 use rockbot_core::testing::{ManualClock, ScriptedModel, SequentialIds};
 use rockbot_core::trust::{Label, Trust};
-use rockbot_core::{AgentIdentity, Clock, IdSource, MemoryId, Principal, Timestamp};
+use rockbot_core::{AgentIdentity, Clock, IdSource, Principal, Timestamp};
 
+pub(super) use self::stores::{Memories, Rules, Skills, Writes};
 use super::{DreamOptions, DreamPass, DreamPlan, Dreaming, Dreams};
 
 pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A long-term memory that never ends the write with a given number, as if the process were killed
-/// there.
-#[derive(Debug, Default)]
-pub(super) struct Memories {
-    inner: InMemoryLongTermMemory,
-    writes: AtomicUsize,
-    /// Number of the write that hangs; 0 for none.
-    pub(super) hangs_at: AtomicUsize,
-}
-
-impl Memories {
-    async fn write(&self) {
-        let number = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
-        if number == self.hangs_at.load(Ordering::SeqCst) {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    /// Lets the `number`th write from now on hang.
-    pub(super) fn hang_at(&self, number: usize) {
-        self.writes.store(0, Ordering::SeqCst);
-        self.hangs_at.store(number, Ordering::SeqCst);
-    }
-}
-
-#[async_trait]
-impl LongTermMemory for Memories {
-    async fn get(&self, principal: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
-        self.inner.get(principal, id).await
-    }
-
-    async fn save(&self, principal: &Principal, entry: MemoryEntry) -> Result<(), StoreError> {
-        self.write().await;
-        self.inner.save(principal, entry).await
-    }
-
-    async fn remember(&self, principal: &Principal, entry: MemoryEntry) -> Result<Remembered, StoreError> {
-        self.inner.remember(principal, entry).await
-    }
-
-    async fn replace(
-        &self,
-        principal: &Principal,
-        before: &MemoryEntry,
-        after: MemoryEntry,
-    ) -> Result<bool, StoreError> {
-        self.write().await;
-        self.inner.replace(principal, before, after).await
-    }
-
-    async fn delete(&self, _: &Principal, id: &MemoryId) -> Result<Option<Arc<MemoryEntry>>, StoreError> {
-        panic!("a dream deletes nothing, and deleted {id}");
-    }
-
-    async fn purge(&self, before: Timestamp) -> Result<u64, StoreError> {
-        self.inner.purge(before).await
-    }
-
-    async fn list(&self, principal: &Principal) -> Result<Vec<Arc<MemoryEntry>>, StoreError> {
-        self.inner.list(principal).await
-    }
-}
-
 /// The state that outlives a process, and its clock.
 pub(super) struct World {
     pub(super) clock: ManualClock,
+    pub(super) writes: Arc<Writes>,
     pub(super) memory: Arc<Memories>,
-    pub(super) skills: Arc<InMemorySkillStore>,
+    /// A memory around `memory` that the process has in its place.
+    pub(super) semantic: Option<Arc<dyn LongTermMemory>>,
+    pub(super) skills: Arc<Skills>,
     pub(super) usage: Arc<InMemorySkillUsageStore>,
     pub(super) feedback: Arc<InMemoryFeedbackStore>,
-    pub(super) rules: Arc<InMemoryRulesStore>,
+    pub(super) rules: Arc<Rules>,
     pub(super) log: Arc<InMemoryConversationLog>,
     pub(super) ids: Arc<SequentialIds>,
     pub(super) chat: Arc<dyn ChatClient>,
     pub(super) options: DreamOptions,
+    /// The times of cycles; `None` means the interval.
+    pub(super) times: Option<fn(Timestamp) -> Option<Timestamp>>,
 }
 
 /// A process.
@@ -113,17 +57,21 @@ pub(super) struct Process {
 
 impl World {
     pub(super) fn asking(chat: impl ChatClient) -> Self {
+        let writes = Arc::default();
         Self {
             clock: ManualClock::new(Timestamp::from_millis(1_800_000_000_000)),
-            memory: Arc::default(),
-            skills: Arc::default(),
+            memory: Arc::new(Memories::new(&writes)),
+            semantic: None,
+            skills: Arc::new(Skills::new(&writes)),
             usage: Arc::default(),
             feedback: Arc::default(),
-            rules: Arc::default(),
+            rules: Arc::new(Rules::new(&writes)),
+            writes,
             log: Arc::default(),
             ids: Arc::default(),
             chat: Arc::new(chat),
             options: DreamOptions::default(),
+            times: None,
         }
     }
 
@@ -144,7 +92,8 @@ impl World {
         let identity = AgentIdentity::new("test");
         let mut parts = Parts::new(identity, Arc::new(self.clock.clone()), folder.map(Path::to_owned));
         parts.provide::<dyn ChatClient>(self.chat.clone());
-        parts.provide::<dyn LongTermMemory>(self.memory.clone());
+        let memory = self.semantic.clone().unwrap_or_else(|| self.memory.clone());
+        parts.provide::<dyn LongTermMemory>(memory);
         parts.provide::<dyn SkillStore>(self.skills.clone());
         parts.provide::<dyn SkillUsageStore>(self.usage.clone());
         parts.provide::<dyn FeedbackStore>(self.feedback.clone());
@@ -152,7 +101,11 @@ impl World {
         parts.provide::<dyn ConversationLog>(self.log.clone());
         parts.provide::<dyn IdSource>(self.ids.clone());
         let mut needs = Declarations::new(parts);
-        let mut dreaming = Box::new(Dreaming::new().with_options(self.options.clone()));
+        let dreaming = Dreaming::new().with_options(self.options.clone());
+        let mut dreaming = Box::new(match self.times {
+            Some(next) => dreaming.with_times(next),
+            None => dreaming,
+        });
         dreaming.declare(&mut needs).unwrap();
         let declared = needs.merge();
         let running = dreaming.start(&declared.parts).await.unwrap();

@@ -184,3 +184,51 @@ async fn each_principal_that_wrote_is_cared_for() {
     assert_eq!(heard.principals(), [ann.clone(), Principal::default()].into());
     assert!(!heard.queries[&ann][0].contains("sk-abc"), "{:?}", heard.queries);
 }
+
+/// Returns three o'clock after a time.
+fn three_o_clock(after: Timestamp) -> Option<Timestamp> {
+    let hour = 60 * 60 * 1_000;
+    let day = (after.as_millis().saturating_sub(3 * hour)) / (24 * hour) + 1;
+    Some(Timestamp::from_millis(day * 24 * hour + 3 * hour))
+}
+
+#[tokio::test(start_paused = true)]
+async fn cycles_come_at_set_times_and_a_missed_time_is_made_up_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::asking(silent()).only(&FOLD);
+    world.times = Some(three_o_clock);
+    let pass = async |minutes: u32| {
+        for _ in 0..minutes / 2 {
+            world.clock.advance(Duration::from_secs(120));
+            tokio::time::sleep(Duration::from_secs(120)).await;
+            tokio::task::spawn_blocking(|| ()).await.unwrap();
+        }
+    };
+    let begins = async || {
+        while rockbot_core::files::DataFolder::open(folder.path().join("dreams")).is_err() {
+            tokio::task::yield_now().await;
+        }
+        world.start(Some(folder.path())).await
+    };
+    twins(&world).await;
+    let process = begins().await;
+    pass(10).await;
+    assert_eq!(process.plans().len(), 1, "the first cycle comes after five minutes");
+    world.remembers("d", "likes coffee", 0).await;
+    pass(18 * 60).await;
+    assert_eq!(process.plans().len(), 1, "it is shortly after two");
+    pass(60).await;
+    assert_eq!(process.plans().len(), 2, "it is shortly after three");
+    process.stop().await;
+    world.remembers("e", "likes  coffee", 0).await;
+    world.clock.advance(DAY * 2);
+    let process = begins().await;
+    pass(4).await;
+    assert_eq!(process.plans().len(), 2);
+    pass(6).await;
+    assert_eq!(
+        process.plans().len(),
+        3,
+        "three o'clock has passed while no process ran"
+    );
+}

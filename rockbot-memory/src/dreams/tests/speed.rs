@@ -9,7 +9,8 @@ use super::*;
 #[expect(clippy::print_stdout, reason = "a measurement prints its result")]
 async fn a_cycle_over_ten_thousand_memories() {
     let answers = (0..20).fold(ScriptedModel::new(), |model, _| model.says("{}"));
-    let world = World::asking(answers);
+    let mut world = World::asking(answers);
+    world.options = world.options.with_disabled([]);
     let nouns = [
         "cat", "garden", "car", "report", "tea", "boat", "window", "letter", "meeting", "recipe",
     ];

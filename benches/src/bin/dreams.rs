@@ -1,0 +1,73 @@
+//! Measures whether dreams help: recall after a week of dreams, for each pass alone and for all
+//! together.
+//!
+//! Usage: `dreams [--kinds] [--model-url URL MODEL]`. Prints tables in Markdown: three libraries of
+//! 60 conversations, then two that were held out, with a model that is right and with a model a
+//! fifth of whose answers is nonsense; with `--model-url` with that model instead, for one library.
+//! `--kinds` adds the right answers for each kind of question.
+
+use std::sync::Arc;
+
+use rockbot_benches::dreams::{Library, MEASURED, Score, Scripted, searched, week, whole};
+use rockbot_core::BoxError;
+use rockbot_core::chat::ChatClient;
+use rockbot_llm::OpenAiChat;
+
+/// Seeds of the libraries by which the passes were mended, and of the libraries held out.
+const SEEDS: [(&str, &[u64]); 2] = [("shown", &[1, 2, 3]), ("held out", &[11, 12])];
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let arguments: Vec<_> = std::env::args().collect();
+    let at = arguments.iter().position(|argument| argument == "--model-url");
+    let real: Option<Arc<dyn ChatClient>> = match at.map(|at| &arguments[at + 1..]) {
+        Some([url, model, ..]) => Some(Arc::new(OpenAiChat::builder(url, model).build()?)),
+        Some(_) => return Err("use it like this: --model-url URL MODEL".into()),
+        None => None,
+    };
+    let shows_kinds = arguments.iter().any(|argument| argument == "--kinds");
+    for (name, seeds) in SEEDS {
+        let seeds = if real.is_some() { &seeds[..1] } else { seeds };
+        let libraries: Vec<_> = seeds.iter().map(|seed| Library::new(60, *seed)).collect();
+        println!("\n{name} ({} libraries)\n", libraries.len());
+        println!(
+            "| dreams | recall@10 % | right % | tokens a question | memories | contradictions served | injected |"
+        );
+        println!("|---|---|---|---|---|---|---|");
+        for (name, score) in rows(&libraries, real.as_ref()).await? {
+            println!("| {name} | {} |", score.row());
+            if shows_kinds {
+                println!("<!-- {} -->", score.kinds());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the figures of the baselines, of each pass alone and of all together.
+async fn rows(libraries: &[Library], real: Option<&Arc<dyn ChatClient>>) -> Result<Vec<(String, Score)>, BoxError> {
+    let joined = |score: fn(&Library) -> Score| libraries.iter().map(score).fold(Score::default(), Score::and);
+    let mut rows = vec![
+        ("whole conversation".to_owned(), joined(whole)),
+        ("search the text".to_owned(), joined(searched)),
+    ];
+    let alone = MEASURED.iter().map(|pass| (pass.name(), std::slice::from_ref(pass)));
+    let all = [("none", &[][..])]
+        .into_iter()
+        .chain(alone)
+        .chain([("all together", &MEASURED[..])]);
+    for (name, passes) in all {
+        let has_one = real.is_some() || passes.is_empty();
+        for nonsense in if has_one { &[0][..] } else { &[0, 20] } {
+            let mut score = Score::default();
+            for library in libraries {
+                let scripted = || Arc::new(Scripted::new(library, *nonsense)) as Arc<dyn ChatClient>;
+                let model = real.cloned().unwrap_or_else(scripted);
+                score = score.and(week(library, model, passes).await?);
+            }
+            let with = if *nonsense == 0 { "" } else { ", 20 % nonsense" };
+            rows.push((format!("{name}{with}"), score));
+        }
+    }
+    Ok(rows)
+}

@@ -25,13 +25,19 @@ pub mod a2a;
 #[cfg(feature = "a2a-server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "a2a-server")))]
 pub mod a2a_server;
+#[cfg(any(feature = "a2a", feature = "a2a-server"))]
+#[cfg_attr(
+    not(all(feature = "a2a", feature = "a2a-server")),
+    allow(dead_code, unused_imports, reason = "the client writes what the server reads, and the other way round")
+)]
+mod a2a_wire;
 #[cfg(any(feature = "subagents", feature = "wisps"))]
 mod below;
 #[cfg(feature = "egress")]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "web", feature = "rest"))))]
 #[cfg_attr(
     not(any(feature = "web", feature = "rest")),
-    allow(dead_code, unused_imports, reason = "another crate needs `PolicyClient` alone")
+    allow(dead_code, unused_imports, reason = "other users need a part of the client")
 )]
 pub mod egress;
 #[cfg(feature = "files")]

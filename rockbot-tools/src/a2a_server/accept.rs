@@ -13,7 +13,7 @@ use super::content::content_of;
 use super::operations::Operations;
 use super::tasks::{TaskRecord, TaskTurn, refused};
 use super::watch::Watch;
-use super::wire::{A2aError, ErrorKind, Message, SendConfiguration, SendMessage, TaskState};
+use crate::a2a_wire::{A2aError, ErrorKind, Message, SendConfiguration, SendMessage, TaskState};
 
 /// Source of the turns, which is a part of their identity.
 const SOURCE: &str = "a2a";

@@ -10,7 +10,7 @@ use super::caller::A2aCaller;
 use super::operations::Operations;
 use super::stream::TaskStream;
 use super::tasks::{SessionTurns, Standing, refused};
-use super::wire::{A2aError, ErrorKind, SendMessage, Task, TaskQuery, TaskState};
+use crate::a2a_wire::{A2aError, ErrorKind, SendMessage, Task, TaskQuery, TaskState};
 
 impl Operations {
     /// Answers `SendMessage` with the task: once the task has ended or waits for an answer or an

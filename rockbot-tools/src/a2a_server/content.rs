@@ -6,7 +6,7 @@ use rockbot_core::store::MediaStore;
 use rockbot_core::support::one_line;
 use rockbot_core::turn::TurnOutcome;
 
-use super::wire::{A2aError, Artifact, ErrorKind, Part, PartContent};
+use crate::a2a_wire::{A2aError, Artifact, ErrorKind, Part, PartContent};
 
 /// Maximum length of a file that stands in an answer itself, in bytes. A longer file is a
 /// reference.
@@ -107,10 +107,7 @@ pub(super) async fn artifact_of(
         let Some(found) = part.as_media() else { continue };
         parts.push(file_part(found, principal, media, url(index)).await);
     }
-    Artifact {
-        artifact_id: ANSWER.to_owned(),
-        parts,
-    }
+    Artifact::new(ANSWER, parts)
 }
 
 async fn file_part(part: &MediaPart, principal: &Principal, media: Option<&dyn MediaStore>, url: String) -> Part {

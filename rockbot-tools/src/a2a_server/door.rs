@@ -25,7 +25,7 @@ use super::reply::document;
 use super::rest::{self, MEDIA_TYPE, Route};
 use super::rpc;
 use super::version::Version;
-use super::wire::{A2aError, ErrorKind};
+use crate::a2a_wire::{A2aError, ErrorKind};
 use crate::http_server::Answer;
 
 /// Maximum length of a body, in bytes.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::version::Version;
-use super::wire::v03;
+use crate::a2a_wire::v03;
 
 /// The form of answers to one request.
 #[derive(Debug, Clone)]

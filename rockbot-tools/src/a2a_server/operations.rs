@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::card::Card;
 use super::content::artifact_of;
 use super::tasks::{SessionTurns, Standing, TaskRecord, TaskTable, words_of};
-use super::wire::{A2aError, Artifact, ErrorKind, Message, Task, TaskState, TaskStatus};
+use crate::a2a_wire::{A2aError, Artifact, ErrorKind, Message, Task, TaskState, TaskStatus};
 
 /// Maximum number of requests that wait for the end of a task or stream it, of all clients.
 const MAX_WAITING: usize = 256;

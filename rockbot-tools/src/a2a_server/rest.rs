@@ -11,7 +11,7 @@ use super::form::ItemForm;
 use super::operations::Operations;
 use super::reply::Reply;
 use super::rpc::{no_extended_card, no_push, parsed};
-use super::wire::{A2aError, ListTasks, SendResult, TaskQuery};
+use crate::a2a_wire::{A2aError, ListTasks, StreamItem, TaskQuery};
 
 /// Media type of the binding.
 pub(super) const MEDIA_TYPE: &str = "application/a2a+json";
@@ -87,7 +87,7 @@ async fn perform(
     Ok(match route {
         Route::Send => {
             let task = operations.send(caller, parsed(body, "body")?).await?;
-            written(&SendResult { task })
+            written(&StreamItem::Task(task))
         }
         Route::Stream => {
             let stream = operations.send_stream(caller, parsed(body, "body")?).await?;
@@ -117,12 +117,12 @@ fn written(result: &impl Serialize) -> Reply {
 /// Writes an answer with an error.
 pub(super) fn error_reply(error: &A2aError) -> Reply {
     let (status, name) = error.kind.http();
-    let mut body = json!({"code": status.as_u16(), "status": name, "message": error.message});
+    let mut body = json!({"code": status, "status": name, "message": error.message});
     if let Some(details) = error.details() {
         body["details"] = details;
     }
     Reply::Document {
-        status,
+        status: StatusCode::from_u16(status).expect("the kinds of errors have statuses of HTTP"),
         kind: MEDIA_TYPE,
         body: json!({"error": body}).to_string().into(),
     }

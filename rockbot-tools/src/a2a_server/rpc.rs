@@ -12,7 +12,7 @@ use super::form::{ItemForm, RpcForm};
 use super::operations::Operations;
 use super::reply::Reply;
 use super::version::Version;
-use super::wire::{A2aError, ErrorKind, ListTasks, SendMessage, SendResult, v03};
+use crate::a2a_wire::{A2aError, ErrorKind, ListTasks, SendMessage, StreamItem, v03};
 
 /// Maximum length of the id of a request, in bytes: it is repeated in each item of a stream.
 const MAX_ID: usize = 256;
@@ -160,7 +160,7 @@ async fn dispatch(
     Ok(match method {
         "SendMessage" => {
             let task = operations.send(caller, sent(is_old, params)?).await?;
-            Reply::json(form.result(SendResult { task }))
+            Reply::json(form.result(StreamItem::Task(task)))
         }
         "SendStreamingMessage" => {
             let stream = operations.send_stream(caller, sent(is_old, params)?).await?;

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::operations::Operations;
 use super::tasks::{TaskRecord, state_of};
-use super::wire::TaskState;
+use crate::a2a_wire::TaskState;
 
 /// Pause before another look for a turn that is not resumed yet: the first pause, and the
 /// maximum.

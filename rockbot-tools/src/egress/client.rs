@@ -15,6 +15,8 @@ use url::Url;
 
 use super::body::{Body, Received};
 use super::resolver::{CheckedResolver, Lookup, SystemLookup};
+#[cfg(feature = "a2a")]
+use super::pieces::EgressPieces;
 use super::{EgressError, EgressPolicy};
 
 /// The name of the client in requests.
@@ -187,6 +189,20 @@ impl EgressClient {
         self.receive(sent?, &request.url, &host, left).await
     }
 
+    /// Sends a request, waiting up to `limit` for the beginning of the response, whose body comes in
+    /// pieces. A redirect is a response.
+    #[cfg(feature = "a2a")]
+    pub(crate) async fn open(&self, mut request: EgressRequest, limit: Duration) -> Result<EgressPieces, EgressError> {
+        self.policy.check_url(&mut request.url)?;
+        let host = request.url.host_str().unwrap_or_default().to_owned();
+        // Pieces are passed on as they come.
+        request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        match timeout(limit, self.send(&request, &host)).await {
+            Ok(sent) => EgressPieces::new(sent?, host),
+            Err(_) => Err(EgressError::Timeout { host, limit }),
+        }
+    }
+
     /// Sends a request, follows redirects, and returns the last response, with `true` if a redirect
     /// led to it.
     async fn follow(&self, request: &mut EgressRequest, host: &mut String) -> Result<(Response, bool), EgressError> {
@@ -215,7 +231,9 @@ impl EgressClient {
 
     async fn send(&self, request: &EgressRequest, host: &str) -> Result<Response, EgressError> {
         let mut headers = request.headers.clone();
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        headers
+            .entry(ACCEPT_ENCODING)
+            .or_insert_with(|| HeaderValue::from_static("gzip"));
         for (name, value) in &request.origin_headers {
             let mut value = value.clone();
             value.set_sensitive(true);
@@ -368,7 +386,7 @@ fn without_query(url: &Url) -> String {
 
 /// Returns the error of the HTTP client without its URL, or the refusal of the resolver that is
 /// behind it.
-fn transport(error: reqwest::Error, host: &str) -> EgressError {
+pub(super) fn transport(error: reqwest::Error, host: &str) -> EgressError {
     let error = error.without_url();
     let mut innermost = error.to_string();
     let mut next = error.source();

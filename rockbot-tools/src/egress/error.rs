@@ -145,7 +145,10 @@ impl EgressError {
     }
 
     /// Returns `true` if a server may have got the request, or the request before a redirect.
-    #[cfg_attr(not(feature = "rest"), expect(dead_code, reason = "other requests only read"))]
+    #[cfg_attr(
+        not(any(feature = "rest", feature = "a2a")),
+        expect(dead_code, reason = "other requests only read")
+    )]
     pub(crate) fn was_sent(&self) -> bool {
         match self {
             Self::NotAUrl { .. } | Self::UrlTooLong { .. } | Self::Unreachable { .. } => false,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rockbot_core::{Principal, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
-use super::super::wire::{Message, TaskState};
+use crate::a2a_wire::{Message, TaskState};
 
 /// Maximum length of the JSON of a message that is kept as history. Longer messages are left out.
 const MAX_KEPT: usize = 16 << 10;

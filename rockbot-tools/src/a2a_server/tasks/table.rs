@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rockbot_core::files::{DataFolder, FileError, LineFile};
 use rockbot_core::{Principal, Timestamp};
 
-use super::super::wire::{A2aError, ErrorKind, TaskState};
+use crate::a2a_wire::{A2aError, ErrorKind, TaskState};
 use super::record::TaskRecord;
 
 /// Name of the file, below the data folder. Each line is a task as it was after a change; the

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rockbot_core::{Principal, Timestamp, TurnId};
 
-use super::super::wire::TaskState;
+use crate::a2a_wire::TaskState;
 use super::{TaskRecord, TaskTable, TaskTurn};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use hyper::StatusCode;
 use serde_json::{Value, json};
 
 /// The domain of the protocol's reasons.
@@ -10,14 +9,14 @@ const DOMAIN: &str = "a2a-protocol.org";
 
 /// An error that the client gets, with words that tell the client the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::a2a_server) struct A2aError {
-    pub(in crate::a2a_server) kind: ErrorKind,
-    pub(in crate::a2a_server) message: String,
+pub(crate) struct A2aError {
+    pub(crate) kind: ErrorKind,
+    pub(crate) message: String,
 }
 
 /// The kind of an error, which determines its codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::a2a_server) enum ErrorKind {
+pub(crate) enum ErrorKind {
     Parse,
     InvalidRequest,
     MethodNotFound,
@@ -53,17 +52,17 @@ impl ErrorKind {
     }
 
     /// Returns the status of HTTP, as of version 1.0.1, and its name.
-    pub(in crate::a2a_server) fn http(self) -> (StatusCode, &'static str) {
+    pub(crate) fn http(self) -> (u16, &'static str) {
         match self {
-            Self::TaskNotFound | Self::MethodNotFound => (StatusCode::NOT_FOUND, "NOT_FOUND"),
+            Self::TaskNotFound | Self::MethodNotFound => (404, "NOT_FOUND"),
             Self::TaskNotCancelable | Self::PushNotSupported | Self::Unsupported | Self::VersionNotSupported => {
-                (StatusCode::BAD_REQUEST, "FAILED_PRECONDITION")
+                (400, "FAILED_PRECONDITION")
             }
             Self::Parse | Self::InvalidRequest | Self::InvalidParams | Self::ContentType => {
-                (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT")
+                (400, "INVALID_ARGUMENT")
             }
-            Self::Busy => (StatusCode::TOO_MANY_REQUESTS, "RESOURCE_EXHAUSTED"),
-            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
+            Self::Busy => (429, "RESOURCE_EXHAUSTED"),
+            Self::Internal => (500, "INTERNAL"),
         }
     }
 
@@ -85,20 +84,20 @@ impl ErrorKind {
 }
 
 impl A2aError {
-    pub(in crate::a2a_server) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
         }
     }
 
-    pub(in crate::a2a_server) fn params(message: impl Into<String>) -> Self {
+    pub(crate) fn params(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidParams, message)
     }
 
     /// Creates the error for a task that does not exist or belongs to another caller. The two cases
     /// look alike to a client.
-    pub(in crate::a2a_server) fn no_task() -> Self {
+    pub(crate) fn no_task() -> Self {
         Self::new(
             ErrorKind::TaskNotFound,
             "there is no such task: it ended more than a day ago, or never was",
@@ -106,7 +105,7 @@ impl A2aError {
     }
 
     /// Returns the `error` of a JSON-RPC answer.
-    pub(in crate::a2a_server) fn to_rpc(&self) -> Value {
+    pub(crate) fn to_rpc(&self) -> Value {
         let mut error = json!({"code": self.kind.code(), "message": self.message});
         if let Some(details) = self.details() {
             error["data"] = details;
@@ -116,7 +115,7 @@ impl A2aError {
 
     /// Returns the details beside the message, for programs. The codes of JSON-RPC itself have no
     /// details.
-    pub(in crate::a2a_server) fn details(&self) -> Option<Value> {
+    pub(crate) fn details(&self) -> Option<Value> {
         self.kind.reason().map(|reason| json!([info(reason)]))
     }
 }

@@ -3,7 +3,7 @@
 use rockbot_core::service::{AgentCard, AgentSkill};
 use rockbot_core::support::one_line;
 
-use super::topics::is_agent_name;
+use crate::a2a_callers::is_agent_name;
 use super::wire::{AnnouncedCard, AnnouncedSkill};
 
 /// Maximum length of an announcement, in bytes. A longer announcement is not read.

@@ -3,12 +3,11 @@
 //!
 //! [`A2aCaller`] is the side that asks: the model's tools, the directory of agents (`directory`,
 //! `cards`, `known_file`), the tasks until their ends are told. [`A2aReceiver`] is the side that
-//! works. The messages are in `wire`, their texts in `texts`, their topics in `topics`; `chains`
-//! keeps tasks from going round, `task_file` keeps the tasks of either side.
+//! works. The messages are in `wire`, their texts in `texts`, their topics in `topics`;
+//! `task_file` keeps the tasks of either side.
 
 mod caller;
 mod cards;
-mod chains;
 mod directory;
 mod known_file;
 mod receiver;
@@ -17,6 +16,7 @@ mod texts;
 mod topics;
 mod wire;
 
+pub use crate::a2a_callers::CallerTrust;
 pub use caller::{A2aCaller, RemoteAgent};
 pub use receiver::A2aReceiver;
 

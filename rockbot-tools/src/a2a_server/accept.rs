@@ -13,6 +13,7 @@ use super::content::content_of;
 use super::operations::Operations;
 use super::tasks::{TaskRecord, TaskTurn, refused};
 use super::watch::Watch;
+use crate::a2a_callers::chains;
 use crate::a2a_wire::{A2aError, ErrorKind, Message, SendConfiguration, SendMessage, TaskState};
 
 /// Source of the turns, which is a part of their identity.
@@ -49,7 +50,10 @@ impl Operations {
         let wanted = configuration.unwrap_or_default();
         check_wanted(&wanted)?;
         let skill = message.metadata.as_ref().and_then(|metadata| metadata.skill.clone());
-        let skill = skill.or(metadata.and_then(|metadata| metadata.skill));
+        let metadata = metadata.unwrap_or_default();
+        let skill = skill.or(metadata.skill);
+        let chain = chains::read(metadata.chain.as_deref(), caller.name());
+        chains::check(&chain, &self.name).map_err(A2aError::params)?;
         self.check_skill(caller, skill.as_deref())?;
         let known = self.task_of(caller, &message).await?;
         let context = match &known {
@@ -58,6 +62,7 @@ impl Operations {
         };
         let questions = known.as_ref().map_or(0, |record| record.turns.len());
         let request = self.request(caller, &message, &context, skill.as_deref(), questions < MAX_QUESTIONS)?;
+        self.chains.set(caller.principal(), context.as_str().into(), chain);
         let record = self.begin(caller, &message, known, context, request).await?;
         Ok(Accepted {
             turn: record.last_turn().cloned().ok_or_else(A2aError::no_task)?,
@@ -115,12 +120,14 @@ impl Operations {
         may_ask: bool,
     ) -> Result<TurnRequest, A2aError> {
         check_id("message.messageId", &message.message_id)?;
+        let trust = caller.trust_or(self.trust);
         let request = named(caller, context, message, content_of(&message.parts)?)
             .with_origin(Origin::Bus)
             .with_priority(Priority::Subagent)
             .with_trust(Trust::Untrusted)
             .with_label(Label::untrusted(caller.principal().as_str()))
-            .with_tools(caller.filter(&self.tools, may_ask));
+            .with_tools(caller.filter(&self.tools, (trust, &*self.registry), may_ask))
+            .with_informing(trust.only_informs());
         Ok(match skill {
             Some(skill) => request.with_instructions(format!("The caller asks for your skill `{skill}`.")),
             None => request,

@@ -33,6 +33,7 @@ mod tests;
 mod version;
 mod watch;
 
+pub use crate::a2a_callers::CallerTrust;
 pub use caller::A2aCaller;
 pub use endpoint::{A2aEndpoint, A2aRouter};
 pub use subsystem::A2aServer;

@@ -8,13 +8,13 @@ use rockbot_core::config::Config;
 use rockbot_core::service::AgentSkill;
 use rockbot_core::store::MediaStore;
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
-use rockbot_core::tool::ToolSelector;
+use rockbot_core::tool::{ToolRegistry, ToolSelector};
 use rockbot_core::turn::TurnRunner;
 use rockbot_core::{BoxError, Principal};
 use tokio::net::TcpListener;
 
 use super::admission::Admission;
-use super::caller::{A2aCaller, ASK_CALLER};
+use super::caller::{A2aCaller, ASK_CALLER, name_of};
 use super::card::{Card, CardText};
 use super::door::Door;
 use super::endpoint::A2aEndpoint;
@@ -23,6 +23,8 @@ use super::operations::Operations;
 use super::settings::A2aServerSettings;
 use super::tasks::TaskTable;
 use super::watch::Watch;
+use crate::a2a_callers::CallerTrust;
+use crate::a2a_callers::chains::Chains;
 use crate::http_server::{Serving, serve};
 
 /// Default operator.
@@ -68,6 +70,7 @@ pub struct A2aServer {
     version: Option<String>,
     skills: Vec<AgentSkill>,
     tools: Vec<ToolSelector>,
+    trust: Option<CallerTrust>,
     operator: Option<Principal>,
     admission: Admission,
     endpoint: A2aEndpoint,
@@ -108,6 +111,13 @@ impl A2aServer {
     /// `A2aServer.Tools`, else none.
     pub fn tools(mut self, tools: impl IntoIterator<Item = impl Into<ToolSelector>>) -> Self {
         self.tools.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the trust in callers that name none of their own, which narrows their tools. Default: the
+    /// setting `A2aServer.Trust`, else `Act`.
+    pub fn trust(mut self, trust: CallerTrust) -> Self {
+        self.trust = Some(trust);
         self
     }
 
@@ -160,6 +170,7 @@ impl A2aServer {
         self.description = self.description.take().or(settings.description);
         self.version = self.version.take().or(settings.version);
         self.operator = self.operator.take().or(settings.operator.map(Principal::from));
+        self.trust = self.trust.or(settings.trust);
         if self.skills.is_empty() {
             self.skills = settings.skills;
         }
@@ -239,7 +250,11 @@ impl A2aServer {
             clock: parts.clock().clone(),
             tasks: TaskTable::open(parts.data_dir(), parts.clock().now())?,
             card,
+            name: parts.identity().name().clone(),
+            chains: parts.require::<Chains>()?,
             tools: std::mem::take(&mut self.tools),
+            trust: self.trust.unwrap_or_default(),
+            registry: parts.require::<dyn ToolRegistry>()?,
             operator: self.operator.take().unwrap_or_else(|| Principal::from(OPERATOR)),
             waiting: Operations::permits(),
             stop: serving.stop.clone(),
@@ -270,6 +285,8 @@ impl Subsystem for A2aServer {
             cost.with_tools([ASK_CALLER.into()])
                 .with_model_calls("those of a turn for each message"),
         );
+        // The receiver of the same host has the same chains.
+        declarations.provide_default::<Chains>(|_| Ok(Arc::default()));
         declarations.tool(input::ask_caller());
         declarations.context_source(CallerBriefing);
         Ok(())
@@ -313,6 +330,8 @@ impl Subsystem for A2aServer {
 fn watch_open(operations: &Arc<Operations>) {
     for record in operations.tasks.all(|record| !record.state.is_terminal()) {
         if let Some(turn) = record.last_turn() {
+            let chain = vec![name_of(&record.principal).to_owned()];
+            operations.chains.set(record.principal.clone(), record.context.as_str().into(), chain);
             Watch::new(operations, &record, turn.clone()).spawn();
         }
     }

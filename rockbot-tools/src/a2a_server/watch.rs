@@ -69,7 +69,10 @@ impl Watch {
         let mut is_parked = false;
         while let Some(Ok(progress)) = events.next().await {
             match progress {
-                TurnProgress::Final(outcome) => return self.note(state_of(&outcome)),
+                TurnProgress::Final(outcome) => {
+                    self.note(state_of(&outcome));
+                    return self.operations.forget_chain(&self.principal, &self.task);
+                }
                 TurnProgress::ApprovalNeeded(request) => {
                     is_parked = true;
                     self.note(TaskState::AuthRequired);

@@ -3,21 +3,22 @@
 
 mod faults;
 mod peer;
+mod trust;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot::prelude::FromConfig as _;
 use rockbot::tools::a2a::{A2aCaller, RemoteAgent};
 use rockbot::tools::a2a_server::{A2aCaller as Caller, A2aEndpoint, A2aServer};
 use rockbot_core::config::Config;
-use rockbot_core::messaging::Bus;
 use rockbot_core::service::{AgentDirectory, AgentSkill};
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::trust::Trust;
+use rockbot_core::turn::{TurnQuery, TurnRunner};
 use rockbot_host::{AgentHost, AgentHostBuilder};
 use rockbot_tools::egress::EgressPolicy;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tokio::time::{sleep, timeout};
 
 use crate::a2a::{Models, asking, last_message, task_id, told};
@@ -176,8 +177,8 @@ async fn a_task_that_is_cancelled_is_cancelled_at_the_agent() {
     let second = first.clone().calls("cancel_agent_task", json!({"task_id": id})).says("cancelled");
     main.agent().ask("s", "Stop.").await.unwrap();
     second.assert_complete();
-    let agent = server.agent().for_principal("a2a:main");
-    until(|| agent.running_turns() == 0).await;
+    let turns = server.parts().require::<dyn TurnRunner>().unwrap();
+    until(|| turns.live(&TurnQuery::default()).is_empty()).await;
     server.shutdown(Duration::ZERO).await;
 }
 
@@ -259,12 +260,13 @@ async fn settings_name_agents_and_the_search_and_lists_show_them() {
     let peer = Peer::speaking(false, |_, _| Said::Silence).await;
     let other = Peer::start(|_, url| Said::json(&card(url, "JSONRPC", "1.0", false))).await;
     let text = format!(
-        "[[A2A.Agents]]\nUrl = \"{}/\"\nName = \"far\"\n[[A2A.Agents]]\nUrl = \"{}\"\nKey = \"sesame\"\n",
+        "[LLM]\nProvider = \"offline\"\n[[A2A.Agents]]\nUrl = \"{}/\"\nName = \"far\"\n[[A2A.Agents]]\nUrl = \"{}\"\nKey = \"sesame\"\n",
         peer.url(),
         other.url()
     );
     let config = Config::new().with_text("agent.toml", &text).unwrap();
-    let main = AgentHost::from_config(config).unwrap().chat(ScriptedModel::new()).build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let main = AgentHost::configured(&config, folder.path()).unwrap().build().unwrap();
     main.start().await.unwrap();
     let directory = main.parts().require::<dyn AgentDirectory>().unwrap();
     until(|| directory.agents().iter().filter(|card| !card.skills.is_empty()).count() == 2).await;

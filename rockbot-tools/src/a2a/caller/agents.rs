@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::cards::cut;
 use super::super::directory::find_skill;
-use super::super::topics::is_agent_name;
+use crate::a2a_callers::is_agent_name;
 use super::CallerState;
 use super::http::remote_agent::RemoteAgent;
 use super::tell::label_of;

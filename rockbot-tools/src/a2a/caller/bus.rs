@@ -10,7 +10,7 @@ use rockbot_core::tool::ToolError;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::chains;
+use crate::a2a_callers::chains;
 use super::super::topics::Topics;
 use super::super::wire::{AgentMessage, AgentTaskCancelRequest, AgentTaskRequest, CardsWanted};
 use super::tasks::PendingTask;

@@ -8,7 +8,7 @@ use rockbot_core::turn::TurnRunner;
 use rockbot_core::{AgentIdentity, Clock};
 use tokio::sync::{Mutex, watch};
 
-use super::super::chains::Chains;
+use crate::a2a_callers::chains::Chains;
 use super::super::directory::Directory;
 use super::tasks::{PendingTask, PendingTasks};
 use super::transport::Transport;

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::super::chains;
+use crate::a2a_callers::chains;
 use super::super::directory::find_skill;
 use super::CallerState;
 use super::ends;

@@ -31,7 +31,7 @@ use rockbot_core::turn::TurnRunner;
 use tokio::sync::{Mutex, watch};
 
 use super::GROUP;
-use super::chains::Chains;
+use crate::a2a_callers::chains::Chains;
 use super::directory::Directory;
 use super::known_file::KnownFile;
 use crate::egress::{EgressClient, EgressPolicy};

@@ -11,7 +11,7 @@ use rockbot_core::turn::{TurnError, TurnFailure, TurnOutcome, TurnProgress, Turn
 use rockbot_core::{MessageId, TurnId};
 use tokio::time::sleep;
 
-use super::super::topics::is_agent_name;
+use crate::a2a_callers::is_agent_name;
 use super::super::wire::{
     AgentMessage, AgentTaskCancelRequest, AgentTaskError, AgentTaskResult, AgentTaskState, codes,
 };

@@ -10,7 +10,7 @@ use rockbot_core::service::AgentCard;
 use rockbot_core::{BoxError, ExposeSecret as _, Secret};
 use serde::Deserialize;
 
-use super::super::super::topics::is_agent_name;
+use crate::a2a_callers::is_agent_name;
 
 /// An agent that is reached over HTTP, with the key for it.
 ///

@@ -43,7 +43,9 @@ Options:
     --files FOLDER   let the agent read and write text files in this folder; needs the feature files
     --schedule       run tasks at set times while the chat runs, which the agent schedules; needs the feature scheduling
     --subagents      let the agent give work to subagents, which work in the background; needs the feature subagents
-    --agents URL     let the agent hand tasks to other agents on this broker, such as amqp://127.0.0.1; needs the feature a2a
+    --agents URL     let the agent hand tasks to other agents on this broker, such as amqp://127.0.0.1, or to the agent at
+                     this address, such as https://agent.example.com; more than once if need be; A2A in the settings
+                     names their keys; needs the feature a2a
     --wisps          let the agent run pipelines of steps and batches of small tasks in one call; needs the feature wisps
     --dreams         let the agent tend its memories and skills while you are silent, in plans that /dreams shows
     --scripts        let the agent run Python scripts in a sandbox; needs the feature scripts
@@ -100,6 +102,8 @@ pub(crate) struct Arguments {
     pub(crate) world: World,
     /// The broker of other agents.
     pub(crate) agents_bus: Option<String>,
+    /// The URLs of agents that are reached over HTTP.
+    pub(crate) agents: Vec<String>,
     /// The sections of further families of tools, which the settings turn on.
     pub(crate) families: Vec<&'static str>,
     pub(crate) images: Vec<PathBuf>,
@@ -143,6 +147,7 @@ impl Arguments {
             world: World::default(),
             families: Vec::new(),
             agents_bus: None,
+            agents: Vec::new(),
             images: Vec::new(),
             import: None,
             export: None,
@@ -179,7 +184,12 @@ impl Arguments {
                 "--schedule" => arguments.world.scheduling = true,
                 "--subagents" => arguments.world.subagents = true,
                 "--agents" => {
-                    arguments.agents_bus = Some(value()?);
+                    let url = value()?;
+                    if url.starts_with("http://") || url.starts_with("https://") {
+                        arguments.agents.push(url);
+                    } else {
+                        arguments.agents_bus = Some(url);
+                    }
                     arguments.families.push("A2A");
                 }
                 "--wisps" => arguments.families.extend(["Wisps", "Workers"]),

@@ -170,7 +170,7 @@ async fn shut_down(host: &AgentHost) {
 /// Reads the settings: the file's, then the environment's, and what the options turn on.
 fn settings(arguments: &Arguments) -> Result<Config, BoxError> {
     let config = Config::load(arguments.config.as_deref())?;
-    let config = families(config, &arguments.families)?;
+    let config = agents(families(config, &arguments.families)?, &arguments.agents);
     let config = mcp::configured(config, arguments.mcp.as_deref())?;
     let config = bridges::configured(config, arguments.mcp_bus.is_some())?;
     let config = serve_a2a::configured(config, arguments.serve_a2a.as_deref())?;
@@ -185,6 +185,12 @@ fn families(mut config: Config, wanted: &[&str]) -> Result<Config, BoxError> {
         }
     }
     Ok(config)
+}
+
+/// Adds the agents of `--agents` that have a URL, behind the agents of the settings.
+fn agents(config: Config, urls: &[String]) -> Config {
+    let name = |at: usize| format!("ROCKBOT_A2A__AGENTS__{}__URL", 1_000 + at);
+    config.with_variables(urls.iter().enumerate().map(|(at, url)| (name(at), url.clone())))
 }
 
 /// Returns the folder for images and files of answers.

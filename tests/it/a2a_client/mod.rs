@@ -3,6 +3,7 @@
 
 mod faults;
 mod peer;
+mod sdk;
 mod trust;
 
 use std::sync::Arc;
@@ -50,12 +51,19 @@ async fn started(host: AgentHostBuilder) -> AgentHost {
     host
 }
 
-/// Returns what is told next without a question.
-async fn next_told(host: &AgentHost) -> String {
+/// Waits until these words are told without a question.
+async fn until_told(host: &AgentHost, words: &str) {
     let agent = host.agent();
     let mut announcements = agent.announcements();
-    let next = timeout(PATIENCE, announcements.next()).await;
-    next.expect("something is told").unwrap().content.words().into_owned()
+    let told = async {
+        while let Some(told) = announcements.next().await {
+            if told.content.words() == words {
+                return;
+            }
+        }
+        panic!("the host ends before it tells {words}");
+    };
+    timeout(PATIENCE, told).await.unwrap_or_else(|_| panic!("it tells {words}"));
 }
 
 /// Waits until something is so.
@@ -125,7 +133,7 @@ async fn each_binding_and_version_is_spoken_with_and_without_streams() {
                 .egress(EgressPolicy::new().with_loopback_for_tests());
             let main = started(main_host(&asking, &telling).add(caller)).await;
             main.agent().ask("s", "Begin.").await.unwrap();
-            while next_told(&main).await != "Told." {}
+            until_told(&main, "Told.").await;
             let words = last_message(&telling);
             assert!(words.contains("\nBy the larynx.\n"), "{binding} {version} {streams}: {words}");
             let asked = crate::support::transcript(&working.requests()[0]);
@@ -147,7 +155,7 @@ async fn a_question_of_the_agent_is_answered_in_its_task() {
     let caller = A2aCaller::new().agent_at(far(&url).key("sesame".to_owned()));
     let main = started(main_host(&first, &telling).add(caller)).await;
     main.agent().ask("s", "Begin.").await.unwrap();
-    while next_told(&main).await != "It asks for the year." {}
+    until_told(&main, "It asks for the year.").await;
     let question = last_message(&telling);
     assert!(question.contains("asks something about the task"), "{question}");
     assert!(question.contains("Which year?"), "{question}");
@@ -155,7 +163,7 @@ async fn a_question_of_the_agent_is_answered_in_its_task() {
     let answer = json!({"agent_name": "far", "skill": "find", "message": "2026", "context_id": context});
     let second = first.clone().calls("invoke_agent", answer).says("answered");
     main.agent().ask("s", "Say 2026.").await.unwrap();
-    while next_told(&main).await != "Seven." {}
+    until_told(&main, "Seven.").await;
     let requests = telling.requests();
     let words = crate::support::transcript(requests.last().unwrap()).pop().unwrap();
     assert!(words.contains("\nSeven books.\n"), "{words}");
@@ -172,7 +180,7 @@ async fn a_task_that_is_cancelled_is_cancelled_at_the_agent() {
     let caller = A2aCaller::new().agent_at(far(&url).key("sesame".to_owned()));
     let main = started(main_host(&first, &ScriptedModel::new()).add(caller)).await;
     main.agent().ask("s", "Begin.").await.unwrap();
-    assert_eq!(next_told(&main).await, "[far] It works on the task.");
+    until_told(&main, "[far] It works on the task.").await;
     let id = task_id(&told(&first)[0]);
     let second = first.clone().calls("cancel_agent_task", json!({"task_id": id})).says("cancelled");
     main.agent().ask("s", "Stop.").await.unwrap();
@@ -210,7 +218,7 @@ async fn a_task_outlives_the_caller_and_the_next_process_tells_its_end_once() {
     drop(main);
     *state.lock().unwrap() = "TASK_STATE_COMPLETED";
     let main = started(host()).await;
-    while next_told(&main).await != "So." {}
+    until_told(&main, "So.").await;
     main.shutdown(Duration::from_secs(1)).await;
     drop(main);
     let main = started(host()).await;
@@ -236,7 +244,7 @@ async fn a_message_is_the_end_and_all_kinds_of_parts_are_read() {
     let telling = ScriptedModel::new().says("Told.");
     let main = started(main_host(&asking, &telling).add(A2aCaller::new().agent_at(far(&peer.url())))).await;
     main.agent().ask("s", "Begin.").await.unwrap();
-    while next_told(&main).await != "Told." {}
+    until_told(&main, "Told.").await;
     let words = last_message(&telling);
     let expected = "\nWords.\n\n```json\n{\n  \"n\": [\n    1\n  ]\n}\n```\n\n[file by reference: https://files.example.com/a.pdf a.pdf]\n\nhi\n\n[file of 3 bytes: x .png, image/png. It is not kept: ask for it by reference, or as text]\n\nTell";
     assert!(words.contains(expected), "{words}");

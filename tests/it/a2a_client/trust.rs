@@ -48,7 +48,7 @@ async fn over_http(level: CallerTrust) -> String {
     let caller = A2aCaller::new().agent_at(far(&format!("http://{address}")).key("sesame".to_owned()));
     let main = started(main_host(&first, &telling).add(caller)).await;
     main.agent().ask("s", "Begin.").await.unwrap();
-    while next_told(&main).await != "Told." {}
+    until_told(&main, "Told.").await;
     server.shutdown(Duration::ZERO).await;
     came_of(&model)
 }

@@ -43,7 +43,7 @@ use settings::{CallerSettings, minutes_long};
 use tasks::PendingTasks;
 use transport::Transport;
 
-/// Tools that hand a model's tasks to other agents on the bus: `invoke_agent`,
+/// Tools that hand a model's tasks to other agents: `invoke_agent`,
 /// `list_known_agents`, `get_agent_details`, `register_agent`, `unregister_agent`,
 /// `list_agent_tasks`, `cancel_agent_task`.
 ///
@@ -52,8 +52,10 @@ use transport::Transport;
 /// to the user without a model. A turn that is no conversation (a wisp, or the task of yet
 /// another agent) waits in the call, and the result of the call is the answer.
 ///
-/// An agent is known if it announces itself on the bus, if the operator's file
-/// `well-known-agents.json` names it, or if the model registers it. An announced agent is
+/// An agent is known if it announces itself on the bus, if the operator names it
+/// ([`agent_at`](Self::agent_at), or the file `well-known-agents.json`), or if the model registers
+/// it. An agent with a URL is called by the A2A protocol over HTTP, 1.0 or 0.3, an agent without
+/// one over the bus. An announced agent is
 /// forgotten when it leaves or is silent for a day. Announced and registered agents are kept in
 /// `known-agents.json` in the data folder. The agents are the host's [`AgentDirectory`], so the
 /// service search finds them. The texts of agents, in cards, statuses and answers, are untrusted:
@@ -70,6 +72,7 @@ use transport::Transport;
 /// | `DefaultTimeoutMinutes`: time of a task whose caller names none | 5 |
 /// | `DirectoryEntryTtl`: time after which a silent agent is forgotten | 1 day |
 /// | `WellKnownAgentsPath`: file of the operator's agents | `well-known-agents.json` in the data folder, if there is one |
+/// | `Agents`: list of sections with `Url`, `Name`, `Key` and `KeyHeader`, or of URLs | none |
 /// | `TaskTopic`, `CancelTopic`, `StatusTopic`, `CallerResultTopic`, `DiscoveryTopic` | the original's |
 ///
 /// ```

@@ -5,12 +5,13 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
-use rockbot_core::config::{Config, ConfigError};
+use rockbot_core::config::{Config, ConfigError, Section};
 use rockbot_core::service::AgentCard;
 use rockbot_core::{BoxError, ExposeSecret as _, Secret};
 use serde::Deserialize;
 
 use crate::a2a_callers::is_agent_name;
+use crate::a2a_callers::settings::{items, missing, texts};
 
 /// An agent that is reached over HTTP, with the key for it.
 ///
@@ -123,31 +124,19 @@ impl fmt::Debug for RemoteAgent {
 /// `KeyHeader`, or of URLs.
 pub(in crate::a2a::caller) fn configured(config: &Config) -> Result<Vec<RemoteAgent>, ConfigError> {
     let section = config.section("A2A")?;
-    if let Some(setting) = section.setting("Agents") {
-        let urls = match setting.read::<String>() {
-            Ok(text) => text.split(',').map(str::to_owned).collect(),
-            Err(_) => setting.read::<Vec<String>>()?,
-        };
+    if let Ok(Some(urls)) = texts(&section, "Agents") {
         return Ok(urls.into_iter().map(RemoteAgent::new).collect());
     }
-    let list = section.section("Agents")?;
-    let mut names = list.names();
-    names.sort_by_key(|name| name.parse::<u32>().unwrap_or(u32::MAX));
-    let agent = |name: String| {
-        let one = list.section(&name)?;
-        let missing = || ConfigError::Invalid {
-            setting: one.path("Url"),
-            expected: "the URL of an agent".into(),
-            found: "nothing",
-        };
+    let agent = |one: &Section<'_>| {
+        let url: Option<String> = one.get("Url")?;
         Ok(RemoteAgent {
             name: one.get("Name")?,
             key: one.get("Key")?,
             header: one.get("KeyHeader")?,
-            ..RemoteAgent::new(one.get::<String>("Url")?.ok_or_else(missing)?)
+            ..RemoteAgent::new(url.ok_or_else(|| missing(one, "Url", "the URL of an agent"))?)
         })
     };
-    names.into_iter().map(agent).collect()
+    items(&section, "Agents")?.iter().map(agent).collect()
 }
 
 /// Reads the agents with a URL from the text of a file `well-known-agents.json`, as the original

@@ -22,19 +22,23 @@
 #[cfg(feature = "a2a")]
 #[cfg_attr(docsrs, doc(cfg(feature = "a2a")))]
 pub mod a2a;
-#[cfg(feature = "a2a-server")]
-#[cfg_attr(docsrs, doc(cfg(feature = "a2a-server")))]
-pub mod a2a_server;
 #[cfg(any(feature = "a2a", feature = "a2a-server"))]
 #[cfg_attr(
     not(all(feature = "a2a", feature = "a2a-server")),
     allow(dead_code, reason = "each door uses a part of what both have")
 )]
 mod a2a_callers;
+#[cfg(feature = "a2a-server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "a2a-server")))]
+pub mod a2a_server;
 #[cfg(any(feature = "a2a", feature = "a2a-server"))]
 #[cfg_attr(
     not(all(feature = "a2a", feature = "a2a-server")),
-    allow(dead_code, unused_imports, reason = "the client writes what the server reads, and the other way round")
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the client writes what the server reads, and the other way round"
+    )
 )]
 mod a2a_wire;
 #[cfg(any(feature = "subagents", feature = "wisps"))]

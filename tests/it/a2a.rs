@@ -840,7 +840,12 @@ async fn the_operator_is_asked_for_approvals_with_the_chain_and_the_caller_learn
     let asker = asker(&bus).await;
     let (buy, mut buying) = mock_tool("buy");
     let working = ScriptedModel::new().calls("buy", json!({"milk": 1})).says("Bought.");
-    let research = started(research(&bus, &working).tool(buy.needs_approval()).add(receiver().tools(["buy"]))).await;
+    let research = started(
+        research(&bus, &working)
+            .tool(buy.needs_approval())
+            .add(receiver().tools(["buy"])),
+    )
+    .await;
     let chained = |envelope: MessageEnvelope| envelope.with_header("rb-agent-chain", "ann,main");
     asker
         .send_as("main", RESEARCH, TASK, task("t", "Buy milk.").to_string(), chained)

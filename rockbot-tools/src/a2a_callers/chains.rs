@@ -45,7 +45,10 @@ impl Chains {
 /// Reads the chain that a message of `source` names, with commas: its last agent is always the
 /// sender.
 pub(crate) fn read(written: Option<&str>, source: &str) -> Vec<String> {
-    let names = written.unwrap_or_default().split(',').filter(|name| is_agent_name(name));
+    let names = written
+        .unwrap_or_default()
+        .split(',')
+        .filter(|name| is_agent_name(name));
     // One agent more than is allowed tells that the chain is too long.
     let mut chain: Vec<_> = names.take(MAX_AGENTS).map(str::to_owned).collect();
     if chain.last().is_none_or(|last| !last.eq_ignore_ascii_case(source)) {

@@ -21,7 +21,8 @@ pub(crate) fn trust(section: &Section<'_>, name: &str) -> Result<Option<CallerTr
         return Ok(None);
     };
     let read = setting.read::<String>()?.parse();
-    read.map(Some).map_err(|()| setting.invalid("`observe`, `learn`, `propose` or `act`"))
+    read.map(Some)
+        .map_err(|()| setting.invalid("`observe`, `learn`, `propose` or `act`"))
 }
 
 /// Returns the sections of a list, in order.

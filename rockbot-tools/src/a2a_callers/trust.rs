@@ -38,7 +38,9 @@ impl CallerTrust {
     pub(crate) fn narrowed(self, filter: ToolFilter, registry: &dyn ToolRegistry) -> ToolFilter {
         let tools = registry.snapshot();
         let pure = tools.entries().iter().map(|entry| entry.registration());
-        let pure = pure.filter(|tool| tool.effect == Effect::Pure).map(|tool| ToolSelector::from(tool.name.clone()));
+        let pure = pure
+            .filter(|tool| tool.effect == Effect::Pure)
+            .map(|tool| ToolSelector::from(tool.name.clone()));
         match self {
             Self::Observe => filter.and(&ToolFilter::only(pure)),
             Self::Learn => filter.and(&ToolFilter::only(pure.chain([ToolSelector::source(MEMORY)]))),

@@ -14,7 +14,7 @@ use super::operations::Operations;
 use super::tasks::{TaskRecord, TaskTurn, refused};
 use super::watch::Watch;
 use crate::a2a_callers::chains;
-use crate::a2a_wire::{A2aError, ErrorKind, Message, SendConfiguration, SendMessage, TaskState};
+use crate::a2a_wire::{A2aError, ErrorKind, Message, PushConfig, SendConfiguration, SendMessage, TaskState};
 
 /// Source of the turns, which is a part of their identity.
 const SOURCE: &str = "a2a";
@@ -39,7 +39,7 @@ impl Operations {
     pub(super) async fn accept(
         self: &Arc<Self>,
         caller: &A2aCaller,
-        request: SendMessage,
+        (request, is_old): (SendMessage, bool),
     ) -> Result<Accepted, A2aError> {
         let SendMessage {
             message,
@@ -49,6 +49,9 @@ impl Operations {
         message.check()?;
         let wanted = configuration.unwrap_or_default();
         check_wanted(&wanted)?;
+        if let Some(push) = &wanted.task_push_notification_config {
+            self.check_push(push)?;
+        }
         let skill = message.metadata.as_ref().and_then(|metadata| metadata.skill.clone());
         let metadata = metadata.unwrap_or_default();
         let skill = skill.or(metadata.skill);
@@ -64,6 +67,10 @@ impl Operations {
         let request = self.request(caller, &message, &context, skill.as_deref(), questions < MAX_QUESTIONS)?;
         self.chains.set(caller.principal(), context.as_str().into(), chain);
         let record = self.begin(caller, &message, known, context, request).await?;
+        if let Some(push) = wanted.task_push_notification_config {
+            let task_id = record.id.clone();
+            self.create_push(caller, PushConfig { task_id, ..push }, is_old)?;
+        }
         Ok(Accepted {
             turn: record.last_turn().cloned().ok_or_else(A2aError::no_task)?,
             record,
@@ -164,6 +171,7 @@ impl Operations {
                     turns: vec![TaskTurn::new(turn.clone(), message)],
                     state: TaskState::Working,
                     updated: now,
+                    pushes: Vec::new(),
                 },
                 now,
             )?,
@@ -224,12 +232,6 @@ fn check_id(name: &str, id: &str) -> Result<(), A2aError> {
 }
 
 fn check_wanted(wanted: &SendConfiguration) -> Result<(), A2aError> {
-    if wanted.task_push_notification_config.is_some() {
-        return Err(A2aError::new(
-            ErrorKind::PushNotSupported,
-            "this agent sends no push notifications: stream the task, or ask for it",
-        ));
-    }
     let modes = wanted.accepted_output_modes.as_deref().unwrap_or_default();
     let takes_text = modes.is_empty()
         || modes

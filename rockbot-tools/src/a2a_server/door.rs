@@ -145,7 +145,7 @@ impl Door {
         if let Err(error) = version {
             return rest::error_reply(&error).into_answer();
         }
-        let takes_body = matches!(route, Route::Send | Route::Stream);
+        let takes_body = head.method == Method::POST && matches!(route, Route::Send | Route::Stream | Route::Pushes(_));
         let read = if !takes_body || is_json(&head.headers) {
             self.read(body).await
         } else {
@@ -153,7 +153,7 @@ impl Door {
         };
         let query = head.uri.query().unwrap_or_default();
         let reply = match read {
-            Ok((body, _long)) => rest::answer(&self.operations, caller, route, query, &body).await,
+            Ok((body, _long)) => rest::answer(&self.operations, caller, (&head.method, route), query, &body).await,
             Err(Refusal(status, error)) => rest::error_reply(&error).with_status(status),
         };
         reply.into_answer()

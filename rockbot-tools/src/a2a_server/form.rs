@@ -49,7 +49,8 @@ impl RpcForm {
         }
     }
 
-    fn written(&self, result: impl Serialize) -> Vec<u8> {
+    /// Writes a result that is in the client's version already.
+    pub(super) fn written(&self, result: impl Serialize) -> Vec<u8> {
         let answer = RpcResult {
             jsonrpc: "2.0",
             id: &self.id,

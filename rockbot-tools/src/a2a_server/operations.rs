@@ -1,7 +1,8 @@
 //! The base that all requests share: the parts of the host, the tasks, and a task as clients see
 //! it. The operations are in `calls`, `accept` and `list`.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 use rockbot_core::context::CancellationToken;
 use rockbot_core::store::MediaStore;
@@ -17,6 +18,7 @@ use super::tasks::{SessionTurns, Standing, TaskRecord, TaskTable, words_of};
 use crate::a2a_callers::CallerTrust;
 use crate::a2a_callers::chains::Chains;
 use crate::a2a_wire::{A2aError, Artifact, ErrorKind, Message, Task, TaskState, TaskStatus};
+use crate::egress::EgressClient;
 
 /// Maximum number of requests that wait for the end of a task or stream it, of all clients.
 const MAX_WAITING: usize = 256;
@@ -41,6 +43,10 @@ pub(super) struct Operations {
     /// Principal that is asked about tool calls that need an approval.
     pub(super) operator: Principal,
     pub(super) waiting: Arc<Semaphore>,
+    /// The client of push notifications.
+    pub(super) egress: EgressClient,
+    /// The tasks whose changes are told now.
+    pub(super) notifying: Mutex<HashSet<String>>,
     pub(super) stop: CancellationToken,
     pub(super) running: TaskTracker,
 }
@@ -58,7 +64,9 @@ impl Operations {
 
     /// Forgets the chain of a task that has ended, unless another task of its session goes on.
     pub(super) fn forget_chain(&self, principal: &Principal, task: &str) {
-        let Ok(ended) = self.tasks.find(principal, task) else { return };
+        let Ok(ended) = self.tasks.find(principal, task) else {
+            return;
+        };
         let is_open = |record: &TaskRecord| {
             record.principal == *principal && record.context == ended.context && !record.state.is_terminal()
         };

@@ -1,7 +1,7 @@
 //! The subsystem of a host that serves its agent to other agents: [`A2aServer`].
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use rockbot_core::config::Config;
@@ -25,6 +25,7 @@ use super::tasks::TaskTable;
 use super::watch::Watch;
 use crate::a2a_callers::CallerTrust;
 use crate::a2a_callers::chains::Chains;
+use crate::egress::{EgressClient, EgressPolicy};
 use crate::http_server::{Serving, serve};
 
 /// Default operator.
@@ -39,7 +40,8 @@ const OPERATOR: &str = "local";
 /// task waits for input.
 ///
 /// Each [caller](A2aCaller) is a principal of its own, `a2a:NAME`, and its messages are
-/// untrusted. Its turns have the [tools](Self::tools) that are named, and none by default. A call
+/// untrusted. A client may name an address to which the changes of a task are told (push
+/// notifications), with a token of its own. Its turns have the [tools](Self::tools) that are named, and none by default. A call
 /// that needs an approval waits for the [operator](Self::operator), who gets an announcement; the
 /// host must know that principal as an approver.
 ///
@@ -73,6 +75,7 @@ pub struct A2aServer {
     trust: Option<CallerTrust>,
     operator: Option<Principal>,
     admission: Admission,
+    egress: Option<EgressPolicy>,
     endpoint: A2aEndpoint,
     /// The address, once it is read.
     listen_at: Option<SocketAddr>,
@@ -146,6 +149,13 @@ impl A2aServer {
     /// as an approver.
     pub fn operator(mut self, principal: impl Into<Principal>) -> Self {
         self.operator = Some(principal.into());
+        self
+    }
+
+    /// Sets the policy of push notifications. Default: the section `Egress` of the settings; by
+    /// default no address inside of the network is gone to.
+    pub fn egress(mut self, policy: EgressPolicy) -> Self {
+        self.egress = Some(policy);
         self
     }
 
@@ -257,6 +267,8 @@ impl A2aServer {
             registry: parts.require::<dyn ToolRegistry>()?,
             operator: self.operator.take().unwrap_or_else(|| Principal::from(OPERATOR)),
             waiting: Operations::permits(),
+            egress: EgressClient::new(self.egress.take().unwrap_or_default())?,
+            notifying: Mutex::default(),
             stop: serving.stop.clone(),
             running: serving.tasks.clone(),
         }))
@@ -279,6 +291,8 @@ impl Subsystem for A2aServer {
         }
         self.apply(settings);
         self.check()?;
+        let configured = EgressPolicy::from_config(&config)?;
+        self.egress.get_or_insert(configured);
         declarations.provide(Arc::new(self.endpoint.clone()));
         let cost = PartCost::on("an A2A server").with_switch("the section `A2aServer`");
         declarations.cost(
@@ -326,12 +340,18 @@ impl Subsystem for A2aServer {
     }
 }
 
-/// Watches the tasks that had not ended when the host stopped.
+/// Watches the tasks that had not ended when the host stopped, and tells the changes that were not
+/// told then.
 fn watch_open(operations: &Arc<Operations>) {
+    for record in operations.tasks.all(|record| record.pending_push().is_some()) {
+        operations.notify(&record.id);
+    }
     for record in operations.tasks.all(|record| !record.state.is_terminal()) {
         if let Some(turn) = record.last_turn() {
             let chain = vec![name_of(&record.principal).to_owned()];
-            operations.chains.set(record.principal.clone(), record.context.as_str().into(), chain);
+            operations
+                .chains
+                .set(record.principal.clone(), record.context.as_str().into(), chain);
             Watch::new(operations, &record, turn.clone()).spawn();
         }
     }

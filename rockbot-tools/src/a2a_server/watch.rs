@@ -91,6 +91,7 @@ impl Watch {
         self.operations
             .tasks
             .note(&self.task, state, self.operations.clock.now());
+        self.operations.notify(&self.task);
     }
 
     /// Asks the operator by an announcement. The announcement waits until a program takes it.

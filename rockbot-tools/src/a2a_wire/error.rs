@@ -26,7 +26,6 @@ pub(crate) enum ErrorKind {
     Busy,
     TaskNotFound,
     TaskNotCancelable,
-    PushNotSupported,
     Unsupported,
     ContentType,
     VersionNotSupported,
@@ -44,7 +43,6 @@ impl ErrorKind {
             Self::Busy => -32_000,
             Self::TaskNotFound => -32_001,
             Self::TaskNotCancelable => -32_002,
-            Self::PushNotSupported => -32_003,
             Self::Unsupported => -32_004,
             Self::ContentType => -32_005,
             Self::VersionNotSupported => -32_009,
@@ -55,12 +53,8 @@ impl ErrorKind {
     pub(crate) fn http(self) -> (u16, &'static str) {
         match self {
             Self::TaskNotFound | Self::MethodNotFound => (404, "NOT_FOUND"),
-            Self::TaskNotCancelable | Self::PushNotSupported | Self::Unsupported | Self::VersionNotSupported => {
-                (400, "FAILED_PRECONDITION")
-            }
-            Self::Parse | Self::InvalidRequest | Self::InvalidParams | Self::ContentType => {
-                (400, "INVALID_ARGUMENT")
-            }
+            Self::TaskNotCancelable | Self::Unsupported | Self::VersionNotSupported => (400, "FAILED_PRECONDITION"),
+            Self::Parse | Self::InvalidRequest | Self::InvalidParams | Self::ContentType => (400, "INVALID_ARGUMENT"),
             Self::Busy => (429, "RESOURCE_EXHAUSTED"),
             Self::Internal => (500, "INTERNAL"),
         }
@@ -72,7 +66,6 @@ impl ErrorKind {
             Self::Busy => "BUSY",
             Self::TaskNotFound => "TASK_NOT_FOUND",
             Self::TaskNotCancelable => "TASK_NOT_CANCELABLE",
-            Self::PushNotSupported => "PUSH_NOTIFICATION_NOT_SUPPORTED",
             Self::Unsupported => "UNSUPPORTED_OPERATION",
             Self::ContentType => "CONTENT_TYPE_NOT_SUPPORTED",
             Self::VersionNotSupported => "VERSION_NOT_SUPPORTED",

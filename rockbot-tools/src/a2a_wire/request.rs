@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Message, TaskState};
+use super::{Message, PushConfig, TaskState};
 
 /// The parameters of `SendMessage` and `SendStreamingMessage`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,10 +35,9 @@ pub(crate) struct SendConfiguration {
     pub(crate) history_length: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) return_immediately: Option<bool>,
-    /// Present if the client asks for push notifications, which this server does not send. The
-    /// value is not read.
-    #[serde(default, alias = "pushNotificationConfig", skip_serializing)]
-    pub(crate) task_push_notification_config: Option<serde::de::IgnoredAny>,
+    /// An address to which the changes of the task are told.
+    #[serde(default, alias = "pushNotificationConfig", skip_serializing_if = "Option::is_none")]
+    pub(crate) task_push_notification_config: Option<PushConfig>,
 }
 
 /// The parameters of `GetTask`, `CancelTask` and `SubscribeToTask`.

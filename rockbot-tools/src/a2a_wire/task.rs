@@ -14,7 +14,11 @@ pub(crate) struct Task {
     #[serde(default)]
     pub(crate) context_id: String,
     pub(crate) status: TaskStatus,
-    #[serde(default, deserialize_with = "some_artifacts", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "some_artifacts",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) artifacts: Option<Vec<Artifact>>,
     /// A client keeps its own messages.
     #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]

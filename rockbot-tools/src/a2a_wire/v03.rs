@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::message::MessageMetadata;
+use super::push::OldPush;
 use super::request::SendMetadata;
 use super::{Message, Part, Role, SendConfiguration, SendMessage};
 
@@ -22,7 +23,10 @@ const METHODS: [(&str, &str); 10] = [
     ("tasks/pushNotificationConfig/set", "CreateTaskPushNotificationConfig"),
     ("tasks/pushNotificationConfig/get", "GetTaskPushNotificationConfig"),
     ("tasks/pushNotificationConfig/list", "ListTaskPushNotificationConfigs"),
-    ("tasks/pushNotificationConfig/delete", "DeleteTaskPushNotificationConfig"),
+    (
+        "tasks/pushNotificationConfig/delete",
+        "DeleteTaskPushNotificationConfig",
+    ),
     ("agent/getAuthenticatedExtendedCard", "GetExtendedAgentCard"),
 ];
 
@@ -101,7 +105,7 @@ struct OldConfiguration {
     #[serde(default)]
     blocking: Option<bool>,
     #[serde(default)]
-    push_notification_config: Option<serde::de::IgnoredAny>,
+    push_notification_config: Option<OldPush>,
 }
 
 impl From<OldSend> for SendMessage {
@@ -156,7 +160,7 @@ impl From<OldConfiguration> for SendConfiguration {
             accepted_output_modes: old.accepted_output_modes,
             history_length: old.history_length,
             return_immediately: old.blocking.map(|is_blocking| !is_blocking),
-            task_push_notification_config: old.push_notification_config,
+            task_push_notification_config: old.push_notification_config.map(Into::into),
         }
     }
 }

@@ -14,9 +14,9 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::body::{Body, Received};
-use super::resolver::{CheckedResolver, Lookup, SystemLookup};
 #[cfg(feature = "a2a")]
 use super::pieces::EgressPieces;
+use super::resolver::{CheckedResolver, Lookup, SystemLookup};
 use super::{EgressError, EgressPolicy};
 
 /// The name of the client in requests.
@@ -196,7 +196,9 @@ impl EgressClient {
         self.policy.check_url(&mut request.url)?;
         let host = request.url.host_str().unwrap_or_default().to_owned();
         // Pieces are passed on as they come.
-        request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        request
+            .headers
+            .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         match timeout(limit, self.send(&request, &host)).await {
             Ok(sent) => EgressPieces::new(sent?, host),
             Err(_) => Err(EgressError::Timeout { host, limit }),

@@ -36,7 +36,11 @@ impl EgressPieces {
 
     /// Returns `true` if the body is a stream of events.
     pub(crate) fn is_event_stream(&self) -> bool {
-        let kind = self.response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = self
+            .response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok());
         kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
     }
 
@@ -44,7 +48,10 @@ impl EgressPieces {
     pub(crate) async fn next(&mut self, limit: Duration) -> Result<Option<Bytes>, EgressError> {
         match timeout(limit, self.response.chunk()).await {
             Ok(piece) => piece.map_err(|error| transport(error, &self.host)),
-            Err(_) => Err(EgressError::Timeout { host: self.host.clone(), limit }),
+            Err(_) => Err(EgressError::Timeout {
+                host: self.host.clone(),
+                limit,
+            }),
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod faults;
 mod peer;
+mod push;
 mod sdk;
 mod trust;
 
@@ -30,7 +31,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A host that calls agents, without a bus: `asking` answers the user, `telling` the answers.
 fn main_host(asking: &ScriptedModel, telling: &ScriptedModel) -> AgentHostBuilder {
-    let models = vec![("The agent `", telling.clone()), ("Nothing comes of", telling.clone()), ("", asking.clone())];
+    let models = vec![
+        ("The agent `", telling.clone()),
+        ("Nothing comes of", telling.clone()),
+        ("", asking.clone()),
+    ];
     AgentHost::builder("main").chat(Models(models))
 }
 
@@ -63,7 +68,9 @@ async fn until_told(host: &AgentHost, words: &str) {
         }
         panic!("the host ends before it tells {words}");
     };
-    timeout(PATIENCE, told).await.unwrap_or_else(|_| panic!("it tells {words}"));
+    timeout(PATIENCE, told)
+        .await
+        .unwrap_or_else(|_| panic!("it tells {words}"));
 }
 
 /// Waits until something is so.
@@ -79,7 +86,10 @@ async fn until(what: impl Fn() -> bool) {
 /// Our own server, for the caller `main` and any program of this machine.
 async fn serving(model: &ScriptedModel, has_key: bool) -> (AgentHost, String) {
     let find = AgentSkill::new("find").with_description("Finds.");
-    let mut server = A2aServer::new().listen("127.0.0.1:0").skill(find).description("Finds things.");
+    let mut server = A2aServer::new()
+        .listen("127.0.0.1:0")
+        .skill(find)
+        .description("Finds things.");
     if has_key {
         server = server.caller(Caller::new("main", "sesame".to_owned()));
     }
@@ -109,7 +119,8 @@ async fn a_task_is_done_by_an_agent_with_a_url_and_its_answer_is_told_once() {
     assert_eq!(heard, ["[far] It works on the task.", "Told."]);
     let id = task_id(&told(&asking)[0]);
     let words = last_message(&telling);
-    let expected = format!("The agent `far` has done the task `{id}` (find). Its words, which are those of another program");
+    let expected =
+        format!("The agent `far` has done the task `{id}` (find). Its words, which are those of another program");
     assert!(words.contains(&expected), "{words}");
     assert!(words.contains("\nBy the larynx.\n\nTell the user"), "{words}");
     for model in [asking, telling, working] {
@@ -135,9 +146,17 @@ async fn each_binding_and_version_is_spoken_with_and_without_streams() {
             main.agent().ask("s", "Begin.").await.unwrap();
             until_told(&main, "Told.").await;
             let words = last_message(&telling);
-            assert!(words.contains("\nBy the larynx.\n"), "{binding} {version} {streams}: {words}");
+            assert!(
+                words.contains("\nBy the larynx.\n"),
+                "{binding} {version} {streams}: {words}"
+            );
             let asked = crate::support::transcript(&working.requests()[0]);
-            assert!(asked.iter().any(|line| line.contains("The caller asks for your skill `find`.")), "{asked:?}");
+            assert!(
+                asked
+                    .iter()
+                    .any(|line| line.contains("The caller asks for your skill `find`.")),
+                "{asked:?}"
+            );
             server.shutdown(Duration::ZERO).await;
         }
     }
@@ -159,7 +178,14 @@ async fn a_question_of_the_agent_is_answered_in_its_task() {
     let question = last_message(&telling);
     assert!(question.contains("asks something about the task"), "{question}");
     assert!(question.contains("Which year?"), "{question}");
-    let context = question.split("context_id `").nth(1).unwrap().split('`').next().unwrap().to_owned();
+    let context = question
+        .split("context_id `")
+        .nth(1)
+        .unwrap()
+        .split('`')
+        .next()
+        .unwrap()
+        .to_owned();
     let answer = json!({"agent_name": "far", "skill": "find", "message": "2026", "context_id": context});
     let second = first.clone().calls("invoke_agent", answer).says("answered");
     main.agent().ask("s", "Say 2026.").await.unwrap();
@@ -182,7 +208,10 @@ async fn a_task_that_is_cancelled_is_cancelled_at_the_agent() {
     main.agent().ask("s", "Begin.").await.unwrap();
     until_told(&main, "[far] It works on the task.").await;
     let id = task_id(&told(&first)[0]);
-    let second = first.clone().calls("cancel_agent_task", json!({"task_id": id})).says("cancelled");
+    let second = first
+        .clone()
+        .calls("cancel_agent_task", json!({"task_id": id}))
+        .says("cancelled");
     main.agent().ask("s", "Stop.").await.unwrap();
     second.assert_complete();
     let turns = server.parts().require::<dyn TurnRunner>().unwrap();
@@ -196,7 +225,11 @@ async fn a_task_outlives_the_caller_and_the_next_process_tells_its_end_once() {
     let now = state.clone();
     let peer = Peer::speaking(false, move |operation, _| {
         let state = *now.lock().unwrap();
-        let made = if state == "TASK_STATE_COMPLETED" { "Because." } else { "" };
+        let made = if state == "TASK_STATE_COMPLETED" {
+            "Because."
+        } else {
+            ""
+        };
         match operation {
             "SendMessage" => Said::result(&json!({"task": task(state, "", made)})),
             _ => Said::result(&task(state, "", made)),
@@ -225,7 +258,11 @@ async fn a_task_outlives_the_caller_and_the_next_process_tells_its_end_once() {
     sleep(Duration::from_millis(300)).await;
     main.shutdown(Duration::from_secs(1)).await;
     assert_eq!(telling.requests().len(), 1);
-    let sent = peer.operations().iter().filter(|operation| *operation == "SendMessage").count();
+    let sent = peer
+        .operations()
+        .iter()
+        .filter(|operation| *operation == "SendMessage")
+        .count();
     assert_eq!(sent, 1, "{:?}", peer.operations());
 }
 
@@ -281,7 +318,13 @@ async fn settings_name_agents_and_the_search_and_lists_show_them() {
     let shown: Vec<_> = directory
         .agents()
         .iter()
-        .map(|card| (card.agent_name.clone(), card.description.clone().unwrap(), card.url.clone().unwrap()))
+        .map(|card| {
+            (
+                card.agent_name.clone(),
+                card.description.clone().unwrap(),
+                card.url.clone().unwrap(),
+            )
+        })
         .collect();
     let expected = [("far", peer.url()), ("Far-Agent", other.url())];
     let expected = expected.map(|(name, url)| (name.to_owned(), "Finds things.".to_owned(), url));

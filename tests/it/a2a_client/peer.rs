@@ -30,7 +30,10 @@ impl Got {
     }
 
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        let line = self.head.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")))?;
+        let line = self
+            .head
+            .lines()
+            .find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")))?;
         Some(line.split_once(':').unwrap().1.trim())
     }
 }
@@ -113,10 +116,7 @@ impl Peer {
     }
 
     /// Starts an agent of JSON-RPC 1.0 with this name, whose operations are answered by `answer`.
-    pub(super) async fn speaking(
-        streams: bool,
-        answer: impl Fn(&str, &Value) -> Said + Send + Sync + 'static,
-    ) -> Self {
+    pub(super) async fn speaking(streams: bool, answer: impl Fn(&str, &Value) -> Said + Send + Sync + 'static) -> Self {
         Self::start(move |got, url| {
             if got.head.starts_with("GET /.well-known/agent-card.json") {
                 return Said::json(&card(url, "JSONRPC", "1.0", streams));
@@ -138,7 +138,9 @@ impl Peer {
     pub(super) fn operations(&self) -> Vec<String> {
         let got = self.got();
         let operations = got.iter().map(Got::operation);
-        operations.filter(|operation| !operation.contains("agent-card")).collect()
+        operations
+            .filter(|operation| !operation.contains("agent-card"))
+            .collect()
     }
 }
 
@@ -171,7 +173,9 @@ async fn read(stream: &mut TcpStream) -> Option<Got> {
         let read = stream.read(&mut piece).await.ok().filter(|read| *read > 0)?;
         bytes.extend_from_slice(&piece[..read]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
         let got = Got {
             head: head.to_owned(),
             body: body.to_owned(),

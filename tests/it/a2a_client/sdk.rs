@@ -28,7 +28,11 @@ impl Server {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let url = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().expect("the server prints its URL");
+        let url = timeout(PATIENCE, lines.next_line())
+            .await
+            .unwrap()
+            .unwrap()
+            .expect("the server prints its URL");
         Self {
             _process: process,
             lines,
@@ -37,7 +41,11 @@ impl Server {
     }
 
     async fn next_line(&mut self) -> String {
-        timeout(PATIENCE, self.lines.next_line()).await.unwrap().unwrap().unwrap()
+        timeout(PATIENCE, self.lines.next_line())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap()
     }
 }
 
@@ -61,7 +69,13 @@ async fn answered(url: &str) -> String {
     until_told(&main, "It asks.").await;
     let question = last_message(&telling);
     assert!(question.contains("Which year?"), "{question}");
-    let context = question.split("context_id `").nth(1).unwrap().split('`').next().unwrap();
+    let context = question
+        .split("context_id `")
+        .nth(1)
+        .unwrap()
+        .split('`')
+        .next()
+        .unwrap();
     let answer = json!({"agent_name": "far", "skill": "find", "message": "2026", "context_id": context});
     let second = first.clone().calls("invoke_agent", answer).says("answered");
     main.agent().ask("s", "Say 2026.").await.unwrap();
@@ -80,7 +94,10 @@ async fn cancelled(server: &mut Server) {
     main.agent().ask("s", "Begin.").await.unwrap();
     until_told(&main, "[far] Half of it.").await;
     let id = task_id(&told(&first)[0]);
-    let second = first.clone().calls("cancel_agent_task", json!({"task_id": id})).says("cancelled");
+    let second = first
+        .clone()
+        .calls("cancel_agent_task", json!({"task_id": id}))
+        .says("cancelled");
     main.agent().ask("s", "Stop.").await.unwrap();
     second.assert_complete();
     assert_eq!(server.next_line().await, "cancelled");

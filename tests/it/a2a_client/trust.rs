@@ -40,10 +40,15 @@ async fn over_http(level: CallerTrust) -> String {
     let server = A2aServer::new()
         .listen("127.0.0.1:0")
         .caller(Caller::new("main", "sesame".to_owned()).tools(TOOLS).trust(level));
-    let host = tools().into_iter().fold(AgentHost::builder("far").chat(model.clone()), AgentHostBuilder::tool);
+    let host = tools()
+        .into_iter()
+        .fold(AgentHost::builder("far").chat(model.clone()), AgentHostBuilder::tool);
     let server = started(host.add(server)).await;
     let address = server.parts().require::<A2aEndpoint>().unwrap().address().unwrap();
-    let first = asking([("invoke_agent", json!({"agent_name": "far", "skill": "work", "message": "Work."}))]);
+    let first = asking([(
+        "invoke_agent",
+        json!({"agent_name": "far", "skill": "work", "message": "Work."}),
+    )]);
     let telling = ScriptedModel::new().says("Told.");
     let caller = A2aCaller::new().agent_at(far(&format!("http://{address}")).key("sesame".to_owned()));
     let main = started(main_host(&first, &telling).add(caller)).await;

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::super::cards::cut;
 use super::super::directory::find_skill;
-use crate::a2a_callers::is_agent_name;
 use super::CallerState;
 use super::http::remote_agent::RemoteAgent;
 use super::tell::label_of;
+use crate::a2a_callers::is_agent_name;
 
 /// Maximum number of agents in a list.
 const MAX_LISTED: usize = 50;
@@ -113,7 +113,10 @@ pub(super) async fn register(state: ToolState<CallerState>, args: RegisterAgent)
     let mut card = AgentCard::new(name);
     card.description = args.description.map(|text| cut(&text, MAX_DESCRIPTION));
     card.skills = args.skills.into_iter().map(AgentSkill::new).collect();
-    card.url = args.url.map(|url| RemoteAgent::new(url).url).filter(|url| !url.is_empty());
+    card.url = args
+        .url
+        .map(|url| RemoteAgent::new(url).url)
+        .filter(|url| !url.is_empty());
     let way = state.caller()?.way(card.url.is_some())?;
     // The card of an agent with a URL is read once it is known.
     way.prepare(&card).await?;

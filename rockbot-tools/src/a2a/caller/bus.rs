@@ -10,11 +10,11 @@ use rockbot_core::tool::ToolError;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::a2a_callers::chains;
 use super::super::topics::Topics;
 use super::super::wire::{AgentMessage, AgentTaskCancelRequest, AgentTaskRequest, CardsWanted};
 use super::tasks::PendingTask;
 use super::transport::{Handover, Transport};
+use crate::a2a_callers::chains;
 
 /// The bus, and the topics of agents on it.
 #[derive(Debug)]

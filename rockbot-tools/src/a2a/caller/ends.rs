@@ -89,7 +89,10 @@ pub(super) fn of_failure(task: &PendingTask, problem: &str) -> EndWords {
     let skill = &task.skill;
     let id = &task.id;
     EndWords {
-        heading: format!("Nothing comes of the task `{id}` ({skill}) for the agent `{agent}`: {}.", short(problem, MAX_ERROR)),
+        heading: format!(
+            "Nothing comes of the task `{id}` ({skill}) for the agent `{agent}`: {}.",
+            short(problem, MAX_ERROR)
+        ),
         text: String::new(),
         closing: "\n\nTell the user what has happened.".to_owned(),
     }

@@ -8,10 +8,10 @@ use rockbot_core::turn::TurnRunner;
 use rockbot_core::{AgentIdentity, Clock};
 use tokio::sync::{Mutex, watch};
 
-use crate::a2a_callers::chains::Chains;
 use super::super::directory::Directory;
 use super::tasks::{PendingTask, PendingTasks};
 use super::transport::Transport;
+use crate::a2a_callers::chains::Chains;
 
 /// The parts of a caller that has started.
 #[derive(Debug)]

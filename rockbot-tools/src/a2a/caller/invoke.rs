@@ -12,7 +12,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::a2a_callers::chains;
 use super::super::directory::find_skill;
 use super::CallerState;
 use super::ends;
@@ -21,6 +20,7 @@ use super::settings::minutes_long;
 use super::tasks::{MAX_TASKS, PendingTask, RemoteTask};
 use super::tell::content_of;
 use super::transport::{Handover, Transport};
+use crate::a2a_callers::chains;
 
 /// Maximum number of answers that lead to further tasks, one after the other.
 const MAX_ROUNDS: u32 = 8;

@@ -31,9 +31,9 @@ use rockbot_core::turn::TurnRunner;
 use tokio::sync::{Mutex, watch};
 
 use super::GROUP;
-use crate::a2a_callers::chains::Chains;
 use super::directory::Directory;
 use super::known_file::KnownFile;
+use crate::a2a_callers::chains::Chains;
 use crate::egress::{EgressClient, EgressPolicy};
 use bus::BusTransport;
 use host::Caller;
@@ -212,7 +212,11 @@ impl Subsystem for A2aCaller {
                 topics: settings.topics,
             })
         });
-        let open: Vec<_> = tasks.open_tasks().filter(|task| task.remote.is_some()).cloned().collect();
+        let open: Vec<_> = tasks
+            .open_tasks()
+            .filter(|task| task.remote.is_some())
+            .cloned()
+            .collect();
         let named = (client.ok_or(early)?, settings.remote);
         let (caller, http) = caller(parts, directory, tasks, bus.clone(), named)?;
         let mut subscriptions = Vec::new();

@@ -50,7 +50,13 @@ impl CallerSettings {
         remote.extend(remote_agent::configured(config)?);
         let mut well_known: Vec<_> = remote.iter().filter_map(RemoteAgent::card).collect();
         if let Some(path) = named.or(set).or_else(usual) {
-            well_known.extend(KnownAgents::from_file(&path)?.agents().iter().cloned().map(without_slash));
+            well_known.extend(
+                KnownAgents::from_file(&path)?
+                    .agents()
+                    .iter()
+                    .cloned()
+                    .map(without_slash),
+            );
             remote.extend(remote_agent::well_known(&std::fs::read_to_string(&path)?)?);
         }
         Ok(Self {

@@ -14,13 +14,13 @@ use rockbot_core::trust::Label;
 use rockbot_core::turn::{Approver, Budget, BusyPolicy, TurnError, TurnRequest};
 
 use super::super::GROUP;
-use crate::a2a_callers::chains;
 use super::super::directory::find_skill;
 use super::super::texts::text_of;
-use crate::a2a_callers::{CallerTrust, is_agent_name};
 use super::super::wire::{AgentTaskError, AgentTaskRequest, AgentTaskState, codes};
 use super::host::Receiver;
 use super::inbound::{InboundTask, principal_of, session_of};
+use crate::a2a_callers::chains;
+use crate::a2a_callers::{CallerTrust, is_agent_name};
 
 /// Maximum length of a task, in bytes.
 const MAX_REQUEST: usize = 1 << 20;
@@ -120,7 +120,10 @@ impl Receiver {
             skill: request.skill.clone(),
             reply_to: reply_to.unwrap_or(self.topics.response()).to_owned(),
             correlation: correlation.unwrap_or(&request.task_id).to_owned(),
-            chain: chains::read(envelope.headers.get(chains::HEADER).map(String::as_str), &envelope.source),
+            chain: chains::read(
+                envelope.headers.get(chains::HEADER).map(String::as_str),
+                &envelope.source,
+            ),
             turn: "".into(),
             at: self.clock.now(),
         };

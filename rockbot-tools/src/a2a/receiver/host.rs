@@ -12,11 +12,11 @@ use serde::Serialize;
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
-use crate::a2a_callers::chains::Chains;
 use super::super::topics::Topics;
 use super::super::wire::{AgentMessage, AgentTaskState, AgentTaskStatusUpdate, AnnouncedCard};
 use super::inbound::{InboundTask, InboundTasks};
 use super::settings::{AllowedCallers, ReceiverLimits};
+use crate::a2a_callers::chains::Chains;
 
 /// Pause before the first further attempt to send an answer. It doubles up to [`MAX_PAUSE`].
 const PAUSE: Duration = Duration::from_secs(1);

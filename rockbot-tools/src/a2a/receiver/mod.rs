@@ -24,8 +24,8 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::a2a_callers::chains::Chains;
 use super::topics::Topics;
+use crate::a2a_callers::chains::Chains;
 use crate::a2a_callers::{CallerTrust, is_agent_name};
 use accept::Tasks;
 use answer::Cancellations;

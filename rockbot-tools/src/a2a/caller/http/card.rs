@@ -106,7 +106,10 @@ pub(super) fn read(json: &[u8], base: &Url) -> Result<ReadCard, &'static str> {
     let interface = served
         .interface(base)
         .ok_or("its card names no interface that is spoken here: JSON-RPC or HTTP+JSON of 1.0, JSON-RPC of 0.3")?;
-    let streams = served.capabilities.as_ref().and_then(|capabilities| capabilities.streaming);
+    let streams = served
+        .capabilities
+        .as_ref()
+        .and_then(|capabilities| capabilities.streaming);
     let announced = AnnouncedCard {
         agent_name: name_of(&served.name, base),
         description: served.description,
@@ -127,7 +130,8 @@ impl ServedCard {
     /// Returns the interface that is preferred here: JSON-RPC 1.0, then HTTP+JSON 1.0, then 0.3.
     fn interface(&self, base: &Url) -> Option<Interface> {
         let new = |binding: &str, version: &str| {
-            let fits = |one: &&NewInterface| one.protocol_binding == binding && one.protocol_version.starts_with(version);
+            let fits =
+                |one: &&NewInterface| one.protocol_binding == binding && one.protocol_version.starts_with(version);
             self.supported_interfaces.iter().find(fits)
         };
         let of = |found: &NewInterface, binding| {
@@ -157,7 +161,11 @@ impl ServedCard {
         if !version.starts_with("0.3") && !version.starts_with("0.2") {
             return None;
         }
-        if self.preferred_transport.as_deref().is_none_or(|transport| transport == "JSONRPC") {
+        if self
+            .preferred_transport
+            .as_deref()
+            .is_none_or(|transport| transport == "JSONRPC")
+        {
             return self.url.as_deref();
         }
         let mut others = self.additional_interfaces.iter();
@@ -209,7 +217,11 @@ mod tests {
             one("/rpc", "JSONRPC", "1.0.1"),
         ];
         let of = |interfaces: &[Value]| interface_of(&json!({"name": "A", "supportedInterfaces": interfaces}));
-        let expected = [("https://agents.example.com/rpc", Binding::Rpc), ("https://a/rest", Binding::Rest), ("https://a/old", Binding::OldRpc)];
+        let expected = [
+            ("https://agents.example.com/rpc", Binding::Rpc),
+            ("https://a/rest", Binding::Rest),
+            ("https://a/old", Binding::OldRpc),
+        ];
         for (at, (url, binding)) in expected.into_iter().enumerate() {
             assert_eq!(of(&all[..4 - at]), Ok((url.to_owned(), binding)));
         }
@@ -224,7 +236,10 @@ mod tests {
             "name": "A", "url": "https://a/grpc", "protocolVersion": "0.3.0", "preferredTransport": "GRPC",
             "additionalInterfaces": [{"url": "https://a/rpc", "transport": "JSONRPC"}],
         });
-        assert_eq!(interface_of(&further), Ok(("https://a/rpc".to_owned(), Binding::OldRpc)));
+        assert_eq!(
+            interface_of(&further),
+            Ok(("https://a/rpc".to_owned(), Binding::OldRpc))
+        );
         let later = json!({"name": "A", "url": "https://a/", "protocolVersion": "2.0"});
         assert!(interface_of(&later).is_err());
     }

@@ -127,7 +127,10 @@ impl Follower {
         }
         match remote.and_then(|remote| remote.message.as_deref()) {
             Some(message) if !self.task.is_sent => self.send(message).await,
-            _ => Err(ends::of_failure(&self.task, &format!("the host stopped while it was handed over, and {UNKNOWN}"))),
+            _ => Err(ends::of_failure(
+                &self.task,
+                &format!("the host stopped while it was handed over, and {UNKNOWN}"),
+            )),
         }
     }
 
@@ -154,7 +157,9 @@ impl Follower {
         self.reports.sending(&self.task.id).await;
         let limit = self.task.deadline.since(self.http.clock.now()).max(ANSWER_TIME);
         if peer.streams {
-            let streamed = peer.stream(&self.http.client, Operation::SendStreaming(message), limit).await?;
+            let streamed = peer
+                .stream(&self.http.client, Operation::SendStreaming(message), limit)
+                .await?;
             return Ok(match streamed {
                 Ok(events) => Begun::Stream(peer, events),
                 Err(item) => Begun::Item(item),
@@ -168,7 +173,9 @@ impl Follower {
     async fn subscribe(&self, id: &str) -> Begun {
         let subscribed = async {
             let peer = self.peer().await.ok().filter(|peer| peer.streams)?;
-            let streamed = peer.stream(&self.http.client, Operation::Subscribe(id), ANSWER_TIME).await;
+            let streamed = peer
+                .stream(&self.http.client, Operation::Subscribe(id), ANSWER_TIME)
+                .await;
             Some(Begun::Stream(peer, streamed.ok()?.ok()?))
         };
         subscribed.await.unwrap_or(Begun::Known)
@@ -197,7 +204,8 @@ impl Follower {
         loop {
             let asked = async {
                 let peer = self.peer().await?;
-                peer.call(&self.http.client, Operation::Get(&ids.task), ANSWER_TIME).await
+                peer.call(&self.http.client, Operation::Get(&ids.task), ANSWER_TIME)
+                    .await
             };
             match asked.await {
                 Ok(item) => {
@@ -251,7 +259,12 @@ impl Follower {
             return Meaning::Settled;
         }
         let text = words::of_status(state, said);
-        if self.told.send_if_modified(|told| *told != text && { told.clone_from(&text); true }) {
+        if self.told.send_if_modified(|told| {
+            *told != text && {
+                told.clone_from(&text);
+                true
+            }
+        }) {
             self.reports.status(&self.task.id, &text).await;
         }
         Meaning::GoesOn
@@ -278,7 +291,8 @@ impl Follower {
         let Some(ids) = self.known() else { return };
         let cancelled = async {
             let peer = self.peer().await?;
-            peer.call(&self.http.client, Operation::Cancel(&ids.task), ANSWER_TIME).await
+            peer.call(&self.http.client, Operation::Cancel(&ids.task), ANSWER_TIME)
+                .await
         };
         if let Err(error) = cancelled.await {
             tracing::warn!(agent = self.task.agent, error = %loggable(&error.words()), "an agent could not be asked to stop a task");

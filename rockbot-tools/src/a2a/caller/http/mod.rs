@@ -77,12 +77,19 @@ pub(super) struct HttpTransport(pub(super) Arc<Http>);
 /// Returns an error for the first agent that cannot be called.
 pub(super) fn client(policy: EgressPolicy, named: &[RemoteAgent]) -> Result<EgressClient, BoxError> {
     if named.len() > MAX_NAMED {
-        return Err(format!("`A2A.Agents` has {} agents, of at most {MAX_NAMED}: name fewer", named.len()).into());
+        return Err(format!(
+            "`A2A.Agents` has {} agents, of at most {MAX_NAMED}: name fewer",
+            named.len()
+        )
+        .into());
     }
     let allowed = named.iter().try_fold(policy, |policy, agent| -> Result<_, BoxError> {
         agent.check()?;
         let url = url::Url::parse(&agent.url).map_err(|_| {
-            format!("`{}` is no URL of an agent: write one such as https://agent.example.com", loggable(&agent.url))
+            format!(
+                "`{}` is no URL of an agent: write one such as https://agent.example.com",
+                loggable(&agent.url)
+            )
         })?;
         Ok(policy.allow_origin(&url)?)
     });
@@ -223,7 +230,9 @@ impl Http {
     async fn read(&self, url: &str) -> Result<Arc<Peer>, PeerError> {
         let base = self.client.policy().parse(url)?;
         let mut request = EgressRequest::get(base.clone());
-        request.url.set_path(&format!("{}{}", base.path().trim_end_matches('/'), card::PATH));
+        request
+            .url
+            .set_path(&format!("{}{}", base.path().trim_end_matches('/'), card::PATH));
         let key = self.named.iter().find(|agent| agent.url == url);
         let key = key.and_then(RemoteAgent::key_field).and_then(Result::ok);
         request.origin_headers.extend(key.clone());

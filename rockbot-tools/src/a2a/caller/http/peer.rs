@@ -85,7 +85,9 @@ impl PeerError {
             Self::Status(status @ (401 | 403)) => format!(
                 "it does not let this host in (HTTP {status}): the operator sets its key, with its URL, in `A2A.Agents`"
             ),
-            Self::Status(status) => format!("it answers with the status {status} of HTTP, and no words of the protocol"),
+            Self::Status(status) => {
+                format!("it answers with the status {status} of HTTP, and no words of the protocol")
+            }
             Self::Refused { .. } => "it refuses the request".to_owned(),
             Self::Unreadable => "its answer is not of the A2A protocol".to_owned(),
             Self::TooLong => format!("its answer has more than {} MiB", MAX_ANSWER >> 20),
@@ -189,10 +191,18 @@ impl Peer {
         }
         let (method, url, body) = match self.interface.binding {
             Binding::Rest => self.rest(operation, &params),
-            Binding::Rpc => (Method::POST, self.interface.url.clone(), Some(rpc(operation.method(), params))),
+            Binding::Rpc => (
+                Method::POST,
+                self.interface.url.clone(),
+                Some(rpc(operation.method(), params)),
+            ),
             Binding::OldRpc => {
                 let method = v03::old_method(operation.method()).unwrap_or_default();
-                (Method::POST, self.interface.url.clone(), Some(rpc(method, v03_client::params(params))))
+                (
+                    Method::POST,
+                    self.interface.url.clone(),
+                    Some(rpc(method, v03_client::params(params))),
+                )
             }
         };
         EgressRequest {
@@ -212,10 +222,18 @@ impl Peer {
             Operation::SendStreaming(_) => (Method::POST, "message:stream".to_owned(), Some(params.clone())),
             Operation::Get(id) => (Method::GET, format!("tasks/{}", encoded(id)), None),
             Operation::Cancel(id) => (Method::POST, format!("tasks/{}:cancel", encoded(id)), Some(json!({}))),
-            Operation::Subscribe(id) => (Method::POST, format!("tasks/{}:subscribe", encoded(id)), Some(json!({}))),
+            Operation::Subscribe(id) => (
+                Method::POST,
+                format!("tasks/{}:subscribe", encoded(id)),
+                Some(json!({})),
+            ),
         };
         let mut url = self.interface.url.clone();
-        let tenant = self.interface.tenant.as_deref().map(|tenant| format!("/{}", encoded(tenant)));
+        let tenant = self
+            .interface
+            .tenant
+            .as_deref()
+            .map(|tenant| format!("/{}", encoded(tenant)));
         let base = url.path().trim_end_matches('/').to_owned();
         url.set_path(&format!("{base}{}/{path}", tenant.unwrap_or_default()));
         if matches!(operation, Operation::Get(_)) {
@@ -226,7 +244,11 @@ impl Peer {
 
     fn headers(&self, operation: Operation<'_>, has_body: bool) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        let version = if self.interface.binding == Binding::OldRpc { "0.3" } else { "1.0" };
+        let version = if self.interface.binding == Binding::OldRpc {
+            "0.3"
+        } else {
+            "1.0"
+        };
         headers.insert("a2a-version", HeaderValue::from_static(version));
         headers.insert(USER_AGENT, HeaderValue::from_static(egress::USER_AGENT));
         if has_body {

@@ -93,7 +93,9 @@ impl RemoteAgent {
         let key = self.key.as_ref()?.expose_secret();
         let field = match &self.header {
             Some(name) => HeaderName::try_from(name).ok().zip(HeaderValue::from_str(key).ok()),
-            None => HeaderValue::from_str(&format!("Bearer {key}")).ok().map(|value| (AUTHORIZATION, value)),
+            None => HeaderValue::from_str(&format!("Bearer {key}"))
+                .ok()
+                .map(|value| (AUTHORIZATION, value)),
         };
         Some(field.ok_or(()))
     }
@@ -160,9 +162,14 @@ pub(in crate::a2a::caller) fn well_known(text: &str) -> Result<Vec<RemoteAgent>,
         let Some(url) = entry.url else { continue };
         let mut agent = RemoteAgent::new(url).named(entry.agent_name);
         if let Some(value) = entry.auth_header_value_base64 {
-            let value = STANDARD.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            let value = STANDARD
+                .decode(value)
+                .ok()
+                .and_then(|bytes| String::from_utf8(bytes).ok());
             let value = value.ok_or_else(|| format!("`authHeaderValueBase64` of `{}` is not Base64", agent.url))?;
-            agent = agent.key(value).key_header(entry.auth_header_name.unwrap_or_else(|| "Authorization".to_owned()));
+            agent = agent
+                .key(value)
+                .key_header(entry.auth_header_name.unwrap_or_else(|| "Authorization".to_owned()));
         }
         agents.push(agent);
     }

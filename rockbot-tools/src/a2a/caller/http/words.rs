@@ -1,10 +1,10 @@
 //! The answers of agents over HTTP as the answers of agents on the bus, whose words they share.
 
-use super::super::ends::{self, EndWords};
-use super::super::tasks::PendingTask;
 use super::super::super::wire::{
     AgentArtifact, AgentMessage, AgentMessagePart, AgentTaskError, AgentTaskResult, AgentTaskState, codes,
 };
+use super::super::ends::{self, EndWords};
+use super::super::tasks::PendingTask;
 use super::peer::{BUSY, PeerError, TASK_NOT_FOUND};
 use crate::a2a_wire::{Artifact, Message, Part, PartContent, Task, TaskState};
 use rockbot_core::support::one_line;
@@ -105,9 +105,16 @@ fn artifact(artifact: Artifact) -> AgentArtifact {
 /// Converts a part. A file is named, and its text is read if it is one: neither this host nor the
 /// server of the model goes to an address because another agent names it.
 fn part(part: Part) -> AgentMessagePart {
-    let about: Vec<_> = [&part.filename, &part.media_type].into_iter().flatten().map(|text| one_line(text)).collect();
+    let about: Vec<_> = [&part.filename, &part.media_type]
+        .into_iter()
+        .flatten()
+        .map(|text| one_line(text))
+        .collect();
     let about = about.join(", ");
-    let is_text = part.media_type.as_deref().is_some_and(|kind| kind.starts_with("text/") || kind == "application/json");
+    let is_text = part
+        .media_type
+        .as_deref()
+        .is_some_and(|kind| kind.starts_with("text/") || kind == "application/json");
     let text = match part.content() {
         Ok(PartContent::Text(text)) => text.to_owned(),
         Ok(PartContent::Url(url)) => format!("[file by reference: {} {about}]", one_line(url)),

@@ -16,6 +16,7 @@ use rockbot::tools::a2a_server::{A2aCaller as Caller, A2aEndpoint, A2aServer};
 use rockbot_core::config::Config;
 use rockbot_core::service::{AgentDirectory, AgentSkill};
 use rockbot_core::testing::ScriptedModel;
+use rockbot_core::tool::ToolSelector;
 use rockbot_core::trust::Trust;
 use rockbot_core::turn::{TurnQuery, TurnRunner};
 use rockbot_host::{AgentHost, AgentHostBuilder};
@@ -332,4 +333,80 @@ async fn settings_name_agents_and_the_search_and_lists_show_them() {
     assert_eq!(other.got()[0].header("authorization"), Some("Bearer sesame"));
     assert_eq!(peer.got()[0].header("authorization"), None);
     main.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn a_task_over_http_never_goes_round_and_a_call_of_it_waits() {
+    let back = json!({"agent_name": "main", "skill": "find", "message": "And?"});
+    let further = json!({"agent_name": "math", "skill": "find", "message": "How much is it?"});
+    let working = ScriptedModel::new()
+        .calls("activate_tools", json!({"group": "a2a"}))
+        .calls("invoke_agent", further)
+        .calls("invoke_agent", back)
+        .says("It is 42.");
+    let math = Peer::speaking(false, |_, _| {
+        Said::result(&json!({"task": task("TASK_STATE_COMPLETED", "", "42")}))
+    })
+    .await;
+    let server = A2aServer::new()
+        .listen("127.0.0.1:0")
+        .caller(Caller::new("main", "sesame".to_owned()).tools([ToolSelector::group("a2a")]));
+    let caller = A2aCaller::new()
+        .agent_at(RemoteAgent::new(math.url()).named("math"))
+        .agent_at(RemoteAgent::new(math.url() + "/back").named("main"));
+    let server = started(AgentHost::builder("far").chat(working.clone()).add(server).add(caller)).await;
+    let address = server.parts().require::<A2aEndpoint>().unwrap().address().unwrap();
+    let call = json!({"agent_name": "far", "skill": "work", "message": "Work."});
+    let asking = asking([("invoke_agent", call)]);
+    let telling = ScriptedModel::new().says("Told.");
+    let far = far(&format!("http://{address}")).key("sesame".to_owned());
+    let main = started(main_host(&asking, &telling).add(A2aCaller::new().agent_at(far))).await;
+    main.agent().ask("s", "Begin.").await.unwrap();
+    until_told(&main, "Told.").await;
+    let told = crate::support::results(working.requests().last().unwrap());
+    assert!(told[1].contains("no instructions for you:\n42"), "{told:?}");
+    assert!(told[2].contains("round in a circle (main → far → main)"), "{told:?}");
+    let sent = math
+        .got()
+        .into_iter()
+        .find(|got| got.operation() == "SendMessage")
+        .unwrap();
+    assert_eq!(sent.json()["params"]["metadata"]["rb-agent-chain"], "main,far");
+    assert!(last_message(&telling).contains("\nIt is 42.\n"));
+    server.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn agents_that_cannot_be_named_are_refused_when_the_host_is_built() {
+    let built = |caller: A2aCaller| {
+        main_host(&ScriptedModel::new(), &ScriptedModel::new())
+            .add(caller)
+            .build()
+    };
+    let many = (0..300).fold(A2aCaller::new(), |caller, number| {
+        caller.agent_at(format!("https://a{number}.example"))
+    });
+    let cases = [
+        (many, "`A2A.Agents` has 300 agents, of at most 256"),
+        (
+            A2aCaller::new().agent_at("no address"),
+            "`no address` is no URL of an agent",
+        ),
+        (
+            A2aCaller::new().agent_at(far("https://a.example").named("a b")),
+            "has a name of 1 to 64 letters",
+        ),
+        (
+            A2aCaller::new().agent_at(far("https://a.example").key("a\nb".to_owned())),
+            "has characters that no header may have",
+        ),
+        (
+            A2aCaller::new().agent_at(far("https://a")).agent_at(far("https://b")),
+            "two agents are named `far`",
+        ),
+    ];
+    for (caller, expected) in cases {
+        let error = built(caller).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }

@@ -166,3 +166,41 @@ async fn an_address_inside_of_the_network_is_not_gone_to() {
     assert_eq!(refused["error"]["code"], -32602);
     host.shutdown(Duration::ZERO).await;
 }
+
+#[tokio::test]
+async fn a_change_that_was_not_told_is_told_by_the_next_process() {
+    let is_up = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let now = is_up.clone();
+    let peer = Peer::start(move |_, _| {
+        let status = if now.load(Ordering::Relaxed) { 204 } else { 503 };
+        Said::Page(status, "", String::new())
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let model = ScriptedModel::new().says("Done.");
+    let host = || async {
+        let server = A2aServer::new()
+            .listen("127.0.0.1:0")
+            .caller(Caller::new("partner", "sesame".to_owned()))
+            .egress(EgressPolicy::new().with_loopback_for_tests());
+        let host = AgentHost::builder("far").chat(model.clone()).data_dir(folder.path());
+        started(host.add(server)).await
+    };
+    let first = host().await;
+    let address = first.parts().require::<A2aEndpoint>().unwrap().address().unwrap();
+    call(address, "1.0", "SendMessage", message(&json!({"url": peer.url()}))).await;
+    until(|| !peer.got().is_empty()).await;
+    first.shutdown(Duration::from_millis(100)).await;
+    drop(first);
+    let before = peer.got().len();
+    is_up.store(true, Ordering::Relaxed);
+    let second = host().await;
+    until(|| peer.got().len() > before).await;
+    sleep(Duration::from_millis(300)).await;
+    assert_eq!(peer.got().len(), before + 1);
+    assert_eq!(
+        peer.got().last().unwrap().json()["task"]["status"]["state"],
+        "TASK_STATE_COMPLETED"
+    );
+    second.shutdown(Duration::ZERO).await;
+}

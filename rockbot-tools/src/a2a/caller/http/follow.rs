@@ -227,7 +227,7 @@ impl Follower {
     /// Takes an item, in a stream or as an answer.
     async fn take(&self, item: StreamItem) -> Meaning {
         match item {
-            StreamItem::Message(said) => words::of_message(&self.task, said).map_or(Meaning::GoesOn, Meaning::End),
+            StreamItem::Message(said) => words::of_message(&self.task, &said).map_or(Meaning::GoesOn, Meaning::End),
             StreamItem::Task(task) => {
                 if !self.is_its(&task.id, &task.context_id).await {
                     return Meaning::GoesOn;
@@ -236,14 +236,14 @@ impl Follower {
                 let said = task.status.message.clone();
                 match words::of_task(&self.task, task) {
                     Some(words) => Meaning::End(words),
-                    None => self.tell(state, said).await,
+                    None => self.tell(state, said.as_ref()).await,
                 }
             }
             StreamItem::StatusUpdate(update) => {
                 if !self.is_its(&update.task_id, &update.context_id).await {
                     return Meaning::GoesOn;
                 }
-                self.tell(update.status.state, update.status.message).await
+                self.tell(update.status.state, update.status.message.as_ref()).await
             }
             // The whole task has all artifacts.
             StreamItem::ArtifactUpdate(update) => {
@@ -254,7 +254,7 @@ impl Follower {
     }
 
     /// Tells a status that is new.
-    async fn tell(&self, state: TaskState, said: Option<Message>) -> Meaning {
+    async fn tell(&self, state: TaskState, said: Option<&Message>) -> Meaning {
         if state.is_settled() && state != TaskState::AuthRequired {
             return Meaning::Settled;
         }

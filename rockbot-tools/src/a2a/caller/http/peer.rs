@@ -194,14 +194,14 @@ impl Peer {
             Binding::Rpc => (
                 Method::POST,
                 self.interface.url.clone(),
-                Some(rpc(operation.method(), params)),
+                Some(rpc(operation.method(), &params)),
             ),
             Binding::OldRpc => {
                 let method = v03::old_method(operation.method()).unwrap_or_default();
                 (
                     Method::POST,
                     self.interface.url.clone(),
-                    Some(rpc(method, v03_client::params(params))),
+                    Some(rpc(method, &v03_client::params(params))),
                 )
             }
         };
@@ -266,7 +266,7 @@ impl Peer {
     }
 }
 
-fn rpc(method: &str, params: Value) -> Value {
+fn rpc(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 

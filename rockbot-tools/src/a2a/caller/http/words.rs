@@ -24,13 +24,13 @@ pub(super) fn of_task(task: &PendingTask, remote: Task) -> Option<EndWords> {
         context_id: Some(conversation(&remote.id, &remote.context_id)),
         state,
         artifacts: Some(remote.artifacts.into_iter().flatten().map(artifact).collect()),
-        message: remote.status.message.map(message),
+        message: remote.status.message.as_ref().map(message),
     };
     ends::of_result(task, &result)
 }
 
 /// Returns the words about an answer without a task.
-pub(super) fn of_message(task: &PendingTask, answer: Message) -> Option<EndWords> {
+pub(super) fn of_message(task: &PendingTask, answer: &Message) -> Option<EndWords> {
     let result = AgentTaskResult {
         task_id: task.id.clone(),
         context_id: None,
@@ -64,7 +64,7 @@ pub(super) fn of_error(task: &PendingTask, error: &PeerError) -> EndWords {
 }
 
 /// Returns the words of a status.
-pub(super) fn of_status(state: TaskState, said: Option<Message>) -> String {
+pub(super) fn of_status(state: TaskState, said: Option<&Message>) -> String {
     let state = match state {
         TaskState::Submitted => AgentTaskState::Submitted,
         TaskState::AuthRequired | TaskState::InputRequired => AgentTaskState::InputRequired,
@@ -87,10 +87,10 @@ pub(super) fn parts_of(conversation: &str) -> (Option<String>, Option<String>) {
     }
 }
 
-fn message(message: Message) -> AgentMessage {
+fn message(message: &Message) -> AgentMessage {
     AgentMessage {
         role: "agent".to_owned(),
-        parts: message.parts.into_iter().map(part).collect(),
+        parts: message.parts.iter().map(part).collect(),
     }
 }
 
@@ -98,13 +98,13 @@ fn artifact(artifact: Artifact) -> AgentArtifact {
     AgentArtifact {
         name: artifact.name,
         description: artifact.description,
-        parts: artifact.parts.into_iter().map(part).collect(),
+        parts: artifact.parts.iter().map(part).collect(),
     }
 }
 
 /// Converts a part. A file is named, and its text is read if it is one: neither this host nor the
 /// server of the model goes to an address because another agent names it.
-fn part(part: Part) -> AgentMessagePart {
+fn part(part: &Part) -> AgentMessagePart {
     let about: Vec<_> = [&part.filename, &part.media_type]
         .into_iter()
         .flatten()

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use rockbot_core::support::one_line;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -102,6 +103,13 @@ impl Part {
             )),
         }
     }
+}
+
+/// Returns the text that stands for a file by reference: neither this host nor the server of a model
+/// goes to an address because another agent names it.
+pub(crate) fn reference(url: &str, name: Option<&str>, kind: Option<&str>) -> String {
+    let about: Vec<_> = [name, kind].into_iter().flatten().map(one_line).collect();
+    format!("[file by reference: {} {}]", one_line(url), about.join(", "))
 }
 
 fn decoded(raw: &str) -> Result<Vec<u8>, A2aError> {

@@ -15,7 +15,7 @@ pub(crate) mod v03;
 pub(crate) mod v03_client;
 
 pub(crate) use error::{A2aError, ErrorKind};
-pub(crate) use message::{Message, Part, PartContent, Role, bounded_list};
+pub(crate) use message::{Message, Part, PartContent, Role, bounded_list, reference};
 pub(crate) use push::{ListedPushes, OldPushParams, OldPushQuery, PushConfig, PushQuery, old_push};
 pub(crate) use request::{ListTasks, SendConfiguration, SendMessage, SendMetadata, TaskQuery};
 pub(crate) use task::{Artifact, ArtifactUpdate, ListedTasks, StatusUpdate, StreamItem, Task, TaskState, TaskStatus};

@@ -1,6 +1,5 @@
 //! The client that makes requests under a policy.
 
-use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -249,7 +248,10 @@ impl EgressClient {
         if let Some(body) = &request.body {
             sending = sending.body(body.clone());
         }
-        let response = sending.send().await.map_err(|error| transport(error, host))?;
+        let response = sending
+            .send()
+            .await
+            .map_err(|error| EgressError::of_transport(error, host))?;
         let size = |(name, value): (&reqwest::header::HeaderName, &HeaderValue)| name.as_str().len() + value.len();
         if response.headers().iter().map(size).sum::<usize>() > MAX_HEADERS {
             return Err(EgressError::Headers {
@@ -318,7 +320,7 @@ impl EgressClient {
                     limit: self.policy.limits.timeout,
                 })?;
             left = left.saturating_sub(begin.elapsed());
-            let Some(piece) = piece.map_err(|error| transport(error, host))? else {
+            let Some(piece) = piece.map_err(|error| EgressError::of_transport(error, host))? else {
                 return Ok(Received::More);
             };
             let received = body.take(&piece).await;
@@ -384,27 +386,4 @@ fn without_query(url: &Url) -> String {
         url.to_string()
     };
     shown.chars().take(200).collect()
-}
-
-/// Returns the error of the HTTP client without its URL, or the refusal of the resolver that is
-/// behind it.
-pub(super) fn transport(error: reqwest::Error, host: &str) -> EgressError {
-    let error = error.without_url();
-    let mut innermost = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        next = source.source();
-        match source.downcast_ref::<EgressError>() {
-            Some(EgressError::Forbidden { host }) => return EgressError::Forbidden { host: host.clone() },
-            Some(EgressError::Internal { host }) => return EgressError::Internal { host: host.clone() },
-            _ => innermost = source.to_string(),
-        }
-    }
-    let host = host.to_owned();
-    let cause = innermost.chars().take(200).collect();
-    if error.is_connect() {
-        EgressError::Unreachable { host, cause }
-    } else {
-        EgressError::Broken { host, cause }
-    }
 }

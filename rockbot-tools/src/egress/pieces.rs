@@ -8,7 +8,6 @@ use reqwest::{Response, StatusCode};
 use tokio::time::timeout;
 
 use super::EgressError;
-use super::client::transport;
 
 /// A response whose body comes in pieces. Dropping it closes the connection.
 #[derive(Debug)]
@@ -47,7 +46,7 @@ impl EgressPieces {
     /// Returns the next piece, waiting up to `limit` for it; `None` at the end.
     pub(crate) async fn next(&mut self, limit: Duration) -> Result<Option<Bytes>, EgressError> {
         match timeout(limit, self.response.chunk()).await {
-            Ok(piece) => piece.map_err(|error| transport(error, &self.host)),
+            Ok(piece) => piece.map_err(|error| EgressError::of_transport(error, &self.host)),
             Err(_) => Err(EgressError::Timeout {
                 host: self.host.clone(),
                 limit,

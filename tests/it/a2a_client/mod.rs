@@ -99,6 +99,29 @@ async fn serving(model: &ScriptedModel, has_key: bool) -> (AgentHost, String) {
     (host, format!("http://{address}"))
 }
 
+/// Hands a task over, answers the question of the agent, and returns what the model is told of the
+/// end.
+async fn answered(agent: RemoteAgent, message: &str) -> String {
+    let first = asking([find(message)]);
+    let telling = ScriptedModel::new().says("It asks.").says("Told.");
+    let main = started(main_host(&first, &telling).add(A2aCaller::new().agent_at(agent))).await;
+    main.agent().ask("s", "Begin.").await.unwrap();
+    until_told(&main, "It asks.").await;
+    let question = last_message(&telling);
+    assert!(question.contains("asks something about the task"), "{question}");
+    assert!(question.contains("Which year?"), "{question}");
+    let context = question.split("context_id `").nth(1).unwrap();
+    let context = context.split('`').next().unwrap();
+    let answer = json!({"agent_name": "far", "skill": "find", "message": "2026", "context_id": context});
+    let second = first.clone().calls("invoke_agent", answer).says("answered");
+    main.agent().ask("s", "Say 2026.").await.unwrap();
+    until_told(&main, "Told.").await;
+    second.assert_complete();
+    main.shutdown(Duration::ZERO).await;
+    let requests = telling.requests();
+    crate::support::transcript(requests.last().unwrap()).pop().unwrap()
+}
+
 #[tokio::test]
 async fn a_task_is_done_by_an_agent_with_a_url_and_its_answer_is_told_once() {
     let working = ScriptedModel::new().says("By the larynx.");
@@ -170,31 +193,8 @@ async fn a_question_of_the_agent_is_answered_in_its_task() {
         .says("Which year?")
         .says("Seven books.");
     let (server, url) = serving(&working, true).await;
-    let first = asking([find("How many books?")]);
-    let telling = ScriptedModel::new().says("It asks for the year.").says("Seven.");
-    let caller = A2aCaller::new().agent_at(far(&url).key("sesame".to_owned()));
-    let main = started(main_host(&first, &telling).add(caller)).await;
-    main.agent().ask("s", "Begin.").await.unwrap();
-    until_told(&main, "It asks for the year.").await;
-    let question = last_message(&telling);
-    assert!(question.contains("asks something about the task"), "{question}");
-    assert!(question.contains("Which year?"), "{question}");
-    let context = question
-        .split("context_id `")
-        .nth(1)
-        .unwrap()
-        .split('`')
-        .next()
-        .unwrap()
-        .to_owned();
-    let answer = json!({"agent_name": "far", "skill": "find", "message": "2026", "context_id": context});
-    let second = first.clone().calls("invoke_agent", answer).says("answered");
-    main.agent().ask("s", "Say 2026.").await.unwrap();
-    until_told(&main, "Seven.").await;
-    let requests = telling.requests();
-    let words = crate::support::transcript(requests.last().unwrap()).pop().unwrap();
+    let words = answered(far(&url).key("sesame".to_owned()), "How many books?").await;
     assert!(words.contains("\nSeven books.\n"), "{words}");
-    second.assert_complete();
     working.assert_complete();
     server.shutdown(Duration::ZERO).await;
 }

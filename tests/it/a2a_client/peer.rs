@@ -118,7 +118,7 @@ impl Peer {
     /// Starts an agent of JSON-RPC 1.0 with this name, whose operations are answered by `answer`.
     pub(super) async fn speaking(streams: bool, answer: impl Fn(&str, &Value) -> Said + Send + Sync + 'static) -> Self {
         Self::start(move |got, url| {
-            if got.head.starts_with("GET /.well-known/agent-card.json") {
+            if got.head.contains("/.well-known/agent-card.json") {
                 return Said::json(&card(url, "JSONRPC", "1.0", streams));
             }
             answer(&got.operation(), &got.json()["params"])

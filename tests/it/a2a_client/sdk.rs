@@ -60,32 +60,6 @@ async fn end_of(url: &str, message: &str) -> String {
     last_message(&telling)
 }
 
-/// Answers the question of an agent, and returns what the model is told of the end.
-async fn answered(url: &str) -> String {
-    let first = asking([find("question")]);
-    let telling = ScriptedModel::new().says("It asks.").says("Told.");
-    let main = started(main_host(&first, &telling).add(A2aCaller::new().agent_at(far(url)))).await;
-    main.agent().ask("s", "Begin.").await.unwrap();
-    until_told(&main, "It asks.").await;
-    let question = last_message(&telling);
-    assert!(question.contains("Which year?"), "{question}");
-    let context = question
-        .split("context_id `")
-        .nth(1)
-        .unwrap()
-        .split('`')
-        .next()
-        .unwrap();
-    let answer = json!({"agent_name": "far", "skill": "find", "message": "2026", "context_id": context});
-    let second = first.clone().calls("invoke_agent", answer).says("answered");
-    main.agent().ask("s", "Say 2026.").await.unwrap();
-    until_told(&main, "Told.").await;
-    second.assert_complete();
-    main.shutdown(Duration::ZERO).await;
-    let requests = telling.requests();
-    crate::support::transcript(requests.last().unwrap()).pop().unwrap()
-}
-
 /// Hands a task over that takes long, and cancels it once a status is told.
 async fn cancelled(server: &mut Server) {
     let first = asking([find("long")]);
@@ -121,7 +95,7 @@ async fn the_server_of_another_maker_is_called_in_each_binding_and_version() {
             let words = end_of(&server.url, "file").await;
             let made = "[answer]\n\nHeard: file.\n\n[file by reference: https://files.example.com/a.pdf a.pdf]\n";
             assert!(words.contains(made), "{name}: {words}");
-            let words = answered(&server.url).await;
+            let words = answered(far(&server.url), "question").await;
             assert!(words.contains("Heard: 2026."), "{name}: {words}");
             cancelled(&mut server).await;
         }

@@ -108,7 +108,7 @@ impl TaskTable {
         found.cloned().ok_or_else(A2aError::no_task)
     }
 
-    /// Returns a task, whoever its caller is.
+    /// Returns a task of any caller.
     pub(in crate::a2a_server) fn find_any(&self, id: &str) -> Option<TaskRecord> {
         self.lock().by_id.get(id).cloned()
     }

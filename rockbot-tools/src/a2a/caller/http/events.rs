@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::MAX_ANSWER;
-use super::peer::PeerError;
+use super::error::PeerError;
 use crate::egress::EgressPieces;
 
 /// Maximum length of a stream, in bytes. After it the task is asked for instead.

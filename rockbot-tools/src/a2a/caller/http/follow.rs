@@ -14,8 +14,9 @@ use super::super::ends::{self, EndWords, MAX_CONTEXT};
 use super::super::tasks::{PendingTask, RemoteIds};
 use super::super::transport::Reports;
 use super::Http;
+use super::error::PeerError;
 use super::events::Events;
-use super::peer::{Operation, Peer, PeerError};
+use super::peer::{Operation, Peer};
 use super::words;
 use crate::a2a_wire::{Message, StreamItem, TaskState};
 

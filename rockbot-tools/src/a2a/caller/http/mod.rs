@@ -5,6 +5,7 @@
 //! to its end, by a stream (`events`) or by asking; `words` says what the agent answered.
 
 mod card;
+mod error;
 mod events;
 mod follow;
 mod peer;
@@ -30,8 +31,9 @@ use super::tasks::PendingTask;
 use super::transport::{Handover, Reports, Transport};
 use crate::a2a_wire::{Message, Part, Role, SendConfiguration, SendMessage, SendMetadata};
 use crate::egress::{EgressClient, EgressPolicy, EgressRequest};
+use error::PeerError;
 use follow::Follower;
-use peer::{Peer, PeerError};
+use peer::Peer;
 use remote_agent::RemoteAgent;
 
 /// Maximum length of an answer, in bytes.

@@ -5,8 +5,8 @@ use super::super::super::wire::{
 };
 use super::super::ends::{self, EndWords};
 use super::super::tasks::PendingTask;
-use super::peer::{BUSY, PeerError, TASK_NOT_FOUND};
-use crate::a2a_wire::{Artifact, Message, Part, PartContent, Task, TaskState};
+use super::error::{BUSY, PeerError, TASK_NOT_FOUND};
+use crate::a2a_wire::{Artifact, Message, Part, PartContent, Task, TaskState, reference};
 use rockbot_core::support::one_line;
 
 /// Returns the words about a task that has ended or asks something; `None` if it goes on.
@@ -102,27 +102,23 @@ fn artifact(artifact: Artifact) -> AgentArtifact {
     }
 }
 
-/// Converts a part. A file is named, and its text is read if it is one: neither this host nor the
-/// server of the model goes to an address because another agent names it.
+/// Converts a part. A file is named, and its text is read if it is one.
 fn part(part: &Part) -> AgentMessagePart {
-    let about: Vec<_> = [&part.filename, &part.media_type]
-        .into_iter()
-        .flatten()
-        .map(|text| one_line(text))
-        .collect();
-    let about = about.join(", ");
-    let is_text = part
-        .media_type
-        .as_deref()
-        .is_some_and(|kind| kind.starts_with("text/") || kind == "application/json");
+    let name = part.filename.as_deref();
+    let kind = part.media_type.as_deref();
+    let is_text = kind.is_some_and(|kind| kind.starts_with("text/") || kind == "application/json");
     let text = match part.content() {
         Ok(PartContent::Text(text)) => text.to_owned(),
-        Ok(PartContent::Url(url)) => format!("[file by reference: {} {about}]", one_line(url)),
+        Ok(PartContent::Url(url)) => reference(url, name, kind),
         Ok(PartContent::Raw(bytes)) if is_text => String::from_utf8_lossy(&bytes).into_owned(),
-        Ok(PartContent::Raw(bytes)) => format!(
-            "[file of {} bytes: {about}. It is not kept: ask for it by reference, or as text]",
-            bytes.len()
-        ),
+        Ok(PartContent::Raw(bytes)) => {
+            let about: Vec<_> = [name, kind].into_iter().flatten().map(one_line).collect();
+            format!(
+                "[file of {} bytes: {}. It is not kept: ask for it by reference, or as text]",
+                bytes.len(),
+                about.join(", ")
+            )
+        }
         Ok(PartContent::Data(json)) => return data(json.to_owned()),
         Err(_) => String::new(),
     };

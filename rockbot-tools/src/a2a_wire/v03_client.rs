@@ -156,3 +156,55 @@ fn state<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TaskState, D::Err
     };
     serde_json::from_value(Value::from(new)).map_err(serde::de::Error::custom)
 }
+
+#[cfg(test)]
+mod tests {
+    use rockbot_core::testing::Mutations;
+
+    use super::*;
+
+    const TASK: &str = r#"{"kind": "task", "id": "t", "contextId": "c", "status": {"state": "input-required", "timestamp": "2026",
+        "message": {"kind": "message", "messageId": "m", "role": "agent", "parts": [{"kind": "text", "text": "a"}]}},
+        "artifacts": [{"artifactId": "a", "name": "n", "parts": [{"kind": "file", "file": {"uri": "https://a/", "name": "f"}}]}],
+        "history": [], "metadata": {"a": [1]}}"#;
+    const UPDATE: &str =
+        r#"{"kind": "status-update", "taskId": "t", "contextId": "c", "status": {"state": "working"}, "final": false}"#;
+    const NEW: &str =
+        r#"{"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}, "artifacts": null}}"#;
+
+    #[test]
+    fn answers_are_read_as_of_version_1_0() {
+        let StreamItem::Task(task) = item(TASK).unwrap() else {
+            panic!("it is a task");
+        };
+        assert_eq!((&*task.id, task.status.state), ("t", TaskState::InputRequired));
+        let artifacts = task.artifacts.unwrap();
+        assert_eq!(artifacts[0].parts[0].url.as_deref(), Some("https://a/"));
+        let StreamItem::StatusUpdate(update) = item(UPDATE).unwrap() else {
+            panic!("it is a status");
+        };
+        assert_eq!(update.status.state, TaskState::Working);
+        assert!(item(r#"{"kind": "task", "id": "t", "status": {"state": "odd"}}"#).is_err());
+    }
+
+    #[test]
+    fn requests_are_written_as_of_version_0_3() {
+        let new = json!({
+            "message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "a"}]},
+            "configuration": {"returnImmediately": true, "historyLength": 0},
+        });
+        let expected = json!({
+            "message": {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "a"}]},
+            "configuration": {"blocking": false, "historyLength": 0},
+        });
+        assert_eq!(params(new), expected);
+    }
+
+    #[test]
+    fn broken_answers_are_read_to_an_end() {
+        Mutations::of([TASK, UPDATE, NEW]).check(|answer| {
+            let Ok(text) = std::str::from_utf8(answer) else { return };
+            let _ = (item(text), serde_json::from_str::<StreamItem>(text));
+        });
+    }
+}

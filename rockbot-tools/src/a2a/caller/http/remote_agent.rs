@@ -175,3 +175,73 @@ pub(in crate::a2a::caller) fn well_known(text: &str) -> Result<Vec<RemoteAgent>,
     }
     Ok(agents)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key_of(agent: &RemoteAgent) -> Option<(String, String)> {
+        let (name, value) = agent.key_field()?.ok()?;
+        Some((name.to_string(), value.to_str().unwrap().to_owned()))
+    }
+
+    #[test]
+    fn the_original_s_file_names_agents_with_their_keys() {
+        let text = r#"[
+            {"agentName": "Bus"},
+            {"agentName": "Open", "url": "https://open.example/"},
+            {"agentName": "Closed", "url": "https://closed.example", "authHeaderName": "X-Api-Key",
+             "authHeaderValueBase64": "c2VzYW1l"}]"#;
+        let agents = well_known(text).unwrap();
+        let urls: Vec<_> = agents
+            .iter()
+            .map(|agent| (agent.url.as_str(), agent.name.as_deref()))
+            .collect();
+        assert_eq!(
+            urls,
+            [
+                ("https://open.example", Some("Open")),
+                ("https://closed.example", Some("Closed"))
+            ]
+        );
+        let key = ("x-api-key".to_owned(), "sesame".to_owned());
+        assert_eq!((key_of(&agents[0]), key_of(&agents[1])), (None, Some(key)));
+        assert!(!format!("{agents:?}").contains("sesame"));
+        let wrong = text.replace("c2VzYW1l", "sesame?");
+        let error = well_known(&wrong).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "`authHeaderValueBase64` of `https://closed.example` is not Base64"
+        );
+    }
+
+    #[test]
+    fn the_settings_name_agents_as_sections_or_as_urls() {
+        let read = |text: &str| configured(&Config::new().with_text("a.toml", text).unwrap());
+        let agents = read(
+            "[[A2A.Agents]]\nUrl = \"https://a\"\nKey = \"sesame\"\n[[A2A.Agents]]\nUrl = \"https://b\"\nName = \"b\"",
+        )
+        .unwrap();
+        assert_eq!(
+            key_of(&agents[0]),
+            Some(("authorization".to_owned(), "Bearer sesame".to_owned()))
+        );
+        assert_eq!(
+            (agents[0].card(), agents[1].card().unwrap().url.as_deref()),
+            (None, Some("https://b"))
+        );
+        for text in [
+            "[A2A]\nAgents = [\"https://a\", \"https://b\"]",
+            "[A2A]\nAgents = \"https://a, https://b\"",
+        ] {
+            let urls: Vec<_> = read(text).unwrap().into_iter().map(|agent| agent.url).collect();
+            assert_eq!(urls, ["https://a", "https://b"]);
+        }
+        assert!(
+            read("[[A2A.Agents]]\nName = \"a\"")
+                .unwrap_err()
+                .to_string()
+                .contains("the URL of an agent")
+        );
+    }
+}

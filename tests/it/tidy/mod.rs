@@ -108,7 +108,7 @@ fn every_dependency_comes_from_the_registry() {
 
 /// The crates of the workspace that each crate may depend on. Everything points downwards:
 /// authors of tools, models, stores and buses need `rockbot-core` alone.
-const MAY_DEPEND_ON: [(&str, &[&str]); 11] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 12] = [
     ("rockbot-bus", &["rockbot-core"]),
     ("rockbot-core", &[]),
     ("rockbot-text-calls", &[]),
@@ -121,10 +121,13 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 11] = [
         "rockbot-openrouter-mcp",
         &["rockbot-core", "rockbot-host", "rockbot-mcp", "rockbot-tools"],
     ),
+    ("rockbot-cli", &["rockbot"]),
     (
         "rockbot",
         &[
             "rockbot-bus",
+            // For the example `chat` alone.
+            "rockbot-cli",
             "rockbot-core",
             "rockbot-host",
             "rockbot-llm",

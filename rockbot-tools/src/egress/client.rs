@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::body::{Body, Received};
-#[cfg(feature = "a2a")]
+#[cfg(any(feature = "a2a", feature = "a2a-server"))]
 use super::pieces::EgressPieces;
 use super::resolver::{CheckedResolver, Lookup, SystemLookup};
 use super::{EgressError, EgressPolicy};
@@ -190,7 +190,7 @@ impl EgressClient {
 
     /// Sends a request, waiting up to `limit` for the beginning of the response, whose body comes in
     /// pieces. A redirect is a response.
-    #[cfg(feature = "a2a")]
+    #[cfg(any(feature = "a2a", feature = "a2a-server"))]
     pub(crate) async fn open(&self, mut request: EgressRequest, limit: Duration) -> Result<EgressPieces, EgressError> {
         self.policy.check_url(&mut request.url)?;
         let host = request.url.host_str().unwrap_or_default().to_owned();

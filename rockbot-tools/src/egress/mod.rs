@@ -9,7 +9,7 @@ mod body;
 mod client;
 mod error;
 mod origin;
-#[cfg(feature = "a2a")]
+#[cfg(any(feature = "a2a", feature = "a2a-server"))]
 mod pieces;
 mod policy;
 mod policy_client;

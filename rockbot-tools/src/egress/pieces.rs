@@ -16,6 +16,10 @@ pub(crate) struct EgressPieces {
     host: String,
 }
 
+#[cfg_attr(
+    not(feature = "a2a"),
+    allow(dead_code, reason = "a notification has no answer to read")
+)]
 impl EgressPieces {
     pub(super) fn new(response: Response, host: String) -> Result<Self, EgressError> {
         let encoding = response.headers().get(CONTENT_ENCODING);

@@ -1,6 +1,7 @@
-//! An agent for other agents, by the A2A protocol over HTTP: its card, and a task as raw requests.
+//! An agent for other agents, by the A2A protocol over HTTP: its card, a task as raw requests, and
+//! the same task by another agent.
 //!
-//! `cargo run --example a2a_http --features a2a-server`. The answer is rehearsed, so that it runs without a model. With
+//! `cargo run --example a2a_http --features a2a,a2a-server`. The answers are rehearsed, so that it runs without a model. With
 //! `--serve 127.0.0.1:8940` it serves until Ctrl-C, any client of A2A may call it with the bearer token `sesame`.
 
 use std::io::{Write as _, stdout};
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use rockbot::chat::{ChatCall, ChatError, ModelInfo, Role, ToolCall};
 use rockbot::prelude::*;
+use rockbot::tools::a2a::{A2aCaller as AgentCaller, RemoteAgent};
 use rockbot::tools::a2a_server::{A2aCaller, A2aEndpoint, A2aServer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -22,7 +24,20 @@ struct Rehearsed;
 impl ChatClient for Rehearsed {
     async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
         let last = call.request.messages.last();
+        let said = last.map(|message| message.text()).unwrap_or_default();
         Ok(match last.filter(|message| message.role == Role::Tool) {
+            Some(found) if found.text().starts_with("The agent `librarian`") => {
+                ChatResponse::text("I have asked the librarian.")
+            }
+            // A model would put the answer into words of its own.
+            None if said.contains("The agent `librarian`") => {
+                let answer = said.lines().find(|line| line.starts_with("On the shelves"));
+                ChatResponse::text(format!("The librarian says: {}", answer.unwrap_or_default()))
+            }
+            None if said.starts_with("Please") => {
+                let task = json!({"agent_name": "librarian", "skill": "work", "message": "Do you have Emma?"});
+                ChatResponse::calls([ToolCall::new("1", "invoke_agent", task.to_string())])
+            }
             Some(found) => ChatResponse::text(format!("On the shelves: {}.", found.text())),
             None => {
                 let look = ToolCall::new("1", "find_book", json!({"title": "Emma"}).to_string());
@@ -57,6 +72,28 @@ fn host(address: &str) -> Result<AgentHost, BoxError> {
         .tool(find)
         .add(server)
         .build()?)
+}
+
+/// Lets an agent of another host ask the librarian, and returns what it says of the answer.
+async fn asked(address: SocketAddr) -> Result<String, BoxError> {
+    let librarian = RemoteAgent::new(format!("http://{address}"))
+        .named("librarian")
+        .key("sesame".to_owned());
+    let host = AgentHost::builder("assistant")
+        .chat(Rehearsed)
+        .add(AgentCaller::new().agent_at(librarian))
+        .build()?;
+    host.start().await?;
+    let agent = host.agent();
+    let mut announcements = agent.announcements();
+    let mut said = agent.ask("main", "Please find Emma.").await?.text;
+    // An answer that comes at once joins the turn that asked; a later one has a turn of its own.
+    while !said.starts_with("The librarian says") {
+        let next = announcements.next().await.ok_or("the assistant has ended")?;
+        said = next.content.words().into_owned();
+    }
+    host.shutdown(Duration::from_secs(5)).await;
+    Ok(said)
 }
 
 /// Sends a request and returns the JSON of the answer.
@@ -107,6 +144,7 @@ async fn main() -> Result<(), BoxError> {
         let task = &request(address, "POST /", &sent.to_string()).await?["result"]["task"];
         writeln!(out, "{}", task["status"]["state"])?;
         writeln!(out, "{}", task["artifacts"][0]["parts"][0]["text"])?;
+        writeln!(out, "{}", asked(address).await?)?;
     }
     host.shutdown(Duration::from_secs(5)).await;
     Ok(())

@@ -116,7 +116,9 @@ fn mathematician(bus: Arc<dyn Bus>) -> Result<AgentHost, BoxError> {
     let receiver = A2aReceiver::new()
         .with_description("Computes.")
         .with_skill(skill)
-        .allow("assistant:calculate");
+        .allow("assistant:calculate")
+        // The tools that tasks of other agents have: none, unless they are named.
+        .tools(["calculate"]);
     let host = AgentHost::builder("mathematician")
         .chat(ChatTiers::from_env_or_offline()?)
         .shared_bus(bus)

@@ -96,6 +96,7 @@ impl<'a> Setup<'a> {
                 config = config.with_text("options.toml", &format!("[{name}]\nEnabled = true\n"))?;
             }
         }
+        let config = config.with_variables(options.remote_agents());
         let config = mcp::configured(config, options.mcp.as_deref())?;
         let config = bridges::configured(config, options.mcp_bus.is_some())?;
         let config = serve_a2a::configured(config, options.serve_a2a.as_deref())?;

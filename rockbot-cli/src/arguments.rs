@@ -128,9 +128,10 @@ pub(crate) struct AgentOptions {
     /// Let the agent give work to subagents, which work in the background
     #[arg(long, global = true)]
     pub(crate) subagents: bool,
-    /// Let the agent hand tasks to other agents on this broker, such as amqp://127.0.0.1
+    /// Let the agent hand tasks to other agents on this broker, such as amqp://127.0.0.1, or to the
+    /// agent at this address, such as https://agent.example.com; more than once if need be
     #[arg(long, value_name = "URL", global = true)]
-    pub(crate) agents: Option<String>,
+    pub(crate) agents: Vec<String>,
     /// Let the agent run pipelines of steps and batches of small tasks in one call
     #[arg(long, global = true)]
     pub(crate) wisps: bool,
@@ -185,8 +186,9 @@ impl Arguments {
 
     /// Checks the options against each other; the error says which do not go together.
     pub(crate) fn check(&self) -> Result<(), String> {
-        if let (Some(mcp), Some(agents)) = (&self.agent.mcp_bus, &self.agent.agents)
-            && mcp != agents
+        let mut brokers = self.agent.mcp_bus.iter().chain(self.agent.agents_on_brokers());
+        if let Some(first) = brokers.next()
+            && brokers.any(|other| other != first)
         {
             return Err("`--mcp-bus` and `--agents` name two brokers: the agent has one bus".to_owned());
         }
@@ -204,7 +206,21 @@ impl Arguments {
 impl AgentOptions {
     /// Returns the URL of the broker of the agent's bus, if an option names it.
     pub(crate) fn bus(&self) -> Option<&str> {
-        self.mcp_bus.as_deref().or(self.agents.as_deref())
+        self.mcp_bus
+            .iter()
+            .chain(self.agents_on_brokers())
+            .next()
+            .map(String::as_str)
+    }
+
+    fn agents_on_brokers(&self) -> impl Iterator<Item = &String> {
+        self.agents.iter().filter(|url| !is_http(url))
+    }
+
+    /// Returns the variables that name the agents with a URL, behind the agents of the settings.
+    pub(crate) fn remote_agents(&self) -> impl Iterator<Item = (String, String)> {
+        let urls = self.agents.iter().filter(|url| is_http(url)).enumerate();
+        urls.map(|(at, url)| (format!("ROCKBOT_A2A__AGENTS__{}__URL", 1_000 + at), url.clone()))
     }
 
     /// Returns the families of tools for the world that the options turn on.
@@ -222,7 +238,7 @@ impl AgentOptions {
     /// Returns the sections of the further families that the options turn on.
     pub(crate) fn families(&self) -> impl Iterator<Item = &'static str> {
         let families = [
-            (self.agents.is_some(), "A2A"),
+            (!self.agents.is_empty(), "A2A"),
             (self.wisps, "Wisps"),
             (self.wisps, "Workers"),
             (self.dreams, "Dream"),
@@ -230,6 +246,10 @@ impl AgentOptions {
         ];
         families.into_iter().filter_map(|(is_on, name)| is_on.then_some(name))
     }
+}
+
+fn is_http(url: &str) -> bool {
+    url.starts_with("http://") || url.starts_with("https://")
 }
 
 #[cfg(test)]
@@ -266,6 +286,11 @@ mod tests {
         let two = parse(&["--mcp-bus", "amqp://a", "--agents", "amqp://b"]).unwrap();
         let problem = "`--mcp-bus` and `--agents` name two brokers: the agent has one bus";
         assert_eq!(two.check(), Err(problem.to_owned()));
+        let both = parse(&["--agents", "amqp://a", "--agents", "https://b.example"]).unwrap();
+        assert_eq!((both.check(), both.agent.bus()), (Ok(()), Some("amqp://a")));
+        let remote = both.agent.remote_agents().collect::<Vec<_>>();
+        let name = "ROCKBOT_A2A__AGENTS__1000__URL".to_owned();
+        assert_eq!(remote, [(name, "https://b.example".to_owned())]);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! | `files` | [`FileTools`](files::FileTools): a folder of files for an agent |
 //! | `scheduling` | [`Scheduling`](scheduling::Scheduling): tasks at set times |
 //! | `scripts` | [`Scripts`](scripts::Scripts): Python scripts in a sandbox |
-//! | `a2a` | [`A2aCaller`](a2a::A2aCaller), [`A2aReceiver`](a2a::A2aReceiver): tasks for and of other agents on the bus |
+//! | `a2a` | [`A2aCaller`](a2a::A2aCaller), [`A2aReceiver`](a2a::A2aReceiver): tasks for other agents on the bus and over HTTP, tasks of other agents on the bus |
 //! | `subagents` | [`Subagents`](subagents::Subagents): work in the background |
 //! | `wisps` | [`Wisps`](wisps::Wisps): pipelines of steps; [`Workers`](workers::Workers): batches of small tasks; [`Pipeline`](pipelines::Pipeline): procedures of the program |
 //! | `service` | tools that other processes run, by descriptors |
@@ -22,16 +22,32 @@
 #[cfg(feature = "a2a")]
 #[cfg_attr(docsrs, doc(cfg(feature = "a2a")))]
 pub mod a2a;
+#[cfg(any(feature = "a2a", feature = "a2a-server"))]
+#[cfg_attr(
+    not(all(feature = "a2a", feature = "a2a-server")),
+    allow(dead_code, reason = "each door uses a part of what both have")
+)]
+mod a2a_callers;
 #[cfg(feature = "a2a-server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "a2a-server")))]
 pub mod a2a_server;
+#[cfg(any(feature = "a2a", feature = "a2a-server"))]
+#[cfg_attr(
+    not(all(feature = "a2a", feature = "a2a-server")),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the client writes what the server reads, and the other way round"
+    )
+)]
+mod a2a_wire;
 #[cfg(any(feature = "subagents", feature = "wisps"))]
 mod below;
 #[cfg(feature = "egress")]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "web", feature = "rest"))))]
 #[cfg_attr(
     not(any(feature = "web", feature = "rest")),
-    allow(dead_code, unused_imports, reason = "another crate needs `PolicyClient` alone")
+    allow(dead_code, unused_imports, reason = "other users need a part of the client")
 )]
 pub mod egress;
 #[cfg(feature = "files")]

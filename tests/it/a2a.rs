@@ -25,7 +25,7 @@ use crate::support::{results, settle, transcript};
 
 /// Models by the words of the user's last message: turns that run side by side ask in no order.
 #[derive(Debug, Clone)]
-struct Models(Vec<(&'static str, ScriptedModel)>);
+pub(crate) struct Models(pub(crate) Vec<(&'static str, ScriptedModel)>);
 
 #[async_trait]
 impl ChatClient for Models {
@@ -47,7 +47,7 @@ fn bus() -> Arc<dyn Bus> {
 }
 
 /// A host `main` that calls agents: `asking` answers the user, `telling` the answers of agents.
-fn main_host(bus: &Arc<dyn Bus>, asking: &ScriptedModel, telling: &ScriptedModel) -> AgentHostBuilder {
+pub(crate) fn main_host(bus: &Arc<dyn Bus>, asking: &ScriptedModel, telling: &ScriptedModel) -> AgentHostBuilder {
     let models = vec![("The agent `", telling.clone()), ("", asking.clone())];
     AgentHost::builder("main").chat(Models(models)).shared_bus(bus.clone())
 }
@@ -66,7 +66,7 @@ fn receiver() -> A2aReceiver {
         .allow("main")
 }
 
-async fn started(host: AgentHostBuilder) -> AgentHost {
+pub(crate) async fn started(host: AgentHostBuilder) -> AgentHost {
     let host = host.build().unwrap();
     host.start().await.unwrap();
     settle().await;
@@ -74,7 +74,7 @@ async fn started(host: AgentHostBuilder) -> AgentHost {
 }
 
 /// A model that activates the tools, makes these calls one after the other, and says "asked".
-fn asking(calls: impl IntoIterator<Item = (&'static str, Value)>) -> ScriptedModel {
+pub(crate) fn asking(calls: impl IntoIterator<Item = (&'static str, Value)>) -> ScriptedModel {
     let mut model = ScriptedModel::new().calls("activate_tools", json!({"group": "a2a"}));
     for (tool, arguments) in calls {
         model = model.calls(tool, arguments);
@@ -90,16 +90,16 @@ fn find(message: &str) -> (&'static str, Value) {
 }
 
 /// The results of the calls that the model made, without that of the activation.
-fn told(model: &ScriptedModel) -> Vec<String> {
+pub(crate) fn told(model: &ScriptedModel) -> Vec<String> {
     results(model.requests().last().unwrap()).split_off(1)
 }
 
-fn last_message(model: &ScriptedModel) -> String {
+pub(crate) fn last_message(model: &ScriptedModel) -> String {
     transcript(&model.requests()[0]).pop().unwrap()
 }
 
 /// The id of a task in the result of a call.
-fn task_id(result: &str) -> String {
+pub(crate) fn task_id(result: &str) -> String {
     result.split('`').nth(3).unwrap().to_owned()
 }
 
@@ -541,7 +541,7 @@ async fn what_cannot_be_asked_is_refused_in_words() {
     let absent = Program::new(&bus, "absent", &[]).await;
     absent.announce(&json!({"agentName": "absent"})).await;
     let web = Program::new(&bus, "web", &[]).await;
-    web.announce(&json!({"agentName": "web", "url": "https://web.example"}))
+    web.announce(&json!({"agentName": "web", "url": "http://127.0.0.1:1"}))
         .await;
     // A program speaks for itself alone, and the host is not among the agents that it can call.
     web.announce(&json!({"agentName": "forged"})).await;
@@ -552,7 +552,7 @@ async fn what_cannot_be_asked_is_refused_in_words() {
         "the agent `research` has no skill `sing`. It has: find",
         "`message` is empty",
         "the agent `absent` does not run: nothing takes its tasks",
-        "the agent `web` is reached over HTTP",
+        "the agent `web` cannot be called: port 1 of `127.0.0.1` is not allowed",
         "no agent `main` is known",
         "has the task, `",
         "the agent works on this task already, as `",
@@ -840,7 +840,12 @@ async fn the_operator_is_asked_for_approvals_with_the_chain_and_the_caller_learn
     let asker = asker(&bus).await;
     let (buy, mut buying) = mock_tool("buy");
     let working = ScriptedModel::new().calls("buy", json!({"milk": 1})).says("Bought.");
-    let research = started(research(&bus, &working).tool(buy.needs_approval()).add(receiver())).await;
+    let research = started(
+        research(&bus, &working)
+            .tool(buy.needs_approval())
+            .add(receiver().tools(["buy"])),
+    )
+    .await;
     let chained = |envelope: MessageEnvelope| envelope.with_header("rb-agent-chain", "ann,main");
     asker
         .send_as("main", RESEARCH, TASK, task("t", "Buy milk.").to_string(), chained)

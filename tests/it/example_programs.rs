@@ -56,7 +56,7 @@ fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         "mcp_server" | "mcp_bridge" => cfg!(feature = "mcp-server"),
         "a2a" => cfg!(feature = "a2a"),
         "reminders" => cfg!(feature = "scheduling"),
-        "a2a_http" => cfg!(feature = "a2a-server"),
+        "a2a_http" => cfg!(all(feature = "a2a", feature = "a2a-server")),
         "wisps" | "pipeline" => cfg!(feature = "wisps"),
         _ => true,
     };
@@ -110,13 +110,13 @@ async fn remote_tools_asks_the_other_host() {
     insta::assert_snapshot!(text(&out));
 }
 
-#[cfg(feature = "a2a-server")]
+#[cfg(all(feature = "a2a", feature = "a2a-server"))]
 #[tokio::test]
 async fn a2a_http_prints_the_card_and_the_answer_of_a_task() {
     let folder = tempfile::tempdir().unwrap();
     let output = run("a2a_http", &[], folder.path()).await;
     let expected = "\"librarian\": \"Knows the books of the library.\"\n\"TASK_STATE_COMPLETED\"\n\"On the shelves: Emma by Jane \
-                    Austen.\"\n";
+                    Austen.\"\nThe librarian says: On the shelves: Emma by Jane Austen.\n";
     assert_eq!(text(&output.stdout), expected, "{}", text(&output.stderr));
 }
 

@@ -3,6 +3,8 @@
 
 #[cfg(feature = "a2a")]
 mod a2a;
+#[cfg(all(feature = "a2a", feature = "a2a-server"))]
+mod a2a_client;
 #[cfg(feature = "a2a-server")]
 mod a2a_server;
 mod agent;

@@ -3,8 +3,8 @@
 use rockbot_core::service::{AgentCard, AgentSkill};
 use rockbot_core::support::one_line;
 
-use super::topics::is_agent_name;
 use super::wire::{AnnouncedCard, AnnouncedSkill};
+use crate::a2a_callers::is_agent_name;
 
 /// Maximum length of an announcement, in bytes. A longer announcement is not read.
 pub(super) const MAX_CARD: usize = 64 << 10;

@@ -35,6 +35,10 @@ pub(super) struct Directory {
 struct State {
     /// The agents that the operator names: they are never forgotten.
     well_known: Vec<AgentCard>,
+    /// The URLs of agents that the operator names, until their cards name them.
+    unnamed: Vec<String>,
+    /// The cards that agents serve themselves, by their URLs.
+    fetched: BTreeMap<String, AgentCard>,
     /// All other agents, by their names in lower case.
     seen: BTreeMap<String, SeenAgent>,
     file: KnownFile,
@@ -50,13 +54,13 @@ impl Directory {
     pub(super) fn new(
         clock: Arc<dyn Clock>,
         ttl: Duration,
-        well_known: Vec<AgentCard>,
-        file: KnownFile,
-        seen: Vec<SeenAgent>,
+        (well_known, unnamed): (Vec<AgentCard>, Vec<String>),
+        (file, seen): (KnownFile, Vec<SeenAgent>),
     ) -> Self {
         let by_name = seen.into_iter().map(|agent| (key(&agent.card.agent_name), agent));
         let state = State {
             well_known,
+            unnamed,
             seen: by_name.take(MAX_AGENTS).collect(),
             file,
             ..State::default()
@@ -115,6 +119,18 @@ impl Directory {
         }
         if !is_same || now.since(state.saved) >= SAVE_INTERVAL {
             state.save_soon(now);
+        }
+    }
+
+    /// Takes the card that an agent serves at its URL. An agent that the operator names by the URL
+    /// alone gets its name from the card.
+    pub(super) fn fetched(&self, url: &str, mut card: AgentCard) {
+        let mut state = self.lock();
+        state.name(url, &card.agent_name);
+        card.url = Some(url.to_owned());
+        if state.fetched.len() < MAX_AGENTS * 2 || state.fetched.contains_key(url) {
+            state.fetched.insert(url.to_owned(), card);
+            state.shown = None;
         }
     }
 
@@ -202,16 +218,39 @@ impl State {
     /// Returns the cards of all agents. The operator's card of an agent counts; the agent's own
     /// card fills its gaps.
     fn cards(&self) -> Arc<[AgentCard]> {
-        let named = self
-            .well_known
-            .iter()
-            .map(|card| match self.seen.get(&key(&card.agent_name)) {
-                Some(seen) => completed(card.clone(), &seen.card),
-                None => card.clone(),
-            });
+        let named = self.well_known.iter().map(|card| {
+            let own = match &card.url {
+                Some(url) => self.fetched.get(url),
+                None => self.seen.get(&key(&card.agent_name)).map(|seen| &seen.card),
+            };
+            own.map_or_else(|| card.clone(), |own| completed(card.clone(), own))
+        });
         let is_named = |name: &str| self.well_known.iter().any(|card| key(&card.agent_name) == name);
         let others = self.seen.iter().filter(|(name, _)| !is_named(name));
-        named.chain(others.map(|(_, agent)| agent.card.clone())).collect()
+        let others = others.map(|(_, agent)| {
+            let own = agent.card.url.as_ref().and_then(|url| self.fetched.get(url));
+            own.map_or_else(|| agent.card.clone(), |own| completed(agent.card.clone(), own))
+        });
+        named.chain(others).collect()
+    }
+
+    /// Names an agent that the operator names by its URL alone. A name that another agent has is
+    /// followed by a number.
+    fn name(&mut self, url: &str, wanted: &str) {
+        let Some(at) = self.unnamed.iter().position(|unnamed| unnamed == url) else {
+            return;
+        };
+        let is_free = |name: &String| {
+            let mut named = self.well_known.iter();
+            !named.any(|card| card.agent_name.eq_ignore_ascii_case(name)) && !self.seen.contains_key(&key(name))
+        };
+        let mut names = std::iter::once(wanted.to_owned()).chain((2..).map(|number| format!("{wanted}-{number}")));
+        if let Some(name) = names.find(is_free) {
+            self.unnamed.swap_remove(at);
+            let mut card = AgentCard::new(name);
+            card.url = Some(url.to_owned());
+            self.well_known.push(card);
+        }
     }
 
     /// Removes the agents that were silent for longest while there are too many, registered agents
@@ -289,7 +328,7 @@ mod tests {
     const TTL: Duration = Duration::from_secs(24 * 3600);
 
     fn directory(clock: &Arc<ManualClock>, well_known: Vec<AgentCard>) -> Directory {
-        Directory::new(clock.clone(), TTL, well_known, KnownFile::default(), Vec::new())
+        Directory::new(clock.clone(), TTL, (well_known, Vec::new()), Default::default())
     }
 
     fn names(directory: &Directory) -> Vec<String> {

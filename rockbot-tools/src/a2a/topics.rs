@@ -7,9 +7,6 @@ use rockbot_core::messaging::check_topic;
 /// Topic of the wish for announcements. The original has none.
 const WANTED: &str = "discovery.wanted";
 
-/// Maximum length of the name of an agent, in bytes.
-const MAX_NAME: usize = 64;
-
 /// The topics, from the section `A2A`.
 #[derive(Debug, Clone)]
 pub(super) struct Topics {
@@ -73,15 +70,6 @@ impl Topics {
     }
 }
 
-/// Returns `true` if `name` can be the name of an agent. Names are parts of topics, and stand in
-/// lists.
-pub(super) fn is_agent_name(name: &str) -> bool {
-    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    // The topics of an agent of such a name would be the topics of all statuses and cancellations.
-    let is_taken = ["status", "cancel"].contains(&name);
-    !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_legal) && !is_taken
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,22 +112,5 @@ mod tests {
             .unwrap();
         let error = Topics::read(&config).unwrap_err().to_string();
         assert!(error.starts_with("`A2A.TaskTopic`: "), "{error}");
-    }
-
-    #[test]
-    fn names_of_agents_are_parts_of_topics() {
-        let names = [
-            "ResearchAgent",
-            "a-b_1",
-            "Status",
-            "",
-            "a b",
-            "a.b",
-            "*",
-            "status",
-            &"x".repeat(65),
-        ];
-        let expected = [true, true, true, false, false, false, false, false, false];
-        assert_eq!(names.map(is_agent_name), expected);
     }
 }

@@ -13,7 +13,8 @@ use super::content::content_of;
 use super::operations::Operations;
 use super::tasks::{TaskRecord, TaskTurn, refused};
 use super::watch::Watch;
-use super::wire::{A2aError, ErrorKind, Message, SendConfiguration, SendMessage, TaskState};
+use crate::a2a_callers::chains;
+use crate::a2a_wire::{A2aError, ErrorKind, Message, PushConfig, SendConfiguration, SendMessage, TaskState};
 
 /// Source of the turns, which is a part of their identity.
 const SOURCE: &str = "a2a";
@@ -38,7 +39,7 @@ impl Operations {
     pub(super) async fn accept(
         self: &Arc<Self>,
         caller: &A2aCaller,
-        request: SendMessage,
+        (request, is_old): (SendMessage, bool),
     ) -> Result<Accepted, A2aError> {
         let SendMessage {
             message,
@@ -48,8 +49,14 @@ impl Operations {
         message.check()?;
         let wanted = configuration.unwrap_or_default();
         check_wanted(&wanted)?;
+        if let Some(push) = &wanted.task_push_notification_config {
+            self.check_push(push)?;
+        }
         let skill = message.metadata.as_ref().and_then(|metadata| metadata.skill.clone());
-        let skill = skill.or(metadata.and_then(|metadata| metadata.skill));
+        let metadata = metadata.unwrap_or_default();
+        let skill = skill.or(metadata.skill);
+        let chain = chains::read(metadata.chain.as_deref(), caller.name());
+        chains::check(&chain, &self.name).map_err(A2aError::params)?;
         self.check_skill(caller, skill.as_deref())?;
         let known = self.task_of(caller, &message).await?;
         let context = match &known {
@@ -58,7 +65,12 @@ impl Operations {
         };
         let questions = known.as_ref().map_or(0, |record| record.turns.len());
         let request = self.request(caller, &message, &context, skill.as_deref(), questions < MAX_QUESTIONS)?;
+        self.chains.set(caller.principal(), context.as_str().into(), chain);
         let record = self.begin(caller, &message, known, context, request).await?;
+        if let Some(push) = wanted.task_push_notification_config {
+            let task_id = record.id.clone();
+            self.create_push(caller, PushConfig { task_id, ..push }, is_old)?;
+        }
         Ok(Accepted {
             turn: record.last_turn().cloned().ok_or_else(A2aError::no_task)?,
             record,
@@ -115,12 +127,14 @@ impl Operations {
         may_ask: bool,
     ) -> Result<TurnRequest, A2aError> {
         check_id("message.messageId", &message.message_id)?;
+        let trust = caller.trust_or(self.trust);
         let request = named(caller, context, message, content_of(&message.parts)?)
             .with_origin(Origin::Bus)
             .with_priority(Priority::Subagent)
             .with_trust(Trust::Untrusted)
             .with_label(Label::untrusted(caller.principal().as_str()))
-            .with_tools(caller.filter(&self.tools, may_ask));
+            .with_tools(caller.filter(&self.tools, (trust, &*self.registry), may_ask))
+            .with_informing(trust.only_informs());
         Ok(match skill {
             Some(skill) => request.with_instructions(format!("The caller asks for your skill `{skill}`.")),
             None => request,
@@ -157,6 +171,7 @@ impl Operations {
                     turns: vec![TaskTurn::new(turn.clone(), message)],
                     state: TaskState::Working,
                     updated: now,
+                    pushes: Vec::new(),
                 },
                 now,
             )?,
@@ -217,12 +232,6 @@ fn check_id(name: &str, id: &str) -> Result<(), A2aError> {
 }
 
 fn check_wanted(wanted: &SendConfiguration) -> Result<(), A2aError> {
-    if wanted.task_push_notification_config.is_some() {
-        return Err(A2aError::new(
-            ErrorKind::PushNotSupported,
-            "this agent sends no push notifications: stream the task, or ask for it",
-        ));
-    }
     let modes = wanted.accepted_output_modes.as_deref().unwrap_or_default();
     let takes_text = modes.is_empty()
         || modes

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rockbot_core::tool::{ToolFilter, ToolSelector};
+use rockbot_core::tool::{ToolFilter, ToolRegistry, ToolSelector};
 use rockbot_core::{Digest, ExposeSecret as _, Principal, Secret};
+
+use crate::a2a_callers::CallerTrust;
 
 /// Beginning of the principals of callers.
 const PREFIX: &str = "a2a:";
@@ -35,6 +37,7 @@ pub struct A2aCaller {
     key: Option<Digest>,
     tools: Option<Vec<ToolSelector>>,
     skills: Option<Vec<String>>,
+    trust: Option<CallerTrust>,
 }
 
 impl A2aCaller {
@@ -46,6 +49,7 @@ impl A2aCaller {
             key: Some(digest(key.expose_secret())),
             tools: None,
             skills: None,
+            trust: None,
         }
     }
 
@@ -55,6 +59,7 @@ impl A2aCaller {
             key: None,
             tools: None,
             skills: None,
+            trust: None,
         }
     }
 
@@ -68,6 +73,17 @@ impl A2aCaller {
     pub fn skills(mut self, skills: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.skills = Some(skills.into_iter().map(Into::into).collect());
         self
+    }
+
+    /// Sets the trust in the caller, which narrows its tools. Default: the trust of the server.
+    pub fn trust(mut self, trust: CallerTrust) -> Self {
+        self.trust = Some(trust);
+        self
+    }
+
+    /// Returns the trust in the caller, else `default`.
+    pub(super) fn trust_or(&self, default: CallerTrust) -> CallerTrust {
+        self.trust.unwrap_or(default)
     }
 
     /// Returns the name.
@@ -85,11 +101,16 @@ impl A2aCaller {
             .is_none_or(|skills| skills.iter().any(|id| id == skill))
     }
 
-    /// Returns the filter of the tools of a turn: the caller's tools, else `default`, and
-    /// `ask_caller` if the turn may ask.
-    pub(super) fn filter(&self, default: &[ToolSelector], may_ask: bool) -> ToolFilter {
+    /// Returns the filter of the tools of a turn: the caller's tools, else `default`, narrowed by
+    /// `trust`, and `ask_caller` if the turn may ask.
+    pub(super) fn filter(
+        &self,
+        default: &[ToolSelector],
+        (trust, registry): (CallerTrust, &dyn ToolRegistry),
+        may_ask: bool,
+    ) -> ToolFilter {
         let allowed = self.tools.as_deref().unwrap_or(default).iter().cloned();
-        let filter = ToolFilter::only(allowed);
+        let filter = trust.narrowed(ToolFilter::only(allowed), registry);
         if may_ask {
             filter.also([ASK_CALLER])
         } else {
@@ -104,6 +125,7 @@ impl fmt::Debug for A2aCaller {
             .field("name", &self.name)
             .field("tools", &self.tools)
             .field("skills", &self.skills)
+            .field("trust", &self.trust)
             .finish_non_exhaustive()
     }
 }
@@ -111,6 +133,11 @@ impl fmt::Debug for A2aCaller {
 /// Returns `true` if a principal is a caller of the server.
 pub(super) fn is_caller(principal: &Principal) -> bool {
     principal.as_str().starts_with(PREFIX)
+}
+
+/// Returns the name of the caller that is this principal.
+pub(super) fn name_of(principal: &Principal) -> &str {
+    principal.as_str().strip_prefix(PREFIX).unwrap_or_default()
 }
 
 /// The callers that a server knows.

@@ -10,13 +10,18 @@ use super::caller::A2aCaller;
 use super::operations::Operations;
 use super::stream::TaskStream;
 use super::tasks::{SessionTurns, Standing, refused};
-use super::wire::{A2aError, ErrorKind, SendMessage, Task, TaskQuery, TaskState};
+use crate::a2a_wire::{A2aError, ErrorKind, SendMessage, Task, TaskQuery, TaskState};
 
 impl Operations {
-    /// Answers `SendMessage` with the task: once the task has ended or waits for an answer or an
+    /// Answers `SendMessage`, which is of version 0.3 with `true`, with the task: once the task has ended or waits for an answer or an
     /// approval, or at once if the client asks for that.
-    pub(super) async fn send(self: &Arc<Self>, caller: &A2aCaller, request: SendMessage) -> Result<Task, A2aError> {
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        caller: &A2aCaller,
+        request: (SendMessage, bool),
+    ) -> Result<Task, A2aError> {
         let is_immediate = request
+            .0
             .configuration
             .as_ref()
             .and_then(|wanted| wanted.return_immediately);
@@ -36,7 +41,7 @@ impl Operations {
     pub(super) async fn send_stream(
         self: &Arc<Self>,
         caller: &A2aCaller,
-        request: SendMessage,
+        request: (SendMessage, bool),
     ) -> Result<TaskStream, A2aError> {
         let permit = self.permit()?;
         let accepted = self.accept(caller, request).await?;
@@ -87,7 +92,7 @@ impl Operations {
 
     /// Answers `CancelTask`: once it returns, the cancellation of each turn that had not ended is
     /// in the journal.
-    pub(super) async fn cancel(&self, caller: &A2aCaller, query: &TaskQuery) -> Result<Task, A2aError> {
+    pub(super) async fn cancel(self: &Arc<Self>, caller: &A2aCaller, query: &TaskQuery) -> Result<Task, A2aError> {
         let record = self.tasks.find(&caller.principal(), &query.id)?;
         let standing = self.standing(&record).await?;
         match standing.state {
@@ -99,6 +104,7 @@ impl Operations {
                 let record = self.tasks.change(&record.id, |record| {
                     (record.state, record.updated) = (TaskState::Canceled, self.clock.now());
                 })?;
+                self.notify(&record.id);
                 return self
                     .view(&record, Standing::open(TaskState::Canceled), query.history_length, true)
                     .await;

@@ -68,7 +68,7 @@ fn card(text: &CardText, url: &str) -> Value {
         "description": text.description,
         "version": text.version,
         "supportedInterfaces": [interface("JSONRPC", "1.0"), interface("HTTP+JSON", "1.0"), interface("JSONRPC", "0.3")],
-        "capabilities": {"streaming": true, "pushNotifications": false, "extendedAgentCard": false},
+        "capabilities": {"streaming": true, "pushNotifications": true, "extendedAgentCard": false},
         "defaultInputModes": INPUT_MODES,
         "defaultOutputModes": OUTPUT_MODES,
         "skills": text.skills.iter().map(skill).collect::<Vec<_>>(),

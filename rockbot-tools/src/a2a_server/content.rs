@@ -3,10 +3,9 @@
 use rockbot_core::Principal;
 use rockbot_core::content::{Content, ContentPart, MediaPart, MediaSource};
 use rockbot_core::store::MediaStore;
-use rockbot_core::support::one_line;
 use rockbot_core::turn::TurnOutcome;
 
-use super::wire::{A2aError, Artifact, ErrorKind, Part, PartContent};
+use crate::a2a_wire::{A2aError, Artifact, ErrorKind, Part, PartContent, reference};
 
 /// Maximum length of a file that stands in an answer itself, in bytes. A longer file is a
 /// reference.
@@ -61,11 +60,6 @@ fn bounded<'a>(text: Option<&'a str>, name: &str) -> Result<Option<&'a str>, A2a
     }
 }
 
-fn reference(url: &str, name: Option<&str>, kind: Option<&str>) -> String {
-    let about: Vec<_> = [name, kind].into_iter().flatten().map(one_line).collect();
-    format!("[file by reference: {} {}]", one_line(url), about.join(", "))
-}
-
 fn file(bytes: Vec<u8>, name: Option<&str>, kind: Option<&str>) -> Result<ContentPart, A2aError> {
     let kind = kind.unwrap_or("application/octet-stream");
     let is_image = kind.starts_with("image/");
@@ -107,10 +101,7 @@ pub(super) async fn artifact_of(
         let Some(found) = part.as_media() else { continue };
         parts.push(file_part(found, principal, media, url(index)).await);
     }
-    Artifact {
-        artifact_id: ANSWER.to_owned(),
-        parts,
-    }
+    Artifact::new(ANSWER, parts)
 }
 
 async fn file_part(part: &MediaPart, principal: &Principal, media: Option<&dyn MediaStore>, url: String) -> Part {

@@ -25,7 +25,7 @@ use super::reply::document;
 use super::rest::{self, MEDIA_TYPE, Route};
 use super::rpc;
 use super::version::Version;
-use super::wire::{A2aError, ErrorKind};
+use crate::a2a_wire::{A2aError, ErrorKind};
 use crate::http_server::Answer;
 
 /// Maximum length of a body, in bytes.
@@ -145,7 +145,7 @@ impl Door {
         if let Err(error) = version {
             return rest::error_reply(&error).into_answer();
         }
-        let takes_body = matches!(route, Route::Send | Route::Stream);
+        let takes_body = head.method == Method::POST && matches!(route, Route::Send | Route::Stream | Route::Pushes(_));
         let read = if !takes_body || is_json(&head.headers) {
             self.read(body).await
         } else {
@@ -153,7 +153,7 @@ impl Door {
         };
         let query = head.uri.query().unwrap_or_default();
         let reply = match read {
-            Ok((body, _long)) => rest::answer(&self.operations, caller, route, query, &body).await,
+            Ok((body, _long)) => rest::answer(&self.operations, caller, (&head.method, route), query, &body).await,
             Err(Refusal(status, error)) => rest::error_reply(&error).with_status(status),
         };
         reply.into_answer()

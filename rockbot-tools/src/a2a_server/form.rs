@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::version::Version;
-use super::wire::v03;
+use crate::a2a_wire::v03;
 
 /// The form of answers to one request.
 #[derive(Debug, Clone)]
@@ -49,7 +49,8 @@ impl RpcForm {
         }
     }
 
-    fn written(&self, result: impl Serialize) -> Vec<u8> {
+    /// Writes a result that is in the client's version already.
+    pub(super) fn written(&self, result: impl Serialize) -> Vec<u8> {
         let answer = RpcResult {
             jsonrpc: "2.0",
             id: &self.id,

@@ -5,7 +5,7 @@ use rockbot_core::Timestamp;
 use super::caller::A2aCaller;
 use super::operations::Operations;
 use super::tasks::TaskRecord;
-use super::wire::{A2aError, ListTasks, ListedTasks, TaskState};
+use crate::a2a_wire::{A2aError, ListTasks, ListedTasks, TaskState};
 
 /// Number of tasks of a page by default, and the maximum.
 const PAGE: usize = 50;

@@ -6,8 +6,8 @@
 //! `accept` and `list`, which read and write turns of the host; `operations` has the code that
 //! they share, and `tasks` are the records. `stream` tells a task's changes, `watch` notes them
 //! and asks the operator, `content` converts messages and answers, `input` is the agent's
-//! question to its caller. An answer is a `reply` in the `form` of its client. `wire` has the
-//! protocol's objects, in its versions 1.0 and 0.3.
+//! question to its caller, `push` tells changes to addresses of clients. An answer is a `reply` in the `form` of its client. The
+//! protocol's objects are in `a2a_wire`, which the client of `a2a` shares.
 
 mod accept;
 mod admission;
@@ -21,6 +21,7 @@ mod form;
 mod input;
 mod list;
 mod operations;
+mod push;
 mod reply;
 mod rest;
 mod rpc;
@@ -32,8 +33,8 @@ mod tasks;
 mod tests;
 mod version;
 mod watch;
-mod wire;
 
+pub use crate::a2a_callers::CallerTrust;
 pub use caller::A2aCaller;
 pub use endpoint::{A2aEndpoint, A2aRouter};
 pub use subsystem::A2aServer;

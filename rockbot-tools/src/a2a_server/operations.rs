@@ -1,11 +1,12 @@
 //! The base that all requests share: the parts of the host, the tasks, and a task as clients see
 //! it. The operations are in `calls`, `accept` and `list`.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 use rockbot_core::context::CancellationToken;
 use rockbot_core::store::MediaStore;
-use rockbot_core::tool::ToolSelector;
+use rockbot_core::tool::{ToolRegistry, ToolSelector};
 use rockbot_core::turn::{TurnOutcome, TurnRunner};
 use rockbot_core::{Clock, Principal, TurnId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -14,7 +15,10 @@ use tokio_util::task::TaskTracker;
 use super::card::Card;
 use super::content::artifact_of;
 use super::tasks::{SessionTurns, Standing, TaskRecord, TaskTable, words_of};
-use super::wire::{A2aError, Artifact, ErrorKind, Message, Task, TaskState, TaskStatus};
+use crate::a2a_callers::CallerTrust;
+use crate::a2a_callers::chains::Chains;
+use crate::a2a_wire::{A2aError, Artifact, ErrorKind, Message, Task, TaskState, TaskStatus};
+use crate::egress::EgressClient;
 
 /// Maximum number of requests that wait for the end of a task or stream it, of all clients.
 const MAX_WAITING: usize = 256;
@@ -27,11 +31,22 @@ pub(super) struct Operations {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) tasks: TaskTable,
     pub(super) card: Card,
+    /// Name of this agent in chains of agents.
+    pub(super) name: Arc<str>,
+    pub(super) chains: Arc<Chains>,
     /// The tools of callers that name none of their own.
     pub(super) tools: Vec<ToolSelector>,
+    /// The trust in callers that name none of their own.
+    pub(super) trust: CallerTrust,
+    /// The tools of the host.
+    pub(super) registry: Arc<dyn ToolRegistry>,
     /// Principal that is asked about tool calls that need an approval.
     pub(super) operator: Principal,
     pub(super) waiting: Arc<Semaphore>,
+    /// The client of push notifications.
+    pub(super) egress: EgressClient,
+    /// The tasks whose changes are told now.
+    pub(super) notifying: Mutex<HashSet<String>>,
     pub(super) stop: CancellationToken,
     pub(super) running: TaskTracker,
 }
@@ -45,6 +60,19 @@ impl Operations {
     pub(super) fn permit(&self) -> Result<OwnedSemaphorePermit, A2aError> {
         let permit = self.waiting.clone().try_acquire_owned();
         permit.map_err(|_| A2aError::new(ErrorKind::Busy, "too many requests wait for tasks: try again later"))
+    }
+
+    /// Forgets the chain of a task that has ended, unless another task of its session goes on.
+    pub(super) fn forget_chain(&self, principal: &Principal, task: &str) {
+        let Ok(ended) = self.tasks.find(principal, task) else {
+            return;
+        };
+        let is_open = |record: &TaskRecord| {
+            record.principal == *principal && record.context == ended.context && !record.state.is_terminal()
+        };
+        if self.tasks.all(is_open).is_empty() {
+            self.chains.remove(principal.clone(), ended.context.as_str().into());
+        }
     }
 
     /// Returns the standing of a task, and notes it.

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::form::ItemForm;
 use super::stream::TaskStream;
-use super::wire::StreamItem;
+use crate::a2a_wire::StreamItem;
 use crate::http_server::Answer;
 
 /// Interval of the signs of life in an idle stream. They show whether the client is gone.

@@ -10,8 +10,8 @@ use super::caller::A2aCaller;
 use super::form::ItemForm;
 use super::operations::Operations;
 use super::reply::Reply;
-use super::rpc::{no_extended_card, no_push, parsed};
-use super::wire::{A2aError, ListTasks, SendResult, TaskQuery};
+use super::rpc::{no_extended_card, parsed};
+use crate::a2a_wire::{A2aError, ListTasks, PushConfig, PushQuery, StreamItem, TaskQuery};
 
 /// Media type of the binding.
 pub(super) const MEDIA_TYPE: &str = "application/a2a+json";
@@ -25,7 +25,8 @@ pub(super) enum Route<'a> {
     Get(&'a str),
     Cancel(&'a str),
     Subscribe(&'a str),
-    Push,
+    Pushes(&'a str),
+    Push(&'a str, &'a str),
     ExtendedCard,
 }
 
@@ -41,8 +42,10 @@ impl<'a> Route<'a> {
             _ => {
                 let task = path.strip_prefix("/tasks/").filter(|task| !task.is_empty())?;
                 match (task.split_once('/'), task.rsplit_once(':')) {
-                    (Some((_, rest)), _) if rest.split('/').next() == Some("pushNotificationConfigs") => {
-                        (Self::Push, &[Method::GET, Method::POST, Method::DELETE])
+                    (Some((id, "pushNotificationConfigs")), _) => (Self::Pushes(id), &[Method::GET, Method::POST]),
+                    (Some((id, rest)), _) if rest.starts_with("pushNotificationConfigs/") => {
+                        let config = &rest["pushNotificationConfigs/".len()..];
+                        (Self::Push(id, config), &[Method::GET, Method::DELETE])
                     }
                     (Some(_), _) => return None,
                     (None, Some((id, "cancel"))) => (Self::Cancel(id), &[Method::POST]),
@@ -61,11 +64,11 @@ impl<'a> Route<'a> {
 pub(super) async fn answer(
     operations: &Arc<Operations>,
     caller: &A2aCaller,
-    route: Route<'_>,
+    (method, route): (&Method, Route<'_>),
     query: &str,
     body: &[u8],
 ) -> Reply {
-    match perform(operations, caller, route, query, body).await {
+    match perform(operations, caller, (method, route), query, body).await {
         Ok(reply) => reply,
         Err(error) => error_reply(&error),
     }
@@ -74,7 +77,7 @@ pub(super) async fn answer(
 async fn perform(
     operations: &Arc<Operations>,
     caller: &A2aCaller,
-    route: Route<'_>,
+    (method, route): (&Method, Route<'_>),
     query: &str,
     body: &[u8],
 ) -> Result<Reply, A2aError> {
@@ -86,11 +89,11 @@ async fn perform(
     };
     Ok(match route {
         Route::Send => {
-            let task = operations.send(caller, parsed(body, "body")?).await?;
-            written(&SendResult { task })
+            let task = operations.send(caller, (parsed(body, "body")?, false)).await?;
+            written(&StreamItem::Task(task))
         }
         Route::Stream => {
-            let stream = operations.send_stream(caller, parsed(body, "body")?).await?;
+            let stream = operations.send_stream(caller, (parsed(body, "body")?, false)).await?;
             Reply::Stream(Box::new(stream), ItemForm::Rest)
         }
         Route::Subscribe(id) => {
@@ -100,7 +103,26 @@ async fn perform(
         Route::List => written(&operations.list(caller, &listed(query)?).await?),
         Route::Get(id) => written(&operations.get(caller, &of_task(id)?).await?),
         Route::Cancel(id) => written(&operations.cancel(caller, &of_task(id)?).await?),
-        Route::Push => return Err(no_push()),
+        Route::Pushes(id) if *method == Method::POST => {
+            let config = PushConfig {
+                task_id: id.to_owned(),
+                ..parsed(body, "body")?
+            };
+            written(&operations.create_push(caller, config, false)?)
+        }
+        Route::Pushes(id) => written(&operations.list_pushes(caller, id)?),
+        Route::Push(task, id) => {
+            let query = PushQuery {
+                task_id: task.to_owned(),
+                id: id.to_owned(),
+            };
+            if *method == Method::DELETE {
+                operations.delete_push(caller, &query)?;
+                written(&json!({}))
+            } else {
+                written(&operations.find_push(caller, &query)?)
+            }
+        }
         Route::ExtendedCard => return Err(no_extended_card()),
     })
 }
@@ -117,12 +139,12 @@ fn written(result: &impl Serialize) -> Reply {
 /// Writes an answer with an error.
 pub(super) fn error_reply(error: &A2aError) -> Reply {
     let (status, name) = error.kind.http();
-    let mut body = json!({"code": status.as_u16(), "status": name, "message": error.message});
+    let mut body = json!({"code": status, "status": name, "message": error.message});
     if let Some(details) = error.details() {
         body["details"] = details;
     }
     Reply::Document {
-        status,
+        status: StatusCode::from_u16(status).expect("the kinds of errors have statuses of HTTP"),
         kind: MEDIA_TYPE,
         body: json!({"error": body}).to_string().into(),
     }

@@ -12,12 +12,15 @@ use super::form::{ItemForm, RpcForm};
 use super::operations::Operations;
 use super::reply::Reply;
 use super::version::Version;
-use super::wire::{A2aError, ErrorKind, ListTasks, SendMessage, SendResult, v03};
+use crate::a2a_wire::{
+    A2aError, ErrorKind, ListTasks, OldPushParams, OldPushQuery, PushConfig, PushQuery, SendMessage, StreamItem,
+    old_push, v03,
+};
 
 /// Maximum length of the id of a request, in bytes: it is repeated in each item of a stream.
 const MAX_ID: usize = 256;
 
-/// The methods of version 1.0 that need push notifications.
+/// The methods of version 1.0 about push notifications.
 const OF_PUSH: [&str; 4] = [
     "CreateTaskPushNotificationConfig",
     "GetTaskPushNotificationConfig",
@@ -159,11 +162,11 @@ async fn dispatch(
     let is_old = form.is_old();
     Ok(match method {
         "SendMessage" => {
-            let task = operations.send(caller, sent(is_old, params)?).await?;
-            Reply::json(form.result(SendResult { task }))
+            let task = operations.send(caller, (sent(is_old, params)?, is_old)).await?;
+            Reply::json(form.result(StreamItem::Task(task)))
         }
         "SendStreamingMessage" => {
-            let stream = operations.send_stream(caller, sent(is_old, params)?).await?;
+            let stream = operations.send_stream(caller, (sent(is_old, params)?, is_old)).await?;
             Reply::Stream(Box::new(stream), ItemForm::Rpc(form))
         }
         "GetTask" => Reply::json(form.result(operations.get(caller, &read(params)?).await?)),
@@ -177,7 +180,55 @@ async fn dispatch(
             Reply::json(form.result(operations.list(caller, &query.unwrap_or_default()).await?))
         }
         "GetExtendedAgentCard" => return Err(no_extended_card()),
-        _ => return Err(no_push()),
+        _ => Reply::json(push(operations, caller, &form, method, params)?),
+    })
+}
+
+/// Performs an operation on the addresses of push notifications.
+fn push(
+    operations: &Arc<Operations>,
+    caller: &A2aCaller,
+    form: &RpcForm,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<Vec<u8>, A2aError> {
+    let is_old = form.is_old();
+    let shown = |config: PushConfig| {
+        if is_old {
+            form.written(old_push(&config))
+        } else {
+            form.written(config)
+        }
+    };
+    let query = || {
+        if is_old {
+            read::<OldPushQuery>(params).map(PushQuery::from)
+        } else {
+            read(params)
+        }
+    };
+    Ok(match method {
+        "CreateTaskPushNotificationConfig" => {
+            let config = if is_old {
+                read::<OldPushParams>(params)?.into()
+            } else {
+                read(params)?
+            };
+            shown(operations.create_push(caller, config, is_old)?)
+        }
+        "GetTaskPushNotificationConfig" => shown(operations.find_push(caller, &query()?)?),
+        "ListTaskPushNotificationConfigs" => {
+            let listed = operations.list_pushes(caller, &query()?.task_id)?;
+            if is_old {
+                form.written(listed.configs.iter().map(old_push).collect::<Vec<_>>())
+            } else {
+                form.written(listed)
+            }
+        }
+        _ => {
+            operations.delete_push(caller, &query()?)?;
+            form.written(if is_old { json!(null) } else { json!({}) })
+        }
     })
 }
 
@@ -186,14 +237,6 @@ pub(super) fn no_extended_card() -> A2aError {
     A2aError::new(
         ErrorKind::Unsupported,
         "this agent has no extended card: its card says all",
-    )
-}
-
-/// Returns the error of push notifications, which are not sent.
-pub(super) fn no_push() -> A2aError {
-    A2aError::new(
-        ErrorKind::PushNotSupported,
-        "this agent sends no push notifications: stream the task, or ask for it",
     )
 }
 

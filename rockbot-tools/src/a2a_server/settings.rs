@@ -26,6 +26,8 @@ use rockbot_core::service::AgentSkill;
 use rockbot_core::tool::ToolSelector;
 
 use super::A2aCaller;
+use crate::a2a_callers::CallerTrust;
+use crate::a2a_callers::settings::{items, missing, selectors, texts, trust};
 
 /// The section `A2aServer`. A list of texts may be one text, with commas, as in a variable of the
 /// environment. A tool is a name, `source:SOURCE` for the tools of a source, or `group:GROUP` for
@@ -46,11 +48,14 @@ pub struct A2aServerSettings {
     pub version: Option<String>,
     /// `Tools`: the tools of callers that name none of their own. Default: empty, none.
     pub tools: Vec<ToolSelector>,
+    /// `Trust`: the trust in callers that name none of their own: `observe`, `learn`, `propose` or
+    /// `act`. Default `act`.
+    pub trust: Option<CallerTrust>,
     /// `Skills`: the skills of the card, each with `Id`, `Name`, `Description`, `Tags`, `Examples`.
     /// Default: one.
     pub skills: Vec<AgentSkill>,
-    /// `Callers`: the agents that may call, each with `Name`, `Key`, `Tools`, `Skills`. Default:
-    /// empty, any program of this machine.
+    /// `Callers`: the agents that may call, each with `Name`, `Key`, `Tools`, `Skills`,
+    /// `Trust`. Default: empty, any program of this machine.
     pub callers: Vec<A2aCaller>,
     /// `Operator`: the principal that is asked about calls that need an approval. Default `local`.
     pub operator: Option<String>,
@@ -76,7 +81,8 @@ impl A2aServerSettings {
             url: section.get("Url")?,
             description: section.get("Description")?,
             version: section.get("Version")?,
-            tools: selectors(&section)?.unwrap_or_default(),
+            tools: selectors(&section, "Tools")?.unwrap_or_default(),
+            trust: trust(&section, "Trust")?,
             skills: items(&section, "Skills")?.iter().map(skill).collect::<Result<_, _>>()?,
             callers: items(&section, "Callers")?
                 .iter()
@@ -97,8 +103,12 @@ fn caller(section: &Section<'_>) -> Result<A2aCaller, ConfigError> {
         name,
         key.ok_or_else(|| missing(section, "Key", "the key of the caller"))?,
     );
-    let caller = match selectors(section)? {
+    let caller = match selectors(section, "Tools")? {
         Some(tools) => caller.tools(tools),
+        None => caller,
+    };
+    let caller = match trust(section, "Trust")? {
+        Some(trust) => caller.trust(trust),
         None => caller,
     };
     Ok(match texts(section, "Skills")? {
@@ -115,40 +125,4 @@ fn skill(section: &Section<'_>) -> Result<AgentSkill, ConfigError> {
     skill.tags = texts(section, "Tags")?.unwrap_or_default();
     skill.examples = section.get_or("Examples", Vec::new())?;
     Ok(skill)
-}
-
-fn selectors(section: &Section<'_>) -> Result<Option<Vec<ToolSelector>>, ConfigError> {
-    let selector = |text: &String| match text.split_once(':') {
-        Some(("source", source)) => ToolSelector::source(source),
-        Some(("group", group)) => ToolSelector::group(group),
-        _ => ToolSelector::from(text.as_str()),
-    };
-    Ok(texts(section, "Tools")?.map(|texts| texts.iter().map(selector).collect()))
-}
-
-fn missing(section: &Section<'_>, name: &str, expected: &'static str) -> ConfigError {
-    ConfigError::Invalid {
-        setting: section.path(name),
-        expected: expected.into(),
-        found: "nothing",
-    }
-}
-
-/// Returns the sections of a list, in order.
-fn items<'c>(section: &Section<'c>, name: &str) -> Result<Vec<Section<'c>>, ConfigError> {
-    let list = section.section(name)?;
-    let mut names = list.names();
-    names.sort_by_key(|name| name.parse::<usize>().unwrap_or(usize::MAX));
-    names.iter().map(|name| list.section(name)).collect()
-}
-
-/// Reads a list, or a text with commas.
-fn texts(section: &Section<'_>, name: &str) -> Result<Option<Vec<String>>, ConfigError> {
-    let Some(setting) = section.setting(name) else {
-        return Ok(None);
-    };
-    Ok(Some(match setting.read::<String>() {
-        Ok(text) => text.split(',').map(|name| name.trim().to_owned()).collect(),
-        Err(_) => setting.read()?,
-    }))
 }

@@ -11,7 +11,7 @@ use super::caller::ASK_CALLER;
 use super::content::ANSWER;
 use super::operations::Operations;
 use super::tasks::{Standing, TaskRecord};
-use super::wire::{Artifact, ArtifactUpdate, Part, StatusUpdate, StreamItem, Task, TaskState};
+use crate::a2a_wire::{Artifact, ArtifactUpdate, Part, StatusUpdate, StreamItem, Task, TaskState};
 
 /// The stream. Dropping it leaves the task alone; another stream tells the same from the
 /// beginning of the turn on.
@@ -101,10 +101,7 @@ impl TaskStream {
         match progress {
             TurnProgress::Delta(text) if !self.is_question => {
                 let append = std::mem::replace(&mut self.has_begun, true);
-                let artifact = Artifact {
-                    artifact_id: ANSWER.to_owned(),
-                    parts: vec![Part::text(text)],
-                };
+                let artifact = Artifact::new(ANSWER, vec![Part::text(text)]);
                 self.artifact(artifact, append, false);
             }
             TurnProgress::ToolStarted { tool, .. } => {

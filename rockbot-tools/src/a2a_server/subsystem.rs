@@ -1,20 +1,20 @@
 //! The subsystem of a host that serves its agent to other agents: [`A2aServer`].
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use rockbot_core::config::Config;
 use rockbot_core::service::AgentSkill;
 use rockbot_core::store::MediaStore;
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
-use rockbot_core::tool::ToolSelector;
+use rockbot_core::tool::{ToolRegistry, ToolSelector};
 use rockbot_core::turn::TurnRunner;
 use rockbot_core::{BoxError, Principal};
 use tokio::net::TcpListener;
 
 use super::admission::Admission;
-use super::caller::{A2aCaller, ASK_CALLER};
+use super::caller::{A2aCaller, ASK_CALLER, name_of};
 use super::card::{Card, CardText};
 use super::door::Door;
 use super::endpoint::A2aEndpoint;
@@ -23,6 +23,9 @@ use super::operations::Operations;
 use super::settings::A2aServerSettings;
 use super::tasks::TaskTable;
 use super::watch::Watch;
+use crate::a2a_callers::CallerTrust;
+use crate::a2a_callers::chains::Chains;
+use crate::egress::{EgressClient, EgressPolicy};
 use crate::http_server::{Serving, serve};
 
 /// Default operator.
@@ -37,7 +40,8 @@ const OPERATOR: &str = "local";
 /// task waits for input.
 ///
 /// Each [caller](A2aCaller) is a principal of its own, `a2a:NAME`, and its messages are
-/// untrusted. Its turns have the [tools](Self::tools) that are named, and none by default. A call
+/// untrusted. A client may name an address to which the changes of a task are told (push
+/// notifications), with a token of its own. Its turns have the [tools](Self::tools) that are named, and none by default. A call
 /// that needs an approval waits for the [operator](Self::operator), who gets an announcement; the
 /// host must know that principal as an approver.
 ///
@@ -68,8 +72,10 @@ pub struct A2aServer {
     version: Option<String>,
     skills: Vec<AgentSkill>,
     tools: Vec<ToolSelector>,
+    trust: Option<CallerTrust>,
     operator: Option<Principal>,
     admission: Admission,
+    egress: Option<EgressPolicy>,
     endpoint: A2aEndpoint,
     /// The address, once it is read.
     listen_at: Option<SocketAddr>,
@@ -111,6 +117,13 @@ impl A2aServer {
         self
     }
 
+    /// Sets the trust in callers that name none of their own, which narrows their tools. Default: the
+    /// setting `A2aServer.Trust`, else `Act`.
+    pub fn trust(mut self, trust: CallerTrust) -> Self {
+        self.trust = Some(trust);
+        self
+    }
+
     /// Sets the purpose of the agent, for the card. Default: the setting `A2aServer.Description`.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
@@ -139,6 +152,13 @@ impl A2aServer {
         self
     }
 
+    /// Sets the policy of push notifications. Default: the section `Egress` of the settings; by
+    /// default no address inside of the network is gone to.
+    pub fn egress(mut self, policy: EgressPolicy) -> Self {
+        self.egress = Some(policy);
+        self
+    }
+
     /// Accepts this name in the header `Host`, besides the names of this machine and of the URL;
     /// `*` accepts all. Default: the setting `A2aServer.AllowedHosts`.
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
@@ -160,6 +180,7 @@ impl A2aServer {
         self.description = self.description.take().or(settings.description);
         self.version = self.version.take().or(settings.version);
         self.operator = self.operator.take().or(settings.operator.map(Principal::from));
+        self.trust = self.trust.or(settings.trust);
         if self.skills.is_empty() {
             self.skills = settings.skills;
         }
@@ -239,9 +260,15 @@ impl A2aServer {
             clock: parts.clock().clone(),
             tasks: TaskTable::open(parts.data_dir(), parts.clock().now())?,
             card,
+            name: parts.identity().name().clone(),
+            chains: parts.require::<Chains>()?,
             tools: std::mem::take(&mut self.tools),
+            trust: self.trust.unwrap_or_default(),
+            registry: parts.require::<dyn ToolRegistry>()?,
             operator: self.operator.take().unwrap_or_else(|| Principal::from(OPERATOR)),
             waiting: Operations::permits(),
+            egress: EgressClient::new(self.egress.take().unwrap_or_default())?,
+            notifying: Mutex::default(),
             stop: serving.stop.clone(),
             running: serving.tasks.clone(),
         }))
@@ -264,12 +291,16 @@ impl Subsystem for A2aServer {
         }
         self.apply(settings);
         self.check()?;
+        let configured = EgressPolicy::from_config(&config)?;
+        self.egress.get_or_insert(configured);
         declarations.provide(Arc::new(self.endpoint.clone()));
         let cost = PartCost::on("an A2A server").with_switch("the section `A2aServer`");
         declarations.cost(
             cost.with_tools([ASK_CALLER.into()])
                 .with_model_calls("those of a turn for each message"),
         );
+        // The receiver of the same host has the same chains.
+        declarations.provide_default::<Chains>(|_| Ok(Arc::default()));
         declarations.tool(input::ask_caller());
         declarations.context_source(CallerBriefing);
         Ok(())
@@ -309,10 +340,18 @@ impl Subsystem for A2aServer {
     }
 }
 
-/// Watches the tasks that had not ended when the host stopped.
+/// Watches the tasks that had not ended when the host stopped, and tells the changes that were not
+/// told then.
 fn watch_open(operations: &Arc<Operations>) {
+    for record in operations.tasks.all(|record| record.pending_push().is_some()) {
+        operations.notify(&record.id);
+    }
     for record in operations.tasks.all(|record| !record.state.is_terminal()) {
         if let Some(turn) = record.last_turn() {
+            let chain = vec![name_of(&record.principal).to_owned()];
+            operations
+                .chains
+                .set(record.principal.clone(), record.context.as_str().into(), chain);
             Watch::new(operations, &record, turn.clone()).spawn();
         }
     }

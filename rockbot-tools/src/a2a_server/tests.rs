@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::content::content_of;
 use super::rpc::{envelope, parsed};
-use super::wire::{SendMessage, v03};
+use crate::a2a_wire::{SendMessage, v03};
 
 const NEW: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": {
     "messageId": "m", "contextId": "c", "taskId": null, "role": "ROLE_USER", "parts": [{"text": "a"},
@@ -26,7 +26,7 @@ fn read(body: &[u8]) {
         if read.message.check().is_ok() && content_of(&read.message.parts).is_ok() {
             // What is kept as history can be read again.
             let kept = serde_json::to_vec(&read.message).unwrap();
-            assert!(serde_json::from_slice::<super::wire::Message>(&kept).is_ok());
+            assert!(serde_json::from_slice::<crate::a2a_wire::Message>(&kept).is_ok());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The version of the protocol that a request speaks.
 
-use super::wire::{A2aError, ErrorKind};
+use crate::a2a_wire::{A2aError, ErrorKind};
 
 /// A version of the protocol that is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::operations::Operations;
 use super::tasks::{TaskRecord, state_of};
-use super::wire::TaskState;
+use crate::a2a_wire::TaskState;
 
 /// Pause before another look for a turn that is not resumed yet: the first pause, and the
 /// maximum.
@@ -69,7 +69,10 @@ impl Watch {
         let mut is_parked = false;
         while let Some(Ok(progress)) = events.next().await {
             match progress {
-                TurnProgress::Final(outcome) => return self.note(state_of(&outcome)),
+                TurnProgress::Final(outcome) => {
+                    self.note(state_of(&outcome));
+                    return self.operations.forget_chain(&self.principal, &self.task);
+                }
                 TurnProgress::ApprovalNeeded(request) => {
                     is_parked = true;
                     self.note(TaskState::AuthRequired);
@@ -88,6 +91,7 @@ impl Watch {
         self.operations
             .tasks
             .note(&self.task, state, self.operations.clock.now());
+        self.operations.notify(&self.task);
     }
 
     /// Asks the operator by an announcement. The announcement waits until a program takes it.

@@ -1,6 +1,5 @@
 //! The client that makes requests under a policy.
 
-use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,8 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::body::{Body, Received};
+#[cfg(any(feature = "a2a", feature = "a2a-server"))]
+use super::pieces::EgressPieces;
 use super::resolver::{CheckedResolver, Lookup, SystemLookup};
 use super::{EgressError, EgressPolicy};
 
@@ -187,6 +188,22 @@ impl EgressClient {
         self.receive(sent?, &request.url, &host, left).await
     }
 
+    /// Sends a request, waiting up to `limit` for the beginning of the response, whose body comes in
+    /// pieces. A redirect is a response.
+    #[cfg(any(feature = "a2a", feature = "a2a-server"))]
+    pub(crate) async fn open(&self, mut request: EgressRequest, limit: Duration) -> Result<EgressPieces, EgressError> {
+        self.policy.check_url(&mut request.url)?;
+        let host = request.url.host_str().unwrap_or_default().to_owned();
+        // Pieces are passed on as they come.
+        request
+            .headers
+            .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        match timeout(limit, self.send(&request, &host)).await {
+            Ok(sent) => EgressPieces::new(sent?, host),
+            Err(_) => Err(EgressError::Timeout { host, limit }),
+        }
+    }
+
     /// Sends a request, follows redirects, and returns the last response, with `true` if a redirect
     /// led to it.
     async fn follow(&self, request: &mut EgressRequest, host: &mut String) -> Result<(Response, bool), EgressError> {
@@ -215,7 +232,9 @@ impl EgressClient {
 
     async fn send(&self, request: &EgressRequest, host: &str) -> Result<Response, EgressError> {
         let mut headers = request.headers.clone();
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        headers
+            .entry(ACCEPT_ENCODING)
+            .or_insert_with(|| HeaderValue::from_static("gzip"));
         for (name, value) in &request.origin_headers {
             let mut value = value.clone();
             value.set_sensitive(true);
@@ -229,7 +248,10 @@ impl EgressClient {
         if let Some(body) = &request.body {
             sending = sending.body(body.clone());
         }
-        let response = sending.send().await.map_err(|error| transport(error, host))?;
+        let response = sending
+            .send()
+            .await
+            .map_err(|error| EgressError::of_transport(error, host))?;
         let size = |(name, value): (&reqwest::header::HeaderName, &HeaderValue)| name.as_str().len() + value.len();
         if response.headers().iter().map(size).sum::<usize>() > MAX_HEADERS {
             return Err(EgressError::Headers {
@@ -298,7 +320,7 @@ impl EgressClient {
                     limit: self.policy.limits.timeout,
                 })?;
             left = left.saturating_sub(begin.elapsed());
-            let Some(piece) = piece.map_err(|error| transport(error, host))? else {
+            let Some(piece) = piece.map_err(|error| EgressError::of_transport(error, host))? else {
                 return Ok(Received::More);
             };
             let received = body.take(&piece).await;
@@ -364,27 +386,4 @@ fn without_query(url: &Url) -> String {
         url.to_string()
     };
     shown.chars().take(200).collect()
-}
-
-/// Returns the error of the HTTP client without its URL, or the refusal of the resolver that is
-/// behind it.
-fn transport(error: reqwest::Error, host: &str) -> EgressError {
-    let error = error.without_url();
-    let mut innermost = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        next = source.source();
-        match source.downcast_ref::<EgressError>() {
-            Some(EgressError::Forbidden { host }) => return EgressError::Forbidden { host: host.clone() },
-            Some(EgressError::Internal { host }) => return EgressError::Internal { host: host.clone() },
-            _ => innermost = source.to_string(),
-        }
-    }
-    let host = host.to_owned();
-    let cause = innermost.chars().take(200).collect();
-    if error.is_connect() {
-        EgressError::Unreachable { host, cause }
-    } else {
-        EgressError::Broken { host, cause }
-    }
 }

@@ -1,5 +1,6 @@
 //! The error of a request that was refused or failed.
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use rockbot_core::tool::{ToolError, ToolErrorCode};
@@ -129,6 +130,29 @@ pub enum EgressError {
 }
 
 impl EgressError {
+    /// Returns the error of the HTTP client without its URL, or the refusal of the resolver that is
+    /// behind it.
+    pub(super) fn of_transport(error: reqwest::Error, host: &str) -> Self {
+        let error = error.without_url();
+        let mut innermost = error.to_string();
+        let mut next = error.source();
+        while let Some(source) = next {
+            next = source.source();
+            match source.downcast_ref::<Self>() {
+                Some(Self::Forbidden { host }) => return Self::Forbidden { host: host.clone() },
+                Some(Self::Internal { host }) => return Self::Internal { host: host.clone() },
+                _ => innermost = source.to_string(),
+            }
+        }
+        let host = host.to_owned();
+        let cause = innermost.chars().take(200).collect();
+        if error.is_connect() {
+            Self::Unreachable { host, cause }
+        } else {
+            Self::Broken { host, cause }
+        }
+    }
+
     /// Returns `true` if the policy refused the request; repeating it does not help.
     pub fn is_refusal(&self) -> bool {
         match self {
@@ -145,7 +169,10 @@ impl EgressError {
     }
 
     /// Returns `true` if a server may have got the request, or the request before a redirect.
-    #[cfg_attr(not(feature = "rest"), expect(dead_code, reason = "other requests only read"))]
+    #[cfg_attr(
+        not(any(feature = "rest", feature = "a2a")),
+        expect(dead_code, reason = "other requests only read")
+    )]
     pub(crate) fn was_sent(&self) -> bool {
         match self {
             Self::NotAUrl { .. } | Self::UrlTooLong { .. } | Self::Unreachable { .. } => false,

@@ -9,6 +9,8 @@ mod body;
 mod client;
 mod error;
 mod origin;
+#[cfg(any(feature = "a2a", feature = "a2a-server"))]
+mod pieces;
 mod policy;
 mod policy_client;
 mod resolver;
@@ -20,5 +22,7 @@ pub(crate) use client::text_of;
 pub(crate) use client::{EgressClient, EgressRequest, EgressResponse, USER_AGENT};
 pub use error::EgressError;
 pub(crate) use origin::from_server;
+#[cfg(feature = "a2a")]
+pub(crate) use pieces::EgressPieces;
 pub use policy::EgressPolicy;
 pub use policy_client::{PolicyClient, PolicyResponse};

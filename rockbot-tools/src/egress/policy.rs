@@ -145,7 +145,7 @@ impl EgressPolicy {
     }
 
     /// Allows requests to the host and port of a URL that the operator wrote.
-    #[cfg(any(feature = "web", feature = "rest"))]
+    #[cfg(any(feature = "web", feature = "rest", feature = "a2a"))]
     pub(crate) fn allow_origin(self, url: &Url) -> Result<Self, EgressError> {
         let host = url.host_str().unwrap_or_default();
         match url.port() {

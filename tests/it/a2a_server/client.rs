@@ -8,20 +8,20 @@ use tokio::net::TcpStream;
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) head: String,
-    pub(super) body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
     }
 
     /// Returns what it comes to: the status; the code and reason of an error, the state of a task,
     /// or the items of a list.
-    pub(super) fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let status = self.status;
         let Ok(json) = serde_json::from_str::<Value>(&self.body) else {
             return status.to_string();
@@ -46,7 +46,7 @@ impl Answer {
 
 /// Sends a request, with the headers of a caller of version 1.0 unless others are given, and reads
 /// the answer to its end.
-pub(super) async fn send(address: SocketAddr, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+pub(crate) async fn send(address: SocketAddr, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
     let mut stream = open(address, method, path, headers, body).await;
     let mut bytes = Vec::new();
     // A server that has not read all resets the connection behind its answer.
@@ -61,7 +61,7 @@ pub(super) async fn send(address: SocketAddr, method: &str, path: &str, headers:
 }
 
 /// Sends a request, and returns the connection.
-pub(super) async fn open(
+pub(crate) async fn open(
     address: SocketAddr,
     method: &str,
     path: &str,
@@ -100,7 +100,7 @@ pub(super) async fn open(
 }
 
 /// Reads the next event of a stream; `None` at its end.
-pub(super) async fn event(stream: &mut BufReader<TcpStream>) -> Option<Value> {
+pub(crate) async fn event(stream: &mut BufReader<TcpStream>) -> Option<Value> {
     let mut line = String::new();
     loop {
         line.clear();

@@ -2,7 +2,7 @@
 //! and what a foreign agent may do.
 
 mod bounds;
-mod client;
+pub(crate) mod client;
 mod sdk;
 mod table;
 
@@ -128,7 +128,7 @@ async fn the_card_says_what_is_served_in_both_versions() {
         "description": "Keeps the books.",
         "version": "1.0.0",
         "supportedInterfaces": [interface("JSONRPC", "1.0"), interface("HTTP+JSON", "1.0"), interface("JSONRPC", "0.3")],
-        "capabilities": {"streaming": true, "pushNotifications": false, "extendedAgentCard": false},
+        "capabilities": {"streaming": true, "pushNotifications": true, "extendedAgentCard": false},
         "defaultInputModes": ["text/plain", "application/json", "image/*", "application/pdf"],
         "defaultOutputModes": ["text/plain", "application/octet-stream"],
         "skills": [{"id": "work", "name": "work", "description": "Keeps the books.", "tags": ["agent"]}],

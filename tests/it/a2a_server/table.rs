@@ -284,12 +284,12 @@ fn messages(done: &str, asked: &str) -> Vec<Row> {
             "200 -32005 CONTENT_TYPE_NOT_SUPPORTED",
         ),
         send(
-            "push notifications",
+            "notifications to an address inside of the network",
             with(
                 "configuration",
                 json!({"taskPushNotificationConfig": {"url": "http://127.0.0.1/"}}),
             ),
-            "200 -32003 PUSH_NOTIFICATION_NOT_SUPPORTED",
+            "200 -32602 -",
         ),
         send(
             "a skill that is not on the card",
@@ -393,10 +393,34 @@ fn messages(done: &str, asked: &str) -> Vec<Row> {
             "200 -32602 -",
         ),
         rpc(
-            "a push configuration",
+            "an address of nothing",
             "CreateTaskPushNotificationConfig",
             &json!({}),
-            "200 -32003 PUSH_NOTIFICATION_NOT_SUPPORTED",
+            "200 -32602 -",
+        ),
+        rpc(
+            "an address of a task that is not there",
+            "CreateTaskPushNotificationConfig",
+            &json!({"taskId": "none", "url": "https://example.com/"}),
+            "200 -32001 TASK_NOT_FOUND",
+        ),
+        rpc(
+            "an address that is not there",
+            "GetTaskPushNotificationConfig",
+            &json!({"taskId": "none", "id": "none"}),
+            "200 -32001 TASK_NOT_FOUND",
+        ),
+        rpc(
+            "the addresses of a task that is not there",
+            "ListTaskPushNotificationConfigs",
+            &json!({"taskId": "none"}),
+            "200 -32001 TASK_NOT_FOUND",
+        ),
+        rpc(
+            "the end of an address of a task that is not there",
+            "DeleteTaskPushNotificationConfig",
+            &json!({"taskId": "none", "id": "none"}),
+            "200 -32001 TASK_NOT_FOUND",
         ),
         rpc(
             "the extended card",
@@ -483,9 +507,9 @@ fn plain(done: &str) -> Vec<Row> {
             "400 400 -",
         ),
         get(
-            "push configurations",
+            "the addresses of a task",
             format!("/tasks/{done}/pushNotificationConfigs"),
-            "400 400 PUSH_NOTIFICATION_NOT_SUPPORTED",
+            "200",
         ),
         get(
             "the extended card",

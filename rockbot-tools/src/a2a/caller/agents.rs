@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use super::super::cards::cut;
 use super::super::directory::find_skill;
-use super::super::topics::is_agent_name;
 use super::CallerState;
+use super::http::remote_agent::RemoteAgent;
 use super::tell::label_of;
+use crate::a2a_callers::is_agent_name;
 
 /// Maximum number of agents in a list.
 const MAX_LISTED: usize = 50;
@@ -79,8 +80,12 @@ pub(super) async fn details(state: ToolState<CallerState>, args: GetAgentDetails
 /// themselves need it not.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct RegisterAgent {
-    /// The exact name by which the agent takes tasks.
+    /// The exact name by which the agent takes tasks; for an agent with a URL, a name for it.
     agent_name: String,
+    /// The URL of an agent that is reached over HTTP, below which its card is. Leave it out for an
+    /// agent on the bus.
+    #[serde(default)]
+    url: Option<String>,
     /// The purpose.
     #[serde(default)]
     description: Option<String>,
@@ -108,6 +113,13 @@ pub(super) async fn register(state: ToolState<CallerState>, args: RegisterAgent)
     let mut card = AgentCard::new(name);
     card.description = args.description.map(|text| cut(&text, MAX_DESCRIPTION));
     card.skills = args.skills.into_iter().map(AgentSkill::new).collect();
+    card.url = args
+        .url
+        .map(|url| RemoteAgent::new(url).url)
+        .filter(|url| !url.is_empty());
+    let way = state.caller()?.way(card.url.is_some())?;
+    // The card of an agent with a URL is read once it is known.
+    way.prepare(&card).await?;
     state.directory()?.register(card);
     Ok(format!("The agent `{name}` is registered: invoke_agent calls it."))
 }

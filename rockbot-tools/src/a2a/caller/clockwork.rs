@@ -14,7 +14,7 @@ use super::tasks::PendingTask;
 use super::tell::NotTold;
 
 /// Pause before the host tries again to tell the end of a task.
-const RETRY_PAUSE: Duration = Duration::from_secs(15);
+pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(15);
 
 /// Interval at which pending changes are written and old ends are forgotten.
 const TIDY_INTERVAL: Duration = Duration::from_secs(30);

@@ -11,11 +11,14 @@ use super::tasks::PendingTask;
 /// Maximum length of the message of an error, in characters.
 const MAX_ERROR: usize = 2_000;
 
+/// Maximum length of the id of a conversation, in bytes.
+pub(super) const MAX_CONTEXT: usize = 256;
+
 /// The request to the model at the end of a message.
 const TELL: &str = "\n\nTell the user the result in a short message of your own.";
 
 /// The end of a task in words: the host's words before and after, the agent's own words between.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EndWords {
     pub(super) heading: String,
     pub(super) text: String,
@@ -80,6 +83,21 @@ pub(super) fn of_error(task: &PendingTask, error: &AgentTaskError) -> EndWords {
     }
 }
 
+/// Returns the words about a task that comes to nothing, for a reason that this host knows.
+pub(super) fn of_failure(task: &PendingTask, problem: &str) -> EndWords {
+    let agent = &task.agent;
+    let skill = &task.skill;
+    let id = &task.id;
+    EndWords {
+        heading: format!(
+            "Nothing comes of the task `{id}` ({skill}) for the agent `{agent}`: {}.",
+            short(problem, MAX_ERROR)
+        ),
+        text: String::new(),
+        closing: "\n\nTell the user what has happened.".to_owned(),
+    }
+}
+
 /// Returns the words about an agent that is silent.
 pub(super) fn of_silence(task: &PendingTask) -> EndWords {
     let agent = &task.agent;
@@ -133,5 +151,5 @@ fn short(text: &str, max: usize) -> String {
 /// Returns `true` for an id that can stand in the host's words.
 fn is_plain(id: &str) -> bool {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/');
-    !id.is_empty() && id.len() <= 128 && id.chars().all(is_legal)
+    !id.is_empty() && id.len() <= MAX_CONTEXT && id.chars().all(is_legal)
 }

@@ -1,9 +1,9 @@
 //! The tool that hands a task to another agent.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::content::Content;
-use rockbot_core::messaging::{MessageEnvelope, Reach, headers};
 use rockbot_core::service::AgentCard;
 use rockbot_core::store::Namespace;
 use rockbot_core::tool::{ToolError, ToolState};
@@ -12,14 +12,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::super::chains;
 use super::super::directory::find_skill;
-use super::super::wire::{AgentMessage, AgentTaskRequest};
 use super::CallerState;
+use super::ends;
 use super::host::Caller;
 use super::settings::minutes_long;
-use super::tasks::{MAX_TASKS, PendingTask};
+use super::tasks::{MAX_TASKS, PendingTask, RemoteTask};
 use super::tell::content_of;
+use super::transport::{Handover, Transport};
+use crate::a2a_callers::chains;
 
 /// Maximum number of answers that lead to further tasks, one after the other.
 const MAX_ROUNDS: u32 = 8;
@@ -34,7 +35,7 @@ pub(super) const MAX_MINUTES: u32 = 24 * 60;
 const MAX_TASK: usize = 64 << 10;
 
 /// Maximum length of the id of a conversation, in bytes.
-const MAX_CONTEXT: usize = 128;
+const MAX_CONTEXT: usize = ends::MAX_CONTEXT;
 
 /// Beginnings of the sessions of turns that are no conversation: their calls wait for the answer.
 const AWAITING: [&str; 1] = ["wisp/"];
@@ -72,7 +73,7 @@ pub(super) async fn invoke(
     let turn = cx
         .turn()
         .ok_or_else(|| ToolError::execution_failed("only a turn calls agents"))?;
-    let card = caller.agent(&args.agent_name, &args.skill)?;
+    let (card, way) = caller.agent(&args.agent_name, &args.skill).await?;
     let inbound = caller
         .chains
         .as_ref()
@@ -89,7 +90,16 @@ pub(super) async fn invoke(
     let task = task(caller, &args, &card, &cx, (turn, limit, is_awaited));
     let task = caller.track(task).await?;
     if !task.is_sent {
-        caller.send(&task, &args, &chain, &cx, limit).await?;
+        let handover = Handover {
+            task: &task,
+            message: args.message.trim(),
+            data: args.data.as_ref(),
+            context: args.context_id.as_deref(),
+            chain: &chain,
+            limit,
+            trace: cx.trace(),
+        };
+        caller.send(way, handover).await?;
     }
     if is_awaited {
         return caller.answer_of(&task, &cx).await;
@@ -163,20 +173,24 @@ fn task(
         is_sent: false,
         is_awaited,
         statuses: 0,
+        remote: card.url.clone().map(|url| RemoteTask {
+            url,
+            message: None,
+            ids: None,
+        }),
         end: None,
     }
 }
 
 impl Caller {
-    /// Returns the card of the agent that has this skill.
-    fn agent(&self, name: &str, skill: &str) -> Result<AgentCard, ToolError> {
+    /// Returns the card of the agent that has this skill, and the way to the agent.
+    async fn agent(&self, name: &str, skill: &str) -> Result<(AgentCard, &Arc<dyn Transport>), ToolError> {
         let name = name.trim();
+        let known = self.directory.known(name)?;
+        let way = self.way(known.url.is_some())?;
+        way.prepare(&known).await?;
+        // The card may have been read meanwhile.
         let card = self.directory.known(name)?;
-        if card.url.is_some() {
-            return Err(ToolError::execution_failed(format!(
-                "the agent `{name}` is reached over HTTP, and this tool reaches those on the bus"
-            )));
-        }
         if !card.skills.is_empty() && find_skill(&card, skill).is_none() {
             let ids: Vec<_> = card.skills.iter().map(|skill| skill.id.as_str()).collect();
             return Err(ToolError::invalid_arguments(format!(
@@ -184,7 +198,7 @@ impl Caller {
                 ids.join(", ")
             )));
         }
-        Ok(card)
+        Ok((card, way))
     }
 
     /// Tracks a task before it is sent, so that no answer can come too early. Returns the task with
@@ -225,53 +239,22 @@ impl Caller {
         Err(ToolError::execution_failed(problem))
     }
 
-    /// Publishes a tracked task. If that fails, the task is no longer tracked.
-    async fn send(
-        &self,
-        task: &PendingTask,
-        args: &InvokeAgent,
-        chain: &[String],
-        cx: &CallContext,
-        limit: Duration,
-    ) -> Result<(), ToolError> {
-        let mut message = AgentMessage::new("user").with_text(args.message.trim());
-        if let Some(data) = &args.data {
-            message = message.with_data(&Value::from(data.clone()));
+    /// Hands a tracked task over. If that fails, the task is no longer tracked.
+    async fn send(&self, way: &Arc<dyn Transport>, handover: Handover<'_>) -> Result<(), ToolError> {
+        let id = &handover.task.id;
+        let is_followed = handover.task.remote.is_some();
+        let sent = way.hand_over(handover).await;
+        let mut tasks = self.tasks.lock().await;
+        match &sent {
+            // The transport notes the moment itself.
+            Ok(()) if is_followed => {}
+            Ok(()) => tasks.sent(id),
+            Err(_) => {
+                tasks.remove(id);
+                self.changed.send_replace(());
+            }
         }
-        let request = AgentTaskRequest {
-            task_id: task.id.clone(),
-            context_id: Some(task.context.clone()),
-            skill: task.skill.clone(),
-            message,
-        };
-        let change = |envelope: MessageEnvelope| {
-            let mut envelope = envelope
-                // The same task is the same message, so that receivers deduplicate it.
-                .with_id(task.id.as_str())
-                .with_destination(task.agent.as_str())
-                .with_header(headers::TIMEOUT_MS, limit.as_millis().to_string())
-                .with_header(chains::HEADER, chain.join(","));
-            if let Some(trace) = cx.trace() {
-                headers::set_trace(trace, &mut envelope.headers);
-            }
-            envelope
-        };
-        let topic = self.topics.task_of(&task.agent);
-        let sent = self.publish(&topic, &task.id, &request, change).await;
-        let problem = match sent {
-            Ok(Reach::NoSubscribers) => ToolError::execution_failed(format!(
-                "the agent `{}` does not run: nothing takes its tasks",
-                task.agent
-            )),
-            Ok(Reach::Subscribers | Reach::Unknown) => {
-                self.tasks.lock().await.sent(&task.id);
-                return Ok(());
-            }
-            Err(error) => ToolError::execution_failed("the task could not be sent").with_source(error),
-        };
-        self.tasks.lock().await.remove(&task.id);
-        self.changed.send_replace(());
-        Err(problem)
+        sent
     }
 
     /// Waits for the end of a task. If the call is cancelled, the task is cancelled, too.

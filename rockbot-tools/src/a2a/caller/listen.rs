@@ -12,6 +12,7 @@ use rockbot_core::support::loggable;
 
 use super::super::cards::{MAX_CARD, admitted};
 use super::super::wire::{AgentTaskError, AgentTaskResult, AgentTaskStatusUpdate, AnnouncedCard, codes};
+use super::bus::BusTransport;
 use super::ends::{self, EndWords};
 use super::host::Caller;
 use super::tasks::PendingTask;
@@ -41,11 +42,11 @@ struct Listener {
 }
 
 /// Opens the subscriptions of a caller. They end when they are dropped.
-pub(super) async fn listen(caller: &Arc<Caller>) -> Result<[Subscription; 3], BusError> {
+pub(super) async fn listen(caller: &Arc<Caller>, way: &BusTransport) -> Result<[Subscription; 3], BusError> {
     let identity = &caller.identity;
-    let answers = caller.topics.response_of(identity.name());
-    let discovery = &caller.topics.discovery;
-    let status = &caller.topics.status;
+    let answers = way.topics.response_of(identity.name());
+    let discovery = &way.topics.discovery;
+    let status = &way.topics.status;
     // Each process reads all cards and statuses; answers wait in a queue while no process runs.
     let own = |topic: &str| format!("{}.{}", identity.subscription_name(topic), identity.instance_id());
     let each = || SubscribeOptions::new().ephemeral();
@@ -54,7 +55,7 @@ pub(super) async fn listen(caller: &Arc<Caller>) -> Result<[Subscription; 3], Bu
         caller: caller.clone(),
         subject,
     };
-    let bus = &caller.bus;
+    let bus = &way.bus;
     Ok([
         bus.on_with(discovery, &own(discovery), each(), of(Subject::Cards))
             .await?,
@@ -172,6 +173,7 @@ impl Caller {
         let correlation = envelope.correlation_id.as_deref().filter(|id| !id.is_empty());
         let is_its = |task: &PendingTask| {
             task.end.is_none()
+                && task.remote.is_none()
                 && task.agent.eq_ignore_ascii_case(&envelope.source)
                 && correlation.is_none_or(|of| of == id)
         };

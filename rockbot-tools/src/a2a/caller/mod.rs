@@ -1,25 +1,29 @@
 //! The side of an agent that hands tasks to other agents: [`A2aCaller`].
 
 mod agents;
+mod bus;
 mod cancel;
 mod clockwork;
 mod ends;
 mod host;
+mod http;
 mod invoke;
 mod listen;
+mod reports;
 mod settings;
 mod tasks;
 mod tell;
+mod transport;
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
 use rockbot_core::config::Config;
-use rockbot_core::messaging::{Bus, MessageEnvelope, Subscription};
-use rockbot_core::service::{AgentDirectory, KnownAgents};
+use rockbot_core::messaging::{Bus, Subscription};
+use rockbot_core::service::AgentDirectory;
 use rockbot_core::store::WorkingMemory;
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTask, Subsystem};
 use rockbot_core::tool::{Tool, ToolError, ToolGroup, stateful_tool};
@@ -27,16 +31,19 @@ use rockbot_core::turn::TurnRunner;
 use tokio::sync::{Mutex, watch};
 
 use super::GROUP;
-use super::chains::Chains;
 use super::directory::Directory;
 use super::known_file::KnownFile;
-use super::topics::Topics;
-use super::wire::CardsWanted;
+use crate::a2a_callers::chains::Chains;
+use crate::egress::{EgressClient, EgressPolicy};
+use bus::BusTransport;
 use host::Caller;
+use http::HttpTransport;
+pub use http::remote_agent::RemoteAgent;
 use settings::{CallerSettings, minutes_long};
 use tasks::PendingTasks;
+use transport::Transport;
 
-/// Tools that hand a model's tasks to other agents on the bus: `invoke_agent`,
+/// Tools that hand a model's tasks to other agents: `invoke_agent`,
 /// `list_known_agents`, `get_agent_details`, `register_agent`, `unregister_agent`,
 /// `list_agent_tasks`, `cancel_agent_task`.
 ///
@@ -45,8 +52,10 @@ use tasks::PendingTasks;
 /// to the user without a model. A turn that is no conversation (a wisp, or the task of yet
 /// another agent) waits in the call, and the result of the call is the answer.
 ///
-/// An agent is known if it announces itself on the bus, if the operator's file
-/// `well-known-agents.json` names it, or if the model registers it. An announced agent is
+/// An agent is known if it announces itself on the bus, if the operator names it
+/// ([`agent_at`](Self::agent_at), or the file `well-known-agents.json`), or if the model registers
+/// it. An agent with a URL is called by the A2A protocol over HTTP, 1.0 or 0.3, an agent without
+/// one over the bus. An announced agent is
 /// forgotten when it leaves or is silent for a day. Announced and registered agents are kept in
 /// `known-agents.json` in the data folder. The agents are the host's [`AgentDirectory`], so the
 /// service search finds them. The texts of agents, in cards, statuses and answers, are untrusted:
@@ -63,6 +72,7 @@ use tasks::PendingTasks;
 /// | `DefaultTimeoutMinutes`: time of a task whose caller names none | 5 |
 /// | `DirectoryEntryTtl`: time after which a silent agent is forgotten | 1 day |
 /// | `WellKnownAgentsPath`: file of the operator's agents | `well-known-agents.json` in the data folder, if there is one |
+/// | `Agents`: list of sections with `Url`, `Name`, `Key` and `KeyHeader`, or of URLs | none |
 /// | `TaskTopic`, `CancelTopic`, `StatusTopic`, `CallerResultTopic`, `DiscoveryTopic` | the original's |
 ///
 /// ```
@@ -83,6 +93,9 @@ use tasks::PendingTasks;
 pub struct A2aCaller {
     timeout: Option<Duration>,
     well_known: Option<PathBuf>,
+    agents: Vec<RemoteAgent>,
+    policy: Option<EgressPolicy>,
+    client: Option<EgressClient>,
     state: CallerState,
     settings: Option<CallerSettings>,
     tasks: PendingTasks,
@@ -117,6 +130,20 @@ impl A2aCaller {
         self.well_known = Some(path.into());
         self
     }
+
+    /// Names an agent that is reached over HTTP, by its URL. Call it once for each; the setting
+    /// `A2A.Agents` names more. The agent may be in a private network: the operator names it.
+    pub fn agent_at(mut self, agent: impl Into<RemoteAgent>) -> Self {
+        self.agents.push(agent.into());
+        self
+    }
+
+    /// Sets the policy of requests to agents with a URL. Default: the section `Egress` of the
+    /// settings.
+    pub fn egress(mut self, policy: EgressPolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
 }
 
 #[async_trait]
@@ -128,25 +155,33 @@ impl Subsystem for A2aCaller {
     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
         let parts = declarations.parts();
         let config = parts.get::<Config>().unwrap_or_default();
-        let settings = CallerSettings::read(&config, self.well_known.take(), parts.data_dir())?;
+        let agents = std::mem::take(&mut self.agents);
+        let mut settings = CallerSettings::read(&config, self.well_known.take(), agents, parts.data_dir())?;
         let timeout = self.timeout.unwrap_or(settings.timeout);
         if timeout.is_zero() {
             return Err("the time of a task is longer than zero".into());
         }
-        let well_known = match &settings.well_known {
-            Some(path) => KnownAgents::from_file(path)?.agents().to_vec(),
-            None => Vec::new(),
-        };
-        let (file, seen) = KnownFile::open(parts.data_dir());
-        let directory = Directory::new(parts.clock().clone(), settings.entry_ttl, well_known, file, seen);
-        let directory = Arc::new(directory);
+        let configured = EgressPolicy::from_config(&config)?;
+        let policy = self.policy.take().unwrap_or(configured);
+        self.client = Some(http::client(policy, &settings.remote)?);
+        let unnamed = settings.remote.iter().filter(|agent| agent.name.is_none());
+        let named = (
+            std::mem::take(&mut settings.well_known),
+            unnamed.map(|agent| agent.url.clone()).collect(),
+        );
+        let file = KnownFile::open(parts.data_dir());
+        let directory = Arc::new(Directory::new(parts.clock().clone(), settings.entry_ttl, named, file));
+        let is_without_bus = !settings.remote.is_empty();
         self.tasks = PendingTasks::open(parts.data_dir())?;
         // A subsystem declares once.
         let _ = self.state.timeout.set(timeout);
         let _ = self.state.directory.set(directory.clone());
         self.settings = Some(settings);
-        declarations
-            .require::<dyn Bus>("give the host a bus with `.bus(…)` or `.shared_bus(…)`: agents are called over it");
+        if !is_without_bus {
+            declarations.require::<dyn Bus>(
+                "give the host a bus with `.bus(…)` or `.shared_bus(…)`, or name agents by their URLs with `.agent_at(…)`",
+            );
+        }
         declarations.provide::<dyn AgentDirectory>(directory);
         let tools = tools(&self.state);
         let names = tools.iter().map(|tool| tool.registration.name.clone());
@@ -160,49 +195,92 @@ impl Subsystem for A2aCaller {
     }
 
     async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
-        let settings = self.settings.ok_or("a subsystem declares before it starts")?;
-        let directory = self
-            .state
-            .directory
-            .get()
-            .ok_or("a subsystem declares before it starts")?;
-        let turns = parts
-            .get::<dyn TurnRunner>()
-            .ok_or("the host does not run turns for its parts")?;
-        let caller = Arc::new(Caller {
-            identity: parts.identity().clone(),
-            clock: parts.clock().clone(),
-            bus: parts.require::<dyn Bus>()?,
-            turns,
-            memory: parts.get::<dyn WorkingMemory>(),
-            topics: settings.topics,
-            directory: directory.clone(),
-            chains: parts.get::<Chains>(),
-            tasks: Mutex::new(self.tasks),
-            changed: watch::Sender::new(()),
+        let Self {
+            state,
+            settings,
+            tasks,
+            client,
+            ..
+        } = *self;
+        let early = "a subsystem declares before it starts";
+        let settings = settings.ok_or(early)?;
+        let directory = state.directory.get().ok_or(early)?;
+        let bus = parts.get::<dyn Bus>().map(|bus| {
+            Arc::new(BusTransport {
+                identity: parts.identity().clone(),
+                bus,
+                topics: settings.topics,
+            })
         });
-        let subscriptions = listen::listen(&caller).await?;
-        ask_for_cards(&caller).await;
+        let open: Vec<_> = tasks
+            .open_tasks()
+            .filter(|task| task.remote.is_some())
+            .cloned()
+            .collect();
+        let named = (client.ok_or(early)?, settings.remote);
+        let (caller, http) = caller(parts, directory, tasks, bus.clone(), named)?;
+        let mut subscriptions = Vec::new();
+        if let Some(way) = &bus {
+            subscriptions.extend(listen::listen(&caller, way).await?);
+            way.ask_for_cards().await;
+        }
+        http.start(open);
         // A subsystem starts once.
-        let _ = self.state.caller.set(caller.clone());
+        let _ = state.caller.set(caller.clone());
         let (task, running) = RunningTask::new(|stop| clockwork::run(caller, stop));
         tokio::spawn(running);
         Ok(Box::new(RunningCaller {
             task,
+            http,
             _subscriptions: subscriptions,
         }))
     }
 }
 
+/// Creates the running side, and its way to agents with a URL.
+fn caller(
+    parts: &Parts,
+    directory: &Arc<Directory>,
+    tasks: PendingTasks,
+    bus: Option<Arc<BusTransport>>,
+    named: (EgressClient, Vec<RemoteAgent>),
+) -> Result<(Arc<Caller>, Arc<HttpTransport>), BoxError> {
+    let turns = parts
+        .get::<dyn TurnRunner>()
+        .ok_or("the host does not run turns for its parts")?;
+    let clock = parts.clock();
+    // The way reports to the caller, which has the way.
+    let mut http = None;
+    let caller = Arc::new_cyclic(|caller: &Weak<Caller>| {
+        let way = HttpTransport::new(named, clock.clone(), directory.clone(), caller.clone());
+        Caller {
+            identity: parts.identity().clone(),
+            clock: clock.clone(),
+            turns,
+            memory: parts.get::<dyn WorkingMemory>(),
+            directory: directory.clone(),
+            chains: parts.get::<Chains>(),
+            tasks: Mutex::new(tasks),
+            changed: watch::Sender::new(()),
+            bus: bus.map(|way| way as Arc<dyn Transport>),
+            http: http.insert(Arc::new(way)).clone(),
+        }
+    });
+    let http = http.ok_or("the way to agents with a URL is made with the caller")?;
+    Ok((caller, http))
+}
+
 /// The handle of the running subsystem.
 struct RunningCaller {
     task: RunningTask,
-    _subscriptions: [Subscription; 3],
+    http: Arc<HttpTransport>,
+    _subscriptions: Vec<Subscription>,
 }
 
 #[async_trait]
 impl Running for RunningCaller {
     async fn stop(&self) {
+        self.http.stop().await;
         self.task.stop().await;
     }
 
@@ -225,18 +303,6 @@ impl CallerState {
     fn timeout(&self) -> Duration {
         let usual = || minutes_long(settings::TIMEOUT_MINUTES);
         self.timeout.get().copied().unwrap_or_else(usual)
-    }
-}
-
-/// Asks the agents on the bus for their cards. Agents that do not know the question announce
-/// themselves at their interval.
-async fn ask_for_cards(caller: &Caller) {
-    let asked = async {
-        let envelope = MessageEnvelope::of(&CardsWanted {})?.with_source(caller.identity.name().clone());
-        caller.bus.publish(Topics::wanted(), Arc::new(envelope)).await
-    };
-    if let Err(error) = asked.await {
-        tracing::warn!(%error, "agents could not be asked for their cards; they announce themselves at their interval");
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) struct PendingTask {
     pub(super) asked_at: Timestamp,
     /// Time after which the agent counts as silent.
     pub(super) deadline: Timestamp,
-    /// `true` once the bus has the task.
+    /// `true` once the task was sent.
     #[serde(default)]
     pub(super) is_sent: bool,
     /// `true` if the call waits for the end of the task. The end then becomes no message.
@@ -56,9 +56,33 @@ pub(super) struct PendingTask {
     /// Number of statuses that the user was told.
     #[serde(default)]
     pub(super) statuses: u32,
+    /// The task at an agent that is reached over HTTP; `None` for an agent on the bus.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) remote: Option<RemoteTask>,
     /// End of the task, for the call that waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) end: Option<TaskEnd>,
+}
+
+/// A task at an agent that is reached over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RemoteTask {
+    /// URL of the agent, as the directory has it.
+    pub(super) url: String,
+    /// JSON of the message, until the agent has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) message: Option<String>,
+    /// The agent's own ids, once it has the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ids: Option<RemoteIds>,
+}
+
+/// The ids by which an agent knows a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RemoteIds {
+    pub(super) task: String,
+    pub(super) context: String,
 }
 
 /// The end of a task.
@@ -137,12 +161,25 @@ impl PendingTasks {
         Ok(())
     }
 
-    /// Notes that the bus has a task.
+    /// Notes that a task was sent.
     pub(super) fn sent(&mut self, id: &str) {
         if let Some(task) = self.tasks.get_mut(id) {
             task.is_sent = true;
             self.save_or_log();
         }
+    }
+
+    /// Changes the facts of a task at an agent that is reached over HTTP.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be written.
+    pub(super) fn change_remote(&mut self, id: &str, change: impl FnOnce(&mut RemoteTask)) -> Result<(), FileError> {
+        let Some(remote) = self.tasks.get_mut(id).and_then(|task| task.remote.as_mut()) else {
+            return Ok(());
+        };
+        change(remote);
+        self.save()
     }
 
     /// Removes a task whose end is told, or that is given up.
@@ -215,6 +252,7 @@ mod tests {
             is_sent: false,
             is_awaited: false,
             statuses: 0,
+            remote: None,
             end: None,
         }
     }

@@ -14,13 +14,13 @@ use rockbot_core::trust::Label;
 use rockbot_core::turn::{Approver, Budget, BusyPolicy, TurnError, TurnRequest};
 
 use super::super::GROUP;
-use super::super::chains;
 use super::super::directory::find_skill;
 use super::super::texts::text_of;
-use super::super::topics::is_agent_name;
 use super::super::wire::{AgentTaskError, AgentTaskRequest, AgentTaskState, codes};
 use super::host::Receiver;
 use super::inbound::{InboundTask, principal_of, session_of};
+use crate::a2a_callers::chains;
+use crate::a2a_callers::{CallerTrust, is_agent_name};
 
 /// Maximum length of a task, in bytes.
 const MAX_REQUEST: usize = 1 << 20;
@@ -120,7 +120,10 @@ impl Receiver {
             skill: request.skill.clone(),
             reply_to: reply_to.unwrap_or(self.topics.response()).to_owned(),
             correlation: correlation.unwrap_or(&request.task_id).to_owned(),
-            chain: chains::read(&envelope.headers, &envelope.source),
+            chain: chains::read(
+                envelope.headers.get(chains::HEADER).map(String::as_str),
+                &envelope.source,
+            ),
             turn: "".into(),
             at: self.clock.now(),
         };
@@ -227,6 +230,7 @@ impl Receiver {
         let waits = headers::timeout(&envelope.headers).unwrap_or(Duration::MAX);
         let chain = task.chain.iter().map(|agent| agent.as_str().into()).collect();
         let asked = Approver::new(self.limits.operator.clone(), OPERATOR_SESSION).with_chain(chain);
+        let trust = self.limits.trust(&task.caller);
         let mut turn = TurnRequest::new(
             session_of(&request.task_id, context),
             MessageId::from(request.task_id.as_str()),
@@ -241,7 +245,8 @@ impl Receiver {
         .with_busy(BusyPolicy::Queue)
         .with_budget(Budget::default().with_max_wall_clock(self.limits.max_time.min(waits)))
         .with_instructions(self.directive(task))
-        .with_tools(self.tools())
+        .with_tools(self.tools(trust))
+        .with_informing(trust.only_informs())
         .with_approver(asked)
         .with_forgotten(context.is_none_or(|context| context == request.task_id));
         turn.trace = headers::trace(&envelope.headers).map(|trace| trace.traceparent());
@@ -260,10 +265,17 @@ impl Receiver {
         }
     }
 
-    fn tools(&self) -> ToolFilter {
-        let calling = (!self.limits.may_call_agents).then_some(GROUP);
-        let groups = LATER.into_iter().chain(calling);
-        ToolFilter::all().without(groups.map(ToolSelector::group))
+    /// Returns the filter of a task's tools.
+    fn tools(&self, trust: CallerTrust) -> ToolFilter {
+        let calling = ToolSelector::group(GROUP);
+        let allowed = ToolFilter::only(self.limits.tools.iter().cloned());
+        let allowed = if self.limits.may_call_agents {
+            allowed.also([calling])
+        } else {
+            allowed.without([calling])
+        };
+        let allowed = allowed.without(LATER.map(ToolSelector::group));
+        trust.narrowed(allowed, &*self.tools)
     }
 }
 

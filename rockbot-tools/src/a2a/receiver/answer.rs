@@ -11,12 +11,12 @@ use rockbot_core::turn::{TurnError, TurnFailure, TurnOutcome, TurnProgress, Turn
 use rockbot_core::{MessageId, TurnId};
 use tokio::time::sleep;
 
-use super::super::topics::is_agent_name;
 use super::super::wire::{
     AgentMessage, AgentTaskCancelRequest, AgentTaskError, AgentTaskResult, AgentTaskState, codes,
 };
 use super::host::Receiver;
 use super::inbound::{InboundTask, answer_id, principal_of, session_of};
+use crate::a2a_callers::is_agent_name;
 
 /// Pause before another look for a turn that is not resumed yet.
 const RESUME_PAUSE: Duration = Duration::from_secs(1);

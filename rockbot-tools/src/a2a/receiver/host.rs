@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use rockbot_core::messaging::{Bus, BusError, Message, MessageEnvelope};
 use rockbot_core::service::AgentCard;
+use rockbot_core::tool::ToolRegistry;
 use rockbot_core::turn::TurnRunner;
 use rockbot_core::{AgentIdentity, Clock};
 use serde::Serialize;
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
-use super::super::chains::Chains;
 use super::super::topics::Topics;
 use super::super::wire::{AgentMessage, AgentTaskState, AgentTaskStatusUpdate, AnnouncedCard};
 use super::inbound::{InboundTask, InboundTasks};
 use super::settings::{AllowedCallers, ReceiverLimits};
+use crate::a2a_callers::chains::Chains;
 
 /// Pause before the first further attempt to send an answer. It doubles up to [`MAX_PAUSE`].
 const PAUSE: Duration = Duration::from_secs(1);
@@ -38,6 +39,8 @@ pub(super) struct Receiver {
     pub(super) callers: AllowedCallers,
     pub(super) limits: ReceiverLimits,
     pub(super) chains: Arc<Chains>,
+    /// The tools of the host.
+    pub(super) tools: Arc<dyn ToolRegistry>,
     pub(super) tasks: Mutex<InboundTasks>,
     /// Takes the tasks whose ends are to be waited for.
     pub(super) begun: mpsc::Sender<InboundTask>,

@@ -17,14 +17,16 @@ use rockbot_core::messaging::{
 };
 use rockbot_core::service::{AgentCard, AgentSkill};
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTask, Subsystem};
+use rockbot_core::tool::{ToolRegistry, ToolSelector};
 use rockbot_core::turn::TurnRunner;
 use rockbot_core::{BoxError, Principal};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::chains::Chains;
-use super::topics::{Topics, is_agent_name};
+use super::topics::Topics;
+use crate::a2a_callers::chains::Chains;
+use crate::a2a_callers::{CallerTrust, is_agent_name};
 use accept::Tasks;
 use answer::Cancellations;
 use host::Receiver;
@@ -49,13 +51,16 @@ const CONCURRENCY: usize = 8;
 /// it sees no memory and no conversation of other principals. Its words are untrusted, and so is
 /// the turn. The operator is asked for approvals, with the agents through which the task came,
 /// and decides about them. A task that came through this agent already, or through too many
-/// agents, is refused. Turns of tasks have no tools whose results come later, and may call
-/// further agents only if the host says so; such a call waits for its answer.
+/// agents, is refused. Turns of tasks have the [tools](Self::tools) that are named, and none by
+/// default; [`trust`](Self::trust) narrows them for a caller. They have no tools whose results come
+/// later, and may call further agents only if the host says so; such a call waits for its answer.
 ///
 /// | setting (`A2AReceiver`) | default |
 /// |---|---|
 /// | `AllowedCallers`: list of `name`, `name:skill` or `*`; required | |
 /// | `Skills`: list of sections with `Id`, `Name`, `Description`; without any, all skills are taken | none |
+/// | `Tools`: list of tools, `source:SOURCE` or `group:GROUP` of all tasks | none |
+/// | `Trust`: section of caller, or `*`, and `observe`, `learn`, `propose` or `act` | `act` |
 /// | `Description`, `Version`: of the card | none |
 /// | `MaxTaskMinutes`: time of a task | 30 |
 /// | `MaxTasks`, `MaxTasksOfCaller`: at once | 64, 8 |
@@ -81,7 +86,6 @@ pub struct A2aReceiver {
     problem: Option<String>,
     plan: Option<(Topics, ReceiverLimits)>,
     tasks: InboundTasks,
-    chains: Arc<Chains>,
 }
 
 impl A2aReceiver {
@@ -96,6 +100,20 @@ impl A2aReceiver {
         if let Err(problem) = self.options.callers.allow(caller.as_ref()) {
             self.problem.get_or_insert(problem);
         }
+        self
+    }
+
+    /// Allows tools to the tasks of all callers: a name, or a [`ToolSelector`]. Default: the setting
+    /// `A2AReceiver.Tools`, else none.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = impl Into<ToolSelector>>) -> Self {
+        self.options.tools.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the trust in a caller, or in all others with `*`. Default: the section
+    /// `A2AReceiver.Trust`, else `Act`.
+    pub fn trust(mut self, caller: impl AsRef<str>, trust: CallerTrust) -> Self {
+        self.options.trust.insert(caller.as_ref().to_ascii_lowercase(), trust);
         self
     }
 
@@ -171,7 +189,8 @@ impl Subsystem for A2aReceiver {
         self.tasks = InboundTasks::open(parts.data_dir())?;
         self.plan = Some((Topics::read(&config)?, limits));
         declarations.require::<dyn Bus>("give the host a bus with `.bus(…)` or `.shared_bus(…)`: tasks come over it");
-        declarations.provide(self.chains.clone());
+        // The server of the same host has the same chains.
+        declarations.provide_default::<Chains>(|_| Ok(Arc::default()));
         let cost = PartCost::on("a2a-receiver").with_switch("leave out `.add(A2aReceiver)`");
         declarations.cost(cost.with_model_calls("those of each task of another agent"));
         Ok(())
@@ -194,7 +213,8 @@ impl Subsystem for A2aReceiver {
             card,
             callers: self.options.callers,
             limits,
-            chains: self.chains,
+            chains: parts.require::<Chains>()?,
+            tools: parts.require::<dyn ToolRegistry>()?,
             tasks: Mutex::new(self.tasks),
             begun,
             wanted: Notify::new(),

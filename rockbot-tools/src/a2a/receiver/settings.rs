@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use rockbot_core::config::{Config, Section};
 use rockbot_core::service::AgentSkill;
+use rockbot_core::tool::ToolSelector;
 use rockbot_core::{BoxError, Principal};
 
-use super::super::topics::is_agent_name;
+use crate::a2a_callers::settings::{items, missing, selectors, trust};
+use crate::a2a_callers::{CallerTrust, is_agent_name};
 
 /// Default maximum time of a task, in minutes.
 const MAX_MINUTES: u32 = 30;
@@ -40,6 +42,9 @@ pub(super) struct ReceiverOptions {
     pub(super) max_of_caller: Option<usize>,
     pub(super) may_call_agents: Option<bool>,
     pub(super) operator: Option<Principal>,
+    pub(super) tools: Vec<ToolSelector>,
+    /// The trust in callers, by their names in lower case; `*` stands for all others.
+    pub(super) trust: BTreeMap<String, CallerTrust>,
 }
 
 /// The limits of a receiver.
@@ -50,6 +55,17 @@ pub(super) struct ReceiverLimits {
     pub(super) max_of_caller: usize,
     pub(super) may_call_agents: bool,
     pub(super) operator: Principal,
+    /// The tools of all tasks.
+    pub(super) tools: Vec<ToolSelector>,
+    trust: BTreeMap<String, CallerTrust>,
+}
+
+impl ReceiverLimits {
+    /// Returns the trust in a caller.
+    pub(super) fn trust(&self, caller: &str) -> CallerTrust {
+        let named = self.trust.get(&caller.to_ascii_lowercase());
+        named.or_else(|| self.trust.get(EVERY)).copied().unwrap_or_default()
+    }
 }
 
 impl AllowedCallers {
@@ -119,6 +135,16 @@ impl ReceiverOptions {
         self.description = self.description.take().or(section.get("Description")?);
         self.version = self.version.take().or(section.get("Version")?);
         self.skills.extend(skills(&section)?);
+        if self.tools.is_empty() {
+            self.tools = selectors(&section, "Tools")?.unwrap_or_default();
+        }
+        let levels = section.section("Trust")?;
+        for name in levels.names() {
+            let caller = name.to_ascii_lowercase();
+            if let (Some(level), false) = (trust(&levels, &name)?, self.trust.contains_key(&caller)) {
+                self.trust.insert(caller, level);
+            }
+        }
         let minutes = section.get_or("MaxTaskMinutes", MAX_MINUTES)?;
         let configured = Duration::from_secs(60 * u64::from(minutes));
         let limits = ReceiverLimits {
@@ -132,6 +158,8 @@ impl ReceiverOptions {
                 Some(named) => self.operator.clone().unwrap_or_else(|| named.into()),
                 None => self.operator.clone().unwrap_or_default(),
             },
+            tools: self.tools.clone(),
+            trust: self.trust.clone(),
         };
         if limits.max_time.is_zero() || limits.max_tasks == 0 || limits.max_of_caller == 0 {
             return Err("`A2AReceiver.MaxTaskMinutes`, `MaxTasks` and `MaxTasksOfCaller` are at least 1".into());
@@ -150,19 +178,14 @@ impl ReceiverOptions {
 
 /// Reads the skills: a list of sections with `Id`, `Name` and `Description`.
 fn skills(section: &Section<'_>) -> Result<Vec<AgentSkill>, BoxError> {
-    let list = section.section("Skills")?;
-    let mut names = list.names();
-    names.sort_by_key(|name| name.parse::<u32>().unwrap_or(u32::MAX));
-    let skill = |name: String| -> Result<AgentSkill, BoxError> {
-        let one = list.section(&name)?;
+    let skill = |one: &Section<'_>| -> Result<AgentSkill, BoxError> {
         let id: Option<String> = one.get("Id")?;
-        let id = id.ok_or_else(|| format!("`{}` is missing", one.path("Id")))?;
-        let mut skill = AgentSkill::new(id);
+        let mut skill = AgentSkill::new(id.ok_or_else(|| missing(one, "Id", "the id of a skill"))?);
         skill.name = one.get("Name")?.unwrap_or(skill.name);
         skill.description = one.get("Description")?;
         Ok(skill)
     };
-    names.into_iter().map(skill).collect()
+    items(section, "Skills")?.iter().map(skill).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub(super) use record::{TaskRecord, TaskTurn};
+pub(super) use record::{TaskPush, TaskRecord, TaskTurn};
 pub(super) use state::{SessionTurns, Standing, refused, state_of, words_of};
 pub(super) use table::TaskTable;

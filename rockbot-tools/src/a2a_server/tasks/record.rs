@@ -5,7 +5,7 @@ use std::time::Duration;
 use rockbot_core::{Principal, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 
-use super::super::wire::{Message, TaskState};
+use crate::a2a_wire::{Message, PushConfig, TaskState};
 
 /// Maximum length of the JSON of a message that is kept as history. Longer messages are left out.
 const MAX_KEPT: usize = 16 << 10;
@@ -30,6 +30,20 @@ pub(in crate::a2a_server) struct TaskRecord {
     pub(in crate::a2a_server) state: TaskState,
     /// Time of the last change of the state.
     pub(in crate::a2a_server) updated: Timestamp,
+    /// The addresses to which changes are told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::a2a_server) pushes: Vec<TaskPush>,
+}
+
+/// An address to which the changes of a task are told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::a2a_server) struct TaskPush {
+    pub(in crate::a2a_server) config: PushConfig,
+    /// `true` for a client of version 0.3.
+    pub(in crate::a2a_server) is_old: bool,
+    /// The state that was told last, or that the client knew before.
+    pub(in crate::a2a_server) told: Option<TaskState>,
 }
 
 /// A turn of a task.
@@ -55,6 +69,11 @@ impl TaskRecord {
     /// Returns the turn that the latest message began.
     pub(in crate::a2a_server) fn last_turn(&self) -> Option<&TurnId> {
         self.turns.last().map(|turn| &turn.turn)
+    }
+
+    /// Returns the first address that does not know the state of the task.
+    pub(in crate::a2a_server) fn pending_push(&self) -> Option<&TaskPush> {
+        self.pushes.iter().find(|push| push.told != Some(self.state))
     }
 
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {

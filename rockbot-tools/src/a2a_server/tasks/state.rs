@@ -5,8 +5,8 @@ use rockbot_core::turn::{LiveTurnInfo, TurnError, TurnOutcome, TurnQuery, TurnRu
 use rockbot_core::{SessionId, TurnId};
 
 use super::super::input;
-use super::super::wire::{A2aError, ErrorKind, TaskState};
 use super::TaskRecord;
+use crate::a2a_wire::{A2aError, ErrorKind, TaskState};
 
 /// The state of a task, and the outcome of its last turn once all turns have ended.
 #[derive(Debug)]

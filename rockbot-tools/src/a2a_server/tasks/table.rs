@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rockbot_core::files::{DataFolder, FileError, LineFile};
 use rockbot_core::{Principal, Timestamp};
 
-use super::super::wire::{A2aError, ErrorKind, TaskState};
 use super::record::TaskRecord;
+use crate::a2a_wire::{A2aError, ErrorKind, TaskState};
 
 /// Name of the file, below the data folder. Each line is a task as it was after a change; the
 /// last line of a task counts.
@@ -106,6 +106,11 @@ impl TaskTable {
         let tasks = self.lock();
         let found = tasks.by_id.get(id).filter(|record| record.principal == *principal);
         found.cloned().ok_or_else(A2aError::no_task)
+    }
+
+    /// Returns a task of any caller.
+    pub(in crate::a2a_server) fn find_any(&self, id: &str) -> Option<TaskRecord> {
+        self.lock().by_id.get(id).cloned()
     }
 
     /// Changes a task, if it is there, and returns it.

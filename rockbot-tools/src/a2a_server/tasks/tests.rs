@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rockbot_core::{Principal, Timestamp, TurnId};
 
-use super::super::wire::TaskState;
 use super::{TaskRecord, TaskTable, TaskTurn};
+use crate::a2a_wire::TaskState;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -20,6 +20,7 @@ fn record(principal: &str, id: &str, state: TaskState, at: u64) -> TaskRecord {
         }],
         state,
         updated: Timestamp::from_millis(at),
+        pushes: Vec::new(),
     }
 }
 

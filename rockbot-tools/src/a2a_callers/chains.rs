@@ -3,37 +3,36 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rockbot_core::messaging::Headers;
 use rockbot_core::{Principal, SessionId};
 
-use super::topics::is_agent_name;
+use super::is_agent_name;
 
 /// Header with the names of the agents through which a task came, from the first caller on. The
 /// original has none.
-pub(super) const HEADER: &str = "rb-agent-chain";
+pub(crate) const HEADER: &str = "rb-agent-chain";
 
 /// Maximum number of agents of a chain: the callers and the called agent.
-pub(super) const MAX_AGENTS: usize = 5;
+pub(crate) const MAX_AGENTS: usize = 5;
 
-/// The chains of the tasks that this host does for other agents. The receiver of tasks provides
-/// it to the caller of the same host.
+/// The chains of the tasks that this host does for other agents. Each door provides them to
+/// the caller of the same host.
 #[derive(Debug, Default)]
-pub(super) struct Chains(Mutex<HashMap<(Principal, SessionId), Vec<String>>>);
+pub(crate) struct Chains(Mutex<HashMap<(Principal, SessionId), Vec<String>>>);
 
 impl Chains {
     /// Notes the chain of the task in a session.
-    pub(super) fn set(&self, principal: Principal, session: SessionId, chain: Vec<String>) {
+    pub(crate) fn set(&self, principal: Principal, session: SessionId, chain: Vec<String>) {
         self.lock().insert((principal, session), chain);
     }
 
     /// Forgets the chain of a session.
-    pub(super) fn remove(&self, principal: Principal, session: SessionId) {
+    pub(crate) fn remove(&self, principal: Principal, session: SessionId) {
         self.lock().remove(&(principal, session));
     }
 
     /// Returns the agents through which the task in a session came; `None` if the session has no
     /// task of another agent.
-    pub(super) fn of(&self, principal: &Principal, session: &SessionId) -> Option<Vec<String>> {
+    pub(crate) fn of(&self, principal: &Principal, session: &SessionId) -> Option<Vec<String>> {
         self.lock().get(&(principal.clone(), session.clone())).cloned()
     }
 
@@ -43,10 +42,13 @@ impl Chains {
     }
 }
 
-/// Reads the chain of a message of `source`: its last agent is always the sender.
-pub(super) fn read(headers: &Headers, source: &str) -> Vec<String> {
-    let written = headers.get(HEADER).map_or("", String::as_str);
-    let names = written.split(',').filter(|name| is_agent_name(name));
+/// Reads the chain that a message of `source` names, with commas: its last agent is always the
+/// sender.
+pub(crate) fn read(written: Option<&str>, source: &str) -> Vec<String> {
+    let names = written
+        .unwrap_or_default()
+        .split(',')
+        .filter(|name| is_agent_name(name));
     // One agent more than is allowed tells that the chain is too long.
     let mut chain: Vec<_> = names.take(MAX_AGENTS).map(str::to_owned).collect();
     if chain.last().is_none_or(|last| !last.eq_ignore_ascii_case(source)) {
@@ -60,7 +62,7 @@ pub(super) fn read(headers: &Headers, source: &str) -> Vec<String> {
 /// # Errors
 ///
 /// Returns the reason why the call is refused, in words for a model.
-pub(super) fn check(chain: &[String], called: &str) -> Result<(), String> {
+pub(crate) fn check(chain: &[String], called: &str) -> Result<(), String> {
     let shown = || format!("{} → {called}", chain.join(" → "));
     if chain.iter().any(|agent| agent.eq_ignore_ascii_case(called)) {
         return Err(format!(
@@ -82,16 +84,12 @@ pub(super) fn check(chain: &[String], called: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn headers(chain: &str) -> Headers {
-        Headers::from([(HEADER.to_owned(), chain.to_owned())])
-    }
-
     #[test]
     fn the_sender_is_the_last_agent_of_a_chain_whatever_it_writes() {
-        assert_eq!(read(&Headers::new(), "bob"), ["bob"]);
-        assert_eq!(read(&headers("ann,bob"), "bob"), ["ann", "bob"]);
-        assert_eq!(read(&headers("ann,x y,,*"), "bob"), ["ann", "bob"]);
-        assert_eq!(read(&headers(&"a,".repeat(100_000)), "bob").len(), MAX_AGENTS + 1);
+        assert_eq!(read(None, "bob"), ["bob"]);
+        assert_eq!(read(Some("ann,bob"), "bob"), ["ann", "bob"]);
+        assert_eq!(read(Some("ann,x y,,*"), "bob"), ["ann", "bob"]);
+        assert_eq!(read(Some(&"a,".repeat(100_000)), "bob").len(), MAX_AGENTS + 1);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use hyper::StatusCode;
 use serde_json::{Value, json};
 
 /// The domain of the protocol's reasons.
@@ -10,14 +9,14 @@ const DOMAIN: &str = "a2a-protocol.org";
 
 /// An error that the client gets, with words that tell the client the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::a2a_server) struct A2aError {
-    pub(in crate::a2a_server) kind: ErrorKind,
-    pub(in crate::a2a_server) message: String,
+pub(crate) struct A2aError {
+    pub(crate) kind: ErrorKind,
+    pub(crate) message: String,
 }
 
 /// The kind of an error, which determines its codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::a2a_server) enum ErrorKind {
+pub(crate) enum ErrorKind {
     Parse,
     InvalidRequest,
     MethodNotFound,
@@ -27,7 +26,6 @@ pub(in crate::a2a_server) enum ErrorKind {
     Busy,
     TaskNotFound,
     TaskNotCancelable,
-    PushNotSupported,
     Unsupported,
     ContentType,
     VersionNotSupported,
@@ -45,7 +43,6 @@ impl ErrorKind {
             Self::Busy => -32_000,
             Self::TaskNotFound => -32_001,
             Self::TaskNotCancelable => -32_002,
-            Self::PushNotSupported => -32_003,
             Self::Unsupported => -32_004,
             Self::ContentType => -32_005,
             Self::VersionNotSupported => -32_009,
@@ -53,17 +50,13 @@ impl ErrorKind {
     }
 
     /// Returns the status of HTTP, as of version 1.0.1, and its name.
-    pub(in crate::a2a_server) fn http(self) -> (StatusCode, &'static str) {
+    pub(crate) fn http(self) -> (u16, &'static str) {
         match self {
-            Self::TaskNotFound | Self::MethodNotFound => (StatusCode::NOT_FOUND, "NOT_FOUND"),
-            Self::TaskNotCancelable | Self::PushNotSupported | Self::Unsupported | Self::VersionNotSupported => {
-                (StatusCode::BAD_REQUEST, "FAILED_PRECONDITION")
-            }
-            Self::Parse | Self::InvalidRequest | Self::InvalidParams | Self::ContentType => {
-                (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT")
-            }
-            Self::Busy => (StatusCode::TOO_MANY_REQUESTS, "RESOURCE_EXHAUSTED"),
-            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
+            Self::TaskNotFound | Self::MethodNotFound => (404, "NOT_FOUND"),
+            Self::TaskNotCancelable | Self::Unsupported | Self::VersionNotSupported => (400, "FAILED_PRECONDITION"),
+            Self::Parse | Self::InvalidRequest | Self::InvalidParams | Self::ContentType => (400, "INVALID_ARGUMENT"),
+            Self::Busy => (429, "RESOURCE_EXHAUSTED"),
+            Self::Internal => (500, "INTERNAL"),
         }
     }
 
@@ -73,7 +66,6 @@ impl ErrorKind {
             Self::Busy => "BUSY",
             Self::TaskNotFound => "TASK_NOT_FOUND",
             Self::TaskNotCancelable => "TASK_NOT_CANCELABLE",
-            Self::PushNotSupported => "PUSH_NOTIFICATION_NOT_SUPPORTED",
             Self::Unsupported => "UNSUPPORTED_OPERATION",
             Self::ContentType => "CONTENT_TYPE_NOT_SUPPORTED",
             Self::VersionNotSupported => "VERSION_NOT_SUPPORTED",
@@ -85,20 +77,20 @@ impl ErrorKind {
 }
 
 impl A2aError {
-    pub(in crate::a2a_server) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
         }
     }
 
-    pub(in crate::a2a_server) fn params(message: impl Into<String>) -> Self {
+    pub(crate) fn params(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidParams, message)
     }
 
     /// Creates the error for a task that does not exist or belongs to another caller. The two cases
     /// look alike to a client.
-    pub(in crate::a2a_server) fn no_task() -> Self {
+    pub(crate) fn no_task() -> Self {
         Self::new(
             ErrorKind::TaskNotFound,
             "there is no such task: it ended more than a day ago, or never was",
@@ -106,7 +98,7 @@ impl A2aError {
     }
 
     /// Returns the `error` of a JSON-RPC answer.
-    pub(in crate::a2a_server) fn to_rpc(&self) -> Value {
+    pub(crate) fn to_rpc(&self) -> Value {
         let mut error = json!({"code": self.kind.code(), "message": self.message});
         if let Some(details) = self.details() {
             error["data"] = details;
@@ -116,7 +108,7 @@ impl A2aError {
 
     /// Returns the details beside the message, for programs. The codes of JSON-RPC itself have no
     /// details.
-    pub(in crate::a2a_server) fn details(&self) -> Option<Value> {
+    pub(crate) fn details(&self) -> Option<Value> {
         self.kind.reason().map(|reason| json!([info(reason)]))
     }
 }

@@ -9,29 +9,40 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::message::MessageMetadata;
+use super::push::OldPush;
 use super::request::SendMetadata;
 use super::{Message, Part, Role, SendConfiguration, SendMessage};
 
+/// The methods of 0.3, each with the method of 1.0 that it became.
+const METHODS: [(&str, &str); 10] = [
+    ("message/send", "SendMessage"),
+    ("message/stream", "SendStreamingMessage"),
+    ("tasks/get", "GetTask"),
+    ("tasks/cancel", "CancelTask"),
+    ("tasks/resubscribe", "SubscribeToTask"),
+    ("tasks/pushNotificationConfig/set", "CreateTaskPushNotificationConfig"),
+    ("tasks/pushNotificationConfig/get", "GetTaskPushNotificationConfig"),
+    ("tasks/pushNotificationConfig/list", "ListTaskPushNotificationConfigs"),
+    (
+        "tasks/pushNotificationConfig/delete",
+        "DeleteTaskPushNotificationConfig",
+    ),
+    ("agent/getAuthenticatedExtendedCard", "GetExtendedAgentCard"),
+];
+
 /// Returns the method of 1.0 that a method of 0.3 became.
-pub(in crate::a2a_server) fn method(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "message/send" => "SendMessage",
-        "message/stream" => "SendStreamingMessage",
-        "tasks/get" => "GetTask",
-        "tasks/cancel" => "CancelTask",
-        "tasks/resubscribe" => "SubscribeToTask",
-        "tasks/pushNotificationConfig/set" => "CreateTaskPushNotificationConfig",
-        "tasks/pushNotificationConfig/get" => "GetTaskPushNotificationConfig",
-        "tasks/pushNotificationConfig/list" => "ListTaskPushNotificationConfigs",
-        "tasks/pushNotificationConfig/delete" => "DeleteTaskPushNotificationConfig",
-        "agent/getAuthenticatedExtendedCard" => "GetExtendedAgentCard",
-        _ => return None,
-    })
+pub(crate) fn method(name: &str) -> Option<&'static str> {
+    METHODS.iter().find(|(old, _)| *old == name).map(|(_, new)| *new)
+}
+
+/// Returns the method of 0.3 that became a method of 1.0.
+pub(crate) fn old_method(name: &str) -> Option<&'static str> {
+    METHODS.iter().find(|(_, new)| *new == name).map(|(old, _)| *old)
 }
 
 /// The parameters of `message/send` and `message/stream`.
 #[derive(Debug, Deserialize)]
-pub(in crate::a2a_server) struct OldSend {
+pub(crate) struct OldSend {
     message: OldMessage,
     #[serde(default)]
     configuration: Option<OldConfiguration>,
@@ -41,14 +52,14 @@ pub(in crate::a2a_server) struct OldSend {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OldMessage {
+pub(super) struct OldMessage {
     message_id: String,
     #[serde(default)]
     context_id: Option<String>,
     #[serde(default)]
     task_id: Option<String>,
     role: OldRole,
-    #[serde(deserialize_with = "super::message::bounded_parts")]
+    #[serde(deserialize_with = "super::message::bounded_list")]
     parts: Vec<OldPart>,
     #[serde(default)]
     metadata: Option<MessageMetadata>,
@@ -62,7 +73,7 @@ enum OldRole {
 }
 
 #[derive(Debug, Deserialize)]
-struct OldPart {
+pub(super) struct OldPart {
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
@@ -94,7 +105,7 @@ struct OldConfiguration {
     #[serde(default)]
     blocking: Option<bool>,
     #[serde(default)]
-    push_notification_config: Option<serde::de::IgnoredAny>,
+    push_notification_config: Option<OldPush>,
 }
 
 impl From<OldSend> for SendMessage {
@@ -149,13 +160,13 @@ impl From<OldConfiguration> for SendConfiguration {
             accepted_output_modes: old.accepted_output_modes,
             history_length: old.history_length,
             return_immediately: old.blocking.map(|is_blocking| !is_blocking),
-            task_push_notification_config: old.push_notification_config,
+            task_push_notification_config: old.push_notification_config.map(Into::into),
         }
     }
 }
 
 /// Converts the result of an operation, or an item of a stream.
-pub(in crate::a2a_server) fn result(result: Value) -> Value {
+pub(crate) fn result(result: Value) -> Value {
     let Value::Object(mut object) = result else {
         return result;
     };
@@ -212,7 +223,8 @@ fn artifact(artifact: &mut Value) {
     list(artifact, "parts", part);
 }
 
-fn message(message: &mut Value) {
+/// Converts a message of version 1.0.
+pub(super) fn message(message: &mut Value) {
     let role = message["role"].as_str().unwrap_or_default();
     message["role"] = json!(role.trim_start_matches("ROLE_").to_ascii_lowercase());
     message["kind"] = json!("message");

@@ -15,7 +15,7 @@ use std::fmt;
 /// few.no_network = true;
 /// assert!(few.to_string().starts_with("no network; NOT guaranteed: no files of the host, "));
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Guarantees {
     /// A script reaches no network, no server on the host's machine, and no socket of another process.
@@ -50,6 +50,24 @@ impl Guarantees {
         limits: false,
         cleanup: false,
     };
+
+    /// Returns `true` if all of `required` are among these.
+    ///
+    /// ```
+    /// use rockbot_tools::scripts::Guarantees;
+    ///
+    /// assert!(Guarantees::ALL.include(Guarantees::NONE) && !Guarantees::NONE.include(Guarantees::ALL));
+    /// ```
+    pub fn include(self, required: Self) -> bool {
+        let own = self.keys();
+        required.keys().iter().all(|key| own.contains(key))
+    }
+
+    /// Returns `true` if a script reaches nothing outside of its sandbox, so that running it has no
+    /// effect.
+    pub(super) fn are_walls(self) -> bool {
+        self.no_network && self.no_files && self.no_credentials
+    }
 
     /// Returns the guarantees that are not among these.
     fn missing(self) -> Self {

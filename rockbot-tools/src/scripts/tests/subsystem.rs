@@ -207,7 +207,7 @@ async fn a_configuration_alone_chooses_the_scripts_manager() {
         let told = answer(&set, json!({"script": "print(1)"})).await;
         assert_eq!(
             told,
-            "execution_failed: scripts cannot run here: the host is not started yet: call `AgentHost::start`"
+            "scripts cannot run here: the host is not started yet: call `AgentHost::start`"
         );
     }
 }

@@ -51,6 +51,8 @@ pub struct ScriptsManager {
     name: Arc<str>,
     runner: Arc<dyn ScriptRunner>,
     max_concurrent: usize,
+    /// `true` if the backend has tried out that scripts have no network.
+    has_no_network: bool,
 }
 
 impl ScriptsManager {
@@ -60,6 +62,7 @@ impl ScriptsManager {
             name: "scripts-manager".into(),
             runner: Arc::new(runner),
             max_concurrent: MAX_CONCURRENT,
+            has_no_network: false,
         }
     }
 
@@ -101,7 +104,8 @@ impl ScriptsManager {
     /// Returns an error if the runner runs no scripts here or does not keep what it declares, and if
     /// the bus cannot subscribe.
     pub async fn serve(self, bus: Arc<dyn Bus>) -> Result<RunningScriptsManager, BoxError> {
-        let guarantees = measure(&*self.runner).await?;
+        let mut guarantees = measure(&*self.runner).await?;
+        guarantees.no_network |= self.has_no_network;
         let runs = Arc::new(Runs::default());
         let cut_off = CancellationToken::new();
         let cancellations = Arc::new(Cancellations(runs.clone()));
@@ -137,7 +141,17 @@ impl ScriptsManager {
     }
 }
 
+/// Creates a manager whose scripts run in pods.
+#[cfg(feature = "kubernetes")]
+async fn kubernetes(config: &Config) -> Result<ScriptsManager, BoxError> {
+    let (runner, has_no_network) = crate::kubernetes::open(config).await?;
+    let mut manager = ScriptsManager::new(runner);
+    manager.has_no_network = has_no_network;
+    Ok(manager)
+}
+
 /// Says that the program was built without the backend.
+#[cfg(not(feature = "kubernetes"))]
 #[expect(clippy::unused_async, reason = "it is asynchronous with the feature `kubernetes`")]
 async fn kubernetes(_: &Config) -> Result<ScriptsManager, BoxError> {
     Err("this program was built without Kubernetes: build it with `--features kubernetes`".into())

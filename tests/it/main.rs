@@ -91,6 +91,8 @@ mod programs_over_pulsar;
 mod rate_limit;
 mod recall;
 mod refused_parts;
+#[cfg(all(feature = "scripts", target_os = "linux"))]
+mod remote_scripts;
 mod remote_tools;
 mod reply_media;
 mod requests;

@@ -197,15 +197,12 @@ impl Subsystem for Scripts {
 
     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
         let (runner, timeout) = self.configure(declarations.parts())?;
-        if self.remote.is_some() {
+        if let Some(managers) = &self.remote {
             let advice =
                 "give the host a bus with `.bus(…)` or `.shared_bus(…)`: a scripts manager runs scripts over it";
             declarations.require::<dyn Bus>(advice);
-            add(
-                declarations,
-                "scripts (scripts manager)".to_owned(),
-                ScriptState::new(runner, timeout).into_remote_tool(),
-            );
+            let tool = ScriptState::new(runner, timeout).into_remote_tool(managers.clone());
+            add(declarations, "scripts (scripts manager)".to_owned(), tool);
             return Ok(());
         }
         let guarantees = match canary::try_out(&runner) {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::guarantees::Guarantees;
 use super::package::Package;
 use super::packages::INSTALL_LIMIT;
-use super::remote::{MARGIN, walled};
+use super::remote::{MARGIN, RemoteScriptRunner, walled};
 use super::runner::{Script, ScriptOutput, ScriptRunner};
 
 /// Name of the tool.
@@ -68,10 +68,9 @@ impl ScriptState {
         }
     }
 
-    /// Returns the tool of a runner whose guarantees are known later.
-    pub(super) fn into_remote_tool(self) -> Tool {
-        let runner = self.runner.clone();
-        walled(self.with_guide("each answer names its guarantees"), runner)
+    /// Returns the tool of scripts managers, whose guarantees are known later.
+    pub(super) fn into_remote_tool(self, managers: Arc<RemoteScriptRunner>) -> Tool {
+        walled(self.with_guide("each answer names its guarantees"), managers)
     }
 
     fn with_guide(self, guarantees: &str) -> Tool {

@@ -29,7 +29,7 @@ const MAX_WAIT: Duration = Duration::from_secs(3_600);
 const ASK_AGAIN: Duration = Duration::from_secs(15);
 
 /// Maximum time to wait for the guarantees of a manager.
-const ASK_TIME: Duration = Duration::from_secs(5);
+const ASK_TIME: Duration = Duration::from_secs(3);
 
 /// The connection to the scripts managers on a bus.
 #[derive(Debug)]
@@ -93,6 +93,14 @@ impl Link {
         self.declared().unwrap_or_default()
     }
 
+    /// Returns the guarantees that a manager declared last. If none has, the managers are asked.
+    pub(super) async fn asked_guarantees(&self) -> Guarantees {
+        if self.declared().is_none() {
+            self.ask_for_guarantees().await;
+        }
+        self.guarantees()
+    }
+
     /// Returns the number of answers that were ignored: late, double and forged ones.
     pub(super) fn ignored(&self) -> u64 {
         self.runs.stray_replies() + self.misplaced.load(Ordering::Relaxed)
@@ -144,9 +152,7 @@ impl Link {
                     stop.run_until_cancelled(self.call_off(id)).await;
                 }
                 _ = ticks.tick() => {
-                    if self.declared().is_none() {
-                        stop.run_until_cancelled(self.ask_for_guarantees()).await;
-                    }
+                    stop.run_until_cancelled(self.asked_guarantees()).await;
                     reported = self.report_ignored(reported);
                 }
             }

@@ -46,6 +46,14 @@ impl RemoteScriptRunner {
         tokio::spawn(task);
         Ok(running)
     }
+
+    /// Returns the guarantees of the managers, which are asked for them if none has declared any.
+    async fn asked_guarantees(&self) -> Guarantees {
+        match self.link.get() {
+            Some(link) => link.asked_guarantees().await,
+            None => Guarantees::NONE,
+        }
+    }
 }
 
 #[async_trait]

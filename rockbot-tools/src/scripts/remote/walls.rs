@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use rockbot_core::CallContext;
 use rockbot_core::tool::{Effect, Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse};
 
-use super::super::runner::ScriptRunner;
+use super::super::runner::ScriptRunner as _;
+use super::RemoteScriptRunner;
 
-/// Returns the tool with an effect by the runner's guarantees at each call: pure if they wall a
-/// script off, else mutating and in need of an endorsement.
-pub(crate) fn walled(tool: Tool, runner: Arc<dyn ScriptRunner>) -> Tool {
+/// Returns the tool with an effect by the guarantees that are known at each call: pure if they wall
+/// a script off, else mutating and in need of an endorsement.
+pub(crate) fn walled(tool: Tool, runner: Arc<RemoteScriptRunner>) -> Tool {
     let mut tool = tool.needs_endorsement();
     tool.executor = Arc::new(Walled {
         executor: tool.executor,
@@ -22,7 +23,7 @@ pub(crate) fn walled(tool: Tool, runner: Arc<dyn ScriptRunner>) -> Tool {
 #[derive(Debug)]
 struct Walled {
     executor: Arc<dyn ToolExecutor>,
-    runner: Arc<dyn ScriptRunner>,
+    runner: Arc<RemoteScriptRunner>,
 }
 
 #[async_trait]
@@ -40,7 +41,7 @@ impl ToolExecutor for Walled {
     }
 
     async fn needs_endorsement(&self, _: &ToolInvokeRequest, _: &CallContext) -> Option<bool> {
-        Some(!self.runner.guarantees().are_walls())
+        Some(!self.runner.asked_guarantees().await.are_walls())
     }
 
     fn needs_approval(&self, request: &ToolInvokeRequest) -> Option<bool> {

@@ -1,7 +1,9 @@
 //! The program: runs scripts until it is told to end.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+#[cfg(feature = "rabbitmq")]
+use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +70,7 @@ async fn serve(config: &Config) -> Result<(), BoxError> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let settings = ScriptsManagerSettings::from_config(config)?;
     let manager = ScriptsManager::from_config(config).await?;
-    let bus = connect(config).await?;
+    let bus = connect(config, settings.max_concurrent).await?;
     let running = manager.serve(bus.clone()).await?;
     tracing::info!(runner = running.description(), "the scripts manager is ready");
     writeln!(std::io::stdout(), "ready: {}", running.description())?;
@@ -84,10 +86,15 @@ async fn serve(config: &Config) -> Result<(), BoxError> {
 
 /// Connects to the broker of the settings, and refuses settings that nothing has read.
 #[cfg(feature = "rabbitmq")]
-async fn connect(config: &Config) -> Result<Arc<dyn Bus>, BoxError> {
+async fn connect(config: &Config, max_concurrent: usize) -> Result<Arc<dyn Bus>, BoxError> {
     use rockbot_bus::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 
-    let settings = RabbitMqSettings::read(config, Path::new("."))?.unwrap_or_default();
+    let is_set = config.section("RabbitMq")?.setting("PrefetchCount").is_some();
+    let mut settings = RabbitMqSettings::read(config, Path::new("."))?.unwrap_or_default();
+    if !is_set {
+        // A request that is taken in advance waits here while another manager may be free.
+        settings.prefetch_count = u16::try_from(max_concurrent).unwrap_or(u16::MAX);
+    }
     for unknown in config.check_unknown()? {
         tracing::warn!("{unknown}");
     }
@@ -97,6 +104,6 @@ async fn connect(config: &Config) -> Result<Arc<dyn Bus>, BoxError> {
 /// Says that the program was built without a bus.
 #[cfg(not(feature = "rabbitmq"))]
 #[expect(clippy::unused_async, reason = "it is asynchronous with the feature `rabbitmq`")]
-async fn connect(_: &Config) -> Result<Arc<dyn Bus>, BoxError> {
+async fn connect(_: &Config, _: usize) -> Result<Arc<dyn Bus>, BoxError> {
     Err("this program was built without a bus: build it with `--features rabbitmq`".into())
 }

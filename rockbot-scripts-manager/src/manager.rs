@@ -101,8 +101,8 @@ impl ScriptsManager {
     ///
     /// # Errors
     ///
-    /// Returns an error if the runner runs no scripts here or does not keep what it declares, and if
-    /// the bus cannot subscribe.
+    /// Returns an error if the runner runs no scripts here, if it does not keep a guarantee that it
+    /// declares, and if the bus cannot subscribe.
     pub async fn serve(self, bus: Arc<dyn Bus>) -> Result<RunningScriptsManager, BoxError> {
         let mut guarantees = measure(&*self.runner).await?;
         guarantees.no_network |= self.has_no_network;

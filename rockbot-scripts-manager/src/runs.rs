@@ -1,4 +1,4 @@
-//! The requests that came to a manager: those that run, and those that are answered.
+//! The requests that came to a manager: running, answered, and cancelled before they came.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -13,9 +13,12 @@ use rockbot_core::messaging::{
     Delivery, Disposition, Message as _, MessageEnvelope, MessagePublisher as _, MessageSubscriberExt as _,
     Subscription,
 };
+use rockbot_core::testing::ScriptedModel;
 use rockbot_core::{IdSource as _, RandomIds};
+use rockbot_host::AgentHost;
 use rockbot_tools::scripts::wire::{ScriptInvokeRequest, ScriptInvokeResponse};
-use rockbot_tools::scripts::{Guarantees, Script};
+use rockbot_tools::scripts::{Guarantees, Script, Scripts};
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
@@ -203,6 +206,43 @@ async fn a_program_that_is_killed_and_started_again_answers_each_request_once() 
     assert_eq!(ended(&mut program).await.code(), Some(0));
     assert!(!agent.is_running());
     agent.close().await;
+}
+
+#[tokio::test]
+async fn an_agent_has_the_answer_of_the_program_that_comes_after_the_kill() {
+    let Some(agent) = Agent::open().await else { return };
+    let Some(mut program) = agent.start().await else { return };
+    let script = json!({"script": "import time\ntime.sleep(2)\nprint(6 * 7)"});
+    let model = ScriptedModel::new()
+        .calls("activate_tools", json!({"group": "scripts"}))
+        .calls("execute_python_script", script)
+        .says("42");
+    let host = AgentHost::builder("butler")
+        .chat(model.clone())
+        .bus(agent.bus.clone())
+        .add(Scripts::remote());
+    let host = host.build().unwrap();
+    host.start().await.unwrap();
+    let butler = host.agent();
+    let turn = butler.ask("main", "Calculate.").start().await.unwrap();
+    agent.until(Agent::is_running).await;
+    program.kill().await.unwrap();
+    agent.until(|agent| !agent.is_running()).await;
+    let mut next = agent.start().await.unwrap();
+    assert_eq!(timeout(PATIENCE, turn.outcome()).await.unwrap().unwrap().text, "42");
+    let request = model.requests().pop().unwrap();
+    let results: Vec<_> = request
+        .messages
+        .iter()
+        .filter(|message| message.tool_call_id.is_some())
+        .collect();
+    let told = results.last().unwrap().text().into_owned();
+    assert!(told.starts_with("42\n[scripts manager: no network, "), "{told}");
+    next.kill().await.unwrap();
+    agent.bus.delete_subscription("scripts-manager").await.unwrap();
+    agent.listening.close().await;
+    agent.bus.delete_topology().await.unwrap();
+    host.shutdown(PATIENCE).await;
 }
 
 #[tokio::test]

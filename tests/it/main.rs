@@ -23,6 +23,7 @@ mod conversations;
 mod crash;
 #[cfg(feature = "wisps")]
 mod delegation_kills;
+mod deploy;
 #[cfg(feature = "rabbitmq")]
 mod distributed;
 mod doctor;

@@ -19,8 +19,8 @@ const GRACE: Duration = Duration::from_secs(60);
 /// Maximum number of pods of one sweep; the next one deletes more.
 const MAX_PODS: u32 = 500;
 
-/// Deletes the pods beyond their deadline, and if `manager` has just started also those that an
-/// earlier process of its name left. Returns the number of deleted pods.
+/// Deletes the pods beyond their deadline. If a `manager` is named, which has just started, the
+/// pods of an earlier process of its name are deleted, too. Returns the number of deleted pods.
 pub(super) async fn sweep(pods: &Api<Pod>, manager: Option<&str>, now: Timestamp) -> Result<usize, kube::Error> {
     let all = call(pods.list(&ListParams::default().labels(SELECTOR).limit(MAX_PODS))).await?;
     let mut swept = 0;

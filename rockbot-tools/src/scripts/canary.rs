@@ -51,8 +51,8 @@ pub(super) fn try_out(runner: &Arc<dyn ScriptRunner>) -> Result<Guarantees, Stri
 ///
 /// # Errors
 ///
-/// Returns the reason why the runner must not be used: it runs no scripts here, or does not keep
-/// what it declares.
+/// Returns the reason why the runner must not be used: it runs no scripts here, or does not keep a
+/// guarantee that it declares.
 pub async fn measure(runner: &dyn ScriptRunner) -> Result<Guarantees, String> {
     let declared = runner.guarantees();
     let bait = Bait::new().map_err(|error| format!("the trial cannot be prepared: {error}"))?;

@@ -1,4 +1,4 @@
-//! The pods themselves: what they may do, and what becomes of a script inside of one.
+//! The pods themselves: their rights, and a script and an installer inside of a pod.
 
 use std::process::{Command, Output};
 use std::time::Duration;

@@ -94,7 +94,7 @@ impl Cluster {
     }
 
     /// Adds a pod that another process has created.
-    pub(super) fn add(&self, name: &str, labels: Value, created: Timestamp) {
+    pub(super) fn add(&self, name: &str, labels: &Value, created: Timestamp) {
         let created = written(created);
         let pod = json!({
             "metadata": {"name": name, "labels": labels, "creationTimestamp": created},
@@ -231,7 +231,7 @@ fn refusal(code: u16, message: &str) -> Answer {
 }
 
 /// Returns the status of a pod with one container in this state.
-pub(super) fn status(phase: &str, state: Value) -> Value {
+pub(super) fn status(phase: &str, state: &Value) -> Value {
     let container =
         json!({"name": "script", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
     json!({"phase": phase, "containerStatuses": [container]})
@@ -239,11 +239,11 @@ pub(super) fn status(phase: &str, state: Value) -> Value {
 
 /// Returns the status of a pod whose script runs.
 pub(super) fn running() -> Value {
-    status("Running", json!({"running": {}}))
+    status("Running", &json!({"running": {}}))
 }
 
 /// Returns the status of a pod whose script has ended.
 pub(super) fn ended(code: i32, stderr: &str) -> Value {
     let phase = if code == 0 { "Succeeded" } else { "Failed" };
-    status(phase, json!({"terminated": {"exitCode": code, "message": stderr}}))
+    status(phase, &json!({"terminated": {"exitCode": code, "message": stderr}}))
 }

@@ -44,7 +44,7 @@ async fn a_pod_that_can_never_start_fails_early_with_the_reason() {
             "container has runAsNonRoot and image will run as root",
         ),
     ] {
-        let waiting = status("Pending", json!({"waiting": {"reason": reason, "message": message}}));
+        let waiting = status("Pending", &json!({"waiting": {"reason": reason, "message": message}}));
         let cluster = Cluster::new("", move |_| vec![(SECOND, waiting.clone())]);
         let began = Instant::now();
         let output = run(&cluster, Script::new("x")).await;
@@ -74,7 +74,7 @@ async fn a_pod_that_does_not_start_in_time_says_what_it_waits_for() {
 async fn a_script_over_its_memory_is_killed_and_told_so() {
     let killed = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
     let cluster = Cluster::new("half", move |_| {
-        vec![(SECOND, running()), (SECOND, status("Failed", killed.clone()))]
+        vec![(SECOND, running()), (SECOND, status("Failed", &killed))]
     });
     let expected = ScriptOutput::new(137, "half", "\nThe script needed more memory than it has.");
     assert_eq!(run(&cluster, Script::new("x")).await, Ok(expected));
@@ -82,7 +82,7 @@ async fn a_script_over_its_memory_is_killed_and_told_so() {
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_of_the_cluster_is_a_time_out_and_an_eviction_is_no_output() {
-    let mut over = status("Failed", json!({"terminated": {"exitCode": 137}}));
+    let mut over = status("Failed", &json!({"terminated": {"exitCode": 137}}));
     over["reason"] = json!("DeadlineExceeded");
     let bare = json!({"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active too long"});
     for status in [over, bare] {

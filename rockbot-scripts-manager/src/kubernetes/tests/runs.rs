@@ -128,9 +128,9 @@ async fn a_pod_may_take_its_time_and_its_watch_may_be_cut() {
             (SECOND, json!({"phase": "Pending"})),
             (
                 SECOND,
-                status("Pending", json!({"waiting": {"reason": "ContainerCreating"}})),
+                status("Pending", &json!({"waiting": {"reason": "ContainerCreating"}})),
             ),
-            (3 * SECOND, status("Pending", pulling)),
+            (3 * SECOND, status("Pending", &pulling)),
             (3 * SECOND, running()),
             (SECOND, ended(0, "")),
         ]

@@ -17,10 +17,10 @@ fn seconds_ago(seconds: u64) -> Timestamp {
 fn cluster() -> Cluster {
     let cluster = Cluster::new("", |_| Vec::new());
     let labels = |manager: &str| json!({"app": "rockbot-script", "rockbot.dev/manager": manager});
-    cluster.add("own", labels(MANAGER), seconds_ago(1));
-    cluster.add("other", labels("manager-2"), seconds_ago(110));
-    cluster.add("over", labels("manager-2"), seconds_ago(130));
-    cluster.add("foreign", json!({"app": "database"}), seconds_ago(9_000));
+    cluster.add("own", &labels(MANAGER), seconds_ago(1));
+    cluster.add("other", &labels("manager-2"), seconds_ago(110));
+    cluster.add("over", &labels("manager-2"), seconds_ago(130));
+    cluster.add("foreign", &json!({"app": "database"}), seconds_ago(9_000));
     cluster
 }
 
@@ -36,8 +36,8 @@ async fn pods_of_dead_managers_are_swept_from_time_to_time() {
     let cluster = cluster();
     let running = runner(&cluster, "").await;
     let labels = |manager: &str| json!({"app": "rockbot-script", "rockbot.dev/manager": manager});
-    cluster.add("late", labels("manager-3"), seconds_ago(9_000));
-    cluster.add("busy", labels(MANAGER), seconds_ago(1));
+    cluster.add("late", &labels("manager-3"), seconds_ago(9_000));
+    cluster.add("busy", &labels(MANAGER), seconds_ago(1));
     until(|| !cluster.pods().contains(&"late".to_owned())).await;
     assert_eq!(
         cluster.pods(),

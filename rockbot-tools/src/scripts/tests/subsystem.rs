@@ -199,7 +199,7 @@ async fn a_configuration_alone_chooses_the_scripts_manager() {
         assert_eq!(set.missing.len(), 1, "{:?}", set.missing);
         let advice = "give the host a bus with `.bus(…)` or `.shared_bus(…)`: a scripts manager runs scripts over it";
         assert_eq!(
-            (&*set.missing[0].part, &*set.missing[0].advice),
+            (set.missing[0].part, &*set.missing[0].advice),
             ("dyn rockbot_core::messaging::bus::Bus", advice)
         );
         let part = "scripts (scripts manager): no tokens in a request; no model calls of its own";

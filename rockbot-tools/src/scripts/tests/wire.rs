@@ -85,8 +85,7 @@ fn answers_are_the_original_s() {
 #[test]
 fn a_script_without_an_exit_code_says_why_to_the_original_and_to_us() {
     let ran = |ran| ScriptInvokeResponse::new("c1", ran, ELAPSED, Guarantees::NONE);
-    let output = ScriptOutput::timed_out("half", "oh");
-    let answer = ran(Ok(output.clone()));
+    let answer = ran(Ok(ScriptOutput::timed_out("half", "oh")));
     let said = "oh\nScript timed out after 2 s";
     let expected = json!({"toolCallId": "c1", "output": "half", "stderr": said, "exitCode": -1, "elapsedMs": 2_040,
         "failure": "timed_out"});

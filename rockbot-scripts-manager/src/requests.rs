@@ -74,15 +74,9 @@ impl DeliveryHandler for Requests {
                 self.runs.answered(&key);
                 Disposition::Ack
             }
-            Some(Err(error)) => {
-                self.runs.forget(&key);
-                // Not a retry: the script has run.
-                Disposition::dead_letter(format_args!("the answer could not be delivered: {error}"))
-            }
-            None => {
-                self.runs.forget(&key);
-                Disposition::retry("the scripts manager stopped before the script had ended")
-            }
+            // Not a retry: the script has run.
+            Some(Err(error)) => Disposition::dead_letter(format_args!("the answer could not be delivered: {error}")),
+            None => Disposition::retry("the scripts manager stopped before the script had ended"),
         }
     }
 }

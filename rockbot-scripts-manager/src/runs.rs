@@ -1,7 +1,7 @@
 //! The requests that came to a manager: running, answered, and cancelled before they came.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rockbot_tools::scripts::wire::ScriptInvokeResponse;
 use tokio::sync::OnceCell;
@@ -22,7 +22,8 @@ pub(crate) struct Runs(Mutex<KnownRuns>);
 
 #[derive(Debug, Default)]
 struct KnownRuns {
-    open: HashMap<RunKey, Arc<Run>>,
+    /// The requests that are being handled: a run ends with its last delivery.
+    open: HashMap<RunKey, Weak<Run>>,
     answered: HashSet<RunKey>,
     /// The answered requests, oldest first.
     order: VecDeque<RunKey>,
@@ -47,12 +48,17 @@ impl Runs {
         if runs.answered.contains(key) {
             return None;
         }
-        let is_early = runs.early.contains(key);
-        let run = runs.open.entry(key.clone()).or_default();
-        if is_early {
+        // As few as scripts run at once.
+        runs.open.retain(|_, run| run.strong_count() > 0);
+        if let Some(run) = runs.open.get(key).and_then(Weak::upgrade) {
+            return Some(run);
+        }
+        let run = Arc::new(Run::default());
+        if runs.early.contains(key) {
             run.cancelled.cancel();
         }
-        Some(Arc::clone(run))
+        runs.open.insert(key.clone(), Arc::downgrade(&run));
+        Some(run)
     }
 
     /// Records that a request is answered: its script does not run again.
@@ -69,15 +75,10 @@ impl Runs {
         }
     }
 
-    /// Forgets a request that goes back to its queue.
-    pub(crate) fn forget(&self, key: &RunKey) {
-        self.lock().open.remove(key);
-    }
-
     /// Cancels a request, also one that comes later.
     pub(crate) fn cancel(&self, key: RunKey) {
         let mut runs = self.lock();
-        match runs.open.get(&key) {
+        match runs.open.get(&key).and_then(Weak::upgrade) {
             Some(run) => run.cancelled.cancel(),
             None if runs.answered.contains(&key) => {}
             None => {
@@ -111,8 +112,10 @@ mod tests {
         assert!(runs.enter(&("other".into(), "1".into())).is_some(), "of another agent");
         runs.answered(&key(1));
         assert!(runs.enter(&key(1)).is_none());
-        runs.forget(&key(1));
+        drop((first, second));
         assert!(runs.enter(&key(1)).is_none());
+        let unanswered = Arc::downgrade(&runs.enter(&key(2)).unwrap());
+        assert!(unanswered.upgrade().is_none(), "it goes back to its queue");
     }
 
     #[test]

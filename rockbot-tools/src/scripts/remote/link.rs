@@ -131,8 +131,7 @@ impl Link {
             is_answer
         });
         let answer = asking.await;
-        // A manager may still run a script that timed out; any other error is the end of it.
-        if !matches!(answer, Err(RequestError::TimedOut { .. })) {
+        if !may_run(&answer) {
             sent.id = None;
         }
         let answer: ScriptInvokeResponse = answer?.payload()?;
@@ -207,6 +206,14 @@ impl Link {
         }
         ignored
     }
+}
+
+/// Returns `true` if a manager may still run the script, whose answer is no longer awaited.
+fn may_run<T>(answer: &Result<T, RequestError>) -> bool {
+    matches!(
+        answer,
+        Err(RequestError::TimedOut { .. } | RequestError::Bus(BusError::Provider { .. }))
+    )
 }
 
 /// Returns `true` if a message with the correlation of the request `id` is its answer. A message

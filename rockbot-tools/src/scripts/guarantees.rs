@@ -15,7 +15,7 @@ use std::fmt;
 /// few.no_network = true;
 /// assert!(few.to_string().starts_with("no network; NOT guaranteed: no files of the host, "));
 /// ```
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Guarantees {
     /// A script reaches no network, no server on the host's machine, and no socket of another process.

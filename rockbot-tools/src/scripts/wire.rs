@@ -60,7 +60,7 @@ pub struct ScriptInvokeRequest {
     pub pip_packages: Option<Vec<String>>,
     /// Guarantees that the agent counts on: a manager that does not keep all of them refuses the
     /// script. The original's managers do not know the field. Default none.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default = "none", skip_serializing_if = "is_none")]
     pub required_guarantees: Guarantees,
 }
 
@@ -113,7 +113,7 @@ pub struct ScriptInvokeResponse {
     #[serde(default)]
     pub elapsed_ms: u64,
     /// Guarantees that the manager declares. Default none: the original's managers declare nothing.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default = "none", skip_serializing_if = "is_none")]
     pub guarantees: Guarantees,
     /// Reason why there is no exit code. Default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -233,7 +233,7 @@ pub struct ScriptGuaranteesRequest {}
 #[non_exhaustive]
 pub struct ScriptGuaranteesResponse {
     /// Guarantees that the manager declares.
-    #[serde(default)]
+    #[serde(default = "none")]
     pub guarantees: Guarantees,
 }
 
@@ -275,6 +275,10 @@ fn timed_out(elapsed: Duration) -> String {
 
 fn default_timeout() -> u64 {
     30
+}
+
+fn none() -> Guarantees {
+    Guarantees::NONE
 }
 
 fn is_none(guarantees: &Guarantees) -> bool {

@@ -90,7 +90,7 @@ impl Link {
 
     /// Returns the guarantees that a manager declared last.
     pub(super) fn guarantees(&self) -> Guarantees {
-        self.declared().unwrap_or_default()
+        self.declared().unwrap_or(Guarantees::NONE)
     }
 
     /// Returns the guarantees that a manager declared last. If none has, the managers are asked.

@@ -7,19 +7,11 @@
 //! rehearsed, and the mathematician has the offline model and a calculator.
 
 mod arguments;
-#[path = "../full_agent/broker.rs"]
-mod broker;
-#[path = "../chat/calculator.rs"]
-mod calculator;
-#[path = "../chat/log.rs"]
-mod log;
 #[path = "../distributed/network.rs"]
 mod network;
 #[path = "../distributed/processes.rs"]
 mod processes;
 mod rehearsed;
-#[path = "../full_agent/words.rs"]
-mod words;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -33,6 +25,7 @@ use rehearsed::Rehearsed;
 use rockbot::prelude::*;
 use rockbot::service::{AgentDirectory, AgentSkill};
 use rockbot::tools::a2a::{A2aCaller, A2aReceiver};
+use rockbot_cli::host::{broker, calculator, log, words};
 use tokio::time::{sleep, timeout};
 
 /// Time that running work has when an agent ends.

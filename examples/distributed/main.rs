@@ -8,16 +8,8 @@
 //! to the running agent, or shares the calls of the first.
 
 mod arguments;
-#[path = "../full_agent/broker.rs"]
-mod broker;
-#[path = "../chat/calculator.rs"]
-mod calculator;
-#[path = "../chat/log.rs"]
-mod log;
 mod network;
 mod processes;
-#[path = "../full_agent/words.rs"]
-mod words;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -29,6 +21,7 @@ use network::Network;
 use processes::Processes;
 use rockbot::prelude::*;
 use rockbot::tool::RemoteTools;
+use rockbot_cli::host::{broker, calculator, log, words};
 
 /// Time that running work has when a part ends.
 const DRAIN: Duration = Duration::from_secs(5);

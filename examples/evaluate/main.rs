@@ -7,8 +7,6 @@
 
 pub(crate) mod arguments;
 #[allow(clippy::duplicate_mod, reason = "the tests load this example beside `chat`")]
-#[path = "../chat/calculator.rs"]
-mod calculator;
 pub(crate) mod documents;
 pub(crate) mod facts;
 pub(crate) mod meter;
@@ -17,8 +15,6 @@ pub(crate) mod report;
 pub(crate) mod task;
 pub(crate) mod tasks;
 pub(crate) mod trial;
-#[path = "../full_agent/words.rs"]
-mod words;
 pub(crate) mod world;
 
 use std::io::{self, Write};
@@ -30,6 +26,7 @@ use policies::POLICIES;
 use report::Row;
 use rockbot::chat::{ChatCall, ChatMessage, ModelSettings};
 use rockbot::prelude::*;
+use rockbot_cli::host::{calculator, words};
 use task::Task;
 
 #[tokio::main]

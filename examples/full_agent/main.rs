@@ -8,28 +8,19 @@
 //! small terminal interface comes with it.
 
 mod arguments;
-mod bridges;
-mod broker;
-mod bus;
 mod endpoint;
 mod hooks;
 mod layers;
-mod log_targets;
 mod notes;
 #[cfg_attr(not(feature = "otel"), path = "without_otlp.rs")]
 mod otlp;
 mod profile;
 mod reviewer;
 mod reviews;
-mod serve_a2a;
-mod serve_mcp;
-mod service_bus;
 mod sign_of_life;
 mod status;
 mod telemetry;
 mod terminal;
-mod words;
-mod world;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -47,6 +38,7 @@ use rockbot::layer::{RateLimitLayer, chat_fn, message_fn, tool_fn};
 use rockbot::message::SubscribeOptions;
 use rockbot::prelude::*;
 use rockbot::tool::RemoteTools;
+use rockbot_cli::host::{bridges, bus, log_targets, serve_a2a, serve_mcp, service_bus, words, world};
 use sign_of_life::SignOfLife;
 use status::StatusHandler;
 use terminal::Terminal;

@@ -7,15 +7,7 @@
 //! side. No key is needed.
 
 mod arguments;
-#[path = "../full_agent/broker.rs"]
-mod broker;
 mod jokes;
-#[path = "../chat/log.rs"]
-mod log;
-#[path = "../full_agent/service_bus.rs"]
-mod service_bus;
-#[path = "../full_agent/words.rs"]
-mod words;
 
 use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
@@ -28,6 +20,7 @@ use rockbot::config::Config;
 use rockbot::prelude::*;
 use rockbot::tool_services::{DescriptorFolder, QueueId, RunningToolService, ToolServiceServer, ToolServices};
 use rockbot::{IdSource as _, RandomIds};
+use rockbot_cli::host::{log, service_bus, words};
 use tokio::io::AsyncReadExt as _;
 
 const SERVICE: &str = include_str!("joke-service.json");

@@ -7,14 +7,8 @@
 
 mod agent;
 mod arguments;
-#[path = "../full_agent/broker.rs"]
-mod broker;
-#[path = "../chat/log.rs"]
-mod log;
 #[path = "../mcp_server/notes.rs"]
 mod notes;
-#[path = "../full_agent/words.rs"]
-mod words;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -26,6 +20,7 @@ use rockbot::agent::AgentHostBuilder;
 use rockbot::config::{Config, HostSettings};
 use rockbot::mcp::{McpBridge, McpEndpoint, McpServer, McpServerState, McpServers, McpToolServer, McpTools};
 use rockbot::prelude::*;
+use rockbot_cli::host::{broker, log, words};
 
 /// Time that running calls have when a host ends.
 const DRAIN: Duration = Duration::from_secs(5);

@@ -4,11 +4,7 @@
 //! program serves the client that started it, over standard input and output.
 
 mod arguments;
-#[path = "../chat/log.rs"]
-mod log;
 mod notes;
-#[path = "../full_agent/words.rs"]
-mod words;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -18,6 +14,7 @@ use arguments::{Arguments, HELP};
 use rockbot::agent::AgentHostBuilder;
 use rockbot::mcp::{McpEndpoint, McpToolServer};
 use rockbot::prelude::*;
+use rockbot_cli::host::{log, words};
 
 #[tokio::main]
 async fn main() -> ExitCode {

@@ -8,14 +8,12 @@ use std::path::Path;
 use rockbot::agent::{AgentHost, AgentHostBuilder, FromConfig};
 use rockbot::config::Config;
 use rockbot::testing::ScriptedModel;
+use rockbot_cli::doctor::{Report, examine, inputs};
+use rockbot_cli::host;
 use rockbot_core::BoxError;
 use rockbot_core::subsystem::{Declarations, Idle, Parts, Running, Subsystem};
 use rockbot_host::journal::FileTurnJournal;
 use serde_json::{Value, json};
-
-use crate::chat_arguments::Arguments;
-use crate::chat_doctor::{Report, examine, inputs};
-use crate::chat_tools;
 
 const CANARY: &str = "canary-key-1234";
 
@@ -397,25 +395,13 @@ async fn a_profile_lacks_its_files() {
     check(&report().await, &format!("ok       profile: `{base}`"));
 }
 
-#[test]
-fn the_doctor_is_a_word_of_its_own() {
-    let parse = |line: &str| {
-        let arguments = Arguments::parse(line.split(' ').map(str::to_owned)).unwrap();
-        (arguments.doctor, arguments.question, arguments.config)
-    };
-    assert_eq!(parse("doctor --config a.toml"), (true, None, Some("a.toml".into())));
-    assert_eq!(parse("doctor who?"), (false, Some("doctor who?".to_owned()), None));
-    let missing = Arguments::parse(["--config".to_owned()].into_iter()).unwrap_err();
-    assert_eq!(missing, "`--config` needs a value; see --help");
-}
-
 /// Returns the lines of the parts of a host with this configuration.
 fn parts(text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let config = Config::new().with_text("a.toml", text).unwrap();
     let builder = AgentHost::configured(&config, folder.path()).map(|builder| {
         let root = folder.path().to_owned();
-        chat_tools::all(root).into_iter().fold(builder, AgentHostBuilder::tool)
+        host::tools(root).into_iter().fold(builder, AgentHostBuilder::tool)
     });
     let mut report = Report::default();
     report.list_parts(builder);

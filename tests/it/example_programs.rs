@@ -369,7 +369,7 @@ async fn every_example_runs_in_an_empty_folder() {
 async fn an_argument_that_is_no_text_is_an_error_in_words() {
     use std::os::unix::ffi::OsStrExt;
 
-    for name in ["chat", "full_agent", "distributed", "joke_service", "evaluate"] {
+    for name in ["full_agent", "distributed", "joke_service", "evaluate"] {
         let folder = tempfile::tempdir().unwrap();
         let mut program = example(name, &[], folder.path());
         program.arg(std::ffi::OsStr::from_bytes(b"caf\xe9"));

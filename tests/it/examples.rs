@@ -4,11 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rockbot_cli::host;
 use rockbot_core::CallContext;
 use rockbot_core::tool::{InMemoryToolRegistry, Owner, Tool, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry};
 use rockbot_host::tool::{ToolDispatcher, ToolLimits};
 
-use crate::{chat_tools, quickstart};
+use crate::quickstart;
 
 fn registry(tools: impl IntoIterator<Item = Tool>) -> Arc<InMemoryToolRegistry> {
     let registry = InMemoryToolRegistry::new();
@@ -32,7 +33,7 @@ fn listing(tools: impl IntoIterator<Item = Tool>) -> String {
 
 #[test]
 fn the_tools_of_the_chat() {
-    insta::assert_snapshot!(listing(chat_tools::all("/".into())));
+    insta::assert_snapshot!(listing(host::tools("/".into())));
 }
 
 #[test]
@@ -43,7 +44,7 @@ fn the_tools_of_the_quickstart() {
 /// Calls a tool of the chat, without the approval that `read_file` needs in a host.
 async fn call(root: &Path, tool: &str, arguments: serde_json::Value) -> ToolInvokeResponse {
     let arguments = arguments.to_string();
-    let dispatcher = ToolDispatcher::new(registry(chat_tools::all(root.to_owned())), ToolLimits::default());
+    let dispatcher = ToolDispatcher::new(registry(host::tools(root.to_owned())), ToolLimits::default());
     let request = ToolInvokeRequest::new("1", tool, arguments.as_str()).with_session_id("s");
     let grant = rockbot_core::context::Grant::new("1", rockbot_core::context::Grant::args_hash(tool, &arguments));
     dispatcher

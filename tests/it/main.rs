@@ -165,18 +165,6 @@ mod world_tools;
 
 #[path = "../../rockbot-llm/src/anthropic/rules.rs"]
 mod anthropic_rules;
-#[allow(dead_code, reason = "only the example asks")]
-#[path = "../../examples/chat/asking.rs"]
-mod asking;
-#[path = "../../examples/chat/calculator.rs"]
-mod calculator;
-#[allow(dead_code, reason = "only the example prints its help")]
-#[path = "../../examples/chat/arguments.rs"]
-mod chat_arguments;
-#[path = "../../examples/chat/doctor.rs"]
-mod chat_doctor;
-#[path = "../../examples/chat/tools.rs"]
-mod chat_tools;
 #[allow(dead_code, reason = "the example's own `main` is not run here")]
 #[path = "../../examples/evaluate/main.rs"]
 mod evaluate_example;
@@ -199,6 +187,3 @@ mod rabbitmq_proxy;
 mod remote_tools_example;
 #[path = "../../rockbot-llm/src/responses/rules.rs"]
 mod responses_rules;
-#[allow(dead_code, reason = "only the example adds them to an agent")]
-#[path = "../../examples/full_agent/world.rs"]
-mod world;

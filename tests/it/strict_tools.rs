@@ -6,9 +6,9 @@ use rockbot::chat::ModelGateway;
 use rockbot::config::Config;
 use rockbot::testing::ScriptedModel;
 use rockbot::tool::{Tool, tool};
+use rockbot_cli::doctor::{Report, examine};
 use serde_json::{Value, json};
 
-use crate::chat_doctor::{Report, examine};
 use crate::support::model_server::ModelServer;
 use crate::support::{Notes, dialects};
 

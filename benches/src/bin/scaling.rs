@@ -200,13 +200,19 @@ async fn flight(size: usize) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// A model that calls the tool `send`.
+/// A model that calls the tool `send`, and answers a greeting.
 #[derive(Debug)]
 struct Sending;
 
+const GREETING: &str = "Hello";
+
 #[async_trait]
 impl ChatClient for Sending {
-    async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let last = call.request.messages.last();
+        if last.is_some_and(|message| message.content.text() == GREETING) {
+            return Ok(ChatResponse::text("Hello."));
+        }
         Ok(ChatResponse::calls([ToolCall::new(
             "call_1",
             "send",
@@ -219,7 +225,8 @@ impl ChatClient for Sending {
     }
 }
 
-/// `size` turns that began on their own and wait for the approval of a call.
+/// `size` turns that began on their own and wait for the approval of a call, each in a session that
+/// had a turn before: what a session keeps is not counted.
 async fn parked(size: usize) -> Result<(), BoxError> {
     let data = tempfile::tempdir()?;
     let send = tool("send", |args: Args| async move { work(&args) }).needs_approval();
@@ -229,7 +236,15 @@ async fn parked(size: usize) -> Result<(), BoxError> {
         .data_dir(data.path())
         .build()?;
     host.start().await?;
+    let empty = resident();
+    for turn in 0..size {
+        host.agent().ask(format!("s{turn}"), GREETING).await?;
+    }
     let before = resident();
+    println!(
+        "| turns that ended | {size} | | | {:.0} |",
+        (before - empty) / size as f64
+    );
     for turn in 0..size {
         let request = host.agent().request(format!("s{turn}"), MESSAGE);
         let outcome = host.agent().run(request).await?;

@@ -1,10 +1,10 @@
-//! Parked turns: decisions about their calls, and the expiry of their wait.
+//! Parked turns: decisions about their calls.
 
 use std::sync::Arc;
 
 use rockbot_core::support::loggable;
 use rockbot_core::turn::{Approval, ApprovalRequest, BusyPolicy, Claim, JournalError, TurnRequest, TurnStatus};
-use rockbot_core::{Principal, Timestamp, TurnId};
+use rockbot_core::{Principal, TurnId};
 use tokio::sync::oneshot;
 
 use super::claim::HeldClaim;
@@ -99,7 +99,8 @@ impl TurnEngine {
         applied.await.unwrap_or(Err(TurnError::Halted))
     }
 
-    async fn apply_to_parked(
+    /// Applies `event` to a parked turn in the caller's task.
+    pub(super) async fn apply_to_parked(
         self: &Arc<Self>,
         id: &TurnId,
         event: TurnEvent,
@@ -115,6 +116,7 @@ impl TurnEngine {
             claim.release().await;
             return Ok(false);
         }
+        let waited_until = turn.parked_until();
         // Written before anything follows from it: after a crash the decision stands.
         let steps = match self.write(&claim, &mut turn, event).await {
             Ok(steps) => steps,
@@ -123,18 +125,16 @@ impl TurnEngine {
                 return Err(error.into());
             }
         };
-        let known = self.find(id);
-        let is_new = known.is_none();
-        let live = known.unwrap_or_else(|| live_again(&turn, None));
+        if let Some(until) = waited_until {
+            self.expiries.remove(id, until);
+        }
+        let live = self.find(id).unwrap_or_else(|| live_again(&turn, None));
         if let (Some(until), Some(outcome)) = (turn.parked_until(), turn.outcome()) {
             // Other calls of the turn are undecided still.
             claim.release().await;
             live.publish(TurnState::Parked(Arc::new(outcome)));
             self.register(&live);
-            // A turn that was known has an expiry task already.
-            if is_new {
-                self.expire_at(live, until);
-            }
+            self.expire_at(id, until);
             return Ok(true);
         }
         self.spawn_unparked(live, claim, turn, steps);
@@ -163,24 +163,6 @@ impl TurnEngine {
         let record = record(event, steps.clone(), at, false);
         self.journal.append(claim, &[record]).await?;
         Ok(steps)
-    }
-
-    /// Spawns a task that refuses the undecided calls of a parked turn at `until`.
-    pub(super) fn expire_at(self: &Arc<Self>, live: Arc<LiveTurn>, until: Timestamp) {
-        let engine = self.clone();
-        self.spawn(async move {
-            tokio::select! {
-                () = engine.closing.cancelled() => return engine.leave(&live),
-                () = live.unparked() => return,
-                () = engine.clock.sleep_until(until) => {}
-            }
-            let event = TurnEvent::ApprovalExpired;
-            // The turn may have continued and parked again with a later expiry since.
-            let is_expired = move |turn: &Turn| turn.parked_until().is_some_and(|waits| waits <= until);
-            if let Err(error) = engine.apply_to_parked(live.id(), event, is_expired).await {
-                tracing::error!(turn = %live.id(), %error, "journal write failed; the expired approval is not recorded and the turn stays parked");
-            }
-        });
     }
 }
 

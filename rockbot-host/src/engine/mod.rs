@@ -16,6 +16,7 @@
 //! | `runner.rs` | Runs turns for the parts of the host. |
 //! | `layers.rs` | Passes the work of a turn through the user's layers. |
 //! | `resume.rs`, `approvals.rs` | Resume interrupted turns, and turns that waited for a person. |
+//! | `expiries.rs` | Refuses the undecided calls of parked turns when their time is over. |
 //! | `approvals_below.rs` | Asks the user of a turn for the approvals that a called agent needs. |
 //! | `cancel.rs` | Cancels turns that work or wait. |
 //!
@@ -35,6 +36,7 @@ mod context;
 mod costs;
 mod earlier_reports;
 mod end;
+mod expiries;
 mod history;
 mod layers;
 mod meters;
@@ -98,6 +100,7 @@ use crate::turn::PolicySnapshot;
 use accept::AcceptingTurns;
 use background::Background;
 use cancel::CalledOff;
+use expiries::Expiries;
 use history::HistoryWindow;
 use meters::TurnMeters;
 use prompt_cache::PrefixWatch;
@@ -168,6 +171,8 @@ pub(crate) struct TurnEngine {
     /// Held while a parked turn changes, so that each of several decisions at once finds the turn
     /// parked or running, never in between. A tokio mutex, because the journal is written under it.
     unparking: tokio::sync::Mutex<()>,
+    /// The ends of the waits of parked turns.
+    expiries: Expiries,
     pub(crate) tasks: TaskTracker,
     /// Fires when calls of other programs that did not end within the shutdown deadline are answered
     /// with an error.
@@ -297,6 +302,7 @@ impl TurnEngine {
             resumes_later: AtomicBool::default(),
             called_off: CalledOff::default(),
             unparking: tokio::sync::Mutex::default(),
+            expiries: Expiries::default(),
             tasks: TaskTracker::new(),
             cut_off: CancellationToken::new(),
             abort: CancellationToken::new(),

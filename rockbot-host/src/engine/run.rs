@@ -297,7 +297,7 @@ impl TurnEngine {
         }
         claim.release().await;
         if let Some(until) = turn.parked_until() {
-            self.expire_at(live.clone(), until);
+            self.expire_at(live.id(), until);
         }
         drop(unparking);
         // Reported last: a listener may decide at once, from within the sink.

@@ -6,8 +6,7 @@ use rockbot_core::turn::TurnOutcome;
 
 /// The state of a live turn.
 ///
-/// It is published on a `watch` channel: a waiter sees the newest state and may miss the states
-/// in between.
+/// A waiter sees the newest state and may miss the states in between.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum TurnState {
     /// The turn works, or is queued for its session.

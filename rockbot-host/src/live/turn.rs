@@ -10,7 +10,7 @@ use rockbot_core::turn::{
     TurnRequest, TurnStatus,
 };
 use rockbot_core::{BoxError, TraceContext, TurnId};
-use tokio::sync::{SetOnce, watch};
+use tokio::sync::{Notify, SetOnce};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -67,7 +67,9 @@ pub(crate) struct LiveTurn {
     results: OnceLock<Vec<TurnId>>,
     /// The outcome that the turn will end with, for the messages that joined it: their turns end first.
     announced: SetOnce<Arc<TurnOutcome>>,
-    state: watch::Sender<TurnState>,
+    /// The state, and the notification of its changes: a `watch` channel would take 400 bytes more.
+    state: Mutex<TurnState>,
+    changed: Notify,
 }
 
 impl LiveTurn {
@@ -122,7 +124,8 @@ impl LiveTurn {
             interruption: Mutex::default(),
             results: OnceLock::new(),
             announced: SetOnce::new(),
-            state: watch::Sender::new(TurnState::Working),
+            state: Mutex::default(),
+            changed: Notify::new(),
         })
     }
 
@@ -277,14 +280,12 @@ impl LiveTurn {
     /// Cancels the turn of a caller that left while it worked. A parked turn is left alone: it
     /// belongs to the person who decides.
     pub(crate) fn caller_left(&self) {
-        // The watch lock makes the check and the cancellation one step: `suspend` takes the same lock,
-        // so a turn cannot be parked in between and lose the cancellation.
-        self.state.send_if_modified(|state| {
-            if matches!(state, TurnState::Working) {
-                self.cancel(CancelReason::Caller);
-            }
-            false
-        });
+        // The lock makes the check and the cancellation one step: `suspend` takes the same lock, so a
+        // turn cannot be parked in between and lose the cancellation.
+        let state = self.lock_state();
+        if matches!(*state, TurnState::Working) {
+            self.cancel(CancelReason::Caller);
+        }
     }
 
     /// Publishes a new state to the callers that wait.
@@ -292,20 +293,26 @@ impl LiveTurn {
         if let TurnState::Ended(outcome) = &state {
             self.progress.send(|| TurnProgress::Final((**outcome).clone()));
         }
-        self.state.send_if_modified(|current| current.advance(state));
+        if self.lock_state().advance(state) {
+            self.changed.notify_waiters();
+        }
     }
 
     /// Publishes `Parked` or `Halted`, unless the turn was cancelled. Returns `false` if it was: then
     /// the turn has to end instead.
     pub(crate) fn suspend(&self, state: TurnState) -> bool {
-        let mut is_wanted = true;
-        // Checked under the watch lock: a cancellation that comes later finds the suspended state, and
-        // the code that cancels a suspended turn ends it through the journal.
-        self.state.send_if_modified(|current| {
-            is_wanted = !self.cancellation.is_cancelled();
-            is_wanted && current.advance(state)
-        });
-        is_wanted
+        let mut current = self.lock_state();
+        // Checked under the lock: a cancellation that comes later finds the suspended state, and the
+        // code that cancels a suspended turn ends it through the journal.
+        if self.cancellation.is_cancelled() {
+            return false;
+        }
+        let is_changed = current.advance(state);
+        drop(current);
+        if is_changed {
+            self.changed.notify_waiters();
+        }
+        true
     }
 
     /// Keeps the error of a turn layer, or of the journal, for the first caller that asks for the end
@@ -363,7 +370,7 @@ impl LiveTurn {
 
     /// Returns `true` while the turn waits for the decision about a call.
     pub(crate) fn waits_for(&self, approval: &ApprovalRequest) -> bool {
-        match &*self.state.borrow() {
+        match &*self.lock_state() {
             TurnState::Parked(outcome) => {
                 let is_same = |request: &ApprovalRequest| {
                     (&request.call, &request.args_hash) == (&approval.call, &approval.args_hash)
@@ -376,7 +383,7 @@ impl LiveTurn {
 
     /// Returns the current state.
     pub(crate) fn state(&self) -> TurnState {
-        self.state.borrow().clone()
+        self.lock_state().clone()
     }
 
     /// Waits until the turn is no longer parked.
@@ -384,10 +391,20 @@ impl LiveTurn {
         self.wait(|state| !matches!(state, TurnState::Parked(_))).await;
     }
 
-    async fn wait(&self, is_enough: impl FnMut(&TurnState) -> bool) -> TurnState {
-        let mut states = self.state.subscribe();
-        let state = states.wait_for(is_enough).await.map(|state| state.clone());
-        // The sender lives as long as `self`, so the channel is never closed here.
-        state.unwrap_or(TurnState::Halted)
+    async fn wait(&self, is_enough: impl Fn(&TurnState) -> bool) -> TurnState {
+        loop {
+            // Before the state is read: a change in between wakes this wait.
+            let changed = self.changed.notified();
+            let state = self.state();
+            if is_enough(&state) {
+                return state;
+            }
+            changed.await;
+        }
+    }
+
+    fn lock_state(&self) -> MutexGuard<'_, TurnState> {
+        // No code that can panic runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

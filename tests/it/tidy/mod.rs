@@ -108,7 +108,7 @@ fn every_dependency_comes_from_the_registry() {
 
 /// The crates of the workspace that each crate may depend on. Everything points downwards:
 /// authors of tools, models, stores and buses need `rockbot-core` alone.
-const MAY_DEPEND_ON: [(&str, &[&str]); 12] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 13] = [
     ("rockbot-bus", &["rockbot-core"]),
     ("rockbot-core", &[]),
     ("rockbot-text-calls", &[]),
@@ -121,6 +121,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 12] = [
         "rockbot-openrouter-mcp",
         &["rockbot-core", "rockbot-host", "rockbot-mcp", "rockbot-tools"],
     ),
+    ("rockbot-cli", &["rockbot"]),
     (
         "rockbot-scripts-manager",
         &["rockbot-bus", "rockbot-core", "rockbot-host", "rockbot-tools"],
@@ -129,6 +130,8 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 12] = [
         "rockbot",
         &[
             "rockbot-bus",
+            // For the example `chat` alone.
+            "rockbot-cli",
             "rockbot-core",
             "rockbot-host",
             "rockbot-llm",

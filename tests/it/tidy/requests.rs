@@ -35,7 +35,8 @@ fn each_setter_of_a_question_has_an_example_and_a_user() {
     let files = ["request", "output"].map(|file| setters(&format!("rockbot-host/src/agent/{file}.rs")));
     let setters = files.concat();
     assert!(setters.len() > 14, "the setters were found: {setters:?}");
-    let asks = rust_files(&root().join("examples")).into_iter().filter_map(|file| {
+    let programs = ["examples", "rockbot-cli/src"].map(|folder| rust_files(&root().join(folder)));
+    let asks = programs.into_iter().flatten().filter_map(|file| {
         let text = std::fs::read_to_string(file).expect("a source file");
         // These builders have methods of the same names.
         let builds = text.contains("AgentHost::configured(") || text.contains("AgentHost::in_memory(");
@@ -49,7 +50,7 @@ fn each_setter_of_a_question_has_an_example_and_a_user() {
         .collect();
     assert!(
         without.is_empty(),
-        "these setters need an example in their documentation, and a place in `examples/chat` or \
+        "these setters need an example in their documentation, and a place in `rockbot-cli` or \
          `examples/full_agent`: {without:?}"
     );
 }

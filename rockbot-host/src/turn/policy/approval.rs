@@ -12,11 +12,11 @@ use crate::turn::{CallState, CallStatus};
 
 /// Returns the calls that wait for a decision, as requests to the user.
 pub(in crate::turn) fn asks(turn: &TurnId, calls: &[CallState]) -> Vec<ApprovalRequest> {
-    calls
-        .iter()
-        .filter(|call| call.is_undecided())
-        .map(|call| call.ask(turn))
-        .collect()
+    let undecided = calls.iter().filter(|call| call.is_undecided());
+    let mut asks: Vec<_> = undecided.map(|call| call.ask(turn)).collect();
+    // Most turns wait for one call, and thousands may wait for days.
+    asks.shrink_to_fit();
+    asks
 }
 
 /// Applies a decision. One about other arguments, or about a call that does not wait, changes

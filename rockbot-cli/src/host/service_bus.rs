@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rockbot::config::Config;
 use rockbot::prelude::*;
 
-use crate::broker;
+use super::broker;
 
 /// Connects to the broker at `url`, or to the one of the configuration. Returns `None` if neither
 /// names one.
-pub(crate) async fn open(url: Option<&str>, config: &Config) -> Result<Option<Arc<dyn Bus>>, BoxError> {
+pub async fn open(url: Option<&str>, config: &Config) -> Result<Option<Arc<dyn Bus>>, BoxError> {
     broker::open(url, config, true).await
 }

@@ -10,7 +10,7 @@ struct Calculate {
 }
 
 /// Returns the tool.
-pub(crate) fn calculator() -> Tool {
+pub fn calculator() -> Tool {
     tool("calculate", |args: Calculate| async move {
         evaluate(&args.expression).map(|value| value.to_string())
     })

@@ -1,4 +1,4 @@
-//! `chat doctor`: checks the configuration, the folders, the keys and the model servers, asks
+//! `rockbot doctor`: checks the configuration, the folders, the keys and the model servers, asks
 //! each model something, builds the agent, and lists its parts with what each costs.
 
 use std::ffi::OsString;
@@ -14,15 +14,18 @@ use rockbot::config::{
     LlmSettings, Provider, TierSettings,
 };
 
+use crate::agent::Setup;
+use crate::chat::terminal;
+
 /// A report with one line for each check.
-#[derive(Default)]
-pub(crate) struct Report {
+#[derive(Debug, Default)]
+pub struct Report {
     lines: Vec<(Level, String)>,
     /// `true` if a model is asked in strict mode.
     is_strict: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     Ok,
     Warning,
@@ -30,7 +33,8 @@ enum Level {
 }
 
 impl Report {
-    pub(crate) fn has_problem(&self) -> bool {
+    /// Returns `true` if a line is a problem.
+    pub fn has_problem(&self) -> bool {
         self.lines.iter().any(|(level, _)| *level == Level::Problem)
     }
 
@@ -39,7 +43,7 @@ impl Report {
     ///
     /// The host is built in an empty data folder, since another process may use its own. An error
     /// that was reported before is not repeated.
-    pub(crate) fn list_parts(&mut self, builder: Result<AgentHostBuilder, BoxError>) {
+    pub fn list_parts(&mut self, builder: Result<AgentHostBuilder, BoxError>) {
         let folder = match tempfile::tempdir() {
             Ok(folder) => folder,
             Err(error) => return self.add(Level::Problem, "parts", error),
@@ -117,11 +121,22 @@ impl fmt::Display for Report {
     }
 }
 
+/// Checks what the agent needs and prints the report. Returns `false` if there is a problem.
+pub(crate) async fn run(setup: &Setup<'_>) -> Result<bool, BoxError> {
+    let options = setup.options;
+    let file = options.config.as_deref();
+    let data = options.data.as_deref();
+    let mut report = examine(file, data, setup.data_folder, std::env::vars_os()).await;
+    report.list_parts(setup.examined());
+    terminal::print(&report.to_string());
+    Ok(!report.has_problem())
+}
+
 /// Checks everything that the chat needs.
 ///
 /// `data` is the folder named on the command line, `default_data` the fallback; `variables` stand
 /// for the environment.
-pub(crate) async fn examine(
+pub async fn examine(
     file: Option<&Path>,
     data: Option<&Path>,
     default_data: &Path,
@@ -173,7 +188,7 @@ const INPUTS: [(&str, &str, Option<&str>); 3] = [
 
 /// Returns variables with the absolute paths of what parts read below the data folder, for a host
 /// in another one.
-pub(crate) fn inputs(config: &Config, data: &Path) -> Result<Vec<(String, PathBuf)>, BoxError> {
+pub fn inputs(config: &Config, data: &Path) -> Result<Vec<(String, PathBuf)>, BoxError> {
     let data = std::path::absolute(data)?;
     let mut variables = Vec::new();
     for (name, setting, default) in INPUTS {

@@ -1,10 +1,8 @@
-//! The tools of the chat: a calculator, and files below the current folder.
+//! The tool that reads text files below the current folder.
 
 use std::path::{Path, PathBuf};
 
 use rockbot::prelude::*;
-
-use super::calculator::calculator;
 
 /// Maximum size of a file that the tool reads, in bytes.
 const MAX_FILE: u64 = 64 * 1024;
@@ -16,15 +14,13 @@ struct ReadFile {
     path: PathBuf,
 }
 
-/// Returns all tools; files are read below `root`.
-pub(crate) fn all(root: PathBuf) -> [Tool; 2] {
+/// Returns the tool; files are read below `root`.
+pub(crate) fn read_file(root: PathBuf) -> Tool {
     // The content of a file goes to the model's provider, so each call needs an approval.
-    let read_file = stateful_tool("read_file", root, read_file).pure().needs_approval();
-    // The calculator tells nothing that others wrote, so a conversation stays as trusted as it was.
-    [calculator().own_output(), read_file]
+    stateful_tool("read_file", root, read).pure().needs_approval()
 }
 
-async fn read_file(root: ToolState<PathBuf>, args: ReadFile) -> Result<String, ToolError> {
+async fn read(root: ToolState<PathBuf>, args: ReadFile) -> Result<String, ToolError> {
     let shown = args.path.display().to_string();
     let failed = |problem: &str| ToolError::execution_failed(format!("`{shown}` cannot be read: {problem}"));
     let path = below(&root, &args.path).map_err(|error| failed(&error))?;

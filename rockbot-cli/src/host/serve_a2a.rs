@@ -5,7 +5,7 @@ use rockbot::prelude::*;
 
 /// Adds the address to the settings.
 #[cfg(feature = "a2a-server")]
-pub(crate) fn configured(config: Config, address: Option<&str>) -> Result<Config, BoxError> {
+pub fn configured(config: Config, address: Option<&str>) -> Result<Config, BoxError> {
     Ok(match address {
         Some(address) => config.with_variables([("ROCKBOT_A2ASERVER__ADDRESS", address)]),
         None => config,
@@ -14,7 +14,7 @@ pub(crate) fn configured(config: Config, address: Option<&str>) -> Result<Config
 
 /// Refuses the address: the program was built without an A2A server.
 #[cfg(not(feature = "a2a-server"))]
-pub(crate) fn configured(config: Config, address: Option<&str>) -> Result<Config, BoxError> {
+pub fn configured(config: Config, address: Option<&str>) -> Result<Config, BoxError> {
     match address {
         Some(_) => Err("serving the agent over A2A needs a build with `--features a2a-server`".into()),
         None => Ok(config),
@@ -23,13 +23,13 @@ pub(crate) fn configured(config: Config, address: Option<&str>) -> Result<Config
 
 /// Returns the URL at which a started host serves its agent, if it does.
 #[cfg(feature = "a2a-server")]
-pub(crate) fn url(host: &AgentHost) -> Option<String> {
+pub fn url(host: &AgentHost) -> Option<String> {
     let endpoint = host.parts().get::<rockbot::tools::a2a_server::A2aEndpoint>()?;
     Some(format!("http://{}/", endpoint.address()?))
 }
 
 /// Returns nothing: the program was built without an A2A server.
 #[cfg(not(feature = "a2a-server"))]
-pub(crate) fn url(_: &AgentHost) -> Option<String> {
+pub fn url(_: &AgentHost) -> Option<String> {
     None
 }

@@ -1,59 +1,32 @@
-//! A terminal host: streams answers, shows tool calls while they run, asks for approval where a
-//! call needs it.
-//!
-//! `cargo run --example chat`, or `cargo run --example chat -- "What is 6 * 7?"`. Works without a
-//! key.
+//! The conversation at the terminal: streams answers, shows tool calls while they run, asks for
+//! approval where a call needs it.
 
-mod arguments;
-mod asking;
-#[path = "../full_agent/bridges.rs"]
-mod bridges;
-#[path = "../full_agent/broker.rs"]
-mod broker;
-#[path = "../full_agent/bus.rs"]
-mod bus;
-mod calculator;
 mod conversations;
-mod doctor;
-mod dreams;
-mod log;
-mod mcp;
+pub(crate) mod dreams;
+pub(crate) mod mcp;
 mod media;
-mod outside;
 mod questions;
 mod remote;
-#[path = "../full_agent/serve_a2a.rs"]
-mod serve_a2a;
-#[path = "../full_agent/serve_mcp.rs"]
-mod serve_mcp;
-#[path = "../full_agent/service_bus.rs"]
-mod service_bus;
-mod terminal;
-mod tools;
-mod trace;
-#[path = "../full_agent/words.rs"]
-mod words;
-#[path = "../full_agent/world.rs"]
-mod world;
+pub(crate) mod terminal;
+pub(crate) mod trace;
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::process::ExitCode;
 use std::time::Duration;
 
-use arguments::{Arguments, HELP, Trace};
-use outside::Outside;
-use questions::{Question, Questions, questions};
-use rockbot::agent::{AgentHostBuilder, Conversation};
-use rockbot::config::{Config, HostSettings};
+use questions::Question;
+pub(crate) use questions::{Questions, questions};
+use rockbot::TurnId;
+use rockbot::agent::Conversation;
 use rockbot::prelude::*;
 use rockbot::turn::{Announcement, ApprovalRequest};
-use rockbot::{AgentIdentity, TurnId};
 use terminal::Terminal;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-const INSTRUCTIONS: &str = "You are a helpful assistant in a terminal. Use your tools when they help. Answer briefly.";
+use crate::agent::Setup;
+use crate::arguments::Arguments;
+use crate::host::{serve_a2a, serve_mcp};
 
 /// Time for the shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -61,78 +34,40 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Time after which the user reads what the end waits for.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The default data folder.
-const DATA_FOLDER: &str = "data/chat";
+/// The commands of a conversation.
+const COMMANDS: &str = "\
+/tools           what the agent can do
+/sessions        the conversations of this agent
+/session NAME    go to another conversation, or begin it
+/fork N NAME     go on from the answer to the Nth question, in a new conversation
+/accept NAME     show the held tools of this MCP server, and accept them if you agree
+/dreams          the plans of dreams; /dreams show ID, /dreams apply ID, /dreams undo ID, /dreams now
+/reset           forget this conversation
+/quit            end; so do Ctrl-C and Ctrl-D at the prompt. Ctrl-C during an answer stops the answer
+";
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let arguments = match words::words().and_then(Arguments::parse) {
-        Ok(arguments) if arguments.help => {
-            terminal::print(&format!("{HELP}\n"));
-            return ExitCode::SUCCESS;
-        }
-        Ok(arguments) => arguments,
-        Err(problem) => return failed(&problem),
-    };
-    if let Err(problem) = log::install() {
-        return failed(&problem.to_string());
+/// Asks the question of the command line, or talks line by line. Returns `false` if the question
+/// has no answer.
+pub(crate) async fn run(arguments: Arguments, data_folder: &Path) -> Result<bool, BoxError> {
+    let setup = Setup::new(&arguments.agent, data_folder);
+    let pictures = setup.pictures();
+    if let Some(url) = &arguments.chat.bus {
+        return remote::talk(&arguments, url, &pictures).await;
     }
-    match run(arguments).await {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => failed(&error.to_string()),
-    }
-}
-
-fn failed(problem: &str) -> ExitCode {
-    eprintln!("error: {problem}");
-    ExitCode::FAILURE
-}
-
-async fn run(arguments: Arguments) -> Result<bool, BoxError> {
-    if arguments.doctor {
-        let file = arguments.config.as_deref();
-        let data = arguments.data.as_deref();
-        let mut report = doctor::examine(file, data, Path::new(DATA_FOLDER), std::env::vars_os()).await;
-        report.list_parts(examined(&arguments));
-        terminal::print(&report.to_string());
-        return Ok(!report.has_problem());
-    }
-    if let Some(url) = &arguments.bus {
-        return remote::talk(&arguments, url).await;
-    }
-    let config = settings(&arguments)?;
-    let outside = Outside::connect(&arguments, &config).await?;
     let (asking, questions) = questions();
-    let host = build(&arguments, &config, outside, asking)?;
-    if let Trace::Only(turn) = &arguments.trace {
-        trace::print(&host, &TurnId::from(turn.as_str())).await?;
-        return Ok(true);
-    }
-    let terminal = Terminal::new(arguments.question.is_some());
-    let images = media::read(&arguments.images)?;
+    let host = setup.open(asking).await?;
+    let question = arguments.question();
     let mut chat = Chat {
         host,
-        images,
-        pictures: pictures(&arguments),
-        terminal,
+        images: media::read(&arguments.chat.images)?,
+        pictures,
+        terminal: Terminal::new(question.is_some()),
         questions,
-        session: arguments.session.as_str().into(),
+        session: arguments.chat.session.as_str().into(),
         arguments,
     };
-    let resumed = chat.resume().await?;
-    let has_bridges = chat.arguments.mcp_bus.is_some();
-    mcp::connected(&chat.host, &mut chat.terminal, &mut chat.questions, has_bridges).await;
-    if let Some(url) = serve_mcp::url(&chat.host) {
-        eprintln!("the tools are served at {url}");
-    }
-    if let Some(url) = serve_a2a::url(&chat.host) {
-        eprintln!("the agent is served at {url}");
-    }
-    if let Some(file) = &chat.arguments.import {
-        conversations::import(&chat.conversation(), file).await?;
-    }
-    let answered = match chat.arguments.question.clone() {
+    let resumed = chat.begin(question.is_some()).await?;
+    let answered = match question {
         Some(question) => {
             let answered = chat.answer(&question).await?;
             tokio::select! {
@@ -143,7 +78,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
         }
         None => chat.talk().await?,
     };
-    if let Some(file) = &chat.arguments.export {
+    if let Some(file) = &chat.arguments.chat.export {
         conversations::export(&chat.conversation(), file).await?;
     }
     shut_down(&chat.host).await;
@@ -152,7 +87,7 @@ async fn run(arguments: Arguments) -> Result<bool, BoxError> {
 
 /// Shuts the host down: running turns end first, unless the user presses Ctrl-C. The next start
 /// goes on with the others.
-async fn shut_down(host: &AgentHost) {
+pub(crate) async fn shut_down(host: &AgentHost) {
     let mut ending = pin!(host.shutdown(DRAIN));
     // One listener for both waits: a signal between them would be lost otherwise.
     let mut stopped = pin!(ctrl_c());
@@ -165,84 +100,6 @@ async fn shut_down(host: &AgentHost) {
         () = ending => {}
         () = stopped => {}
     }
-}
-
-/// Reads the settings: the file's, then the environment's, and what the options turn on.
-fn settings(arguments: &Arguments) -> Result<Config, BoxError> {
-    let config = Config::load(arguments.config.as_deref())?;
-    let config = families(config, &arguments.families)?;
-    let config = mcp::configured(config, arguments.mcp.as_deref())?;
-    let config = bridges::configured(config, arguments.mcp_bus.is_some())?;
-    let config = serve_a2a::configured(config, arguments.serve_a2a.as_deref())?;
-    serve_mcp::configured(config, arguments.serve_mcp.as_deref())
-}
-
-/// Turns families of tools on, unless the settings say something of them.
-fn families(mut config: Config, wanted: &[&str]) -> Result<Config, BoxError> {
-    for name in wanted {
-        if !config.section(name)?.is_set() {
-            config = config.with_text("options.toml", &format!("[{name}]\nEnabled = true\n"))?;
-        }
-    }
-    Ok(config)
-}
-
-/// Returns the folder for images and files of answers.
-fn pictures(arguments: &Arguments) -> PathBuf {
-    let data = arguments.data.as_deref().unwrap_or(Path::new(DATA_FOLDER));
-    data.join("images")
-}
-
-/// Maximum number of tokens of a turn, unless `AgentHost.MaxTurnTokens` is set: a model that goes
-/// in circles costs money.
-const MAX_TURN_TOKENS: u64 = 200_000;
-
-fn build(
-    arguments: &Arguments,
-    config: &Config,
-    outside: Outside,
-    questions: Questions,
-) -> Result<AgentHost, BoxError> {
-    Ok(compose(arguments, config, outside, questions)?.build()?)
-}
-
-/// Returns the builder of the agent for the doctor, who connects to no broker and builds the
-/// agent in another data folder.
-fn examined(arguments: &Arguments) -> Result<AgentHostBuilder, BoxError> {
-    let config = settings(arguments)?;
-    let host = HostSettings::read(&config, Path::new(DATA_FOLDER))?;
-    let data = arguments.data.as_deref().unwrap_or(host.agent_profile.base_path());
-    let inputs = doctor::inputs(&config, data)?;
-    // Read anew, since what was read above counts as known, and only a part of the agent can know it.
-    let config = settings(arguments)?.with_variables(inputs);
-    let outside = Outside::unconnected(arguments, &config)?;
-    compose(arguments, &config, outside, questions().0)
-}
-
-/// Returns the builder of the chat's agent.
-fn compose(
-    arguments: &Arguments,
-    config: &Config,
-    outside: Outside,
-    questions: Questions,
-) -> Result<AgentHostBuilder, BoxError> {
-    let settings = HostSettings::read(config, Path::new(DATA_FOLDER))?;
-    let data = arguments.data.as_deref().unwrap_or(settings.agent_profile.base_path());
-    let tools = tools::all(std::env::current_dir()?);
-    let budget = settings.budget();
-    let max_tokens = arguments.max_tokens.or(budget.max_tokens);
-    // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot
-    // put into an answer.
-    let builder = AgentHost::configured(config, Path::new(DATA_FOLDER))?
-        .identity(AgentIdentity::new("chat"))
-        .instructions(INSTRUCTIONS)
-        .budget(budget.with_max_tokens(max_tokens.unwrap_or(MAX_TURN_TOKENS)))
-        .data_dir(data);
-    let builder = mcp::answered(builder, questions);
-    let builder = tools.into_iter().fold(builder, AgentHostBuilder::tool);
-    // The web, HTTP interfaces and files, as the options ask for them.
-    let builder = arguments.world.clone().add_to(builder, config)?;
-    Ok(outside.add_to(builder))
 }
 
 /// Prints the end of a turn that was resumed.
@@ -275,16 +132,33 @@ struct Chat {
 }
 
 impl Chat {
+    /// Starts the agent, says where it is served, and imports the conversation of the command line.
+    async fn begin(&mut self, is_one_shot: bool) -> Result<Vec<JoinHandle<()>>, BoxError> {
+        let resumed = self.resume(is_one_shot).await?;
+        let has_bridges = self.arguments.agent.mcp_bus.is_some();
+        mcp::connected(&self.host, &mut self.terminal, &mut self.questions, has_bridges).await;
+        if let Some(url) = serve_mcp::url(&self.host) {
+            eprintln!("the tools are served at {url}");
+        }
+        if let Some(url) = serve_a2a::url(&self.host) {
+            eprintln!("the agent is served at {url}");
+        }
+        if let Some(file) = &self.arguments.chat.import {
+            conversations::import(&self.conversation(), file).await?;
+        }
+        Ok(resumed)
+    }
+
     /// Finishes the turns that an earlier run left unfinished.
     ///
     /// A turn that waits for an approval is asked about in a conversation, and stays parked during a
     /// one-shot question and where there is no terminal to ask at.
-    async fn resume(&mut self) -> Result<Vec<JoinHandle<()>>, BoxError> {
+    async fn resume(&mut self, is_one_shot: bool) -> Result<Vec<JoinHandle<()>>, BoxError> {
         let resumed = self.host.start().await?;
         let asks = self.host.agent().approvals();
         let mut turns = resumed.running;
-        let can_ask = self.arguments.yes || self.terminal.is_interactive();
-        if (self.arguments.question.is_some() || !can_ask) && !asks.is_empty() {
+        let can_ask = self.arguments.chat.yes || self.terminal.is_interactive();
+        if (is_one_shot || !can_ask) && !asks.is_empty() {
             eprintln!(
                 "note: {} tool calls of earlier turns wait for you; start the chat in a terminal, without a question",
                 asks.len()
@@ -310,9 +184,7 @@ impl Chat {
 
     /// Talks until the input ends. A failed answer does not end the conversation.
     async fn talk(&mut self) -> Result<bool, BoxError> {
-        eprintln!(
-            "Ask something. /tools, /sessions, /session NAME, /fork N NAME, /dreams, /reset, /quit; --help tells the rest."
-        );
+        eprintln!("Ask something; /help lists the commands, /quit ends.");
         let mut unasked = self.host.agent().announcements();
         loop {
             let line = tokio::select! {
@@ -343,10 +215,8 @@ impl Chat {
 
     async fn command(&mut self, command: &str) -> Result<(), BoxError> {
         match command.split_once(' ').unwrap_or((command, "")) {
-            ("/tools", _) => self.host.tools().snapshot().entries().iter().for_each(|entry| {
-                let tool = entry.registration();
-                terminal::print(&format!("{}: {}\n", tool.name, tool.description));
-            }),
+            ("/help", _) => terminal::print(COMMANDS),
+            ("/tools", _) => terminal::list_tools(&self.host),
             ("/sessions", _) => self
                 .host
                 .agent()
@@ -362,7 +232,7 @@ impl Chat {
             ("/accept", name) => mcp::accept(&self.host, &mut self.terminal, name.trim()).await,
             ("/dreams", words) => dreams::command(&self.host, words.trim()).await,
             ("/reset", _) => self.host.agent().reset(&self.session).await?,
-            _ => eprintln!("there is no command `{command}`; --help lists them"),
+            _ => eprintln!("there is no command `{command}`; /help lists them"),
         }
         Ok(())
     }
@@ -373,6 +243,8 @@ impl Chat {
         let content = images.into_iter().fold(Content::from(question), Content::with_media);
         let request = self.host.agent().ask(&self.session, content);
         let mut turn = self.arguments.asking.apply(request).stream().cancel_on_drop();
+        // One listener for the whole answer: a signal between two waits would be lost otherwise.
+        let mut stopped = pin!(ctrl_c());
         loop {
             let progress = tokio::select! {
                 progress = turn.next() => progress,
@@ -380,7 +252,7 @@ impl Chat {
                     self.terminal.answer(question).await;
                     continue;
                 }
-                () = ctrl_c() => {
+                () = &mut stopped => {
                     eprintln!("\nstopped");
                     return Ok(false);
                 }
@@ -407,8 +279,8 @@ impl Chat {
                 agent.cancel(&ask.turn).await?;
                 return Ok(false);
             }
-            approved = self.terminal.approve(ask), if !self.arguments.yes => approved,
-            () = std::future::ready(()), if self.arguments.yes => true,
+            approved = self.terminal.approve(ask), if !self.arguments.chat.yes => approved,
+            () = std::future::ready(()), if self.arguments.chat.yes => true,
         };
         agent
             .decide(if approved {
@@ -425,7 +297,7 @@ impl Chat {
         if let Err(error) = media::save(&self.host, outcome, &self.pictures).await {
             eprintln!("error: an image of the answer is not saved: {error}");
         }
-        if self.arguments.trace == Trace::EachTurn {
+        if self.arguments.chat.trace {
             trace::print(&self.host, &outcome.turn).await?;
         }
         Ok(answered)

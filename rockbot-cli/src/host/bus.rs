@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rockbot::config::Config;
 use rockbot::prelude::*;
 
-use crate::broker;
+use super::broker;
 
 /// Connects to the broker at `url`, or to the one of the configuration.
-pub(crate) async fn open(url: Option<&str>, config: &Config) -> Result<Arc<dyn Bus>, BoxError> {
+pub async fn open(url: Option<&str>, config: &Config) -> Result<Arc<dyn Bus>, BoxError> {
     let bus = broker::open(url, config, false).await?;
     Ok(bus.unwrap_or_else(|| Arc::new(InProcessBus::new())))
 }

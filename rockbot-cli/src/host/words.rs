@@ -2,7 +2,7 @@
 
 /// Returns the words after the program's name. The system gives any bytes; `std::env::args` panics
 /// where they are no text.
-pub(crate) fn words() -> Result<std::vec::IntoIter<String>, String> {
+pub fn words() -> Result<std::vec::IntoIter<String>, String> {
     let word = |word: std::ffi::OsString| {
         word.into_string()
             .map_err(|word| format!("the argument {word:?} is not valid UTF-8"))

@@ -14,20 +14,19 @@ use rockbot::message::rabbitmq::{ExchangeLayout, RabbitMqBus, RabbitMqSettings};
 use rockbot::prelude::*;
 
 /// A broker that is not connected yet.
-pub(crate) enum Broker {
+#[derive(Debug)]
+pub enum Broker {
+    /// RabbitMQ.
     #[cfg(feature = "rabbitmq")]
     RabbitMq(Box<RabbitMqSettings>),
+    /// Apache Pulsar.
     #[cfg(feature = "pulsar")]
     Pulsar(Box<PulsarSettings>),
 }
 
 /// Connects to the broker that [`Broker::read`] returns. With `is_shared` topics and headers are
 /// as TrustGraph has them.
-pub(crate) async fn open(
-    url: Option<&str>,
-    config: &Config,
-    is_shared: bool,
-) -> Result<Option<Arc<dyn Bus>>, BoxError> {
+pub async fn open(url: Option<&str>, config: &Config, is_shared: bool) -> Result<Option<Arc<dyn Bus>>, BoxError> {
     match Broker::read(url, config)? {
         Some(broker) => Ok(Some(broker.connect(is_shared).await?)),
         None => Ok(None),
@@ -37,7 +36,7 @@ pub(crate) async fn open(
 impl Broker {
     /// Returns the broker at `url`, or the one in the section `RabbitMq` or `Pulsar`, whose other
     /// settings apply to both. Returns `None` if neither names one.
-    pub(crate) fn read(url: Option<&str>, config: &Config) -> Result<Option<Self>, BoxError> {
+    pub fn read(url: Option<&str>, config: &Config) -> Result<Option<Self>, BoxError> {
         let is_set = |name: &str| config.section(name).map(|section| section.is_set());
         let is_rabbitmq_set = is_set("RabbitMq")?;
         let is_pulsar_set = is_set("Pulsar")?;
@@ -58,7 +57,7 @@ impl Broker {
         not(any(feature = "pulsar", feature = "rabbitmq")),
         expect(unused_variables, clippy::unused_async, reason = "there is no broker")
     )]
-    pub(crate) async fn connect(self, is_shared: bool) -> Result<Arc<dyn Bus>, BoxError> {
+    pub async fn connect(self, is_shared: bool) -> Result<Arc<dyn Bus>, BoxError> {
         match self {
             #[cfg(feature = "rabbitmq")]
             Self::RabbitMq(mut settings) => {

@@ -8,8 +8,8 @@ use rockbot::turn::{Announcement, ApprovalRequest};
 use rockbot::{Clock as _, SystemClock};
 use tokio::sync::mpsc;
 
-use crate::ctrl_c;
-use crate::questions::Question;
+use super::ctrl_c;
+use super::questions::Question;
 
 /// Maximum number of characters shown of a tool's arguments or result.
 const SHOWN: usize = 120;
@@ -169,6 +169,14 @@ pub(crate) fn announce(said: &Announcement, interactive: bool) {
     let over = if interactive { "\r\x1b[K" } else { "" };
     print(&format!("{over}[{session}] {words}\n"));
     flush();
+}
+
+/// Prints a line for each tool of the agent.
+pub(crate) fn list_tools(host: &AgentHost) {
+    for entry in host.tools().snapshot().entries() {
+        let tool = entry.registration();
+        print(&format!("{}: {}\n", tool.name, tool.description));
+    }
 }
 
 /// Summarizes the cost of an answer in one line.

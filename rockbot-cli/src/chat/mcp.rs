@@ -9,10 +9,10 @@ use rockbot::prelude::*;
 
 use tokio::sync::mpsc::Receiver;
 
-use crate::questions::{Question, Questions};
+use super::questions::{Question, Questions};
 #[cfg(feature = "mcp")]
-use crate::terminal;
-use crate::terminal::Terminal;
+use super::terminal;
+use super::terminal::Terminal;
 
 /// Adds the answers of the person at the terminal to servers that ask for input.
 #[cfg(feature = "mcp")]
@@ -174,8 +174,8 @@ mod at_terminal {
     use rockbot::prelude::*;
     use serde_json::{Map, Value};
 
-    use crate::questions::Questions;
-    use crate::terminal::clean;
+    use super::super::questions::Questions;
+    use super::super::terminal::clean;
 
     #[derive(Debug, Clone)]
     pub(super) struct AtTerminal(pub(super) Questions);

@@ -1,15 +1,14 @@
 //! The log of a program at a terminal: warnings of the library on standard error, or as much as
 //! `RUST_LOG` says.
 
-#[path = "../full_agent/log_targets.rs"]
-mod log_targets;
-
 use rockbot::BoxError;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
+use super::log_targets;
+
 /// Installs the log. The libraries only emit events; each program chooses what becomes of them.
-pub(crate) fn install() -> Result<(), BoxError> {
+pub fn install() -> Result<(), BoxError> {
     // Clients of brokers repeat what the library says of them. A failed model call is told at the
     // end of its turn.
     let default = Targets::new()

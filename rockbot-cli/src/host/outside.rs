@@ -10,11 +10,10 @@ use rockbot::prelude::*;
 use rockbot::tool::RemoteTools;
 use rockbot::tool_services::{DescriptorFolder, ToolServices};
 
-use crate::arguments::Arguments;
-use crate::broker::{self, Broker};
-use crate::service_bus;
+use super::broker::{self, Broker};
+use super::service_bus;
 
-/// The connections and parts that the arguments and the settings ask for.
+/// The connections and parts that the options and the settings ask for.
 pub(crate) struct Outside {
     services: Option<ToolServices>,
     workers: Option<RemoteTools>,
@@ -23,29 +22,37 @@ pub(crate) struct Outside {
 
 impl Outside {
     /// Connects to the brokers.
-    pub(crate) async fn connect(arguments: &Arguments, config: &Config) -> Result<Self, BoxError> {
-        let services = match services(arguments, config)? {
+    pub(crate) async fn connect(
+        bus: Option<&str>,
+        descriptors: Option<&Path>,
+        config: &Config,
+    ) -> Result<Self, BoxError> {
+        let services = match services(descriptors, config)? {
             Some(services) => Some(services.bus(service_bus::open(None, config).await?.ok_or(NO_BROKER)?)),
             None => None,
         };
         Ok(Self {
             services,
             workers: workers(config)?,
-            bus: broker::open(arguments.bus_of_agent(), config, false).await?,
+            bus: broker::open(bus, config, false).await?,
         })
     }
 
     /// Returns the same parts without a broker, for a list of the agent's parts.
-    pub(crate) fn unconnected(arguments: &Arguments, config: &Config) -> Result<Self, BoxError> {
+    pub(crate) fn unconnected(
+        bus: Option<&str>,
+        descriptors: Option<&Path>,
+        config: &Config,
+    ) -> Result<Self, BoxError> {
         let nowhere = || -> Arc<dyn Bus> { Arc::new(InProcessBus::new()) };
-        let services = match services(arguments, config)? {
+        let services = match services(descriptors, config)? {
             Some(services) => Some(services.bus(Broker::read(None, config)?.map(|_| nowhere()).ok_or(NO_BROKER)?)),
             None => None,
         };
         Ok(Self {
             services,
             workers: workers(config)?,
-            bus: Broker::read(arguments.bus_of_agent(), config)?.map(|_| nowhere()),
+            bus: Broker::read(bus, config)?.map(|_| nowhere()),
         })
     }
 
@@ -63,10 +70,10 @@ impl Outside {
 const NO_BROKER: &str = "`--tool-services` needs the broker that the services use: name it in the section RabbitMq, or set \
                          ROCKBOT_RABBITMQ__HOSTNAME; so does the section ToolServices";
 
-/// Returns the subsystem of tool services, still without a bus, if the arguments name a folder of
+/// Returns the subsystem of tool services, still without a bus, if the options name a folder of
 /// descriptors or the settings ask for it.
-fn services(arguments: &Arguments, config: &Config) -> Result<Option<ToolServices>, BoxError> {
-    let Some(folder) = &arguments.tool_services else {
+fn services(descriptors: Option<&Path>, config: &Config) -> Result<Option<ToolServices>, BoxError> {
+    let Some(folder) = descriptors else {
         let is_set = config.section("ToolServices")?.is_set();
         return Ok(is_set.then(ToolServices::new));
     };

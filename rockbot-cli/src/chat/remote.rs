@@ -1,32 +1,34 @@
 //! The chat as the user interface of an agent in another process, over a bus.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rockbot::config::Config;
 use rockbot::message::{AgentReply, UserMessage};
 use rockbot::prelude::*;
 
+use super::terminal::{self, Terminal};
 use crate::arguments::Arguments;
-use crate::terminal::{self, Terminal};
 
-use crate::{bus, ctrl_c, media, pictures};
+use super::{ctrl_c, media};
+use crate::host::bus;
 
 /// Asks the question of the command line, or talks line by line. Returns `false` if the question
 /// has no answer.
-pub(crate) async fn talk(arguments: &Arguments, url: &str) -> Result<bool, BoxError> {
-    let config = Config::load(arguments.config.as_deref())?;
+pub(crate) async fn talk(arguments: &Arguments, url: &str, pictures: &Path) -> Result<bool, BoxError> {
+    let config = Config::load(arguments.agent.config.as_deref())?;
     let bus = bus::open(Some(url), &config).await?;
     let user = UserProxy::new(bus.clone(), "chat");
-    let mut images = media::read(&arguments.images)?;
-    let answered = match &arguments.question {
-        Some(question) => ask(&user, arguments, question, images).await,
+    let mut images = media::read(&arguments.chat.images)?;
+    let answered = match arguments.question() {
+        Some(question) => ask(&user, arguments, &question, images, pictures).await,
         None => {
             let mut terminal = Terminal::new(false);
             let interactive = terminal.is_interactive();
             let hearing = user.on_announcement(move |said| terminal::announce(&said, interactive));
             let _hearing = hearing.await?;
             while let Some(line) = next(&mut terminal).await {
-                ask(&user, arguments, &line, std::mem::take(&mut images)).await;
+                ask(&user, arguments, &line, std::mem::take(&mut images), pictures).await;
             }
             true
         }
@@ -51,14 +53,14 @@ async fn next(terminal: &mut Terminal) -> Option<String> {
 }
 
 /// Sends a message, shows the agent's progress, and prints the reply.
-async fn ask(user: &UserProxy, arguments: &Arguments, question: &str, images: Vec<MediaPart>) -> bool {
+async fn ask(user: &UserProxy, arguments: &Arguments, question: &str, images: Vec<MediaPart>, pictures: &Path) -> bool {
     let content = images.into_iter().fold(Content::from(question), Content::with_media);
-    let message = UserMessage::new(arguments.session.as_str(), content);
+    let message = UserMessage::new(arguments.chat.session.as_str(), content);
     let report = |report: AgentReply| eprintln!("… {}", terminal::clean(&report.content.words()));
     match user.send_message(&message, report).await {
         Ok(reply) => {
             terminal::print(&format!("{}\n", terminal::clean(&reply.content.words())));
-            if let Err(error) = media::save_reply(&reply, &pictures(arguments)) {
+            if let Err(error) = media::save_reply(&reply, pictures) {
                 eprintln!("error: an image of the answer is not saved: {error}");
             }
             true

@@ -8,7 +8,9 @@ use rockbot::chat::{ChatMessage, ChatResponse, Role, Spent};
 use rockbot::prelude::*;
 use rockbot::turn::{TraceEntry, TraceEvent, TraceRequest, TurnTrace};
 
+use super::questions::questions;
 use super::terminal::{costs, cut};
+use crate::agent::Setup;
 
 /// Prints all records of a turn.
 pub(crate) async fn print(host: &AgentHost, turn: &TurnId) -> Result<(), BoxError> {
@@ -17,6 +19,12 @@ pub(crate) async fn print(host: &AgentHost, turn: &TurnId) -> Result<(), BoxErro
     };
     lines(&trace).iter().for_each(|line| eprintln!("{line}"));
     Ok(())
+}
+
+/// Prints a turn from the journal of an agent that is not started.
+pub(crate) async fn of(setup: &Setup<'_>, turn: &str) -> Result<(), BoxError> {
+    let host = setup.open(questions().0).await?;
+    print(&host, &TurnId::from(turn)).await
 }
 
 /// Formats a trace, line by line.

@@ -7,7 +7,7 @@ use rockbot::message::AgentReply;
 use rockbot::prelude::*;
 use rockbot::store::MediaStore;
 
-use crate::terminal::clean;
+use super::terminal::clean;
 
 /// Reads the files that a question shows.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<MediaPart>, BoxError> {

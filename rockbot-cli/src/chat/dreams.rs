@@ -4,7 +4,9 @@ use rockbot::agent::AgentHost;
 use rockbot::memory::Dreams;
 use rockbot::prelude::*;
 
-use crate::terminal;
+use super::questions::questions;
+use super::{shut_down, terminal};
+use crate::agent::Setup;
 
 const USAGE: &str = "use it like this: /dreams, /dreams show ID, /dreams apply ID, /dreams undo ID, /dreams now";
 
@@ -17,6 +19,18 @@ pub(crate) async fn command(host: &AgentHost, words: &str) {
         Ok(text) => terminal::print(&format!("{}\n", terminal::clean(&text))),
         Err(problem) => eprintln!("{problem}"),
     }
+}
+
+/// Does the same for an agent of the command line, which dreams whatever its options say.
+pub(crate) async fn run(setup: &Setup<'_>, words: &str) -> Result<(), BoxError> {
+    let host = setup.open(questions().0).await?;
+    host.start().await?;
+    let dreams = host.parts().get::<Dreams>();
+    let dreams = dreams.ok_or("this agent does not dream: add --dreams, or the section Dream to its settings")?;
+    let told = told(&dreams, words).await;
+    shut_down(&host).await;
+    terminal::print(&format!("{}\n", terminal::clean(&told?)));
+    Ok(())
 }
 
 async fn told(dreams: &Dreams, words: &str) -> Result<String, BoxError> {

@@ -5,7 +5,7 @@ use rockbot::prelude::*;
 
 /// Adds the address to the settings, and all tools unless `McpServer.Tools` names some.
 #[cfg(feature = "mcp-server")]
-pub(crate) fn configured(config: Config, address: Option<&str>) -> Result<Config, BoxError> {
+pub fn configured(config: Config, address: Option<&str>) -> Result<Config, BoxError> {
     let Some(address) = address else {
         return Ok(config);
     };
@@ -20,7 +20,7 @@ pub(crate) fn configured(config: Config, address: Option<&str>) -> Result<Config
 
 /// Refuses the address: the program was built without an MCP server.
 #[cfg(not(feature = "mcp-server"))]
-pub(crate) fn configured(config: Config, address: Option<&str>) -> Result<Config, BoxError> {
+pub fn configured(config: Config, address: Option<&str>) -> Result<Config, BoxError> {
     match address {
         Some(_) => Err("serving tools over MCP needs a build with `--features mcp-server`".into()),
         None => Ok(config),
@@ -29,13 +29,13 @@ pub(crate) fn configured(config: Config, address: Option<&str>) -> Result<Config
 
 /// Returns the URL at which a started host serves its tools, if it does.
 #[cfg(feature = "mcp-server")]
-pub(crate) fn url(host: &AgentHost) -> Option<String> {
+pub fn url(host: &AgentHost) -> Option<String> {
     let endpoint = host.parts().get::<rockbot::mcp::McpEndpoint>()?;
     Some(format!("http://{}/mcp", endpoint.address()?))
 }
 
 /// Returns nothing: the program was built without an MCP server.
 #[cfg(not(feature = "mcp-server"))]
-pub(crate) fn url(_: &AgentHost) -> Option<String> {
+pub fn url(_: &AgentHost) -> Option<String> {
     None
 }

@@ -12,28 +12,30 @@ use rockbot::tools::files::FileTools;
 use rockbot::tools::rest::{OpenApi, RestTools};
 #[cfg(feature = "scheduling")]
 use rockbot::tools::scheduling::Scheduling;
-#[cfg(feature = "subagents")]
 use rockbot::tools::subagents::Subagents;
 #[cfg(feature = "web")]
 use rockbot::tools::web::WebTools;
 
 /// The families that a program wants, beside those that the settings ask for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct World {
-    pub(crate) web: bool,
+pub struct World {
+    /// Searches of the web, and pages.
+    pub web: bool,
     /// An OpenAPI document: a file or a URL.
-    pub(crate) openapi: Option<String>,
+    pub openapi: Option<String>,
     /// The folder of the agent's files.
-    pub(crate) files: Option<PathBuf>,
-    pub(crate) scheduling: bool,
+    pub files: Option<PathBuf>,
+    /// Tasks at set times.
+    pub scheduling: bool,
     /// The heartbeat patrol, if there are schedules.
-    pub(crate) patrol: bool,
-    pub(crate) subagents: bool,
+    pub patrol: bool,
+    /// Work in the background.
+    pub subagents: bool,
 }
 
 impl World {
     /// Adds the families. One that the settings name is left to them.
-    pub(crate) fn add_to(self, builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
+    pub fn add_to(self, builder: AgentHostBuilder, config: &Config) -> Result<AgentHostBuilder, BoxError> {
         let is_set = |name: &str| config.section(name).map(|section| section.is_set());
         let web = is_set("WebTools")?;
         let rest = is_set("RestTools")?;
@@ -54,7 +56,7 @@ impl World {
             builder
         };
         if self.subagents && !is_set("Subagents")? {
-            with_subagents(builder)
+            Ok(builder.add(Subagents::new()))
         } else {
             Ok(builder)
         }
@@ -100,16 +102,6 @@ fn with_scheduling(builder: AgentHostBuilder, patrol: bool) -> Result<AgentHostB
 #[cfg(not(feature = "scheduling"))]
 fn with_scheduling(_: AgentHostBuilder, _: bool) -> Result<AgentHostBuilder, BoxError> {
     Err("scheduled tasks need a build with `--features scheduling`".into())
-}
-
-#[cfg(feature = "subagents")]
-fn with_subagents(builder: AgentHostBuilder) -> Result<AgentHostBuilder, BoxError> {
-    Ok(builder.add(Subagents::new()))
-}
-
-#[cfg(not(feature = "subagents"))]
-fn with_subagents(_: AgentHostBuilder) -> Result<AgentHostBuilder, BoxError> {
-    Err("subagents need a build with `--features subagents`".into())
 }
 
 #[cfg(feature = "files")]

@@ -1,0 +1,103 @@
+//! The agent that settings and options ask for.
+
+use std::path::{Path, PathBuf};
+
+use rockbot::AgentIdentity;
+use rockbot::agent::AgentHostBuilder;
+use rockbot::config::{Config, HostSettings};
+use rockbot::prelude::*;
+
+use crate::arguments::AgentOptions;
+use crate::chat::{Questions, mcp, questions};
+use crate::doctor;
+use crate::host::outside::Outside;
+use crate::host::{self, bridges, serve_a2a, serve_mcp};
+
+const INSTRUCTIONS: &str = "You are a helpful assistant in a terminal. Use your tools when they help. Answer briefly.";
+
+/// Maximum number of tokens of a turn, unless `AgentHost.MaxTurnTokens` is set: a model that goes
+/// in circles costs money.
+const MAX_TURN_TOKENS: u64 = 200_000;
+
+/// The options of the agent, with the folder for data that nothing else names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    pub(crate) options: &'a AgentOptions,
+    pub(crate) data_folder: &'a Path,
+}
+
+impl<'a> Setup<'a> {
+    /// Creates the setup of an agent.
+    pub(crate) fn new(options: &'a AgentOptions, data_folder: &'a Path) -> Self {
+        Self { options, data_folder }
+    }
+
+    /// Returns the folder for images and files of answers.
+    pub(crate) fn pictures(&self) -> PathBuf {
+        let data = self.options.data.as_deref().unwrap_or(self.data_folder);
+        data.join("images")
+    }
+
+    /// Connects to the brokers and builds the agent, which is not started yet. Parts of the agent ask
+    /// `questions`.
+    pub(crate) async fn open(&self, questions: Questions) -> Result<AgentHost, BoxError> {
+        let config = self.settings()?;
+        let outside = Outside::connect(self.options.bus(), self.options.tool_services.as_deref(), &config).await?;
+        Ok(self.compose(&config, outside, questions)?.build()?)
+    }
+
+    /// Returns the builder of the agent for the doctor, who connects to no broker and builds the
+    /// agent in another data folder.
+    pub(crate) fn examined(&self) -> Result<AgentHostBuilder, BoxError> {
+        let config = self.settings()?;
+        let host = HostSettings::read(&config, self.data_folder)?;
+        let data = self.options.data.as_deref().unwrap_or(host.agent_profile.base_path());
+        let inputs = doctor::inputs(&config, data)?;
+        // Read anew, since what was read above counts as known, and only a part of the agent can know it.
+        let config = self.settings()?.with_variables(inputs);
+        let services = self.options.tool_services.as_deref();
+        let outside = Outside::unconnected(self.options.bus(), services, &config)?;
+        self.compose(&config, outside, questions().0)
+    }
+
+    /// Reads the settings: the file's, then the environment's, and what the options turn on.
+    fn settings(&self) -> Result<Config, BoxError> {
+        let options = self.options;
+        let mut config = Config::load(options.config.as_deref())?;
+        for name in options.families() {
+            // The settings go before the options.
+            if !config.section(name)?.is_set() {
+                config = config.with_text("options.toml", &format!("[{name}]\nEnabled = true\n"))?;
+            }
+        }
+        let config = mcp::configured(config, options.mcp.as_deref())?;
+        let config = bridges::configured(config, options.mcp_bus.is_some())?;
+        let config = serve_a2a::configured(config, options.serve_a2a.as_deref())?;
+        serve_mcp::configured(config, options.serve_mcp.as_deref())
+    }
+
+    /// Returns the builder of the agent.
+    fn compose(&self, config: &Config, outside: Outside, questions: Questions) -> Result<AgentHostBuilder, BoxError> {
+        let settings = HostSettings::read(config, self.data_folder)?;
+        let data = self
+            .options
+            .data
+            .as_deref()
+            .unwrap_or(settings.agent_profile.base_path());
+        let budget = settings.budget();
+        let max_tokens = self.options.max_tokens.or(budget.max_tokens);
+        // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot
+        // put into an answer.
+        let builder = AgentHost::configured(config, self.data_folder)?
+            .identity(AgentIdentity::new("chat"))
+            .instructions(INSTRUCTIONS)
+            .budget(budget.with_max_tokens(max_tokens.unwrap_or(MAX_TURN_TOKENS)))
+            .data_dir(data);
+        let tools = host::tools(std::env::current_dir()?).into_iter();
+        let builder = tools.fold(builder, AgentHostBuilder::tool);
+        let builder = mcp::answered(builder, questions);
+        // The web, HTTP interfaces and files, as the options ask for them.
+        let builder = self.options.world().add_to(builder, config)?;
+        Ok(outside.add_to(builder))
+    }
+}

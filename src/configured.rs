@@ -54,7 +54,7 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | subagents, which work in the background, in a group that the model activates | with the feature `subagents`, and `Subagents.Enabled` or any other setting there |
 /// | tasks for other agents on the bus that the builder is given, in a group that the model activates | with the feature `a2a`, and `A2A.Enabled` or any other setting there |
 /// | tasks of other agents on that bus | with the feature `a2a`, and `A2AReceiver.Enabled` or any other setting there |
-/// | Python scripts in a sandbox, in a group that the model activates | with the feature `scripts`, and `Scripts.Enabled` or any other setting there |
+/// | Python scripts, in a sandbox or with `Scripts.Runner = "remote"` at a scripts manager on the bus that the builder is given, in a group that the model activates | with the feature `scripts`, and `Scripts.Enabled` or any other setting there |
 /// | wisps: pipelines of steps in one call, in a group that the model activates | with the feature `wisps`, and `Wisps.Enabled` or any other setting there |
 /// | workers: batches of small tasks on the low tier, in a group that the model activates | with the feature `wisps`, and `Workers.Enabled` or any other setting there |
 /// | [`SafeLinks`]: only links that the user named | unless `AgentHost.SafeLinks` is `false` |

@@ -11,7 +11,7 @@
 //! | `rest` | `rest::RestTools` | those that the settings or OpenAPI documents describe |
 //! | `files` | `files::FileTools` | `file_read`, `file_list`, `file_search`, `file_write`, `file_edit`, `file_delete` |
 //! | `scheduling` | `scheduling::Scheduling` | `schedule_task`, `list_scheduled_tasks`, `cancel_scheduled_task`, `run_scheduled_task`; in runs of tasks `update_task_directive`, `edit_task_directive` |
-//! | `scripts` | `scripts::Scripts` | `execute_python_script` |
+//! | `scripts` | `scripts::Scripts` | `execute_python_script`, in a sandbox or at a scripts manager |
 //! | `a2a` | `a2a::A2aCaller` | `invoke_agent`, `list_known_agents`, `get_agent_details`, `register_agent`, `unregister_agent`, `list_agent_tasks`, `cancel_agent_task` |
 //! | `a2a` | `a2a::A2aReceiver` | none: it takes tasks of other agents |
 //! | `subagents` | `subagents::Subagents` | `spawn_subagent`, `list_subagents`, `cancel_subagent` |
@@ -20,6 +20,7 @@
 //! | `wisps` | `pipelines::Pipeline` | none: an agent whose turns are the runs of a procedure of the program |
 //!
 #![doc = include_str!("../docs/world.md")]
+#![cfg_attr(all(feature = "scripts", unix), doc = include_str!("../docs/scripts.md"))]
 #![cfg_attr(feature = "scheduling", doc = include_str!("../docs/schedules.md"))]
 #![doc = include_str!("../docs/agents.md")]
 

@@ -7,7 +7,7 @@
 //! | `rest` | [`RestTools`](rest::RestTools): tools from HTTP interfaces, described in the settings or by OpenAPI documents |
 //! | `files` | [`FileTools`](files::FileTools): a folder of files for an agent |
 //! | `scheduling` | [`Scheduling`](scheduling::Scheduling): tasks at set times |
-//! | `scripts` | [`Scripts`](scripts::Scripts): Python scripts in a sandbox |
+//! | `scripts` | [`Scripts`](scripts::Scripts): Python scripts, in a sandbox or at a scripts manager |
 //! | `a2a` | [`A2aCaller`](a2a::A2aCaller), [`A2aReceiver`](a2a::A2aReceiver): tasks for other agents on the bus and over HTTP, tasks of other agents on the bus |
 //! | `subagents` | [`Subagents`](subagents::Subagents): work in the background |
 //! | `wisps` | [`Wisps`](wisps::Wisps): pipelines of steps; [`Workers`](workers::Workers): batches of small tasks; [`Pipeline`](pipelines::Pipeline): procedures of the program |

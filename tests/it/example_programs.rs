@@ -21,7 +21,7 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 26] = [
+const EXAMPLES: [(&str, &[&str]); 27] = [
     ("quickstart", &[]),
     ("agent_as_tool", &[]),
     ("approval", &[]),
@@ -41,6 +41,7 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
     ("chat", &["hello"]),
     ("handlers", &[]),
     ("remote_tools", &[]),
+    ("remote_scripts", &[]),
     ("distributed", &["--ask", "What is 6 * 7?"]),
     ("joke_service", &["--demo"]),
     ("mcp_server", &["--list"]),
@@ -56,6 +57,7 @@ fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         "mcp_server" | "mcp_bridge" => cfg!(feature = "mcp-server"),
         "a2a" => cfg!(feature = "a2a"),
         "reminders" => cfg!(feature = "scheduling"),
+        "remote_scripts" => cfg!(all(feature = "scripts", unix)),
         "a2a_http" => cfg!(all(feature = "a2a", feature = "a2a-server")),
         "wisps" | "pipeline" => cfg!(feature = "wisps"),
         _ => true,
@@ -108,6 +110,20 @@ async fn remote_tools_asks_the_other_host() {
     let mut out = Vec::new();
     remote_tools_example::run(&mut out).await.unwrap();
     insta::assert_snapshot!(text(&out));
+}
+
+#[cfg(all(feature = "scripts", target_os = "linux"))]
+#[tokio::test]
+async fn remote_scripts_run_where_the_manager_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run("remote_scripts", &[], folder.path()).await;
+    let said = text(&output.stdout);
+    if let Some((_, reason)) = said.split_once("no scripts run on this machine: ") {
+        let is_required = std::env::var("ROCKBOT_TEST_REQUIRE").is_ok_and(|required| required == "all");
+        assert!(!is_required, "{reason}");
+        return println!("SKIPPED: {reason}");
+    }
+    insta::assert_snapshot!(said);
 }
 
 #[cfg(all(feature = "a2a", feature = "a2a-server"))]

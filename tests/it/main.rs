@@ -25,6 +25,7 @@ mod conversations;
 mod crash;
 #[cfg(feature = "wisps")]
 mod delegation_kills;
+mod deploy;
 #[cfg(feature = "rabbitmq")]
 mod distributed;
 mod doctor;
@@ -93,6 +94,8 @@ mod programs_over_pulsar;
 mod rate_limit;
 mod recall;
 mod refused_parts;
+#[cfg(all(feature = "scripts", target_os = "linux"))]
+mod remote_scripts;
 mod remote_tools;
 mod reply_media;
 mod requests;

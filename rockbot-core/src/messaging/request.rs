@@ -53,6 +53,8 @@ pub struct RequestClient {
     bus: Arc<dyn Bus>,
     source: Arc<str>,
     reply_topic: Arc<str>,
+    /// The name of the reply subscription; `None` for the name of the topic.
+    reply_subscription: Option<Arc<str>>,
     time_limit: Duration,
     ids: Arc<dyn IdSource>,
     waiting: Arc<PendingRequests>,
@@ -67,6 +69,7 @@ impl RequestClient {
             bus,
             source: source.into(),
             reply_topic: format!("reply.{}", RandomIds.next_id()).into(),
+            reply_subscription: None,
             time_limit: Duration::from_secs(180),
             ids: Arc::new(RandomIds),
             waiting: Arc::default(),
@@ -74,10 +77,21 @@ impl RequestClient {
         }
     }
 
-    /// Sets the topic of replies. No other client may use it: each would drop the other's replies.
+    /// Sets the topic of replies. Clients that share a topic need
+    /// [subscriptions](Self::with_reply_subscription) of their own, or each would drop the other's
+    /// replies.
     #[must_use]
     pub fn with_reply_topic(mut self, topic: impl Into<Arc<str>>) -> Self {
         self.reply_topic = topic.into();
+        self
+    }
+
+    /// Sets the name of the reply subscription. Default: the reply topic. Clients with subscriptions
+    /// of their own each get all replies under a shared topic, and count the replies to the other
+    /// clients as [stray](Self::stray_replies).
+    #[must_use]
+    pub fn with_reply_subscription(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.reply_subscription = Some(name.into());
         self
     }
 
@@ -174,7 +188,7 @@ impl RequestClient {
     }
 
     /// Returns the number of replies that were dropped because no request waited for them: they were
-    /// late, or came twice.
+    /// late, came twice, or answered a request of another client.
     pub fn stray_replies(&self) -> u64 {
         self.waiting.stray.load(Ordering::Relaxed)
     }
@@ -209,8 +223,9 @@ impl RequestClient {
     async fn listen(&self) -> Result<Subscription, BusError> {
         let pattern = TopicPattern::new(&self.reply_topic)?;
         let replies = Arc::new(Replies(Arc::clone(&self.waiting)));
+        let name = self.reply_subscription.as_ref().unwrap_or(&self.reply_topic);
         let options = SubscribeOptions::new().ephemeral();
-        self.bus.subscribe(pattern, &self.reply_topic, options, replies).await
+        self.bus.subscribe(pattern, name, options, replies).await
     }
 }
 

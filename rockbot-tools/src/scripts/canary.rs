@@ -47,8 +47,13 @@ pub(super) fn try_out(runner: &Arc<dyn ScriptRunner>) -> Result<Guarantees, Stri
         .unwrap_or_else(|_| Err("the trial of the runner failed".to_owned()))
 }
 
-/// Runs the trial.
-pub(super) async fn measure(runner: &dyn ScriptRunner) -> Result<Guarantees, String> {
+/// Tries out each guarantee that `runner` declares, and returns the runner's guarantees.
+///
+/// # Errors
+///
+/// Returns the reason why the runner must not be used: it runs no scripts here, or does not keep a
+/// guarantee that it declares.
+pub async fn measure(runner: &dyn ScriptRunner) -> Result<Guarantees, String> {
     let declared = runner.guarantees();
     let bait = Bait::new().map_err(|error| format!("the trial cannot be prepared: {error}"))?;
     let script = Script::new(SCRIPT).with_input(bait.told(declared)?).with_timeout(LIMIT);

@@ -51,6 +51,24 @@ impl Guarantees {
         cleanup: false,
     };
 
+    /// Returns `true` if all of `required` are among these.
+    ///
+    /// ```
+    /// use rockbot_tools::scripts::Guarantees;
+    ///
+    /// assert!(Guarantees::ALL.include(Guarantees::NONE) && !Guarantees::NONE.include(Guarantees::ALL));
+    /// ```
+    pub fn include(self, required: Self) -> bool {
+        let own = self.keys();
+        required.keys().iter().all(|key| own.contains(key))
+    }
+
+    /// Returns `true` if a script reaches nothing outside of its sandbox, so that running it has no
+    /// effect.
+    pub(super) fn are_walls(self) -> bool {
+        self.no_network && self.no_files && self.no_credentials
+    }
+
     /// Returns the guarantees that are not among these.
     fn missing(self) -> Self {
         Self {

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use rockbot_core::CallContext;
+use rockbot_core::config::Config;
 use rockbot_core::process::{Command, Output};
+use rockbot_core::{BoxError, CallContext, Secret};
 
 use super::guarantees::Guarantees;
 use super::packages::PackageCache;
@@ -44,10 +45,10 @@ const MAX_FILE: u64 = 64 << 20;
 const MAX_PROCESSES: i64 = 64;
 
 /// Maximum length of the standard output that is kept, in bytes.
-const MAX_STDOUT: usize = 256 << 10;
+pub(super) const MAX_STDOUT: usize = 256 << 10;
 
 /// Maximum length of the standard error that is kept, in bytes.
-const MAX_STDERR: usize = 16 << 10;
+pub(super) const MAX_STDERR: usize = 16 << 10;
 
 /// Maximum length of a progress report, in characters.
 const MAX_REPORT: usize = 200;
@@ -59,9 +60,22 @@ const REPORT_PAUSE: Duration = Duration::from_secs(1);
 /// root, and lets root change its settings even from a sandbox.
 const UNPRIVILEGED: u32 = 65_534;
 
-/// A runner on this machine.
+/// Default memory of a process, in MiB.
+const MEMORY_MEGABYTES: u64 = 512;
+
+/// Folder of packages below the data folder.
+const PACKAGE_FOLDER: &str = "script-packages";
+
+/// Folder of packages of a host that root runs: scripts run as another user, who reads no data
+/// folder.
+pub(super) const PACKAGES_OF_ROOT: &str = "/var/cache/rockbot/script-packages";
+
+/// A runner on this machine, in a sandbox of bubblewrap.
+///
+/// [`Scripts::new`](super::Scripts::new) has it. A program that runs the scripts of others makes
+/// one itself: `rockbot-scripts-manager` does.
 #[derive(Debug)]
-pub(super) struct LocalRunner {
+pub struct LocalScriptRunner {
     pub(super) isolation: Isolation,
     /// Memory of one process, in bytes.
     pub(super) memory: u64,
@@ -76,7 +90,7 @@ pub(super) enum Isolation {
 }
 
 #[async_trait]
-impl ScriptRunner for LocalRunner {
+impl ScriptRunner for LocalScriptRunner {
     fn name(&self) -> &str {
         match self.isolation {
             Isolation::Bubblewrap => "bubblewrap",
@@ -114,7 +128,36 @@ impl ScriptRunner for LocalRunner {
     }
 }
 
-impl LocalRunner {
+impl LocalScriptRunner {
+    /// Creates the runner with the settings `MemoryMegabytes`, `PackageIndex` and `PackageFolder` of
+    /// the section `Scripts`, see [`Scripts`](super::Scripts). `data` is the data folder of the
+    /// program, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for the first invalid setting.
+    pub fn from_config(config: &Config, data: Option<&Path>) -> Result<Self, BoxError> {
+        Self::read(config, data, Isolation::Bubblewrap)
+    }
+
+    /// Creates the runner with these walls.
+    pub(super) fn read(config: &Config, data: Option<&Path>, isolation: Isolation) -> Result<Self, BoxError> {
+        let section = config.section("Scripts")?;
+        let memory = section.get_or("MemoryMegabytes", MEMORY_MEGABYTES)?;
+        if !(64..=1 << 20).contains(&memory) {
+            return Err("`Scripts.MemoryMegabytes` is between 64 and 1048576".into());
+        }
+        let packages = PackageCache {
+            index: section.get::<Secret>("PackageIndex")?,
+            folder: package_folder(section.get::<PathBuf>("PackageFolder")?, data),
+        };
+        Ok(Self {
+            isolation,
+            memory: memory << 20,
+            packages,
+        })
+    }
+
     /// Returns the path of the interpreter.
     fn python(&self) -> Result<PathBuf, ScriptError> {
         let path = match self.isolation {
@@ -147,6 +190,15 @@ impl LocalRunner {
         let numbers = numbers.map(|number| number.to_string().into());
         let last = [processes.to_string().into(), packages.unwrap_or_default().into()];
         fixed.into_iter().chain(numbers).chain(last).collect()
+    }
+}
+
+/// Returns the folder of installed packages; `None` if there is no place for one.
+pub(super) fn package_folder(set: Option<PathBuf>, data: Option<&Path>) -> Option<PathBuf> {
+    match set {
+        Some(set) => Some(data.map(|data| data.join(&set)).unwrap_or(set)),
+        None if is_root() => Some(PACKAGES_OF_ROOT.into()),
+        None => data.map(|data| data.join(PACKAGE_FOLDER)),
     }
 }
 
@@ -228,7 +280,7 @@ fn result(output: &Output) -> Result<ScriptOutput, ScriptError> {
     let is_cut = output.is_truncated && output.stdout.len() >= MAX_STDOUT;
     let mut stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if is_cut {
-        stdout.push_str(&format!("\n[cut off after {} KiB: print less]", MAX_STDOUT >> 10));
+        stdout.push_str(&cut_off());
     }
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let exit_code = output.status.map(code);
@@ -239,8 +291,14 @@ fn result(output: &Output) -> Result<ScriptOutput, ScriptError> {
             stdout,
             stderr,
             exit_code,
+            guarantees: None,
         }),
     }
+}
+
+/// Returns the note at the end of an output that was cut off.
+pub(super) fn cut_off() -> String {
+    format!("\n[cut off after {} KiB: print less]", MAX_STDOUT >> 10)
 }
 
 fn code(status: std::process::ExitStatus) -> i32 {

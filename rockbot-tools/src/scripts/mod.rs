@@ -4,48 +4,44 @@
 //! credentials, limits, cleanup); `local.rs` runs Python in bubblewrap. A canary tries the
 //! guarantees out before the tool is there. A guarantee that does not hold keeps the tool away,
 //! with the reason in the list of parts. Script and input go through standard input, so nothing
-//! of a run is on the disk of the host.
+//! of a run is on the disk of the host. `remote/` is the runner over the bus: a scripts manager
+//! runs the scripts, and declares their guarantees (`wire.rs` has the messages).
 
 mod canary;
 mod guarantees;
 mod local;
 mod package;
 mod packages;
+mod remote;
 mod runner;
 mod system;
 #[cfg(test)]
 mod tests;
 mod tool;
+pub mod wire;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rockbot_core::BoxError;
 use rockbot_core::config::Config;
+use rockbot_core::messaging::Bus;
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
-use rockbot_core::{BoxError, Secret};
+use rockbot_core::tool::Tool;
 
+pub use canary::measure;
 pub use guarantees::Guarantees;
+pub use local::LocalScriptRunner;
 pub use package::{Package, PackageError};
 pub use runner::{Script, ScriptError, ScriptOutput, ScriptRunner};
 
-use local::{Isolation, LocalRunner};
-use packages::PackageCache;
+use local::Isolation;
+use remote::RemoteScriptRunner;
 use tool::{MAX_SECONDS, ScriptState};
 
 /// Default time of a script, in seconds.
 const TIMEOUT_SECONDS: u64 = 30;
-
-/// Default memory of a process, in MiB.
-const MEMORY_MEGABYTES: u64 = 512;
-
-/// Folder of packages below the data folder.
-const PACKAGES: &str = "script-packages";
-
-/// Folder of packages of a host that root runs: scripts run as another user, who reads no data
-/// folder.
-const PACKAGES_OF_ROOT: &str = "/var/cache/rockbot/script-packages";
 
 /// A tool by which a model runs Python scripts of its own: `execute_python_script`.
 ///
@@ -67,10 +63,11 @@ const PACKAGES_OF_ROOT: &str = "/var/cache/rockbot/script-packages";
 ///
 /// | setting (`Scripts`) | default |
 /// |---|---|
+/// | `Runner`: `local` for the sandbox, `remote` for a [scripts manager](Self::remote) | `local` |
 /// | `DefaultTimeoutSeconds`: time of a script whose call names none, at most 300 | 30 |
-/// | `MemoryMegabytes`: memory of each process of a script | 512 |
-/// | `PackageIndex`: URL of a package index, or a folder of wheels | the one of `uv` or `pip` |
-/// | `PackageFolder`: folder of installed packages, which all users must be able to read if root runs the host | `script-packages` in the data folder; for root `/var/cache/rockbot/script-packages` |
+/// | `MemoryMegabytes` (local): memory of each process of a script | 512 |
+/// | `PackageIndex` (local): URL of a package index, or a folder of wheels | the one of `uv` or `pip` |
+/// | `PackageFolder` (local): folder of installed packages, which all users must be able to read if root runs the host | `script-packages` in the data folder; for root `/var/cache/rockbot/script-packages` |
 ///
 /// ```
 /// use rockbot_core::subsystem::{Declarations, Parts, Subsystem as _};
@@ -91,25 +88,43 @@ const PACKAGES_OF_ROOT: &str = "/var/cache/rockbot/script-packages";
 pub struct Scripts {
     kind: Kind,
     timeout: Option<Duration>,
+    /// The runner that needs the bus of the host, if it is that.
+    remote: Option<Arc<RemoteScriptRunner>>,
 }
 
 #[derive(Debug)]
 enum Kind {
-    Local(Isolation),
+    /// The setting `Runner` decides.
+    Configured,
+    Remote,
+    Unsafe,
     Given(Arc<dyn ScriptRunner>),
 }
 
 impl Scripts {
-    /// Creates the tool with scripts in a sandbox on this machine.
+    /// Creates the tool with scripts in a sandbox on this machine, or with a scripts manager if the
+    /// setting `Scripts.Runner` is `remote`.
     pub fn new() -> Self {
-        Self::of(Kind::Local(Isolation::Bubblewrap))
+        Self::of(Kind::Configured)
+    }
+
+    /// Creates the tool with scripts that a scripts manager on the bus of the host runs, such as the
+    /// program `rockbot-scripts-manager`.
+    ///
+    /// The host asks managers for their guarantees when it starts. Until a manager has declared that
+    /// scripts are walled off, calls of a model that has read untrusted text need an endorsement.
+    /// Each answer names the guarantees of the manager that ran the script. A script without an
+    /// answer is an error of its call, 30 seconds after its own time; a cancelled script ends at the
+    /// manager, too.
+    pub fn remote() -> Self {
+        Self::of(Kind::Remote)
     }
 
     /// Creates the tool with scripts that run **without a sandbox**: they have the network, the files
     /// and the rights of this process. For development on a machine without secrets; each answer says
     /// so. Calls of a model that has read untrusted text need an endorsement.
     pub fn unsafe_local() -> Self {
-        Self::of(Kind::Local(Isolation::Nothing))
+        Self::of(Kind::Unsafe)
     }
 
     /// Creates the tool with scripts that another runner runs.
@@ -125,36 +140,46 @@ impl Scripts {
     }
 
     fn of(kind: Kind) -> Self {
-        Self { kind, timeout: None }
+        Self {
+            kind,
+            timeout: None,
+            remote: None,
+        }
     }
 
-    /// Returns the runner and the default time of the settings.
-    fn configure(&self, parts: &Parts) -> Result<(Arc<dyn ScriptRunner>, Duration), BoxError> {
+    /// Returns the runner of the settings and the default time of a script.
+    fn configure(&mut self, parts: &Parts) -> Result<(Arc<dyn ScriptRunner>, Duration), BoxError> {
         let config = parts.get::<Config>().unwrap_or_default();
         let section = config.section("Scripts")?;
         let timeout = section.get_or("DefaultTimeoutSeconds", TIMEOUT_SECONDS)?;
-        let memory = section.get_or("MemoryMegabytes", MEMORY_MEGABYTES)?;
-        let index = section.get::<Secret>("PackageIndex")?;
-        let folder = section.get::<PathBuf>("PackageFolder")?;
         let timeout = self.timeout.unwrap_or(Duration::from_secs(timeout));
         if timeout.is_zero() || timeout > Duration::from_secs(MAX_SECONDS) {
             return Err(format!("`Scripts.DefaultTimeoutSeconds` is between 1 and {MAX_SECONDS}").into());
         }
-        if !(64..=1 << 20).contains(&memory) {
-            return Err("`Scripts.MemoryMegabytes` is between 64 and 1048576".into());
-        }
-        let runner: Arc<dyn ScriptRunner> = match &self.kind {
-            Kind::Given(runner) => Arc::clone(runner),
-            Kind::Local(isolation) => Arc::new(LocalRunner {
-                isolation: *isolation,
-                memory: memory << 20,
-                packages: PackageCache {
-                    folder: package_folder(folder, parts),
-                    index,
-                },
-            }),
+        let is_remote = is_remote(&section.get_or("Runner", "local".to_owned())?)?;
+        let isolation = match &self.kind {
+            Kind::Given(runner) => return Ok((Arc::clone(runner), timeout)),
+            Kind::Remote => None,
+            Kind::Configured if is_remote => None,
+            Kind::Configured => Some(Isolation::Bubblewrap),
+            Kind::Unsafe => Some(Isolation::Nothing),
         };
-        Ok((runner, timeout))
+        let Some(isolation) = isolation else {
+            let runner = Arc::<RemoteScriptRunner>::default();
+            self.remote = Some(runner.clone());
+            return Ok((runner, timeout));
+        };
+        let runner = LocalScriptRunner::read(&config, parts.data_dir(), isolation)?;
+        Ok((Arc::new(runner), timeout))
+    }
+}
+
+/// Returns `true` if the setting `Runner` asks for a scripts manager.
+fn is_remote(runner: &str) -> Result<bool, BoxError> {
+    match runner {
+        "local" => Ok(false),
+        "remote" => Ok(true),
+        other => Err(format!("`Scripts.Runner` is `local` or `remote`, not `{other}`").into()),
     }
 }
 
@@ -172,6 +197,14 @@ impl Subsystem for Scripts {
 
     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
         let (runner, timeout) = self.configure(declarations.parts())?;
+        if let Some(managers) = &self.remote {
+            let advice =
+                "give the host a bus with `.bus(…)` or `.shared_bus(…)`: a scripts manager runs scripts over it";
+            declarations.require::<dyn Bus>(advice);
+            let tool = ScriptState::new(runner, timeout).into_remote_tool(managers.clone());
+            add(declarations, "scripts (scripts manager)".to_owned(), tool);
+            return Ok(());
+        }
         let guarantees = match canary::try_out(&runner) {
             Ok(guarantees) => guarantees,
             Err(reason) => {
@@ -181,28 +214,25 @@ impl Subsystem for Scripts {
             }
         };
         let part = format!("scripts ({}: {guarantees})", runner.name());
-        let state = ScriptState {
-            runner,
-            guarantees,
-            timeout,
-        };
-        let cost = PartCost::on(part).with_switch("`Scripts.Enabled`");
-        declarations.cost(cost.with_tools([tool::NAME.into()]));
-        declarations.tool(state.into_tool());
+        add(
+            declarations,
+            part,
+            ScriptState::new(runner, timeout).into_tool(guarantees),
+        );
         Ok(())
     }
 
-    async fn start(self: Box<Self>, _: &Parts) -> Result<Box<dyn Running>, BoxError> {
-        Ok(Box::new(Idle))
+    async fn start(self: Box<Self>, parts: &Parts) -> Result<Box<dyn Running>, BoxError> {
+        Ok(match &self.remote {
+            Some(remote) => Box::new(remote.start(parts)?),
+            None => Box::new(Idle),
+        })
     }
 }
 
-/// Returns the folder of installed packages; `None` if there is no place for one.
-fn package_folder(set: Option<PathBuf>, parts: &Parts) -> Option<PathBuf> {
-    let data = parts.data_dir();
-    match set {
-        Some(set) => Some(data.map(|data| data.join(&set)).unwrap_or(set)),
-        None if system::is_root() => Some(PACKAGES_OF_ROOT.into()),
-        None => data.map(|data| data.join(PACKAGES)),
-    }
+/// Declares the tool, as this part of the host.
+fn add(declarations: &mut Declarations, part: String, tool: Tool) {
+    let cost = PartCost::on(part).with_switch("`Scripts.Enabled`");
+    declarations.cost(cost.with_tools([tool::NAME.into()]));
+    declarations.tool(tool);
 }

@@ -100,6 +100,9 @@ pub struct ScriptOutput {
     pub stderr: String,
     /// Exit code, 128 + n after signal n; `None` if the script was killed at its time limit.
     pub exit_code: Option<i32>,
+    /// Guarantees that the program which ran the script declares; `None`, the default, for the
+    /// guarantees of the runner.
+    pub guarantees: Option<Guarantees>,
 }
 
 impl ScriptOutput {
@@ -109,6 +112,15 @@ impl ScriptOutput {
             stdout: stdout.into(),
             stderr: stderr.into(),
             exit_code: Some(exit_code),
+            guarantees: None,
+        }
+    }
+
+    /// Creates the output of a script that was killed at its time limit.
+    pub fn timed_out(stdout: impl Into<String>, stderr: impl Into<String>) -> Self {
+        Self {
+            exit_code: None,
+            ..Self::new(0, stdout, stderr)
         }
     }
 }
@@ -123,6 +135,9 @@ pub enum ScriptError {
     /// The packages of the script could not be installed.
     #[error("the packages could not be installed: {0}")]
     Packages(String),
+    /// The runner does not run this script: it is too large, or asks for more than the runner gives.
+    #[error("the script was refused: {0}")]
+    Refused(String),
 }
 
 impl ScriptError {
@@ -130,5 +145,12 @@ impl ScriptError {
     /// while.
     pub fn retry_helps(&self) -> bool {
         matches!(self, Self::Packages(_))
+    }
+
+    /// Returns the reason alone.
+    pub(super) fn reason(&self) -> &str {
+        match self {
+            Self::Unavailable(reason) | Self::Packages(reason) | Self::Refused(reason) => reason,
+        }
     }
 }

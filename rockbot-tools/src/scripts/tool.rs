@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::guarantees::Guarantees;
 use super::package::Package;
 use super::packages::INSTALL_LIMIT;
+use super::remote::{MARGIN, RemoteScriptRunner, walled};
 use super::runner::{Script, ScriptOutput, ScriptRunner};
 
 /// Name of the tool.
@@ -29,9 +30,8 @@ const MAX_CONCURRENT: u32 = 4;
 /// The state of the tool.
 #[derive(Debug)]
 pub(super) struct ScriptState {
-    pub(super) runner: Arc<dyn ScriptRunner>,
-    pub(super) guarantees: Guarantees,
-    pub(super) timeout: Duration,
+    runner: Arc<dyn ScriptRunner>,
+    timeout: Duration,
 }
 
 /// Runs a Python script and returns what it prints.
@@ -52,28 +52,42 @@ struct ExecutePythonScript {
 }
 
 impl ScriptState {
-    /// Returns the tool. An action that a runner does not wall off is a deed of the model: it never
-    /// runs twice, and a model that has read untrusted text asks first.
-    pub(super) fn into_tool(self) -> Tool {
-        let guarantees = self.guarantees;
-        let walls = format!("\nScripts run with `{}`: {guarantees}.\n", self.runner.name());
-        let group = ToolGroup::new("scripts", "run Python scripts: calculate, parse and convert data")
-            .with_guide(include_str!("guides/scripts.md").to_owned() + &walls);
-        let tool = stateful_tool(NAME, self, execute)
-            .source("scripts")
-            .time_limit(Duration::from_secs(MAX_SECONDS + 10) + INSTALL_LIMIT)
-            .max_concurrency(MAX_CONCURRENT)
-            .on_demand(&group);
-        if guarantees.no_network && guarantees.no_files && guarantees.no_credentials {
+    /// Creates the state with the time of a script whose call names none.
+    pub(super) fn new(runner: Arc<dyn ScriptRunner>, timeout: Duration) -> Self {
+        Self { runner, timeout }
+    }
+
+    /// Returns the tool of a runner that was tried out. An action that a runner does not wall off is a
+    /// deed of the model: it never runs twice, and a model that has read untrusted text asks first.
+    pub(super) fn into_tool(self, guarantees: Guarantees) -> Tool {
+        let tool = self.with_guide(&format!("{guarantees}"));
+        if guarantees.are_walls() {
             tool.pure()
         } else {
             tool.needs_endorsement()
         }
     }
 
-    /// Returns the line at the end of each answer.
-    fn note(&self) -> String {
-        format!("[{}: {}]", self.runner.name(), self.guarantees)
+    /// Returns the tool of scripts managers, whose guarantees are known later.
+    pub(super) fn into_remote_tool(self, managers: Arc<RemoteScriptRunner>) -> Tool {
+        walled(self.with_guide("each answer names its guarantees"), managers)
+    }
+
+    fn with_guide(self, guarantees: &str) -> Tool {
+        let walls = format!("\nScripts run with `{}`: {guarantees}.\n", self.runner.name());
+        let group = ToolGroup::new("scripts", "run Python scripts: calculate, parse and convert data")
+            .with_guide(include_str!("guides/scripts.md").to_owned() + &walls);
+        stateful_tool(NAME, self, execute)
+            .source("scripts")
+            .time_limit(Duration::from_secs(MAX_SECONDS + 10) + INSTALL_LIMIT + MARGIN)
+            .max_concurrency(MAX_CONCURRENT)
+            .on_demand(&group)
+    }
+
+    /// Returns the line at the end of an answer.
+    fn note(&self, declared: Option<Guarantees>) -> String {
+        let guarantees = declared.unwrap_or_else(|| self.runner.guarantees());
+        format!("[{}: {guarantees}]", self.runner.name())
     }
 }
 
@@ -90,14 +104,10 @@ async fn execute(
     };
     let output =
         ran.map_err(|error| ToolError::execution_failed(error.to_string()).with_retryable(error.retry_helps()))?;
+    let note = state.note(output.guarantees);
     match output.exit_code {
-        Some(0) => Ok(printed(output, &state.note())),
-        code => Err(ToolError::execution_failed(failure(
-            code,
-            &output,
-            timeout,
-            &state.note(),
-        ))),
+        Some(0) => Ok(printed(output, &note)),
+        code => Err(ToolError::execution_failed(failure(code, &output, timeout, &note))),
     }
 }
 

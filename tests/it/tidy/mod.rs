@@ -108,7 +108,7 @@ fn every_dependency_comes_from_the_registry() {
 
 /// The crates of the workspace that each crate may depend on. Everything points downwards:
 /// authors of tools, models, stores and buses need `rockbot-core` alone.
-const MAY_DEPEND_ON: [(&str, &[&str]); 12] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 13] = [
     ("rockbot-bus", &["rockbot-core"]),
     ("rockbot-core", &[]),
     ("rockbot-text-calls", &[]),
@@ -123,6 +123,10 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 12] = [
     ),
     ("rockbot-cli", &["rockbot"]),
     (
+        "rockbot-scripts-manager",
+        &["rockbot-bus", "rockbot-core", "rockbot-host", "rockbot-tools"],
+    ),
+    (
         "rockbot",
         &[
             "rockbot-bus",
@@ -133,6 +137,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 12] = [
             "rockbot-llm",
             "rockbot-mcp",
             "rockbot-memory",
+            "rockbot-scripts-manager",
             "rockbot-tools",
         ],
     ),

@@ -108,6 +108,7 @@ use crate::turn::PolicySnapshot;
 /// | `AddSchedulingTools()` | `.add(Scheduling::new())` |
 /// | the gateway for A2A over HTTP, a program of its own there | `.add(A2aServer::new().listen("127.0.0.1:8940"))` |
 /// | `AddLocalScriptRunner()` | `.add(Scripts::new())`: in a sandbox; without one by `Scripts::unsafe_local()` |
+/// | `AddRemoteScriptRunner(name)` | `.add(Scripts::remote())`, under the name of the agent; the program `rockbot-scripts-manager` runs the scripts |
 /// | a store of your own | [`stores`](Self::stores), and the setters of `Memory` |
 /// | any other `With…`, `Add…` | [`add`](Self::add) with a [`Subsystem`] |
 #[must_use]

@@ -6,6 +6,7 @@ mod faults;
 mod packages;
 mod subsystem;
 mod tool;
+mod wire;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,14 +14,14 @@ use std::time::Duration;
 use rockbot_core::CallContext;
 
 use super::canary::{is_running, measure};
-use super::local::{Isolation, LocalRunner};
+use super::local::{Isolation, LocalScriptRunner};
 use super::packages::PackageCache;
 use super::runner::{Script, ScriptOutput, ScriptRunner};
 
 /// A runner of this machine whose processes are known by a number in their command lines: its
 /// limit of memory.
 struct Local {
-    runner: LocalRunner,
+    runner: LocalScriptRunner,
     marker: String,
 }
 
@@ -36,7 +37,7 @@ impl Local {
             folder: None,
             index: None,
         };
-        let runner = LocalRunner {
+        let runner = LocalScriptRunner {
             isolation,
             memory,
             packages,

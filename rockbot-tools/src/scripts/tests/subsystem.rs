@@ -1,6 +1,7 @@
 //! The subsystem: the tool is there when its runner was tried out, and the reason is told when it
 //! is not.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,14 +14,15 @@ use serde_json::json;
 
 use super::super::guarantees::Guarantees;
 use super::super::local::Isolation;
+use super::super::local::{PACKAGES_OF_ROOT, package_folder};
 use super::super::runner::{Script, ScriptError, ScriptOutput, ScriptRunner};
 use super::super::system::is_root;
-use super::super::{PACKAGES_OF_ROOT, Scripts, local, package_folder};
+use super::super::{Scripts, local};
 use super::{Local, context, measure, packages, sandbox, skip};
 
 /// Bare Python that claims to guarantee something.
 #[derive(Debug)]
-struct Liar(local::LocalRunner, Guarantees);
+struct Liar(local::LocalScriptRunner, Guarantees);
 
 #[async_trait]
 impl ScriptRunner for Liar {
@@ -177,9 +179,36 @@ fn wrong_settings_are_errors_of_the_host() {
             "`Scripts.MemoryMegabytes` is between 64 and 1048576",
         ),
         ("PackageFolder = 1", "`Scripts.PackageFolder`"),
+        (
+            "Runner = \"cloud\"",
+            "`Scripts.Runner` is `local` or `remote`, not `cloud`",
+        ),
     ] {
-        let error = declared(Scripts::with_runner(Missing), &format!("[Scripts]\n{settings}")).unwrap_err();
+        let error = declared(Scripts::new(), &format!("[Scripts]\n{settings}")).unwrap_err();
         assert!(error.contains(words), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_alone_chooses_the_scripts_manager() {
+    for (scripts, settings) in [
+        (Scripts::remote(), ""),
+        (Scripts::new(), "[Scripts]\nRunner = \"remote\""),
+    ] {
+        let set = declared(scripts, settings).unwrap();
+        assert_eq!(set.missing.len(), 1, "{:?}", set.missing);
+        let advice = "give the host a bus with `.bus(…)` or `.shared_bus(…)`: a scripts manager runs scripts over it";
+        assert_eq!(
+            (set.missing[0].part, &*set.missing[0].advice),
+            ("dyn rockbot_core::messaging::bus::Bus", advice)
+        );
+        let part = "scripts (scripts manager): no tokens in a request; no model calls of its own";
+        assert_eq!(set.costs[0].1.to_string(), part);
+        let told = answer(&set, json!({"script": "print(1)"})).await;
+        assert_eq!(
+            told,
+            "scripts cannot run here: the host is not started yet: call `AgentHost::start`"
+        );
     }
 }
 
@@ -218,9 +247,7 @@ async fn packages_come_from_the_index_of_the_settings() {
 
 #[test]
 fn packages_stand_in_the_data_folder_unless_root_runs_the_host() {
-    let parts =
-        |data: Option<&str>| Parts::new(AgentIdentity::new("clerk"), Arc::new(SystemClock), data.map(Into::into));
-    let folder = |set: Option<&str>, data| package_folder(set.map(Into::into), &parts(data));
+    let folder = |set: Option<&str>, data: Option<&str>| package_folder(set.map(Into::into), data.map(Path::new));
     assert_eq!(folder(Some("mine"), Some("/data")), Some("/data/mine".into()));
     assert_eq!(folder(Some("/mine"), Some("/data")), Some("/mine".into()));
     assert_eq!(folder(Some("mine"), None), Some("mine".into()));

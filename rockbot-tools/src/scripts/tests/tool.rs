@@ -50,12 +50,7 @@ fn tool(runner: impl ScriptRunner) -> Tool {
     let guarantees = runner.guarantees();
     let runner = Arc::new(runner);
     let timeout = Duration::from_secs(30);
-    ScriptState {
-        runner,
-        guarantees,
-        timeout,
-    }
-    .into_tool()
+    ScriptState::new(runner, timeout).into_tool(guarantees)
 }
 
 async fn call(tool: &Tool, arguments: Value, cx: &CallContext) -> Result<String, (ToolErrorCode, String)> {
@@ -80,10 +75,7 @@ async fn the_answer_is_the_output_and_what_is_guaranteed() {
 
 #[tokio::test]
 async fn a_failure_has_the_exit_code_the_errors_and_the_output() {
-    let timed_out = ScriptOutput {
-        exit_code: None,
-        ..ScriptOutput::new(0, "half\n", "")
-    };
+    let timed_out = ScriptOutput::timed_out("half\n", "");
     let unavailable = ScriptError::Unavailable("no bwrap".to_owned());
     for (answer, expected) in [
         (

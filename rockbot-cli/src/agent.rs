@@ -45,6 +45,12 @@ impl<'a> Setup<'a> {
         data.join("images")
     }
 
+    /// Returns the file with the lines of earlier conversations.
+    pub(crate) fn history(&self) -> PathBuf {
+        let data = self.options.data.as_deref().unwrap_or(self.data_folder);
+        data.join("history.txt")
+    }
+
     /// Connects to the brokers and builds the agent, which is not started yet. Parts of the agent ask
     /// `questions`.
     pub(crate) async fn open(&self, questions: Questions) -> Result<AgentHost, BoxError> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use rockbot_core::Digest;
 use rockbot_core::chat::ChatResponse;
 use rockbot_core::testing::{ManualClock, ScriptedModel, mock_tool};
@@ -256,6 +257,28 @@ async fn ask_says_how_to_approve_and_a_stream_waits_for_it() {
     let reports = reports.await.unwrap();
     assert_eq!(reports[0], TurnProgress::ApprovalNeeded(ask));
     assert!(matches!(reports.last(), Some(TurnProgress::Final(outcome)) if outcome.text == "paid"));
+}
+
+/// The caller's wait for the parked turn ends before the turn is settled, which takes a write.
+#[tokio::test]
+async fn an_approval_that_a_stream_asks_for_is_not_announced_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = paying().says("paid");
+    let (host, _) = kept_host(folder.path(), &ManualClock::default(), &model);
+    let agent = host.agent().clone();
+    let mut announced = agent.announcements();
+    assert!(announced.next().now_or_never().is_none(), "nothing is said yet");
+    let mut stream = agent.stream("s", "pay");
+    let ask = loop {
+        if let TurnProgress::ApprovalNeeded(ask) = stream.next().await.unwrap().unwrap() {
+            break ask;
+        }
+    };
+    agent.decide(ask.approve()).await.unwrap();
+    while !matches!(stream.next().await, Some(Ok(TurnProgress::Final(_)))) {}
+    agent.announce("s", "The last word.").await.unwrap();
+    let said = announced.next().await.unwrap();
+    assert_eq!(said.content.words(), "The last word.");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 mod conversations;
 pub(crate) mod dreams;
+mod lines;
 pub(crate) mod mcp;
 mod media;
 mod questions;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
+use lines::Printer;
 use questions::Question;
 pub(crate) use questions::{Questions, questions};
 use rockbot::TurnId;
@@ -62,7 +64,7 @@ pub(crate) async fn run(arguments: &Arguments, setup: Setup<'_>) -> Result<bool,
         host,
         images: media::read(&arguments.chat.images)?,
         pictures,
-        terminal: Terminal::new(question.is_some()),
+        terminal: Terminal::new(question.is_some(), Some(&setup.history())),
         questions,
         session: arguments.chat.session.as_str().into(),
         arguments,
@@ -104,10 +106,10 @@ pub(crate) async fn shut_down(host: &AgentHost) {
 }
 
 /// Prints the end of a turn that was resumed.
-async fn report(agent: Agent, turn: TurnId) {
+async fn report(agent: Agent, turn: TurnId, printer: Printer) {
     match agent.outcome(&turn).await {
-        Ok(outcome) => eprintln!("turn {turn} ended: {}", terminal::clean(&outcome.text)),
-        Err(error) => eprintln!("turn {turn}: {error}"),
+        Ok(outcome) => printer.tell(format!("turn {turn} ended: {}\n", terminal::clean(&outcome.text))),
+        Err(error) => printer.tell(format!("turn {turn}: {error}\n")),
     }
 }
 
@@ -174,7 +176,7 @@ impl Chat<'_> {
         // Reported as they end: a new question need not wait for them.
         let going_on = turns.into_iter().map(|turn| {
             eprintln!("going on with turn {turn}, which was interrupted …");
-            tokio::spawn(report(self.host.agent().clone(), turn))
+            tokio::spawn(report(self.host.agent().clone(), turn, self.terminal.printer()))
         });
         Ok(going_on.collect())
     }
@@ -207,7 +209,7 @@ impl Chat<'_> {
 
     /// Shows what the agent says unasked, and asks for the approval that it needs.
     async fn told(&mut self, said: &Announcement) -> Result<(), BoxError> {
-        terminal::announce(said, self.terminal.is_interactive());
+        terminal::announce(said, &self.terminal.printer());
         if let Some(ask) = &said.approval {
             self.decide(ask).await?;
         }
@@ -284,13 +286,15 @@ impl Chat<'_> {
             approved = self.terminal.approve(ask), if !self.arguments.chat.yes => approved,
             () = std::future::ready(()), if self.arguments.chat.yes => true,
         };
-        agent
-            .decide(if approved {
-                ask.approve()
-            } else {
-                ask.deny("the user said no")
-            })
-            .await?;
+        let decision = if approved {
+            ask.approve()
+        } else {
+            ask.deny("the user said no")
+        };
+        // Someone else may have decided meanwhile; the conversation goes on.
+        if let Err(problem) = agent.decide(decision).await {
+            eprintln!("{problem}");
+        }
         Ok(true)
     }
 

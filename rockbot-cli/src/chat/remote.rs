@@ -23,9 +23,9 @@ pub(crate) async fn talk(arguments: &Arguments, url: &str, pictures: &Path) -> R
     let answered = match arguments.question() {
         Some(question) => ask(&user, arguments, &question, images, pictures).await,
         None => {
-            let mut terminal = Terminal::new(false);
-            let interactive = terminal.is_interactive();
-            let hearing = user.on_announcement(move |said| terminal::announce(&said, interactive));
+            let mut terminal = Terminal::new(false, None);
+            let printer = terminal.printer();
+            let hearing = user.on_announcement(move |said| terminal::announce(&said, &printer));
             let _hearing = hearing.await?;
             while let Some(line) = next(&mut terminal).await {
                 ask(&user, arguments, &line, std::mem::take(&mut images), pictures).await;

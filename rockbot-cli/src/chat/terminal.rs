@@ -1,22 +1,23 @@
 //! Shows a turn while it runs, and prompts the person at the terminal.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
+use std::path::Path;
 
 use rockbot::chat::{MicroUsd, Spent, Usage};
 use rockbot::prelude::*;
 use rockbot::turn::{Announcement, ApprovalRequest};
 use rockbot::{Clock as _, SystemClock};
-use tokio::sync::mpsc;
 
 use super::ctrl_c;
+use super::lines::{Lines, Printer};
 use super::questions::Question;
 
 /// Maximum number of characters shown of a tool's arguments or result.
 const SHOWN: usize = 120;
 
-/// The terminal. Lines are read on a thread of their own, so that waiting for one can be cancelled.
+/// The terminal.
 pub(crate) struct Terminal {
-    lines: mpsc::Receiver<String>,
+    lines: Lines,
     interactive: bool,
     one_shot: bool,
     /// The part of the current answer that is on the screen.
@@ -24,18 +25,15 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Opens the terminal of this process. With `one_shot`, standard output carries the answer alone.
-    pub(crate) fn new(one_shot: bool) -> Self {
-        let (sender, lines) = mpsc::channel(1);
+    /// Opens the terminal of this process, with the history of its lines in a file. With `one_shot`,
+    /// standard output carries the answer alone.
+    pub(crate) fn new(one_shot: bool, history: Option<&Path>) -> Self {
         let interactive = std::io::stdin().is_terminal();
-        if interactive || !one_shot {
-            std::thread::spawn(move || {
-                let lines = std::io::stdin().lock().split(b'\n').map_while(Result::ok);
-                // Bytes that are no UTF-8 are shown as such: neither they nor the lines after them are lost.
-                let mut lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
-                lines.try_for_each(|line| sender.blocking_send(line))
-            });
-        }
+        let lines = if interactive || !one_shot {
+            Lines::open(history)
+        } else {
+            Lines::none()
+        };
         Self {
             lines,
             interactive,
@@ -44,13 +42,14 @@ impl Terminal {
         }
     }
 
-    /// Prompts for the next line; returns `None` at the end of the input.
+    /// Prompts for the next message; returns `None` at the end of the input.
     pub(crate) async fn prompt(&mut self, prompt: &str) -> Option<String> {
-        if self.interactive {
-            eprint!("{prompt}");
-            flush();
-        }
-        self.lines.recv().await
+        self.lines.next(prompt, true).await
+    }
+
+    /// Returns the printer of lines above the line that the person edits.
+    pub(crate) fn printer(&self) -> Printer {
+        self.lines.printer()
     }
 
     /// Returns `true` if a person is at the terminal, who can be asked.
@@ -62,9 +61,11 @@ impl Terminal {
     /// that are piped in are questions, and none of them is taken for an approval.
     pub(crate) async fn approve(&mut self, ask: &ApprovalRequest) -> bool {
         let asked_by: String = ask.asked_by.iter().map(|agent| format!(" (for {agent})")).collect();
-        eprintln!("\n? {}{asked_by} {}", ask.tool, clean(&ask.arguments));
-        if !self.interactive {
-            eprintln!("  refused: there is no terminal to ask at; --yes approves every call");
+        let asked = format!("\n? {}{asked_by} {}", ask.tool, clean(&ask.arguments));
+        if self.interactive {
+            self.printer().print(format!("{asked}\n"));
+        } else {
+            eprintln!("{asked}\n  refused: there is no terminal to ask at; --yes approves every call");
         }
         self.confirm("  Run it?").await
     }
@@ -74,10 +75,16 @@ impl Terminal {
         if !self.interactive {
             return false;
         }
-        // Discard what was typed before the question: it does not answer it.
-        while self.lines.try_recv().is_ok() {}
-        let answer = self.prompt(&format!("{question} [y/N] ")).await.unwrap_or_default();
-        matches!(answer.trim(), "y" | "Y" | "yes")
+        self.lines.discard();
+        loop {
+            let answer = self.lines.next(&format!("{question} [y/N] "), false).await;
+            match answer.as_deref().map(str::trim) {
+                Some("y" | "Y" | "yes") => return true,
+                None | Some("" | "n" | "N" | "no") => return false,
+                // A typo is no decision.
+                Some(_) => self.printer().print("  answer y or n\n".to_owned()),
+            }
+        }
     }
 
     /// Puts a question of a part to the person. It ends without an answer where there is no person,
@@ -85,11 +92,10 @@ impl Terminal {
     pub(crate) async fn answer(&mut self, mut question: Question) {
         let mut line = None;
         if self.interactive {
-            // Discard what was typed before the question: it does not answer it.
-            while self.lines.try_recv().is_ok() {}
+            self.lines.discard();
             self.begin_line();
             tokio::select! {
-                typed = self.prompt(&question.text) => line = typed,
+                typed = self.lines.next(&question.text, false) => line = typed,
                 () = question.answer.closed() => eprintln!("\n  the question is over"),
                 () = ctrl_c() => eprintln!(),
             }
@@ -161,13 +167,11 @@ impl Terminal {
     }
 }
 
-/// Shows what the agent says unasked. At a terminal it stands over the prompt, which is printed
-/// again below.
-pub(crate) fn announce(said: &Announcement, interactive: bool) {
+/// Shows what the agent says unasked, above the line that the person edits.
+pub(crate) fn announce(said: &Announcement, printer: &Printer) {
     let session = clean(said.session.as_str());
     let words = clean(&said.content.words());
-    let over = if interactive { "\r\x1b[K" } else { "" };
-    print(&format!("{over}[{session}] {words}\n"));
+    printer.print(format!("[{session}] {words}\n"));
     flush();
 }
 

@@ -12,7 +12,7 @@ pub(crate) async fn list(setup: &Setup<'_>) -> Result<(), BoxError> {
     let host = setup.open(asking).await?;
     host.start().await?;
     let has_bridges = setup.options.mcp_bus.is_some();
-    mcp::connected(&host, &mut Terminal::new(true), &mut asked, has_bridges).await;
+    mcp::connected(&host, &mut Terminal::new(true, None), &mut asked, has_bridges).await;
     terminal::list_tools(&host);
     shut_down(&host).await;
     Ok(())

@@ -290,6 +290,8 @@ impl TurnEngine {
         // unclaimed.
         let unparking = self.unparking.lock().await;
         let status = outcome.status.clone();
+        // Asked before callers see the end of their wait: they leave, and tell the person themselves.
+        let is_watched = live.is_watched();
         // It may wait for days, and others must not be refused meanwhile.
         live.set_permit(None);
         if !live.suspend(TurnState::Parked(Arc::new(outcome))) {
@@ -302,7 +304,7 @@ impl TurnEngine {
         drop(unparking);
         // Reported last: a listener may decide at once, from within the sink.
         if let TurnStatus::Parked(requests) = status {
-            if !live.is_watched() {
+            if !is_watched {
                 // Boxed: few turns wait for a person whom no caller can ask.
                 Box::pin(self.announce_approvals(live.request(), &requests)).await;
             }

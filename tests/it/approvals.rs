@@ -8,10 +8,13 @@ use rockbot_core::Digest;
 use rockbot_core::chat::ChatResponse;
 use rockbot_core::testing::{ManualClock, ScriptedModel, mock_tool};
 use rockbot_core::tool::tool;
-use rockbot_core::turn::{Approval, ApprovalRequest, Budget, TurnOutcome, TurnProgress, TurnRequest, TurnStatus};
-use rockbot_host::{Agent, AgentHost, AgentHostBuilder, TurnError, TurnPolicies};
+use rockbot_core::turn::{
+    Approval, ApprovalRequest, Budget, InMemoryTurnJournal, TurnOutcome, TurnProgress, TurnRequest, TurnStatus,
+};
+use rockbot_host::{Agent, AgentHost, AgentHostBuilder, Stores, TurnError, TurnPolicies};
 use serde_json::json;
 
+use crate::support::journal::{Around, Counting};
 use crate::support::{Notes, collect, ending, host_of, noting_tool, results, settle};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -259,12 +262,24 @@ async fn ask_says_how_to_approve_and_a_stream_waits_for_it() {
     assert!(matches!(reports.last(), Some(TurnProgress::Final(outcome)) if outcome.text == "paid"));
 }
 
-/// The caller's wait for the parked turn ends before the turn is settled, which takes a write.
+/// A journal that takes its time to release a claim: others run meanwhile.
+#[derive(Debug)]
+struct SlowRelease;
+
+#[async_trait::async_trait]
+impl Around for SlowRelease {
+    async fn before_release(&self) {
+        settle().await;
+    }
+}
+
+/// The caller's wait for the parked turn ends before the turn's claim is released.
 #[tokio::test]
 async fn an_approval_that_a_stream_asks_for_is_not_announced_as_well() {
-    let folder = tempfile::tempdir().unwrap();
     let model = paying().says("paid");
-    let (host, _) = kept_host(folder.path(), &ManualClock::default(), &model);
+    let (host, _) = paying_host(&model);
+    let journal = Counting::new(InMemoryTurnJournal::default(), SlowRelease);
+    let host = host.stores(Stores::new().with_journal(journal)).build().unwrap();
     let agent = host.agent().clone();
     let mut announced = agent.announcements();
     assert!(announced.next().now_or_never().is_none(), "nothing is said yet");

@@ -18,7 +18,7 @@ use crate::turn::{Turn, TurnEvent};
 #[derive(Debug, Default)]
 pub(super) struct Expiries {
     waits: Mutex<Waits>,
-    /// Notified when a wait begins that ends before all others.
+    /// Notified when a wait begins that ends before all others, and when no wait is left.
     changed: Notify,
 }
 
@@ -32,7 +32,12 @@ struct Waits {
 impl Expiries {
     /// Ends the wait of a turn that is no longer parked.
     pub(super) fn remove(&self, turn: &TurnId, until: Timestamp) {
-        self.lock().ends.remove(&(until, turn.clone()));
+        let mut waits = self.lock();
+        waits.ends.remove(&(until, turn.clone()));
+        if waits.ends.is_empty() {
+            // Nothing is left to watch: the task ends.
+            self.changed.notify_one();
+        }
     }
 
     /// Adds the wait of a parked turn. Returns `true` if the caller must begin to watch the set.

@@ -18,6 +18,8 @@ mod behaviors;
 mod budget;
 mod build_checks;
 mod cancel;
+#[cfg(target_os = "linux")]
+mod chat_terminal;
 mod circles;
 mod claims;
 mod conversation_log;

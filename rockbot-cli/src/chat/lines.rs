@@ -2,7 +2,7 @@
 //! come elsewhere.
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustyline::completion::Completer;
@@ -78,7 +78,7 @@ impl Lines {
             Some((editor, printer)) => {
                 let (prompts, shown) = std::sync::mpsc::channel();
                 let history = history.map(Path::to_owned);
-                std::thread::spawn(move || edit(editor, shown.iter(), &sender, history));
+                std::thread::spawn(move || edit(editor, shown.iter(), &sender, history.as_deref()));
                 (Some(prompts), Printer(Some(Arc::new(Mutex::new(printer)))))
             }
             None => {
@@ -179,12 +179,12 @@ fn edit(
     mut editor: Editor<Commands, FileHistory>,
     prompts: impl Iterator<Item = Prompt>,
     lines: &mpsc::Sender<Option<String>>,
-    history: Option<PathBuf>,
+    history: Option<&Path>,
 ) {
     for prompt in prompts {
         let line = editor.readline(&prompt.text).ok();
         let kept = line.as_deref().filter(|line| prompt.is_kept && !line.trim().is_empty());
-        if let (Some(line), Some(file)) = (kept, &history) {
+        if let (Some(line), Some(file)) = (kept, history) {
             // A history that cannot be written is not worth a word in the conversation.
             let _ = editor.add_history_entry(line);
             let _ = std::fs::create_dir_all(file.parent().unwrap_or(Path::new(".")));

@@ -51,8 +51,8 @@ impl<'a> Setup<'a> {
         data.join("history.txt")
     }
 
-    /// Connects to the brokers and builds the agent, which is not started yet. Parts of the agent ask
-    /// `questions`.
+    /// Connects to the brokers and builds the agent, which is not started yet. Parts of the agent
+    /// ask `questions`.
     pub(crate) async fn open(&self, questions: Questions) -> Result<AgentHost, BoxError> {
         Ok(self.connected(&self.settings()?, questions).await?.build()?)
     }
@@ -60,8 +60,9 @@ impl<'a> Setup<'a> {
     /// Builds the agent of a service, which users and other programs on its bus use.
     pub(crate) async fn open_service(&self) -> Result<AgentHost, BoxError> {
         let config = self.settings()?;
-        // The offline model answers a person who tries the program out. Users of a service must not take
-        // its words for answers because a setting is missing, so a service has it by name alone.
+        // The offline model answers a person who tries the program out. Users of a service must not
+        // take its words for answers because a setting is missing, so a service has it by name
+        // alone.
         LlmSettings::from_config(&config)?;
         let builder = self.connected(&config, questions().0).await?;
         if Broker::read(self.options.bus(), &config)?.is_some() {
@@ -85,14 +86,15 @@ impl<'a> Setup<'a> {
         let host = HostSettings::read(&config, self.data_folder)?;
         let data = self.options.data.as_deref().unwrap_or(host.agent_profile.base_path());
         let inputs = doctor::inputs(&config, data)?;
-        // Read anew, since what was read above counts as known, and only a part of the agent can know it.
+        // Read anew, since what was read above counts as known, and only a part of the agent can
+        // know it.
         let config = self.settings()?.with_variables(inputs);
         let services = self.options.tool_services.as_deref();
         let outside = Outside::unconnected(self.options.bus(), services, &config)?;
         self.compose(&config, outside, questions().0)
     }
 
-    /// Reads the settings: the file's, then the environment's, and what the options turn on.
+    /// Reads the settings of the file, then of the environment, then of the options.
     fn settings(&self) -> Result<Config, BoxError> {
         let options = self.options;
         let mut config = Config::load(options.config.as_deref())?;
@@ -119,8 +121,8 @@ impl<'a> Setup<'a> {
             .unwrap_or(settings.agent_profile.base_path());
         let budget = settings.budget();
         let max_tokens = self.options.max_tokens.or(budget.max_tokens);
-        // Models behind the gateway, prices, memory with recall, profile, and links that a file cannot
-        // put into an answer.
+        // Models behind the gateway, prices, memory with recall, profile, and links that a file
+        // cannot put into an answer.
         let builder = AgentHost::configured(config, self.data_folder)?
             .identity(AgentIdentity::new(self.options.name.as_deref().unwrap_or(self.name)))
             .instructions(INSTRUCTIONS)

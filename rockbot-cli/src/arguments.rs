@@ -54,8 +54,8 @@ pub(crate) enum Command {
         /// The file to write (default: where the program looks for its settings)
         file: Option<PathBuf>,
     },
-    /// Serve the agent: to users and programs on the broker of the settings, and at the addresses of
-    /// --serve-mcp and --serve-a2a, until Ctrl-C or SIGTERM. It needs a model;
+    /// Serve the agent until Ctrl-C or SIGTERM: to users and programs on the broker of the settings,
+    /// and at the addresses of --serve-mcp and --serve-a2a. It needs a model;
     /// ROCKBOT_LLM__PROVIDER=offline names the offline model
     Serve {
         /// Serve /metrics, /livez and /readyz at this port of 127.0.0.1; 0: any free one
@@ -85,14 +85,14 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Agent")]
 pub(crate) struct AgentOptions {
-    /// Read settings from this file, .json or .toml, before those in the environment
+    /// Read settings from this file, .json or .toml, before the variables of the environment
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
     /// Keep turns here; a turn that was killed goes on at the next start (default: the setting
     /// AgentProfile.BasePath, else /data/agent if there is one, else the user's data folder)
     #[arg(long, value_name = "FOLDER", global = true)]
     pub(crate) data: Option<PathBuf>,
-    /// The name of the agent, by which others on a broker know it
+    /// The name of the agent for others on a broker
     #[arg(long, value_name = "NAME", global = true)]
     pub(crate) name: Option<String>,
     /// Use the tools of the MCP servers in this file, such as mcp.json

@@ -31,7 +31,7 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// Sets on a request what the command line says.
+    /// Sets the options of the command line on a request.
     pub(crate) fn apply(&self, request: AgentRequest) -> AgentRequest {
         let mut settings = ModelSettings::default();
         settings.temperature = self.temperature;

@@ -38,8 +38,8 @@ impl Report {
         self.lines.iter().any(|(level, _)| *level == Level::Problem)
     }
 
-    /// Builds the host that `builder` describes, and says what it says: what keeps it from being
-    /// built or ready, settings without an effect, and its parts, on or off, each with its cost.
+    /// Builds the host that `builder` describes, and adds its reports: obstacles to building it,
+    /// settings without an effect, and its parts, on or off, each with its cost.
     ///
     /// The host is built in an empty data folder, since another process may use its own. An error
     /// that was reported before is not repeated.
@@ -121,7 +121,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Checks what the agent needs and prints the report. Returns `false` if there is a problem.
+/// Checks the needs of the agent and prints the report. Returns `false` if there is a problem.
 pub(crate) async fn run(setup: &Setup<'_>) -> Result<bool, BoxError> {
     let options = setup.options;
     let file = options.config.as_deref();
@@ -178,8 +178,7 @@ pub async fn examine(
     report
 }
 
-/// The settings that name what a part reads below the data folder, with what is read there if
-/// they are not set.
+/// The settings that name a file of a part below the data folder, with the default of each.
 const INPUTS: [(&str, &str, Option<&str>); 3] = [
     ("Mcp", "ConfigPath", None),
     ("ServiceSearch", "AgentsPath", Some("well-known-agents.json")),

@@ -16,7 +16,7 @@ use crate::commands::{init, serve, tools};
 use crate::doctor;
 use crate::host::{log, telemetry};
 
-/// The program `rockbot`, with the folders in which it keeps its data and looks for its settings.
+/// The program `rockbot`, with its folders for data and settings.
 ///
 /// ```no_run
 /// # async fn example() -> std::process::ExitCode {

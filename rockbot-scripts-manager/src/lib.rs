@@ -7,9 +7,9 @@
 //! the same without the program, for a bus and a runner of your own.
 //!
 //! * `manager.rs`: the subscriptions, and their end.
-//! * `requests.rs`: a request from its arrival to its answer; `runs.rs` knows the requests that came.
-//! * `settings.rs`: the sections of the configuration.
-//! * `kubernetes/`: the backend that runs each script in a pod, with the feature `kubernetes`.
+//! * `requests.rs`: a request from its arrival to its answer; `runs.rs` knows the requests that
+//! came. * `settings.rs`: the sections of the configuration. * `kubernetes/`: the backend that runs
+//! each script in a pod, with the feature `kubernetes`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(feature = "kubernetes")]

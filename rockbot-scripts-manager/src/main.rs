@@ -31,7 +31,7 @@ scripts that run have ended. Settings come from the file, .json or .toml, and fr
 
 It prints one line when it is ready, and its log to the standard error. Exit codes: 0 when it was told to end, 1 if it cannot start.";
 
-/// Time in which the connection to the broker closes.
+/// Maximum time for the end of the connection to the broker.
 const GOODBYE_TIME: Duration = Duration::from_secs(5);
 
 #[tokio::main]
@@ -39,7 +39,7 @@ async fn main() -> ExitCode {
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // A program that cannot say what is wrong still fails.
+            // A program that cannot report its error still fails.
             let _ = writeln!(std::io::stderr(), "error: {error}");
             ExitCode::FAILURE
         }

@@ -25,9 +25,9 @@ const KILL_TIME: Duration = Duration::from_secs(10);
 
 /// A manager that runs the scripts of agents on a bus.
 ///
-/// Managers of one bus share the requests. A request is acknowledged once the bus has its answer: if
-/// the manager dies meanwhile, another one runs the script again. A request that comes again to the
-/// same manager waits for the first run, and is answered once.
+/// Managers of one bus share the requests. A request is acknowledged once the bus has its answer:
+/// if the manager dies meanwhile, another one runs the script again. A request that comes again to
+/// the same manager waits for the first run, and is answered once.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -90,7 +90,8 @@ impl ScriptsManager {
         self
     }
 
-    /// Sets the number of scripts that run at once. Default 4. Further requests wait in their queue.
+    /// Sets the number of scripts that run at once. Default 4. Further requests wait in their
+    /// queue.
     pub fn with_max_concurrent(mut self, scripts: usize) -> Self {
         self.max_concurrent = scripts.max(1);
         self
@@ -123,7 +124,8 @@ impl ScriptsManager {
             runs,
             cut_off: cut_off.clone(),
         });
-        // Every manager gets the cancellations and questions, and each request goes to one of them.
+        // Every manager gets the cancellations and questions, and each request goes to a single
+        // manager.
         let own = SubscribeOptions::new().ephemeral().with_concurrency(8);
         let instance = RandomIds.next_id();
         let cancelled = subscribe::<ScriptCancelled>(&*bus, &instance, own.clone(), cancellations).await?;

@@ -67,7 +67,8 @@ impl DeliveryHandler for Requests {
             self.runs.answered(&key);
             return Disposition::Ack;
         }
-        // Cancel point: a script that the end of the program cuts off is killed, and its request goes back.
+        // Cancel point: a script that the end of the program cuts off is killed, and its request
+        // goes back.
         let ended = self.cut_off.run_until_cancelled(self.settle(&request, envelope, &run));
         match ended.await {
             Some(Ok(())) => {
@@ -82,8 +83,8 @@ impl DeliveryHandler for Requests {
 }
 
 impl Requests {
-    /// Runs the script of a request and publishes the answer, each once: the deliveries of a request
-    /// that came again wait for the first.
+    /// Runs the script of a request and publishes the answer, each once: the deliveries of a
+    /// request that came again wait for the first.
     async fn settle(
         &self,
         request: &ScriptInvokeRequest,

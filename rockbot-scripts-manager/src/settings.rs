@@ -25,8 +25,8 @@ pub struct ScriptsManagerSettings {
     /// `MaxConcurrentScripts`: number of scripts that run at once, 1 to 256. Default 4. Further
     /// requests wait in their queue.
     pub max_concurrent: usize,
-    /// `ShutdownSeconds`: time that running scripts have when the program is told to end; afterwards
-    /// they are killed, and their requests go back to the queue. Default 25.
+    /// `ShutdownSeconds`: time that running scripts have when the program is told to end;
+    /// afterwards they are killed, and their requests go back to the queue. Default 25.
     pub shutdown_time: Duration,
 }
 

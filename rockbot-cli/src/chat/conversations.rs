@@ -12,7 +12,7 @@ pub(crate) async fn export(conversation: &Conversation, file: &Path) -> Result<(
     std::fs::write(file, json).map_err(|error| format!("{} cannot be written: {error}", file.display()).into())
 }
 
-/// Begins the conversation, which must be new, with the one in `file`.
+/// Begins the conversation, which must be new, with the conversation in `file`.
 pub(crate) async fn import(conversation: &Conversation, file: &Path) -> Result<(), BoxError> {
     let failed = |error: &dyn std::fmt::Display| format!("{} cannot be read: {error}", file.display());
     let json = std::fs::read(file).map_err(|error| failed(&error))?;

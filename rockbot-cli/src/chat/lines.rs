@@ -45,8 +45,8 @@ struct Prompt {
 pub(crate) struct Printer(Option<Arc<Mutex<Box<dyn ExternalPrinter + Send>>>>);
 
 impl Printer {
-    /// Prints a text about the program, which ends with a line break: above the edited line, else on
-    /// standard error.
+    /// Prints a text about the program, which ends with a line break: above the edited line, else
+    /// on standard error.
     pub(crate) fn tell(&self, text: String) {
         if self.0.is_some() {
             self.print(text);
@@ -113,9 +113,9 @@ impl Lines {
         self.printer.clone()
     }
 
-    /// Returns the next line; `None` at the end of the input, at Ctrl-C and at Ctrl-D. The wait can be
-    /// cancelled: the next one goes on with the same prompt. With `is_kept` the line goes into the
-    /// history.
+    /// Returns the next line; `None` at the end of the input, at Ctrl-C and at Ctrl-D. The wait can
+    /// be cancelled: the next one goes on with the same prompt. With `is_kept` the line goes into
+    /// the history.
     pub(crate) async fn next(&mut self, prompt: &str, is_kept: bool) -> Option<String> {
         match &self.prompts {
             Some(prompts) if !self.is_prompted => {

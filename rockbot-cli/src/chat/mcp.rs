@@ -1,5 +1,5 @@
-//! The MCP servers of the chat: those of a file, what is said of them, and what they ask the
-//! person at the terminal.
+//! The MCP servers of the chat: servers of a file, reports about servers, and their questions to
+//! the person at the terminal.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ pub(crate) fn configured(config: Config, file: Option<&Path>) -> Result<Config, 
     }
 }
 
-/// Time in which the servers of bridges are usually announced.
+/// Usual time until the servers of bridges are announced.
 #[cfg(feature = "mcp")]
 const ANNOUNCEMENT_TIME: std::time::Duration = std::time::Duration::from_secs(3);
 
@@ -76,7 +76,7 @@ async fn announced(servers: &rockbot::mcp::McpServers) {
 }
 
 /// Waits until the servers are connected or have failed, so that the first question has their
-/// tools, and reports those that have failed.
+/// tools, and reports failed servers.
 #[cfg(feature = "mcp")]
 pub(crate) async fn connected(
     host: &AgentHost,
@@ -253,7 +253,8 @@ mod at_terminal {
     }
 
     impl AtTerminal {
-        /// Asks for the fields, again if the answers do not fit. Returns `None` if the person stops.
+        /// Asks for the fields, again if the answers do not fit. Returns `None` if the person
+        /// stops.
         async fn fill(&self, form: &ElicitationForm) -> Option<Map<String, Value>> {
             loop {
                 let mut values = Map::new();

@@ -1,4 +1,4 @@
-//! Images and files: those of a question are read, those of an answer saved.
+//! Images and files: files of a question are read, files of an answer saved.
 
 use std::path::{Path, PathBuf};
 

@@ -34,7 +34,7 @@ use crate::host::{serve_a2a, serve_mcp};
 /// Time for the shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Time after which the user reads what the end waits for.
+/// Time until the user reads why the end takes so long.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The commands of a conversation.
@@ -154,8 +154,8 @@ impl Chat<'_> {
 
     /// Finishes the turns that an earlier run left unfinished.
     ///
-    /// A turn that waits for an approval is asked about in a conversation, and stays parked during a
-    /// one-shot question and where there is no terminal to ask at.
+    /// A turn that waits for an approval is asked about in a conversation, and stays parked during
+    /// a one-shot question and where there is no terminal to ask at.
     async fn resume(&mut self, is_one_shot: bool) -> Result<Vec<JoinHandle<()>>, BoxError> {
         let resumed = self.host.start().await?;
         let asks = self.host.agent().approvals();
@@ -207,7 +207,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Shows what the agent says unasked, and asks for the approval that it needs.
+    /// Shows an announcement of the agent, and asks for the approval that it needs.
     async fn told(&mut self, said: &Announcement) -> Result<(), BoxError> {
         terminal::announce(said, &self.terminal.printer());
         if let Some(ask) = &said.approval {
@@ -241,7 +241,8 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Asks the agent, shows its progress, and returns whether it answered. Ctrl-C cancels the answer.
+    /// Asks the agent, shows its progress, and returns whether it answered. Ctrl-C cancels the
+    /// answer.
     async fn answer(&mut self, question: &str) -> Result<bool, BoxError> {
         let images = std::mem::take(&mut self.images);
         let content = images.into_iter().fold(Content::from(question), Content::with_media);

@@ -25,8 +25,8 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Opens the terminal of this process, with the history of its lines in a file. With `one_shot`,
-    /// standard output carries the answer alone.
+    /// Opens the terminal of this process, with the history of its lines in a file. With
+    /// `one_shot`, standard output carries the answer alone.
     pub(crate) fn new(one_shot: bool, history: Option<&Path>) -> Self {
         let interactive = std::io::stdin().is_terminal();
         let lines = if interactive || !one_shot {
@@ -57,8 +57,8 @@ impl Terminal {
         self.interactive
     }
 
-    /// Asks the person to approve a tool call; returns `false` where there is no person to ask. Lines
-    /// that are piped in are questions, and none of them is taken for an approval.
+    /// Asks the person to approve a tool call; returns `false` where there is no person to ask.
+    /// Lines that are piped in are questions, and none of them is taken for an approval.
     pub(crate) async fn approve(&mut self, ask: &ApprovalRequest) -> bool {
         let asked_by: String = ask.asked_by.iter().map(|agent| format!(" (for {agent})")).collect();
         let asked = format!("\n? {}{asked_by} {}", ask.tool, clean(&ask.arguments));
@@ -167,7 +167,7 @@ impl Terminal {
     }
 }
 
-/// Shows what the agent says unasked, above the line that the person edits.
+/// Shows an announcement of the agent above the line that the person edits.
 pub(crate) fn announce(said: &Announcement, printer: &Printer) {
     let session = clean(said.session.as_str());
     let words = clean(&said.content.words());

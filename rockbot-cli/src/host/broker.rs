@@ -34,8 +34,8 @@ pub async fn open(url: Option<&str>, config: &Config, is_shared: bool) -> Result
 }
 
 impl Broker {
-    /// Returns the broker at `url`, or the one in the section `RabbitMq` or `Pulsar`, whose other
-    /// settings apply to both. Returns `None` if neither names one.
+    /// Returns the broker at `url`, or the broker of the section `RabbitMq` or `Pulsar`, whose
+    /// other settings apply to both. Returns `None` if neither names one.
     pub fn read(url: Option<&str>, config: &Config) -> Result<Option<Self>, BoxError> {
         let is_set = |name: &str| config.section(name).map(|section| section.is_set());
         let is_rabbitmq_set = is_set("RabbitMq")?;

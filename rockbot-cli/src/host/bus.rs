@@ -7,7 +7,7 @@ use rockbot::prelude::*;
 
 use super::broker;
 
-/// Connects to the broker at `url`, or to the one of the configuration.
+/// Connects to the broker at `url`, or to the broker of the configuration.
 pub async fn open(url: Option<&str>, config: &Config) -> Result<Arc<dyn Bus>, BoxError> {
     let bus = broker::open(url, config, false).await?;
     Ok(bus.unwrap_or_else(|| Arc::new(InProcessBus::new())))

@@ -54,12 +54,13 @@ impl Endpoint {
         while let Ok(permit) = permits.clone().acquire_owned().await {
             let accepted = tokio::select! {
                 accepted = self.0.accept() => accepted,
-                // The recorder buffers durations until upkeep sorts them in, and scrapes may never come.
+                // The recorder buffers durations until upkeep sorts them in, and scrapes may never
+                // come.
                 _ = upkeep.tick() => { metrics.run_upkeep(); continue }
             };
             let Ok((stream, _)) = accepted else {
-                // Accepting fails, for example, when the process has no file descriptor left; retrying at once
-                // would spin.
+                // Accepting fails, for example, when the process has no file descriptor left;
+                // retrying at once would spin.
                 sleep(Duration::from_secs(1)).await;
                 continue;
             };

@@ -9,8 +9,8 @@ use super::log_targets;
 
 /// Installs the log. The libraries only emit events; each program chooses what becomes of them.
 pub fn install() -> Result<(), BoxError> {
-    // Clients of brokers repeat what the library says of them. A failed model call is told at the
-    // end of its turn.
+    // Clients of brokers repeat the library's reports about them. A failed model call is told at
+    // the end of its turn.
     let default = Targets::new()
         .with_target("rockbot", LevelFilter::WARN)
         .with_target("rockbot_llm", LevelFilter::ERROR);

@@ -21,7 +21,8 @@ pub mod telemetry;
 pub mod words;
 pub mod world;
 
-/// Returns the tools of the terminal's agent: a calculator, and a reader of text files below `root`.
+/// Returns the tools of the terminal's agent: a calculator, and a reader of text files below
+/// `root`.
 pub fn tools(root: PathBuf) -> [Tool; 2] {
     // The calculator tells nothing that others wrote, so a conversation stays as trusted as it was.
     [calculator::calculator().own_output(), read_file::read_file(root)]

@@ -1,5 +1,5 @@
 //! What other processes give the agent over a broker: the bus of the settings, of `--mcp-bus` or
-//! of `--agents`, the tools of `--tool-services`, and those of workers.
+//! of `--agents`, the tools of `--tool-services`, and the tools of workers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ fn workers(config: &Config) -> Result<Option<RemoteTools>, BoxError> {
     Ok(is_set.then(RemoteTools::new))
 }
 
-/// Says what is wrong with the descriptors. The chat starts without those.
+/// Reports the problems of descriptors. The agent starts without wrong descriptors.
 fn report(folder: &Path) {
     for problem in DescriptorFolder::new(folder).problems() {
         eprintln!("warning: {problem}");

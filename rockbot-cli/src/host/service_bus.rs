@@ -7,8 +7,8 @@ use rockbot::prelude::*;
 
 use super::broker;
 
-/// Connects to the broker at `url`, or to the one of the configuration. Returns `None` if neither
-/// names one.
+/// Connects to the broker at `url`, or to the broker of the configuration. Returns `None` if
+/// neither names one.
 pub async fn open(url: Option<&str>, config: &Config) -> Result<Option<Arc<dyn Bus>>, BoxError> {
     broker::open(url, config, true).await
 }

@@ -16,7 +16,7 @@ use rockbot::tools::subagents::Subagents;
 #[cfg(feature = "web")]
 use rockbot::tools::web::WebTools;
 
-/// The families that a program wants, beside those that the settings ask for.
+/// The families of tools that a program wants, beside the families of the settings.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     /// Searches of the web, and pages.

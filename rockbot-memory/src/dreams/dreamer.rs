@@ -115,8 +115,8 @@ impl Dreamer {
         }
     }
 
-    /// Returns the time until the first cycle: the initial delay, or longer if the last cycle was less
-    /// than an interval ago.
+    /// Returns the time until the first cycle: the initial delay, or longer if the last cycle was
+    /// less than an interval ago.
     fn first_pause(&self) -> Duration {
         if self.times.is_some() {
             return self.options.initial_delay;

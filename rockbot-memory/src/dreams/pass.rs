@@ -19,7 +19,8 @@ pub enum DreamPass {
     /// Finds statements of one speaker that contradict each other: the newer one wins. Directive
     /// `contradiction-dream.md`.
     ContradictionSweep,
-    /// Infers preferences of the user from a week of the user's messages. Directive `pref-dream.md`.
+    /// Infers preferences of the user from a week of the user's messages. Directive
+    /// `pref-dream.md`.
     PreferenceInference,
     /// Notes mistakes not to repeat, from corrections and failing tools. Directive
     /// `anti-pattern-dream.md`.

@@ -88,13 +88,13 @@ impl Dreaming {
         self
     }
 
-    /// Sets the times of cycles in place of [`DreamOptions::interval`]: `next` returns the first time
-    /// after another, and `None` if there is none. The clock of the host decides. A time that passes
-    /// while the host is not running is made up for at the start, after
+    /// Sets the times of cycles in place of [`DreamOptions::interval`]: `next` returns the first
+    /// time after another, and `None` if there is none. The clock of the host decides. A time that
+    /// passes while the host is not running is made up for at the start, after
     /// [`DreamOptions::initial_delay`]; the first cycle of a new host comes then, too.
     ///
-    /// With the feature `scheduling`, `rockbot::tools::scheduling::CronTimes` has the times of a cron
-    /// expression in a time zone.
+    /// With the feature `scheduling`, `rockbot::tools::scheduling::CronTimes` has the times of a
+    /// cron expression in a time zone.
     ///
     /// ```
     /// use std::time::Duration;

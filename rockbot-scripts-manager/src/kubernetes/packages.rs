@@ -35,8 +35,8 @@ impl InstalledSets {
 }
 
 impl KubernetesScriptRunner {
-    /// Returns the folder of a set of packages in the volume, and installs the set if it is not known
-    /// to be there; `None` for no packages.
+    /// Returns the folder of a set of packages in the volume, and installs the set if it is not
+    /// known to be there; `None` for no packages.
     pub(super) async fn folder_of(&self, packages: &[Package]) -> Result<Option<String>, ScriptError> {
         if packages.is_empty() {
             return Ok(None);

@@ -36,8 +36,8 @@ const INSTALL: &str = "set -e; cd /packages; [ ! -d \"$1\" ] || exit 0; part=\"$
     --target \"$part\" -- \"$@\"\n\
     mv -T \"$part\" \"$name\" || { rm -rf \"$part\"; [ -d \"$name\" ]; }";
 
-/// File of the standard error. Kubernetes tells the end of the file together with the exit code: its
-/// logs mix both outputs.
+/// File of the standard error. Kubernetes tells the end of the file together with the exit code:
+/// its logs mix both outputs.
 const MESSAGE: &str = "/dev/termination-log";
 
 /// Maximum length of a variable with a part of script and input, in bytes. Linux takes 128 KiB.
@@ -112,8 +112,8 @@ pub(super) fn of_packages(
     pod(settings, manager, "packages", limit, container)
 }
 
-/// Returns a pod without rights: of a user of its own, without a token and capabilities, with a root
-/// that it only reads. It ends after `limit` even if no manager is left.
+/// Returns a pod without rights: of a user of its own, without a token and capabilities, with a
+/// root that it only reads. It ends after `limit` even if no manager is left.
 fn pod(
     settings: &KubernetesSettings,
     manager: &str,

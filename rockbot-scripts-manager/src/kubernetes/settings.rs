@@ -25,7 +25,8 @@ pub(crate) struct KubernetesSettings {
     /// `PackageClaim`: the claim of a volume for installed packages. Default none: a script with
     /// packages is refused.
     pub(crate) package_claim: Option<String>,
-    /// `PackageIndex`: URL of a package index, without a password: pods show it. Default that of `pip`.
+    /// `PackageIndex`: URL of a package index, without a password: pods show it. Default that of
+    /// `pip`.
     pub(crate) package_index: Option<String>,
 }
 

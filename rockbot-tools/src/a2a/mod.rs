@@ -1,5 +1,5 @@
-//! Agents that hand tasks to each other: over the bus, in the messages of the original, and to agents
-//! with a URL by the A2A protocol over HTTP.
+//! Agents that hand tasks to each other: over the bus, in the messages of the original, and to
+//! agents with a URL by the A2A protocol over HTTP.
 //!
 //! [`A2aCaller`] is the side that asks: the model's tools, the directory of agents (`directory`,
 //! `cards`, `known_file`), the tasks until their ends are told. [`A2aReceiver`] is the side that

@@ -13,8 +13,8 @@ use super::tasks::{SessionTurns, Standing, refused};
 use crate::a2a_wire::{A2aError, ErrorKind, SendMessage, Task, TaskQuery, TaskState};
 
 impl Operations {
-    /// Answers `SendMessage`, which is of version 0.3 with `true`, with the task: once the task has ended or waits for an answer or an
-    /// approval, or at once if the client asks for that.
+    /// Answers `SendMessage`, which is of version 0.3 with `true`, with the task: once the task has
+    /// ended or waits for an answer or an approval, or at once if the client asks for that.
     pub(super) async fn send(
         self: &Arc<Self>,
         caller: &A2aCaller,

@@ -6,8 +6,9 @@
 //! `accept` and `list`, which read and write turns of the host; `operations` has the code that
 //! they share, and `tasks` are the records. `stream` tells a task's changes, `watch` notes them
 //! and asks the operator, `content` converts messages and answers, `input` is the agent's
-//! question to its caller, `push` tells changes to addresses of clients. An answer is a `reply` in the `form` of its client. The
-//! protocol's objects are in `a2a_wire`, which the client of `a2a` shares.
+//! question to its caller, `push` tells changes to addresses of clients. An answer is a `reply` in
+//! the `form` of its client. The protocol's objects are in `a2a_wire`, which the client of `a2a`
+//! shares.
 
 mod accept;
 mod admission;

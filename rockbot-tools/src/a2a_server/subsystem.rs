@@ -41,9 +41,9 @@ const OPERATOR: &str = "local";
 ///
 /// Each [caller](A2aCaller) is a principal of its own, `a2a:NAME`, and its messages are
 /// untrusted. A client may name an address to which the changes of a task are told (push
-/// notifications), with a token of its own. Its turns have the [tools](Self::tools) that are named, and none by default. A call
-/// that needs an approval waits for the [operator](Self::operator), who gets an announcement; the
-/// host must know that principal as an approver.
+/// notifications), with a token of its own. Its turns have the [tools](Self::tools) that are named,
+/// and none by default. A call that needs an approval waits for the [operator](Self::operator), who
+/// gets an announcement; the host must know that principal as an approver.
 ///
 /// A server without callers serves any program of this machine, and listens nowhere else. Options
 /// come from code, then from the section [`A2aServer`](super::settings) of the configuration.
@@ -117,8 +117,8 @@ impl A2aServer {
         self
     }
 
-    /// Sets the trust in callers that name none of their own, which narrows their tools. Default: the
-    /// setting `A2aServer.Trust`, else `Act`.
+    /// Sets the trust in callers that name none of their own, which narrows their tools. Default:
+    /// the setting `A2aServer.Trust`, else `Act`.
     pub fn trust(mut self, trust: CallerTrust) -> Self {
         self.trust = Some(trust);
         self

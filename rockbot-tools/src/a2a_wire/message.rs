@@ -105,8 +105,8 @@ impl Part {
     }
 }
 
-/// Returns the text that stands for a file by reference: neither this host nor the server of a model
-/// goes to an address because another agent names it.
+/// Returns the text that stands for a file by reference: neither this host nor the server of a
+/// model goes to an address because another agent names it.
 pub(crate) fn reference(url: &str, name: Option<&str>, kind: Option<&str>) -> String {
     let about: Vec<_> = [name, kind].into_iter().flatten().map(one_line).collect();
     format!("[file by reference: {} {}]", one_line(url), about.join(", "))

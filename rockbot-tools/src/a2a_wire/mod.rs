@@ -1,5 +1,6 @@
-//! The objects of the A2A protocol over HTTP, as they are on the wire in version 1.0. `v03` converts
-//! the objects of version 0.3 at the edge of a server, `v03_client` at the edge of a client.
+//! The objects of the A2A protocol over HTTP, as they are on the wire in version 1.0. `v03`
+//! converts the objects of version 0.3 at the edge of a server, `v03_client` at the edge of a
+//! client.
 //!
 //! Written here and not taken from the protocol's own crate: its parts silently drop a second
 //! content and members of a wrong type, its metadata are maps of values that cost many times their

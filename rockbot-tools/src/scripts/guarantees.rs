@@ -18,7 +18,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Guarantees {
-    /// A script reaches no network, no server on the host's machine, and no socket of another process.
+    /// A script reaches no network, no server on the host's machine, and no socket of another
+    /// process.
     pub no_network: bool,
     /// A script reads no file of the host but the installation of Python and its libraries, changes
     /// none, and gains no rights to do so.

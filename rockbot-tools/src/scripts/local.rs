@@ -129,8 +129,8 @@ impl ScriptRunner for LocalScriptRunner {
 }
 
 impl LocalScriptRunner {
-    /// Creates the runner with the settings `MemoryMegabytes`, `PackageIndex` and `PackageFolder` of
-    /// the section `Scripts`, see [`Scripts`](super::Scripts). `data` is the data folder of the
+    /// Creates the runner with the settings `MemoryMegabytes`, `PackageIndex` and `PackageFolder`
+    /// of the section `Scripts`, see [`Scripts`](super::Scripts). `data` is the data folder of the
     /// program, if it has one.
     ///
     /// # Errors

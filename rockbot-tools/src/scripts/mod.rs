@@ -45,11 +45,12 @@ const TIMEOUT_SECONDS: u64 = 30;
 
 /// A tool by which a model runs Python scripts of its own: `execute_python_script`.
 ///
-/// On Linux a script runs in a sandbox of [bubblewrap](https://github.com/containers/bubblewrap) without network, with a
-/// system that it only reads, and with none of the host's variables, files and rights. Its time, the memory, CPU time and
-/// file sizes of each of its processes, and their number are limited, and its output is cut off at 256 KiB; the memory of
-/// all its processes together is not limited. When it ends, in whatever way, nothing of it stays behind. A host that root
-/// runs starts scripts as the user 65534, who owns nothing.
+/// On Linux a script runs in a sandbox of [bubblewrap](https://github.com/containers/bubblewrap)
+/// without network, with a system that it only reads, and with none of the host's variables, files
+/// and rights. Its time, the memory, CPU time and file sizes of each of its processes, and their
+/// number are limited, and its output is cut off at 256 KiB; the memory of all its processes
+/// together is not limited. When it ends, in whatever way, nothing of it stays behind. A host that
+/// root runs starts scripts as the user 65534, who owns nothing.
 ///
 /// What a sandbox guarantees is tried out while the host is built, by a script that tries to
 /// break each of the [`Guarantees`]. If it succeeds, or if `bwrap` or `python3` is missing or the
@@ -108,21 +109,21 @@ impl Scripts {
         Self::of(Kind::Configured)
     }
 
-    /// Creates the tool with scripts that a scripts manager on the bus of the host runs, such as the
-    /// program `rockbot-scripts-manager`.
+    /// Creates the tool with scripts that a scripts manager on the bus of the host runs, such as
+    /// the program `rockbot-scripts-manager`.
     ///
-    /// The host asks managers for their guarantees when it starts. Until a manager has declared that
-    /// scripts are walled off, calls of a model that has read untrusted text need an endorsement.
-    /// Each answer names the guarantees of the manager that ran the script. A script without an
-    /// answer is an error of its call, 30 seconds after its own time; a cancelled script ends at the
-    /// manager, too.
+    /// The host asks managers for their guarantees when it starts. Until a manager has declared
+    /// that scripts are walled off, calls of a model that has read untrusted text need an
+    /// endorsement. Each answer names the guarantees of the manager that ran the script. A script
+    /// without an answer is an error of its call, 30 seconds after its own time; a cancelled script
+    /// ends at the manager, too.
     pub fn remote() -> Self {
         Self::of(Kind::Remote)
     }
 
-    /// Creates the tool with scripts that run **without a sandbox**: they have the network, the files
-    /// and the rights of this process. For development on a machine without secrets; each answer says
-    /// so. Calls of a model that has read untrusted text need an endorsement.
+    /// Creates the tool with scripts that run **without a sandbox**: they have the network, the
+    /// files and the rights of this process. For development on a machine without secrets; each
+    /// answer says so. Calls of a model that has read untrusted text need an endorsement.
     pub fn unsafe_local() -> Self {
         Self::of(Kind::Unsafe)
     }

@@ -26,8 +26,8 @@ pub trait ScriptRunner: fmt::Debug + Send + Sync + 'static {
     /// Returns the guarantees that the runner declares.
     fn guarantees(&self) -> Guarantees;
 
-    /// Runs a script to its end, or kills it at its time limit. Parts of the output may be reported as
-    /// [progress](CallContext::progress).
+    /// Runs a script to its end, or kills it at its time limit. Parts of the output may be reported
+    /// as [progress](CallContext::progress).
     ///
     /// # Cancellation safety
     ///
@@ -135,7 +135,8 @@ pub enum ScriptError {
     /// The packages of the script could not be installed.
     #[error("the packages could not be installed: {0}")]
     Packages(String),
-    /// The runner does not run this script: it is too large, or asks for more than the runner gives.
+    /// The runner does not run this script: it is too large, or asks for more than the runner
+    /// gives.
     #[error("the script was refused: {0}")]
     Refused(String),
 }

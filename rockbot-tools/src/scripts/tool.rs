@@ -57,8 +57,9 @@ impl ScriptState {
         Self { runner, timeout }
     }
 
-    /// Returns the tool of a runner that was tried out. An action that a runner does not wall off is a
-    /// deed of the model: it never runs twice, and a model that has read untrusted text asks first.
+    /// Returns the tool of a runner that was tried out. An action that a runner does not wall off
+    /// is a deed of the model: it never runs twice, and a model that has read untrusted text asks
+    /// first.
     pub(super) fn into_tool(self, guarantees: Guarantees) -> Tool {
         let tool = self.with_guide(&format!("{guarantees}"));
         if guarantees.are_walls() {

@@ -99,8 +99,8 @@ fn variables_are_short_and_nothing_in_them_is_a_reference() {
     assert!(values.iter().all(is_plain));
 }
 
-/// Runs the command of a script's pod on this machine, with a file for its errors. Returns its output
-/// and its errors.
+/// Runs the command of a script's pod on this machine, with a file for its errors. Returns its
+/// output and its errors.
 fn run(script: &Script) -> (Output, String) {
     let folder = std::env::temp_dir();
     let message = folder.join(format!("rockbot-message-{}", uuid::Uuid::new_v4().simple()));

@@ -167,8 +167,8 @@ impl Caller {
         }
     }
 
-    /// Returns the task that a message is about, if it comes from the agent that works on it and the
-    /// task has not ended.
+    /// Returns the task that a message is about, if it comes from the agent that works on it and
+    /// the task has not ended.
     async fn task_of(&self, envelope: &MessageEnvelope, id: &str) -> Option<PendingTask> {
         let correlation = envelope.correlation_id.as_deref().filter(|id| !id.is_empty());
         let is_its = |task: &PendingTask| {

@@ -124,8 +124,8 @@ impl A2aCaller {
     }
 
     /// Sets the file of agents that the operator names, which must exist: a JSON array of cards.
-    /// Default: the setting `A2A.WellKnownAgentsPath`, else the file `well-known-agents.json` in the
-    /// data folder, if there is one.
+    /// Default: the setting `A2A.WellKnownAgentsPath`, else the file `well-known-agents.json` in
+    /// the data folder, if there is one.
     pub fn with_well_known(mut self, path: impl Into<PathBuf>) -> Self {
         self.well_known = Some(path.into());
         self

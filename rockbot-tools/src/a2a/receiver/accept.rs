@@ -221,7 +221,8 @@ impl Receiver {
         }
     }
 
-    /// Returns the turn of a task: it runs on behalf of the calling agent, whose words are untrusted.
+    /// Returns the turn of a task: it runs on behalf of the calling agent, whose words are
+    /// untrusted.
     fn turn(&self, request: &AgentTaskRequest, task: &InboundTask, envelope: &MessageEnvelope) -> TurnRequest {
         let label = Label::untrusted(&format!("agent:{}", task.caller));
         let origin = Provenance::labelled("agent", &label);

@@ -115,7 +115,8 @@ impl Receiver {
         let (code, words) = match ended {
             Err(TurnError::NotFound(_)) => (codes::TASK_NOT_FOUND, "this agent has no such task"),
             Ok(()) if known.is_none() => (codes::TASK_NOT_CANCELABLE, "the task has ended already"),
-            // The answer to the task says so. A process that works on it elsewhere gets the message, too.
+            // The answer to the task says so. A process that works on it elsewhere gets the
+            // message, too.
             _ => return Disposition::Ack,
         };
         let Some(reply_to) = envelope

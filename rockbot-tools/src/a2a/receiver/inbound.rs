@@ -39,8 +39,8 @@ pub(super) struct InboundTasks {
 }
 
 impl InboundTask {
-    /// Returns the principal on whose behalf the task runs: the calling agent, whatever principal it
-    /// claims.
+    /// Returns the principal on whose behalf the task runs: the calling agent, whatever principal
+    /// it claims.
     pub(super) fn principal(&self) -> Principal {
         principal_of(&self.caller)
     }

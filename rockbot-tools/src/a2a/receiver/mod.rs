@@ -94,8 +94,8 @@ impl A2aReceiver {
         Self::default()
     }
 
-    /// Allows a caller: `name` with all skills, `name:skill` with one, `*` for every caller. Call it
-    /// once for each.
+    /// Allows a caller: `name` with all skills, `name:skill` with one, `*` for every caller. Call
+    /// it once for each.
     pub fn allow(mut self, caller: impl AsRef<str>) -> Self {
         if let Err(problem) = self.options.callers.allow(caller.as_ref()) {
             self.problem.get_or_insert(problem);
@@ -103,8 +103,8 @@ impl A2aReceiver {
         self
     }
 
-    /// Allows tools to the tasks of all callers: a name, or a [`ToolSelector`]. Default: the setting
-    /// `A2AReceiver.Tools`, else none.
+    /// Allows tools to the tasks of all callers: a name, or a [`ToolSelector`]. Default: the
+    /// setting `A2AReceiver.Tools`, else none.
     pub fn tools(mut self, tools: impl IntoIterator<Item = impl Into<ToolSelector>>) -> Self {
         self.options.tools.extend(tools.into_iter().map(Into::into));
         self

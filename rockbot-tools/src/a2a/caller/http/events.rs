@@ -38,8 +38,8 @@ impl Events {
         }
     }
 
-    /// Returns the data of the next event, waiting up to `limit` for each piece of it; `None` at the
-    /// end.
+    /// Returns the data of the next event, waiting up to `limit` for each piece of it; `None` at
+    /// the end.
     pub(super) async fn next(&mut self, limit: Duration) -> Result<Option<String>, PeerError> {
         loop {
             if let Some(data) = self.lines.next() {

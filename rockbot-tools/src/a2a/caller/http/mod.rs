@@ -118,8 +118,8 @@ impl HttpTransport {
         }))
     }
 
-    /// Reads the cards of the agents that the operator names, again and again, and follows the tasks
-    /// that had not ended when the host stopped.
+    /// Reads the cards of the agents that the operator names, again and again, and follows the
+    /// tasks that had not ended when the host stopped.
     pub(super) fn start(&self, open: Vec<PendingTask>) {
         for agent in self.0.named.clone() {
             let http = self.0.clone();

@@ -54,7 +54,8 @@ impl<'a> Events<'a> {
     fn next(&mut self) -> Result<Event<'a>, String> {
         loop {
             match self.0.next() {
-                Some(Ok((Event::StreamStart | Event::DocumentStart(..), _))) => {}
+                // Comments are named, since any crate of a program may turn their events on.
+                Some(Ok((Event::StreamStart | Event::DocumentStart(..) | Event::Comment(..), _))) => {}
                 Some(Ok((event, _))) => return Ok(event),
                 Some(Err(error)) => return Err(error.to_string()),
                 None => return Ok(Event::StreamEnd),

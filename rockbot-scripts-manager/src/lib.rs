@@ -8,8 +8,9 @@
 //!
 //! * `manager.rs`: the subscriptions, and their end.
 //! * `requests.rs`: a request from its arrival to its answer; `runs.rs` knows the requests that
-//! came. * `settings.rs`: the sections of the configuration. * `kubernetes/`: the backend that runs
-//! each script in a pod, with the feature `kubernetes`.
+//!   came.
+//! * `settings.rs`: the sections of the configuration.
+//! * `kubernetes/`: the backend that runs each script in a pod, with the feature `kubernetes`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(feature = "kubernetes")]

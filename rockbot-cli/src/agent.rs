@@ -39,16 +39,19 @@ impl<'a> Setup<'a> {
         }
     }
 
+    /// Returns the data folder of the options, or `other` if the options name none.
+    fn data<'b>(&'b self, other: &'b Path) -> &'b Path {
+        self.options.data.as_deref().unwrap_or(other)
+    }
+
     /// Returns the folder for images and files of answers.
     pub(crate) fn pictures(&self) -> PathBuf {
-        let data = self.options.data.as_deref().unwrap_or(self.data_folder);
-        data.join("images")
+        self.data(self.data_folder).join("images")
     }
 
     /// Returns the file with the lines of earlier conversations.
     pub(crate) fn history(&self) -> PathBuf {
-        let data = self.options.data.as_deref().unwrap_or(self.data_folder);
-        data.join("history.txt")
+        self.data(self.data_folder).join("history.txt")
     }
 
     /// Connects to the brokers and builds the agent, which is not started yet. Parts of the agent
@@ -84,8 +87,7 @@ impl<'a> Setup<'a> {
     pub(crate) fn examined(&self) -> Result<AgentHostBuilder, BoxError> {
         let config = self.settings()?;
         let host = HostSettings::read(&config, self.data_folder)?;
-        let data = self.options.data.as_deref().unwrap_or(host.agent_profile.base_path());
-        let inputs = doctor::inputs(&config, data)?;
+        let inputs = doctor::inputs(&config, self.data(host.agent_profile.base_path()))?;
         // Read anew, since what was read above counts as known, and only a part of the agent can
         // know it.
         let config = self.settings()?.with_variables(inputs);
@@ -114,11 +116,6 @@ impl<'a> Setup<'a> {
     /// Returns the builder of the agent.
     fn compose(&self, config: &Config, outside: Outside, questions: Questions) -> Result<AgentHostBuilder, BoxError> {
         let settings = HostSettings::read(config, self.data_folder)?;
-        let data = self
-            .options
-            .data
-            .as_deref()
-            .unwrap_or(settings.agent_profile.base_path());
         let budget = settings.budget();
         let max_tokens = self.options.max_tokens.or(budget.max_tokens);
         // Models behind the gateway, prices, memory with recall, profile, and links that a file
@@ -127,7 +124,7 @@ impl<'a> Setup<'a> {
             .identity(AgentIdentity::new(self.options.name.as_deref().unwrap_or(self.name)))
             .instructions(INSTRUCTIONS)
             .budget(budget.with_max_tokens(max_tokens.unwrap_or(MAX_TURN_TOKENS)))
-            .data_dir(data);
+            .data_dir(self.data(settings.agent_profile.base_path()));
         let tools = host::tools(std::env::current_dir()?).into_iter();
         let builder = tools.fold(builder, AgentHostBuilder::tool);
         let builder = mcp::answered(builder, questions);

@@ -174,8 +174,8 @@ mod at_terminal {
     use rockbot::prelude::*;
     use serde_json::{Map, Value};
 
-    use super::super::questions::Questions;
-    use super::super::terminal::clean;
+    use crate::chat::questions::Questions;
+    use crate::chat::terminal::clean;
 
     #[derive(Debug, Clone)]
     pub(super) struct AtTerminal(pub(super) Questions);

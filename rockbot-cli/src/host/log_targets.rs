@@ -9,7 +9,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 const AMQP_CLIENT: &str = "lapin";
 
 /// Returns the targets that `RUST_LOG` names, or `default` without it.
-pub fn targets(default: Targets) -> Result<Targets, BoxError> {
+pub(crate) fn targets(default: Targets) -> Result<Targets, BoxError> {
     let targets = match std::env::var("RUST_LOG") {
         Ok(text) if text.contains(AMQP_CLIENT) => return read(&text),
         Ok(text) => read(&text)?,

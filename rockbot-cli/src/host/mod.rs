@@ -10,7 +10,7 @@ pub mod bus;
 pub mod calculator;
 pub mod endpoint;
 pub mod log;
-pub mod log_targets;
+mod log_targets;
 pub(crate) mod outside;
 pub(crate) mod read_file;
 pub mod serve_a2a;

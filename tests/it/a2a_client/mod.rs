@@ -199,15 +199,13 @@ async fn a_question_of_the_agent_is_answered_in_its_task() {
     server.shutdown(Duration::ZERO).await;
 }
 
-#[tokio::test]
-async fn a_task_that_is_cancelled_is_cancelled_at_the_agent() {
-    let working = ScriptedModel::new().hangs();
-    let (server, url) = serving(&working, true).await;
-    let first = asking([find("How many books?")]);
-    let caller = A2aCaller::new().agent_at(far(&url).key("sesame".to_owned()));
+/// Hands a task over to an agent, cancels it once a status is told, and returns the host that did.
+async fn cancelling(agent: RemoteAgent, task: &str, status: &str) -> AgentHost {
+    let first = asking([find(task)]);
+    let caller = A2aCaller::new().agent_at(agent);
     let main = started(main_host(&first, &ScriptedModel::new()).add(caller)).await;
     main.agent().ask("s", "Begin.").await.unwrap();
-    until_told(&main, "[far] It works on the task.").await;
+    until_told(&main, status).await;
     let id = task_id(&told(&first)[0]);
     let second = first
         .clone()
@@ -215,6 +213,15 @@ async fn a_task_that_is_cancelled_is_cancelled_at_the_agent() {
         .says("cancelled");
     main.agent().ask("s", "Stop.").await.unwrap();
     second.assert_complete();
+    main
+}
+
+#[tokio::test]
+async fn a_task_that_is_cancelled_is_cancelled_at_the_agent() {
+    let working = ScriptedModel::new().hangs();
+    let (server, url) = serving(&working, true).await;
+    let agent = far(&url).key("sesame".to_owned());
+    let _main = cancelling(agent, "How many books?", "[far] It works on the task.").await;
     let turns = server.parts().require::<dyn TurnRunner>().unwrap();
     until(|| turns.live(&TurnQuery::default()).is_empty()).await;
     server.shutdown(Duration::ZERO).await;

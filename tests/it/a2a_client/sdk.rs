@@ -62,18 +62,7 @@ async fn end_of(url: &str, message: &str) -> String {
 
 /// Hands a task over that takes long, and cancels it once a status is told.
 async fn cancelled(server: &mut Server) {
-    let first = asking([find("long")]);
-    let caller = A2aCaller::new().agent_at(far(&server.url));
-    let main = started(main_host(&first, &ScriptedModel::new()).add(caller)).await;
-    main.agent().ask("s", "Begin.").await.unwrap();
-    until_told(&main, "[far] Half of it.").await;
-    let id = task_id(&told(&first)[0]);
-    let second = first
-        .clone()
-        .calls("cancel_agent_task", json!({"task_id": id}))
-        .says("cancelled");
-    main.agent().ask("s", "Stop.").await.unwrap();
-    second.assert_complete();
+    let main = cancelling(far(&server.url), "long", "[far] Half of it.").await;
     assert_eq!(server.next_line().await, "cancelled");
     main.shutdown(Duration::ZERO).await;
 }

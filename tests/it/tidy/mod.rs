@@ -291,5 +291,5 @@ fn the_readme_has_exactly_two_commands() {
         .skip(1)
         .filter_map(|block| block.lines().next())
         .collect();
-    assert_eq!(commands, ["cargo run --example chat", "cargo test --all-features"]);
+    assert_eq!(commands, ["cargo run --example chat", "cargo test --workspace --all-features"]);
 }

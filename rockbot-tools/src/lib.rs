@@ -53,18 +53,11 @@ pub mod egress;
 #[cfg(feature = "files")]
 #[cfg_attr(docsrs, doc(cfg(feature = "files")))]
 pub mod files;
-#[cfg(feature = "web")]
-mod html;
 #[cfg(feature = "http-server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http-server")))]
 pub mod http_server;
 #[cfg(all(test, feature = "files", feature = "pdf", feature = "rest"))]
 mod outside_text;
-#[cfg(test)]
-#[cfg(feature = "egress")]
-mod own_process;
-#[cfg(feature = "pdf")]
-mod pdf;
 #[cfg(feature = "wisps")]
 #[cfg_attr(docsrs, doc(cfg(feature = "wisps")))]
 pub mod pipelines;

@@ -5,7 +5,8 @@
 //! test answers them, [`ManualClock`], [`SequentialIds`] and [`HashedEmbeddings`] make time, ids
 //! and vectors deterministic. For authors of stores, journals, buses and clients: [`conformance`]
 //! has a suite for each trait. For authors of parsers: [`Mutations`] breaks valid documents in
-//! many ways. For tests against parts of others: [`outside_part`].
+//! many ways. For tests against parts of others: [`outside_part`]; for tests that need a process of their own:
+//! [`assert_passes_alone`], and `peak_growth` on Linux.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -33,6 +34,7 @@ mod manual_clock;
 mod mock_tool;
 mod mutations;
 mod outside_part;
+mod own_process;
 mod scripted_model;
 mod sequential_ids;
 
@@ -43,5 +45,8 @@ pub use manual_clock::ManualClock;
 pub use mock_tool::{MockCall, MockToolHandle, mock_tool};
 pub use mutations::Mutations;
 pub use outside_part::outside_part;
+pub use own_process::assert_passes_alone;
+#[cfg(target_os = "linux")]
+pub use own_process::peak_growth;
 pub use scripted_model::ScriptedModel;
 pub use sequential_ids::SequentialIds;

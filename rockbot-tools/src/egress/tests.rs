@@ -9,13 +9,13 @@ use flate2::write::GzEncoder;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use rockbot_core::config::Config;
+use rockbot_core::testing::assert_passes_alone;
+#[cfg(target_os = "linux")]
+use rockbot_core::testing::peak_growth;
 use rockbot_core::tool::{ToolError, ToolErrorCode};
 
 use super::resolver::Lookup;
 use super::*;
-use crate::own_process::passes_alone;
-#[cfg(target_os = "linux")]
-use crate::own_process::peak_growth;
 use crate::test_server::{TestServer, ok, response};
 
 /// A resolver with answers of its own, which records what it was asked.
@@ -516,10 +516,7 @@ async fn a_proxy_of_the_environment_is_not_used() {
     // A list of exceptions from a proxy changes neither where requests go nor what the policy refuses.
     for exceptions in ["", "*", "127.0.0.1,localhost", "example.org"] {
         let variables = [&variables[..], &[("NO_PROXY", exceptions), ("no_proxy", exceptions)]].concat();
-        assert!(
-            passes_alone("egress::tests::requests_go_to_the_server_itself", &variables),
-            "{exceptions}"
-        );
+        assert_passes_alone("egress::tests::requests_go_to_the_server_itself", &variables);
     }
     assert_eq!(proxy.requests(), [""; 0]);
 }
@@ -541,7 +538,7 @@ async fn requests_go_to_the_server_itself() {
 #[cfg(target_os = "linux")]
 #[test]
 fn hostile_bodies_need_little_memory() {
-    assert!(passes_alone("egress::tests::bodies_are_read_in_32_mebibytes", &[]));
+    assert_passes_alone("egress::tests::bodies_are_read_in_32_mebibytes", &[]);
 }
 
 #[cfg(target_os = "linux")]

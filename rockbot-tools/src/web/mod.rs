@@ -17,7 +17,7 @@ use rockbot_core::tool::{Tool, ToolGroup};
 use rockbot_core::{BoxError, Secret};
 use url::Url;
 
-pub use crate::html::{MainContent, html_to_markdown, main_content};
+pub use rockbot_pages::{MainContent, html_to_markdown, main_content};
 pub use search::{SearchError, SearchProvider, SearchResult};
 pub use settings::WebSettings;
 

@@ -72,6 +72,7 @@ fn all_comments() -> Vec<Comment> {
         "rockbot-llm",
         "rockbot-mcp",
         "rockbot-memory",
+        "rockbot-pages",
         "rockbot-text-calls",
         "rockbot-tools",
     ] {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The crates below the facade.
-pub(super) const LIBRARIES: [&str; 8] = [
+pub(super) const LIBRARIES: [&str; 9] = [
     "rockbot-bus",
     "rockbot-core",
     "rockbot-text-calls",
@@ -11,6 +11,7 @@ pub(super) const LIBRARIES: [&str; 8] = [
     "rockbot-llm",
     "rockbot-mcp",
     "rockbot-memory",
+    "rockbot-pages",
     "rockbot-tools",
 ];
 

@@ -2,9 +2,8 @@
 
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
+use rockbot_pages::html_to_markdown;
 use url::Url;
-
-use crate::html::html_to_markdown;
 
 /// Maximum number of entries that are shown.
 const MAX_ENTRIES: usize = 100;

@@ -1,12 +1,12 @@
 //! A fetched page as text for a model.
 
 use rockbot_core::tool::{ToolError, ToolErrorCode};
+use rockbot_pages::main_content;
+#[cfg(feature = "pdf")]
+use rockbot_pages::pdf;
 
 use super::{charset, feed};
 use crate::egress::EgressResponse;
-use crate::html::main_content;
-#[cfg(feature = "pdf")]
-use crate::pdf;
 
 /// A page as text.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,7 +79,13 @@ impl Page {
 
     #[cfg(feature = "pdf")]
     fn of_pdf(response: &EgressResponse) -> Result<Self, ToolError> {
-        let refused = |error: pdf::PdfError| ToolError::new(ToolErrorCode::ExecutionFailed, error.to_string());
+        let refused = |error: pdf::PdfError| {
+            let setting = match error {
+                pdf::PdfError::Cut { .. } => " (`Egress.MaxBytes` is the bound of a page)",
+                _ => "",
+            };
+            ToolError::new(ToolErrorCode::ExecutionFailed, format!("{error}{setting}"))
+        };
         let pdf = pdf::read(&response.body, response.is_cut).map_err(refused)?;
         Ok(Self {
             title: pdf.title,

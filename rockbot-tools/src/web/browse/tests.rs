@@ -75,7 +75,7 @@ async fn pages_feeds_and_texts_are_read() {
 #[cfg(feature = "pdf")]
 #[tokio::test]
 async fn the_text_of_a_pdf_is_read() {
-    let pdf = include_bytes!("../../pdf/testdata/reportlab.pdf");
+    let pdf = include_bytes!("../../../../rockbot-pages/src/pdf/testdata/reportlab.pdf");
     let server = TestServer::start(|request| match request.split(' ').nth(1).unwrap() {
         "/typed" => ok("application/pdf", pdf),
         "/untyped" => response("200 OK", &[], pdf),

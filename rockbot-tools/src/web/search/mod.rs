@@ -12,14 +12,13 @@ use std::sync::Arc;
 use rockbot_core::content::{Content, ContentPart, Provenance};
 use rockbot_core::tool::{Tool, ToolError, ToolState, stateful_tool};
 use rockbot_core::trust::Trust;
+use rockbot_pages::plain_text;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(super) use brave::Brave;
 pub use provider::{SearchError, SearchProvider, SearchResult};
 pub(super) use searxng::SearXng;
-
-use crate::html::{one_line, plain_text};
 
 /// Maximum number of results of a call.
 const MAX_COUNT: usize = 20;
@@ -64,7 +63,7 @@ pub(super) fn tool(provider: Arc<dyn SearchProvider>, count: usize) -> Tool {
 }
 
 async fn search(this: ToolState<WebSearch>, arguments: Arguments) -> Result<Content, ToolError> {
-    let query = one_line(&arguments.query);
+    let query = arguments.query.split_whitespace().collect::<Vec<_>>().join(" ");
     let query: String = query.chars().take(MAX_QUERY).collect();
     if query.is_empty() {
         return Err(ToolError::invalid_arguments(

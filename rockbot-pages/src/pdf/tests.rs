@@ -3,12 +3,11 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use rockbot_core::testing::Mutations;
+#[cfg(target_os = "linux")]
+use rockbot_core::testing::peak_growth;
+use rockbot_core::testing::{Mutations, assert_passes_alone};
 
 use super::*;
-use crate::own_process::passes_alone;
-#[cfg(target_os = "linux")]
-use crate::own_process::peak_growth;
 
 /// Documents of four writers, and one of them with its objects in streams.
 const WRITTEN: [(&[u8], &str); 5] = [
@@ -463,7 +462,7 @@ fn memory_bombs() -> [(&'static str, Vec<u8>); 9] {
 #[cfg(target_os = "linux")]
 #[test]
 fn hostile_documents_take_bounded_memory() {
-    assert!(passes_alone("pdf::tests::documents_are_read_in_128_mebibytes", &[]));
+    assert_passes_alone("pdf::tests::documents_are_read_in_128_mebibytes", &[]);
 }
 
 #[cfg(target_os = "linux")]

@@ -40,7 +40,7 @@ pub struct MainContent {
 /// longer than 2 KiB, the text alone stays.
 ///
 /// ```
-/// use rockbot_tools::web::html_to_markdown;
+/// use rockbot_pages::html_to_markdown;
 ///
 /// let base = "https://example.org/docs/".parse().ok();
 /// let html = "<h1>Ports</h1><p>See <a href='tcp.html'>TCP</a>.</p><pre class='language-sh'>nc -l 80</pre>";
@@ -61,7 +61,7 @@ pub fn html_to_markdown(html: &str, base: Option<&Url>) -> String {
 /// without a recognisable main content is converted whole.
 ///
 /// ```
-/// use rockbot_tools::web::main_content;
+/// use rockbot_pages::main_content;
 ///
 /// let html = "<title>Cats</title><nav><a href='/'>Home</a></nav><article><h1>Cats</h1>\
 ///     <p>A cat sleeps for most of the day, and for most of the night as well.</p></article><footer>© 2026</footer>";
@@ -92,7 +92,11 @@ fn max_markdown(html: &str) -> usize {
 }
 
 /// Returns the text of a fragment of HTML, on one line.
-pub(crate) fn plain_text(html: &str) -> String {
+///
+/// ```
+/// assert_eq!(rockbot_pages::plain_text("<b>Cats</b> &amp;\n dogs"), "Cats & dogs");
+/// ```
+pub fn plain_text(html: &str) -> String {
     if !html.contains(['<', '&']) {
         return one_line(html);
     }
@@ -101,6 +105,6 @@ pub(crate) fn plain_text(html: &str) -> String {
 }
 
 /// Returns the text on one line, with one space between words.
-pub(crate) fn one_line(text: &str) -> String {
+fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

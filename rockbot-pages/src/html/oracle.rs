@@ -136,7 +136,7 @@ proptest! {
     }
 }
 
-/// Tells why the tree is not the standard's: `cargo test --release -p rockbot-tools --features
+/// Tells why the tree is not the standard's: `cargo test --release -p rockbot-pages --features
 /// web --lib nested -- --ignored --nocapture` prints the times of both.
 #[test]
 #[ignore = "the standard's builder is slow without optimization"]

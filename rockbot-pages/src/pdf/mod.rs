@@ -39,40 +39,51 @@ const MAX_TEXT: usize = 2 << 20;
 const HEAD: usize = 1024;
 
 /// The text of a document.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PdfText {
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PdfText {
     /// The title. Empty if the document has none.
-    pub(crate) title: String,
+    pub title: String,
     /// The text, with a heading for each page.
-    pub(crate) markdown: String,
+    pub markdown: String,
     /// `true` if the document exceeds the bounds of the reader, and its end is missing.
-    pub(crate) is_cut: bool,
+    pub is_cut: bool,
 }
 
 /// The reason why a document has no text.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PdfError {
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PdfError {
+    /// The bytes do not begin like a PDF.
     #[error("the document is not a PDF, though the server says so")]
     NotAPdf,
+    /// The document is encrypted.
     #[error("the PDF is encrypted, and cannot be read: look for its text elsewhere")]
     Encrypted,
+    /// No page was found.
     #[error("the PDF is damaged: none of its pages was found")]
     NoPages,
+    /// The pages are images.
     #[error("this PDF has no text layer, its pages are images: look for its text elsewhere")]
     NoText,
+    /// The fonts do not say which characters their codes mean.
     #[error("the fonts of this PDF do not say which characters its text has: look for its text elsewhere")]
     UnknownCharacters,
+    /// The end of the document is missing, and with it next to all of its text.
     #[error(
-        "only the first {read} bytes of the PDF were read (`Egress.MaxBytes`), with next to nothing of its text: \
-         look for its text elsewhere"
+        "only the first {read} bytes of the PDF were read, with next to nothing of its text: look for its text elsewhere"
     )]
-    Cut { read: usize },
+    Cut {
+        /// Number of bytes that were read.
+        read: usize,
+    },
+    /// The document exceeds the work that the reader does.
     #[error("the PDF takes too much work to read: look for its text elsewhere")]
     TooLarge,
 }
 
 /// Returns `true` if the bytes begin like a PDF.
-pub(crate) fn is_pdf(bytes: &[u8]) -> bool {
+pub fn is_pdf(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(HEAD)]
         .windows(5)
         .any(|window| window == b"%PDF-")
@@ -85,7 +96,7 @@ pub(crate) fn is_pdf(bytes: &[u8]) -> bool {
 ///
 /// Returns an error if no page has text that can be read, or next to none of an incomplete
 /// document.
-pub(crate) fn read(bytes: &[u8], is_cut: bool) -> Result<PdfText, PdfError> {
+pub fn read(bytes: &[u8], is_cut: bool) -> Result<PdfText, PdfError> {
     read_within(bytes, is_cut, &Budget::new(budget::MAX_WORK))
 }
 

@@ -60,7 +60,6 @@ pub mod process;
 mod rate_limit_exceeded;
 pub mod recall;
 pub mod rfc3339;
-pub mod search;
 pub mod service;
 mod shared;
 pub mod store;
@@ -80,6 +79,8 @@ pub use clock::{Clock, SystemClock, Timestamp};
 pub use context::CallContext;
 pub use id::{CallId, IdSource, MemoryId, MessageId, Principal, RandomIds, SessionId, ToolName, TurnId};
 pub use identity::AgentIdentity;
+#[doc(inline)]
+pub use rockbot_search as search;
 pub use support::Digest;
 pub use trace::TraceContext;
 

@@ -103,7 +103,7 @@ impl TypedTool {
         match schema.check(&request.arguments) {
             Ok(Value::Object(arguments)) => Ok(arguments),
             Ok(_) => Err(ToolError::invalid_arguments("the arguments are no JSON object")),
-            Err(error) => Err(error.into_tool_error(&request.tool_name)),
+            Err(error) => Err(ToolError::of_arguments(&request.tool_name, error)),
         }
     }
 }

@@ -64,7 +64,7 @@ impl OutputSchema {
             .collect();
         Self {
             name,
-            schema: crate::tool::unordered_schema_of::<T>(),
+            schema: rockbot_schema::unordered_schema_of::<T>(),
         }
     }
 
@@ -78,7 +78,7 @@ impl OutputSchema {
     /// Returns the schema as models read it in words: without the keywords that only validate, and
     /// the properties in the order of `required`.
     pub fn text_for_models(&self) -> String {
-        crate::tool::schema_text(&self.schema)
+        rockbot_schema::schema_text(&self.schema)
     }
 
     /// Creates a schema. The name has 1 to 64 characters of `A-Z a-z 0-9 _ -`.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::setting::Origin;
 use super::{Config, ConfigError, Route, Setting, UnknownKey};
-use crate::support::did_you_mean;
+use rockbot_schema::did_you_mean;
 
 /// Returns the unknown settings below `section`. An unknown or unread section is reported once,
 /// not once for each of its settings.

@@ -8,9 +8,7 @@
 
 mod client;
 mod error;
-mod vector;
 
 pub use client::{EmbeddingCall, EmbeddingClient};
 pub use error::EmbeddingError;
-pub(crate) use vector::dot;
-pub use vector::{Embedding, NotAnEmbedding};
+pub use rockbot_search::{Embedding, NotAnEmbedding};

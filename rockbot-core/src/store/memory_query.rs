@@ -145,6 +145,6 @@ impl MemoryQuery {
         let moment = |entry: &Arc<MemoryEntry>| entry.updated_at.max(Some(entry.last_seen()));
         entries.sort_by(|a, b| moment(b).cmp(&moment(a)).then_with(|| a.id.cmp(&b.id)));
         entries.truncate(self.limit);
-        entries.into_iter().map(|item| Ranked { item, score: 1.0 }).collect()
+        entries.into_iter().map(|item| Ranked::new(item, 1.0)).collect()
     }
 }

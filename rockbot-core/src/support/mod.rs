@@ -26,7 +26,6 @@ pub mod json;
 mod loggable;
 mod redact;
 mod reference;
-mod suggestions;
 
 pub use cancellable::run_until_stopped;
 pub use caught::caught;
@@ -38,5 +37,4 @@ pub use fold::{FoldHasher, FoldMap};
 pub use loggable::loggable;
 pub use redact::redact;
 pub use reference::reference;
-pub(crate) use suggestions::did_you_mean;
-pub use suggestions::nearest_names;
+pub use rockbot_schema::nearest_names;

@@ -7,9 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use tower::timeout::error::Elapsed;
 
-use super::Effect;
-use crate::BoxError;
+use super::{ArgumentError, Effect};
 use crate::layer::RateLimitExceeded;
+use crate::{BoxError, ToolName};
 
 /// Maximum number of sources of an error that are searched for a time-out.
 const MAX_SOURCES: usize = 16;
@@ -145,6 +145,11 @@ impl ToolError {
     /// Creates an error with [`ToolErrorCode::InvalidArguments`]: the arguments do not fit the tool.
     pub fn invalid_arguments(message: impl Into<String>) -> Self {
         Self::new(ToolErrorCode::InvalidArguments, message)
+    }
+
+    /// Creates the error of arguments that do not match the schema of `tool`, as the model reads it.
+    pub fn of_arguments(tool: &ToolName, error: ArgumentError) -> Self {
+        Self::invalid_arguments(format!("invalid arguments for `{tool}`:\n{error}")).with_source(error)
     }
 
     /// Creates the error of a call that took too long, as `what` describes. It is a retryable

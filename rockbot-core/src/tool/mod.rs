@@ -29,10 +29,8 @@
 //! * A [`ToolGroup`] is shown to the model on demand, by the [`ToolExposure`] of its tools; a
 //!   [`ToolGuide`] explains tools, on demand as well.
 
-mod arguments;
 mod builder;
 mod chunks;
-mod doc_text;
 mod effect;
 mod endorsement;
 mod error;
@@ -42,18 +40,17 @@ mod filter;
 mod guide;
 mod guides;
 mod invoke;
+#[cfg(test)]
+mod malformed;
 mod message;
-mod model_schema;
 mod outside;
 mod pending;
 mod registration;
 mod registry;
 mod remote;
-mod schema;
 mod translator;
 mod typed;
 
-pub use arguments::{ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH, SchemaError};
 pub use builder::Tool;
 pub use chunks::ResultChunks;
 pub use effect::Effect;
@@ -65,14 +62,14 @@ pub use guide::{StaticGuide, ToolGuide};
 pub use guides::{GuideError, GuideSnapshot, ToolGuides};
 pub use invoke::{ToolInvocation, ToolInvokeRequest, ToolInvokeResponse};
 pub use message::{ToolErrorMessage, ToolOutcomeRequest};
-pub(crate) use model_schema::schema_text;
-pub use model_schema::{NotStrict, StrictSchema, without_optional_nulls};
 pub use outside::OutsideTools;
 pub use pending::{AwaitedTools, PendingTools};
 pub use registration::{ToolHints, ToolRegistration};
 pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot, ToolView};
 pub use remote::{RemoteToolExecutor, remote_tool};
-pub use schema::schema_of;
-pub(crate) use schema::unordered_schema_of;
+pub use rockbot_schema::{
+    ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH, NotStrict, SchemaError, StrictSchema,
+    schema_of, without_optional_nulls,
+};
 pub use translator::CallTranslator;
 pub use typed::{IntoToolOutput, JsonOutput, StatefulToolFn, ToolFn, ToolState, stateful_tool, tool};

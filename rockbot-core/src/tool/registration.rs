@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::endorsement::Orders;
-use super::model_schema::model_schema;
 use super::{Effect, ToolExposure, ToolInvokeRequest, schema_of};
 use crate::support::{indented, one_line};
 use crate::{CallContext, ToolName};
+use rockbot_schema::model_schema;
 
 /// Facts about a tool, besides its effect, that guide the host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

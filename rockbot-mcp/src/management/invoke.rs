@@ -60,7 +60,7 @@ impl ToolExecutor for Invoke {
             (checked, text) = (schema.check(&left), left);
         }
         let name = tool_name(service.server.name(), &tool.name);
-        let arguments = match checked.map_err(|error| error.into_tool_error(&name))? {
+        let arguments = match checked.map_err(|error| ToolError::of_arguments(&name, error))? {
             Value::Object(arguments) => arguments,
             // A schema that fits is the schema of an object.
             _ => Map::new(),

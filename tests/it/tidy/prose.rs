@@ -73,6 +73,8 @@ fn all_comments() -> Vec<Comment> {
         "rockbot-mcp",
         "rockbot-memory",
         "rockbot-pages",
+        "rockbot-schema",
+        "rockbot-search",
         "rockbot-text-calls",
         "rockbot-tools",
     ] {

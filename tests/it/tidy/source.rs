@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The crates below the facade.
-pub(super) const LIBRARIES: [&str; 9] = [
+pub(super) const LIBRARIES: [&str; 11] = [
     "rockbot-bus",
     "rockbot-core",
     "rockbot-text-calls",
@@ -12,6 +12,8 @@ pub(super) const LIBRARIES: [&str; 9] = [
     "rockbot-mcp",
     "rockbot-memory",
     "rockbot-pages",
+    "rockbot-schema",
+    "rockbot-search",
     "rockbot-tools",
 ];
 

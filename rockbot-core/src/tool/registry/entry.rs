@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::RegistryError;
 use crate::support::{defused, defused_json};
-use crate::tool::model_schema::model_schema;
 use crate::tool::{ArgumentSchema, NotStrict, StrictSchema, Tool, ToolExecutor, ToolExposure, ToolRegistration};
+use rockbot_schema::model_schema;
 
 /// A token that identifies the part of the program that registered a tool. Only its holder can
 /// replace or remove the tool.

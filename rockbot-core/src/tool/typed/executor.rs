@@ -71,7 +71,7 @@ impl<F, A, R> TypedExecutor<F, A, R> {
     fn check_limits(&self, request: &ToolInvokeRequest) -> Result<(), ToolError> {
         let limits = self.arguments.as_ref().filter(|schema| schema.adds_to_types());
         let checked = limits.map_or(Ok(()), |schema| schema.check(&request.arguments).map(drop));
-        checked.map_err(|error| error.into_tool_error(&request.tool_name))
+        checked.map_err(|error| ToolError::of_arguments(&request.tool_name, error))
     }
 
     /// Describes the fault in the arguments: by the schema if it finds the problem, else by serde's
@@ -81,9 +81,8 @@ impl<F, A, R> TypedExecutor<F, A, R> {
             return ToolError::invalid_arguments(problem);
         };
         let error = schema.check(&request.arguments).err();
-        error
-            .unwrap_or_else(|| schema.explain(problem))
-            .into_tool_error(&request.tool_name)
+        let error = error.unwrap_or_else(|| schema.explain(problem));
+        ToolError::of_arguments(&request.tool_name, error)
     }
 }
 

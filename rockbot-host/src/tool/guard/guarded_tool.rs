@@ -123,7 +123,7 @@ impl GuardedTool {
         let checked = self.entry.arguments().check(&request.arguments);
         checked
             .map(drop)
-            .map_err(|error| error.into_tool_error(&request.tool_name))
+            .map_err(|error| ToolError::of_arguments(&request.tool_name, error))
     }
 
     /// Checks that the call has the grant that it needs, and that its arguments fit the tool's schema.
@@ -137,7 +137,7 @@ impl GuardedTool {
             return Ok(());
         }
         let checked = self.entry.arguments().check(&request.arguments);
-        checked.map(drop).map_err(|error| error.into_tool_error(name))
+        checked.map(drop).map_err(|error| ToolError::of_arguments(name, error))
     }
 
     /// Starts a call. Returns the message of the panic of an executor that did not even return a

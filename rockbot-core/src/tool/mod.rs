@@ -40,14 +40,14 @@ mod filter;
 mod guide;
 mod guides;
 mod invoke;
-#[cfg(test)]
-mod malformed;
 mod message;
 mod outside;
 mod pending;
 mod registration;
 mod registry;
 mod remote;
+#[cfg(test)]
+mod tests;
 mod translator;
 mod typed;
 

@@ -134,7 +134,7 @@ fn sets(line: &str, field: &str) -> bool {
 }
 
 /// Errors against which a repetition never helps, each with the reason.
-const NEVER: [(&str, &str); 35] = [
+const NEVER: [(&str, &str); 36] = [
     ("AgentFileError", "the file is wrong"),
     ("ArgumentError", "the call is wrong"),
     ("BuildError", "the program is wrong"),
@@ -158,6 +158,7 @@ const NEVER: [(&str, &str); 35] = [
     ("PackageError", "the name is wrong"),
     ("PathError", "the path is wrong"),
     ("PayloadError", "the message is wrong"),
+    ("PdfError", "the document is wrong"),
     ("PriceTableError", "the file is wrong"),
     ("ProfileError", "the files are up to a person"),
     ("QueueIdError", "the id is wrong"),

@@ -21,7 +21,7 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 27] = [
+const EXAMPLES: [(&str, &[&str]); 35] = [
     ("quickstart", &[]),
     ("agent_as_tool", &[]),
     ("approval", &[]),
@@ -31,6 +31,14 @@ const EXAMPLES: [(&str, &[&str]); 27] = [
     ("own_model", &[]),
     ("resume_after_crash", &[]),
     ("stream", &[]),
+    ("typed_answer", &[]),
+    ("tiers_and_fallback", &[]),
+    ("two_principals", &[]),
+    ("own_store", &[]),
+    ("mcp_client", &[]),
+    ("openapi_tools", &[]),
+    ("search_documents", &[]),
+    ("test_an_agent", &[]),
     ("background_work", &[]),
     ("a2a", &[]),
     ("research_team", &[]),
@@ -54,7 +62,9 @@ const EXAMPLES: [(&str, &[&str]); 27] = [
 /// Returns the examples that these features build.
 fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     let is_built = |name: &str| match name {
-        "mcp_server" | "mcp_bridge" => cfg!(feature = "mcp-server"),
+        "mcp_server" | "mcp_bridge" | "mcp_client" => cfg!(feature = "mcp-server"),
+        "openapi_tools" => cfg!(feature = "rest"),
+        "search_documents" => cfg!(feature = "files"),
         "a2a" => cfg!(feature = "a2a"),
         "reminders" => cfg!(feature = "scheduling"),
         "remote_scripts" => cfg!(all(feature = "scripts", unix)),
@@ -124,6 +134,38 @@ async fn remote_scripts_run_where_the_manager_is() {
         return println!("SKIPPED: {reason}");
     }
     insta::assert_snapshot!(said);
+}
+
+#[cfg(all(feature = "files", feature = "mcp-server", feature = "rest"))]
+/// The output of the short examples, word for word but for random ids.
+#[tokio::test]
+async fn the_short_examples_print_what_they_teach() {
+    let names = [
+        "typed_answer",
+        "tiers_and_fallback",
+        "two_principals",
+        "own_store",
+        "mcp_client",
+        "openapi_tools",
+        "search_documents",
+        "test_an_agent",
+    ];
+    let mut printed = String::new();
+    for (name, arguments) in built().filter(|(name, _)| names.contains(name)) {
+        let folder = tempfile::tempdir().unwrap();
+        let output = run(name, arguments, folder.path()).await;
+        printed += &format!("== {name}\n{}\n", text(&output.stdout));
+    }
+    // Ids of memories are random.
+    let without_ids = |line: &str| match line.split_once("Saved as `") {
+        Some((before, _)) => format!("{before}Saved as …"),
+        None => match (line.find("- ["), line.find("] (")) {
+            (Some(from), Some(to)) => format!("{}{}", &line[..from + 3], &line[to..]),
+            _ => line.to_owned(),
+        },
+    };
+    let printed: Vec<_> = printed.lines().map(without_ids).collect();
+    insta::assert_snapshot!(printed.join("\n"));
 }
 
 #[cfg(all(feature = "a2a", feature = "a2a-server"))]

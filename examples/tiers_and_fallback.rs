@@ -41,14 +41,13 @@ impl ChatClient for Down {
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
+    let high = ModelGateway::builder(Down).fallback(Fallback::to("rented", Named("The rented model")));
+    // Without a fallback of its own, a tier whose model fails asks the balanced model.
     let tiers = ChatTiers::new(Named("The balanced model"))
         .low(Named("The small model"))
-        .high(Down);
-    let models = ModelGateway::builder(tiers)
-        .fallback(Fallback::to("local", Named("The local model")))
-        .build();
+        .high(high.build());
     let host = AgentHost::in_memory()
-        .chat(models)
+        .chat(tiers)
         .tier_selector(KeywordTierSelector::default())
         .build()?;
     let agent = host.agent();
@@ -56,7 +55,6 @@ async fn main() -> Result<(), BoxError> {
     for text in ["Hi!", "Compare the architecture of these two designs step by step."] {
         writeln!(stdout(), "> {text}\n{}", agent.ask("session", text).await?)?;
     }
-    // The server of the high tier is down, so the gateway asks the next model.
     let text = "And you, great model?";
     let answer = agent.ask("session", text).tier(ModelTier::High).await?;
     writeln!(stdout(), "> {text}\n{answer}")?;

@@ -86,6 +86,7 @@ pub mod store {
 
 /// Registries, executors, schemas, large results.
 pub mod tool {
+    pub use rockbot_core::support::nearest_names;
     pub use rockbot_core::tool::*;
     pub use rockbot_host::large_result::*;
     pub use rockbot_host::tool::*;

@@ -172,6 +172,14 @@ pub(crate) struct ChatOptions {
     /// questions: without this a call that needs an approval is refused there
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Show standard input with the question, as a text of others: `git diff | rockbot --stdin "Review
+    /// this"`
+    #[arg(long)]
+    pub(crate) stdin: bool,
+    /// Print each event of the answer as a line of JSON on standard output, the last one with the
+    /// outcome
+    #[arg(long)]
+    pub(crate) json: bool,
     /// After each answer, print the turn from its journal
     #[arg(long)]
     pub(crate) trace: bool,
@@ -198,6 +206,10 @@ impl Arguments {
         }
         if self.asking.is_for_one() && question.is_none() {
             return Err("`--message-id` is the id of one question: give the question, too".to_owned());
+        }
+        let of_one = [("--stdin", self.chat.stdin), ("--json", self.chat.json)];
+        if let Some((option, _)) = of_one.iter().find(|(_, is_given)| *is_given && question.is_none()) {
+            return Err(format!("`{option}` goes with one question: give the question, too"));
         }
         Ok(())
     }
@@ -283,6 +295,11 @@ mod tests {
         );
         let near = parse(&["--scrpts"]).unwrap_err();
         assert!(near.contains("'--scripts'"), "{near}");
+        let talk = parse(&["--json"]).unwrap().check();
+        assert_eq!(
+            talk,
+            Err("`--json` goes with one question: give the question, too".to_owned())
+        );
         let two = parse(&["--mcp-bus", "amqp://a", "--agents", "amqp://b"]).unwrap();
         let problem = "`--mcp-bus` and `--agents` name two brokers: the agent has one bus";
         assert_eq!(two.check(), Err(problem.to_owned()));

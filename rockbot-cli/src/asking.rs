@@ -54,7 +54,8 @@ impl Asking {
     }
 }
 
-fn tier(name: &str) -> Result<ModelTier, String> {
+/// Returns the tier of this name.
+pub(crate) fn tier(name: &str) -> Result<ModelTier, String> {
     let mut tiers = ModelTier::ALL.into_iter();
     let found = tiers.find(|tier| tier.name().eq_ignore_ascii_case(name));
     found.ok_or_else(|| format!("`{name}` is none of low, balanced, high"))

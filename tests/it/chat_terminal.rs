@@ -6,7 +6,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::example_programs::{PATIENCE, example};
+use crate::example_programs::{PATIENCE, example, streamed};
+use crate::support::model_server::ModelServer;
 
 /// A chat whose terminal is made by `script`, which passes keys on and prints the screen.
 struct Screen {
@@ -17,6 +18,10 @@ struct Screen {
 
 impl Screen {
     fn open(folder: &std::path::Path) -> Self {
+        Self::open_with(folder, &[])
+    }
+
+    fn open_with(folder: &std::path::Path, variables: &[(&str, &str)]) -> Self {
         let chat = example("chat", &[], folder);
         let program = chat.as_std().get_program().to_str().expect("a path").to_owned();
         let mut script = Command::new("script");
@@ -25,7 +30,8 @@ impl Screen {
             .current_dir(folder)
             .env_clear()
             .env("TERM", "xterm")
-            .env("PATH", "/usr/bin:/bin");
+            .env("PATH", "/usr/bin:/bin")
+            .envs(variables.iter().copied());
         script.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut running = script.spawn().expect("`script` of util-linux is installed");
         let output = running.stdout.take().expect("a pipe");
@@ -83,6 +89,12 @@ async fn lines_are_edited_completed_and_kept() {
     screen.keys("is 6 * 7?\u{1}What \r").await;
     screen.until("says:\r\n42\r\n").await;
     screen.until("> ").await;
+    screen.keys("/modle\r").await;
+    screen.until("did you mean `/model`?").await;
+    screen.until("> ").await;
+    screen.keys("/model low\r").await;
+    screen.until("the Low tier answers from now on").await;
+    screen.until("> ").await;
     screen.keys("/dr\t\r").await;
     screen.until("this agent does not dream").await;
     screen.until("> ").await;
@@ -101,10 +113,60 @@ async fn lines_are_edited_completed_and_kept() {
 
     let history = std::fs::read_to_string(folder.path().join("data/chat/history.txt")).unwrap();
     let lines: Vec<_> = history.lines().skip(1).collect();
-    assert_eq!(lines, ["What is 6 * 7?", "/dreams", "Please read the file notes.txt"]);
+    assert_eq!(
+        lines,
+        [
+            "What is 6 * 7?",
+            "/modle",
+            "/model low",
+            "/dreams",
+            "Please read the file notes.txt"
+        ]
+    );
     // The next run has them.
     let mut screen = Screen::open(folder.path());
     screen.until("> ").await;
-    screen.keys("\u{1b}[A\u{1b}[A\u{1b}[A\r").await;
+    screen.keys(&("\u{1b}[A".repeat(5) + "\r")).await;
     screen.until("says:\r\n42\r\n").await;
+}
+
+/// A person sees what a slow model does, and answers in colours; without colours if they ask for
+/// none.
+#[tokio::test]
+async fn silence_is_told_and_markdown_coloured() {
+    if !has_terminals() {
+        return;
+    }
+    for (no_color, expected) in [
+        (
+            "",
+            "\u{1b}[1mTitle\u{1b}[22;39m\r\n• \u{1b}[1mbold\u{1b}[22m, \u{1b}[36mcode\u{1b}[39m\r\n",
+        ),
+        ("1", "# Title\r\n- **bold**, `code`\r\n"),
+    ] {
+        let (answer, waits) = std::sync::mpsc::channel::<()>();
+        let server = ModelServer::start(move |_, _| {
+            // An error means that the test is over.
+            let _ = waits.recv();
+            (200, streamed("# Title\n- **bold**, `code`"))
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let endpoint = format!("{}/v1", server.endpoint);
+        let variables = [
+            ("OPENAI_BASE_URL", endpoint.as_str()),
+            ("OPENAI_MODEL", "any"),
+            ("NO_COLOR", no_color),
+        ];
+        let mut screen = Screen::open_with(folder.path(), &variables);
+        screen.until("> ").await;
+        screen.keys("Hello\r").await;
+        screen.until("… asking the model, ").await;
+        answer.send(()).unwrap();
+        screen.until(expected).await;
+        screen.until("model calls: 1").await;
+        screen.until("> ").await;
+        screen.keys("\u{4}").await;
+        let ended = timeout(PATIENCE, screen.running.wait()).await.expect("it ends");
+        assert!(ended.unwrap().success());
+    }
 }

@@ -718,6 +718,41 @@ pub(crate) fn streamed(text: &str) -> String {
     format!("event: message\ndata: {chunk}\n\nevent: message\ndata: [DONE]\n\n")
 }
 
+/// Piped text is shown to the model as a text of others, and a program reads the events.
+#[tokio::test]
+async fn the_chat_reads_standard_input_and_prints_events() {
+    let server = ModelServer::start(|_, _| (200, streamed("A cat.")));
+    let folder = tempfile::tempdir().unwrap();
+    let mut chat = example("chat", &["--stdin", "--json", "What is this about?"], folder.path());
+    chat.env("OPENAI_BASE_URL", &server.endpoint).env("OPENAI_MODEL", "m");
+    let mut running = chat.stdin(Stdio::piped()).spawn().unwrap();
+    running
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"Miso sleeps.\n")
+        .await
+        .unwrap();
+    let output = timeout(PATIENCE, running.wait_with_output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let events = text(&output.stdout);
+    let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events[0], json!({"delta": "A cat."}));
+    let end = &events.last().unwrap()["final"];
+    assert_eq!((&end["text"], &end["status"]), (&json!("A cat."), &json!("answered")));
+    let request = server.requests().remove(0).to_string();
+    assert!(request.contains("Standard input:\\nMiso sleeps."), "{request}");
+
+    // More than the bound is refused before the model is asked.
+    let mut chat = example("chat", &["--stdin", "What is this about?"], folder.path());
+    let mut running = chat.stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = running.stdin.take().unwrap();
+    tokio::spawn(async move { input.write_all(&vec![b'x'; (1 << 20) + 1]).await });
+    let output = timeout(PATIENCE, running.wait_with_output()).await.unwrap().unwrap();
+    let expected = "error: standard input has more than 1048576 bytes: show the part that matters\n";
+    assert_eq!(text(&output.stderr), expected);
+}
+
 /// The exact request of a user's first question. Tokens are estimated: 4 bytes each.
 #[tokio::test]
 async fn the_first_request_of_the_chat_is_small() {

@@ -5,6 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rockbot::implement::tool::nearest_names;
 use rustyline::completion::Completer;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -223,9 +224,21 @@ fn completed(typed: &str) -> Vec<String> {
     if !typed.starts_with('/') {
         return Vec::new();
     }
-    let commands = COMMANDS.lines().filter_map(|line| line.split_whitespace().next());
-    let fitting = commands.filter(|command| command.starts_with(typed));
+    let fitting = commands().filter(|command| command.starts_with(typed));
     fitting.map(ToOwned::to_owned).collect()
+}
+
+/// Returns the names of the commands.
+fn commands() -> impl Iterator<Item = &'static str> {
+    COMMANDS.lines().filter_map(|line| line.split_whitespace().next())
+}
+
+/// Asks whether the nearest command was meant, if one is near.
+pub(crate) fn meant(typed: &str) -> String {
+    let nearest = nearest_names(typed, commands(), 1).pop();
+    nearest
+        .map(|name| format!("; did you mean `{name}`?"))
+        .unwrap_or_default()
 }
 
 impl Hinter for Commands {
@@ -237,12 +250,14 @@ impl Helper for Commands {}
 
 #[cfg(test)]
 mod tests {
-    use super::completed;
+    use super::{completed, meant};
 
     #[test]
     fn commands_are_completed() {
         assert_eq!(completed("/dr"), ["/dreams"]);
         assert_eq!(completed("/sess"), ["/sessions", "/session"]);
         assert_eq!(completed("dr"), Vec::<String>::new());
+        assert_eq!(meant("/modle"), "; did you mean `/model`?");
+        assert_eq!(meant("/xyz"), "");
     }
 }

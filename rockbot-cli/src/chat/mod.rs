@@ -3,7 +3,10 @@
 
 mod conversations;
 pub(crate) mod dreams;
+mod input;
 mod lines;
+mod look;
+mod markdown;
 pub(crate) mod mcp;
 mod media;
 mod questions;
@@ -21,6 +24,7 @@ use questions::Question;
 pub(crate) use questions::{Questions, questions};
 use rockbot::TurnId;
 use rockbot::agent::Conversation;
+use rockbot::content::ContentPart;
 use rockbot::prelude::*;
 use rockbot::turn::{Announcement, ApprovalRequest};
 use terminal::Terminal;
@@ -37,13 +41,26 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Time until the user reads why the end takes so long.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// Time between two looks at how long an answer takes.
+const TICK: Duration = Duration::from_millis(500);
+
 /// The commands of a conversation.
 const COMMANDS: &str = "\
 /tools           what the agent can do
+/model TIER      ask the low, balanced or high tier from now on; auto: as the question deserves
+/retry           ask the last question again
+/image FILE      show this image, or another file, with the next question
 /sessions        the conversations of this agent
 /session NAME    go to another conversation, or begin it
 /fork N NAME     go on from the answer to the Nth question, in a new conversation
+/save FILE       write this conversation into a file, as JSON
+/memory WORDS    the memories with these words; without words the newest
+/rules           the rules that you gave
+/agents          the agents that tasks can be handed to
+/mcp             the MCP servers, and how they are
 /accept NAME     show the held tools of this MCP server, and accept them if you agree
+/cost            what this conversation and this run cost
+/trace TURN      what happened in a turn; without an id in the last one
 /dreams          the plans of dreams; /dreams show ID, /dreams apply ID, /dreams undo ID, /dreams now
 /wisps           the wisps that have ended; /wisps failed, and /wisps show ID for the definition of one of them
 /reset           forget this conversation
@@ -67,12 +84,15 @@ pub(crate) async fn run(arguments: &Arguments, setup: Setup<'_>) -> Result<bool,
         terminal: Terminal::new(question.is_some(), Some(&setup.history())),
         questions,
         session: arguments.chat.session.as_str().into(),
+        tier: None,
+        last: None,
         arguments,
     };
     let resumed = chat.begin(question.is_some()).await?;
     let answered = match question {
         Some(question) => {
-            let answered = chat.answer(&question).await?;
+            let shown = if arguments.chat.stdin { input::read()? } else { None };
+            let answered = chat.answer_about(&question, shown).await?;
             tokio::select! {
                 () = ended(resumed) => {}
                 () = ctrl_c() => return Err("stopped; the interrupted turn goes on at the next start".into()),
@@ -131,6 +151,10 @@ struct Chat<'a> {
     /// Questions of parts of the agent, while an answer is made.
     questions: mpsc::Receiver<Question>,
     session: SessionId,
+    /// The tier that `/model` chose.
+    tier: Option<ModelTier>,
+    /// The last question, and its turn.
+    last: Option<(String, TurnId)>,
     arguments: &'a Arguments,
 }
 
@@ -216,38 +240,118 @@ impl Chat<'_> {
         Ok(())
     }
 
+    /// Carries out a command. One that fails does not end the conversation.
     async fn command(&mut self, command: &str) -> Result<(), BoxError> {
-        match command.split_once(' ').unwrap_or((command, "")) {
-            ("/help", _) => terminal::print(COMMANDS),
-            ("/tools", _) => terminal::list_tools(&self.host),
-            ("/sessions", _) => self
-                .host
-                .agent()
-                .sessions()
-                .await?
-                .iter()
-                .for_each(|session| terminal::print(&format!("{session}\n"))),
-            ("/session", name) if !name.trim().is_empty() => self.session = name.trim().into(),
-            ("/fork", words) => match conversations::fork(&self.conversation(), words).await {
-                Ok(session) => self.session = session,
-                Err(problem) => eprintln!("{problem}"),
-            },
-            ("/accept", name) => mcp::accept(&self.host, &mut self.terminal, name.trim()).await,
-            ("/dreams", words) => dreams::command(&self.host, words.trim()).await,
-            ("/wisps", words) => wisps::command(&self.host, words.trim()),
-            ("/reset", _) => self.host.agent().reset(&self.session).await?,
-            _ => eprintln!("there is no command `{command}`; /help lists them"),
+        let (name, words) = command.split_once(' ').unwrap_or((command, ""));
+        let words = words.trim();
+        let shown = match name {
+            "/memory" => look::memories(&self.host, words).await,
+            "/rules" => look::rules(&self.host).await,
+            "/agents" => Ok(look::agents(&self.host)),
+            "/mcp" => Ok(look::servers(&self.host)),
+            "/cost" => Ok(look::spending(&self.host, &self.session)),
+            "/sessions" => self.sessions().await,
+            "/model" => self.choose(words),
+            "/image" => self.attach(words),
+            "/save" if words.is_empty() => Err("use it like this: /save FILE".into()),
+            "/save" => conversations::export(&self.conversation(), words.as_ref())
+                .await
+                .map(|()| String::new()),
+            _ => return self.act(name, words).await,
+        };
+        match shown {
+            Ok(text) if text.is_empty() => {}
+            Ok(text) => terminal::print(&format!("{text}\n")),
+            Err(problem) => eprintln!("{problem}"),
         }
         Ok(())
     }
 
-    /// Asks the agent, shows its progress, and returns whether it answered. Ctrl-C cancels the
-    /// answer.
+    /// Carries out a command that asks, tells or changes the conversation.
+    async fn act(&mut self, name: &str, words: &str) -> Result<(), BoxError> {
+        match name {
+            "/help" => terminal::print(COMMANDS),
+            "/tools" => terminal::list_tools(&self.host),
+            "/session" if !words.is_empty() => self.session = words.into(),
+            "/fork" => match conversations::fork(&self.conversation(), words).await {
+                Ok(session) => self.session = session,
+                Err(problem) => eprintln!("{problem}"),
+            },
+            "/accept" => mcp::accept(&self.host, &mut self.terminal, words).await,
+            "/dreams" => dreams::command(&self.host, words).await,
+            "/wisps" => wisps::command(&self.host, words),
+            "/reset" => self.host.agent().reset(&self.session).await?,
+            "/retry" => match self.last.clone() {
+                Some((question, _)) => drop(self.answer(&question).await?),
+                None => eprintln!("nothing was asked yet"),
+            },
+            "/trace" => self.trace(words).await,
+            _ => eprintln!("there is no command `{name}`{}; /help lists them", lines::meant(name)),
+        }
+        Ok(())
+    }
+
+    async fn sessions(&self) -> Result<String, BoxError> {
+        let sessions = self.host.agent().sessions().await?;
+        let names: Vec<_> = sessions.iter().map(ToString::to_string).collect();
+        Ok(names.join("\n"))
+    }
+
+    /// Sets the tier of the questions from now on.
+    fn choose(&mut self, name: &str) -> Result<String, BoxError> {
+        self.tier = match name {
+            "auto" | "" => None,
+            name => Some(crate::asking::tier(name)?),
+        };
+        Ok(match self.tier {
+            Some(tier) => format!("the {} tier answers from now on", tier.name()),
+            None => "each question is answered by the tier that it deserves".to_owned(),
+        })
+    }
+
+    /// Attaches a file to the next question.
+    fn attach(&mut self, file: &str) -> Result<String, BoxError> {
+        self.images.extend(media::read(&[PathBuf::from(file)])?);
+        Ok(format!("the next question shows {file}"))
+    }
+
+    /// Shows what happened in a turn, or in the last one.
+    async fn trace(&self, turn: &str) {
+        let last = self.last.as_ref().map(|(_, turn)| turn.clone());
+        let turn = if turn.is_empty() {
+            last
+        } else {
+            Some(TurnId::from(turn))
+        };
+        let Some(turn) = turn else {
+            return eprintln!("nothing was asked yet");
+        };
+        if let Err(problem) = trace::print(&self.host, &turn).await {
+            eprintln!("{problem}");
+        }
+    }
+
     async fn answer(&mut self, question: &str) -> Result<bool, BoxError> {
+        self.answer_about(question, None).await
+    }
+
+    /// Asks the agent, shows its progress, and returns whether it answered. The question shows a text
+    /// of others. Ctrl-C cancels the answer.
+    async fn answer_about(&mut self, question: &str, shown: Option<ContentPart>) -> Result<bool, BoxError> {
         let images = std::mem::take(&mut self.images);
-        let content = images.into_iter().fold(Content::from(question), Content::with_media);
-        let request = self.host.agent().ask(&self.session, content);
-        let mut turn = self.arguments.asking.apply(request).stream().cancel_on_drop();
+        let mut content = images.into_iter().fold(Content::from(question), Content::with_media);
+        shown.into_iter().for_each(|part| content.push(part));
+        let request = self
+            .arguments
+            .asking
+            .apply(self.host.agent().ask(&self.session, content));
+        let request = match self.tier {
+            Some(tier) => request.tier(tier),
+            None => request,
+        };
+        let mut turn = request.stream().cancel_on_drop();
+        self.last = Some((question.to_owned(), turn.turn_id().clone()));
+        self.terminal.begin_wait();
         // One listener for the whole answer: a signal between two waits would be lost otherwise.
         let mut stopped = pin!(ctrl_c());
         loop {
@@ -257,18 +361,29 @@ impl Chat<'_> {
                     self.terminal.answer(question).await;
                     continue;
                 }
+                () = tokio::time::sleep(TICK) => {
+                    self.terminal.tick();
+                    continue;
+                }
                 () = &mut stopped => {
                     eprintln!("\nstopped");
                     return Ok(false);
                 }
             };
-            match progress.transpose()? {
+            let progress = progress.transpose()?;
+            if self.arguments.chat.json
+                && let Some(progress) = &progress
+            {
+                terminal::print(&format!("{}\n", serde_json::to_string(progress)?));
+            }
+            match progress {
                 Some(TurnProgress::ApprovalNeeded(ask)) => {
                     if !self.decide(&ask).await? {
                         return Ok(false);
                     }
                 }
                 Some(TurnProgress::Final(outcome)) => return self.end(&outcome).await,
+                Some(_) if self.arguments.chat.json => {}
                 Some(progress) => self.terminal.show(&progress),
                 None => return Ok(false),
             }
@@ -300,7 +415,11 @@ impl Chat<'_> {
     }
 
     async fn end(&mut self, outcome: &TurnOutcome) -> Result<bool, BoxError> {
-        let answered = self.terminal.end(outcome);
+        let answered = if self.arguments.chat.json {
+            outcome.is_answer()
+        } else {
+            self.terminal.end(outcome)
+        };
         if let Err(error) = media::save(&self.host, outcome, &self.pictures).await {
             eprintln!("error: an image of the answer is not saved: {error}");
         }

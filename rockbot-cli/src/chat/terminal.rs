@@ -2,7 +2,9 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use rockbot::CallId;
 use rockbot::chat::{MicroUsd, Spent, Usage};
 use rockbot::prelude::*;
 use rockbot::turn::{Announcement, ApprovalRequest};
@@ -10,10 +12,17 @@ use rockbot::{Clock as _, SystemClock};
 
 use super::ctrl_c;
 use super::lines::{Lines, Printer};
+use super::markdown::Markdown;
 use super::questions::Question;
 
 /// Maximum number of characters shown of a tool's arguments or result.
 const SHOWN: usize = 120;
+
+/// Time of silence until the person reads what is going on.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// Goes to the beginning of the line, and clears it.
+const CLEAR: &str = "\r\x1b[2K";
 
 /// The terminal.
 pub(crate) struct Terminal {
@@ -22,6 +31,51 @@ pub(crate) struct Terminal {
     one_shot: bool,
     /// The part of the current answer that is on the screen.
     shown: String,
+    /// The colours of answers, where a person reads them and wants colours.
+    markdown: Option<Markdown>,
+    waiting: Waiting,
+    /// The calls that run, with their beginnings.
+    calls: Vec<(CallId, Instant)>,
+}
+
+/// The line that tells what is going on while nothing else is printed.
+struct Waiting {
+    /// `true` where a person reads standard error.
+    is_told: bool,
+    since: Instant,
+    doing: String,
+    is_shown: bool,
+}
+
+impl Waiting {
+    fn new(is_told: bool) -> Self {
+        Self {
+            is_told,
+            since: Instant::now(),
+            doing: String::new(),
+            is_shown: false,
+        }
+    }
+
+    /// Clears the line, and begins to wait for the end of `doing`.
+    fn begin(&mut self, doing: impl Into<String>) {
+        self.clear();
+        self.since = Instant::now();
+        self.doing = doing.into();
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            eprint!("{CLEAR}");
+        }
+    }
+}
+
+/// Returns `true` if a person reads this output and wants colours.
+fn has_colours() -> bool {
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    std::io::stdout().is_terminal() && !is_plain && !is_dumb
 }
 
 impl Terminal {
@@ -39,6 +93,42 @@ impl Terminal {
             interactive,
             one_shot,
             shown: String::new(),
+            markdown: has_colours().then(Markdown::default),
+            waiting: Waiting::new(interactive && std::io::stderr().is_terminal()),
+            calls: Vec::new(),
+        }
+    }
+
+    /// Begins the wait for an answer.
+    pub(crate) fn begin_wait(&mut self) {
+        self.waiting.begin("asking the model");
+    }
+
+    /// Tells what is going on, and for how long, once nothing was printed for a while.
+    pub(crate) fn tick(&mut self) {
+        let waiting = &mut self.waiting;
+        let silence = waiting.since.elapsed();
+        // A line that is half printed stays as it is.
+        if waiting.is_told && self.shown.is_empty() && silence >= SILENCE {
+            eprint!("{CLEAR}… {}, {} s (Ctrl-C stops)", waiting.doing, silence.as_secs());
+            waiting.is_shown = true;
+            flush();
+        }
+    }
+
+    /// Returns a piece of an answer as this terminal shows it.
+    fn styled(&mut self, text: &str) -> String {
+        let text = clean(text);
+        match &mut self.markdown {
+            Some(markdown) => markdown.push(&text),
+            None => text,
+        }
+    }
+
+    /// Prints what is held back of an answer, which ends here.
+    fn finish(&mut self) {
+        if let Some(markdown) = &mut self.markdown {
+            print(&markdown.finish());
         }
     }
 
@@ -60,6 +150,7 @@ impl Terminal {
     /// Asks the person to approve a tool call; returns `false` where there is no person to ask.
     /// Lines that are piped in are questions, and none of them is taken for an approval.
     pub(crate) async fn approve(&mut self, ask: &ApprovalRequest) -> bool {
+        self.waiting.clear();
         let asked_by: String = ask.asked_by.iter().map(|agent| format!(" (for {agent})")).collect();
         let asked = format!("\n? {}{asked_by} {}", ask.tool, clean(&ask.arguments));
         if self.interactive {
@@ -75,6 +166,7 @@ impl Terminal {
         if !self.interactive {
             return false;
         }
+        self.waiting.clear();
         self.lines.discard();
         loop {
             let answer = self.lines.next(&format!("{question} [y/N] "), false).await;
@@ -91,6 +183,7 @@ impl Terminal {
     /// at Ctrl-C, and when the part no longer waits.
     pub(crate) async fn answer(&mut self, mut question: Question) {
         let mut line = None;
+        self.waiting.clear();
         if self.interactive {
             self.lines.discard();
             self.begin_line();
@@ -108,24 +201,28 @@ impl Terminal {
     pub(crate) fn show(&mut self, progress: &TurnProgress) {
         match progress {
             TurnProgress::Delta(text) if !self.one_shot => {
-                print(&clean(text));
+                self.waiting.begin("asking the model");
+                let styled = self.styled(text);
+                print(&styled);
                 self.shown.push_str(text);
                 flush();
             }
             TurnProgress::Retract => self.begin("… the model starts over"),
-            TurnProgress::ToolStarted { tool, arguments, .. } => self.begin(&format!("→ {tool} {}", cut(arguments))),
+            TurnProgress::ToolStarted { call, tool, arguments } => {
+                self.calls.push((call.clone(), Instant::now()));
+                self.begin(&format!("→ {tool} {}", cut(arguments)));
+                self.waiting.begin(format!("running {tool}"));
+            }
             TurnProgress::ToolProgress { tool, text, .. } => self.begin(&format!("  {tool}: {}", cut(text))),
             TurnProgress::ToolFinished {
+                call,
                 tool,
                 is_error,
                 content,
-                ..
             } => {
-                self.begin(&format!(
-                    "{} {tool}: {}",
-                    if *is_error { "✗" } else { "✓" },
-                    cut(content)
-                ));
+                let mark = if *is_error { "✗" } else { "✓" };
+                let time = self.time_of(call);
+                self.begin(&format!("{mark} {tool}{time}: {}", cut(content)));
             }
             TurnProgress::Note(text) => self.begin(&format!("note: {}", clean(text))),
             TurnProgress::Waiting { until, why } => {
@@ -136,18 +233,34 @@ impl Terminal {
         }
     }
 
+    /// Returns how long a call took, where it took long enough to tell.
+    fn time_of(&mut self, call: &CallId) -> String {
+        let Some(at) = self.calls.iter().position(|(running, _)| running == call) else {
+            return String::new();
+        };
+        let seconds = self.calls.swap_remove(at).1.elapsed().as_secs_f64();
+        if seconds < 0.1 {
+            String::new()
+        } else {
+            format!(" ({seconds:.1} s)")
+        }
+    }
+
     /// Shows the end of a turn, and returns whether it had an answer.
     pub(crate) fn end(&mut self, outcome: &TurnOutcome) -> bool {
         if !outcome.is_answer() {
             self.begin(&format!("error: {}", clean(&outcome.text)));
             return false;
         }
-        if self.shown == outcome.text {
-            print("\n");
-        } else {
+        self.waiting.clear();
+        self.calls.clear();
+        if self.shown != outcome.text {
             self.begin_line();
-            print(&format!("{}\n", clean(&outcome.text)));
+            let styled = self.styled(&outcome.text);
+            print(&styled);
         }
+        self.finish();
+        print("\n");
         self.shown.clear();
         eprintln!("{}", summary(outcome));
         true
@@ -157,10 +270,13 @@ impl Terminal {
     fn begin(&mut self, line: &str) {
         self.begin_line();
         eprintln!("{line}");
+        self.waiting.begin("asking the model");
     }
 
     fn begin_line(&mut self) {
+        self.waiting.clear();
         if !self.shown.is_empty() {
+            self.finish();
             print("\n");
             self.shown.clear();
         }

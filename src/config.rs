@@ -17,7 +17,7 @@
 #![doc = include_str!("../docs/configuration.md")]
 
 #[doc(inline)]
-pub use rockbot_core::config::{Config, ConfigError, Section, Value};
+pub use rockbot_core::config::{Config, ConfigError, KnownSetting, Section, Value};
 #[doc(inline)]
 pub use rockbot_host::settings::{AgentProfileSettings, DataDir, FolderChoice, HostSettings};
 #[cfg(feature = "llm")]

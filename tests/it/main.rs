@@ -121,6 +121,20 @@ mod semantic_memory;
 mod serve_tools;
 mod sessions;
 mod settings;
+#[cfg(all(
+    feature = "a2a",
+    feature = "a2a-server",
+    feature = "files",
+    feature = "mcp-server",
+    feature = "pulsar",
+    feature = "rabbitmq",
+    feature = "rest",
+    feature = "scheduling",
+    feature = "scripts",
+    feature = "web",
+    feature = "wisps"
+))]
+mod settings_reference;
 mod sharing;
 mod skill_folders;
 mod skills;

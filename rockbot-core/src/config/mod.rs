@@ -70,8 +70,8 @@ pub struct Config {
     variables: BTreeMap<String, Setting>,
     /// The number of layers added so far. A later layer overrides an earlier one.
     layers: u32,
-    /// The names that were read, in the spelling of the readers.
-    known: Arc<Mutex<BTreeMap<Route, String>>>,
+    /// The settings that were read.
+    known: Arc<Mutex<BTreeMap<Route, Known>>>,
 }
 
 impl Config {
@@ -172,6 +172,33 @@ impl Config {
         unknown::check(self.unknown())
     }
 
+    /// Returns the settings that were read so far, set or not, in the order of their names: what the
+    /// parts of the program know.
+    ///
+    /// ```
+    /// use rockbot_core::config::Config;
+    ///
+    /// let config = Config::new();
+    /// config.section("Mail")?.get_or("Port", 587_u16)?;
+    /// let known = config.known_settings();
+    /// assert_eq!(known[0].name, "Mail.Port");
+    /// assert_eq!(known[0].default.as_deref(), Some("587"));
+    /// # Ok::<_, rockbot_core::config::ConfigError>(())
+    /// ```
+    pub fn known_settings(&self) -> Vec<KnownSetting> {
+        let known = self.known().clone();
+        let read = known.iter().filter_map(|(route, setting)| {
+            let expected = setting.expected?;
+            let default = setting.default.clone();
+            Some(KnownSetting {
+                name: self.full_name(route),
+                expected,
+                default,
+            })
+        });
+        read.collect()
+    }
+
     fn with_bytes(mut self, path: &Path, text: &[u8]) -> Result<Self, ConfigError> {
         file::add(&mut self, path, text)?;
         Ok(self)
@@ -181,14 +208,38 @@ impl Config {
     /// `LLM.Prices.model`.
     fn full_name(&self, route: &[String]) -> String {
         let known = self.known();
-        let names = (1..=route.len()).map(|end| known.get(&route[..end]).unwrap_or(&route[end - 1]).as_str());
+        let names = (1..=route.len()).map(|end| known.get(&route[..end]).map_or(&*route[end - 1], |known| &known.name));
         names.collect::<Vec<_>>().join(".")
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<Route, String>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Route, Known>> {
         // An insertion either happened or did not, so a poisoned map is consistent.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A setting that a part of the program reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KnownSetting {
+    /// Full name in the spelling of its reader, such as `AgentHost.MaxToolIterations`. A position in
+    /// a list is a number.
+    pub name: String,
+    /// Description of the accepted values, such as "a whole number of at least 1".
+    pub expected: &'static str,
+    /// Value that a reader takes where the setting is not set, as it is written in a file; `None` if
+    /// the reader has none, or computes it.
+    pub default: Option<String>,
+}
+
+/// What is known of a name that was read.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    /// The name in the spelling of its reader.
+    name: String,
+    /// The accepted values; `None` for a section.
+    expected: Option<&'static str>,
+    default: Option<String>,
 }
 
 /// Shows the names and origins of the settings, never their values.

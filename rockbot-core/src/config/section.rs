@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Config, ConfigError, FromSetting, Route, Setting, UnknownKey, Value, unknown};
+use super::{Config, ConfigError, FromSetting, Known, Route, Setting, UnknownKey, Value, unknown};
 
 /// The settings under one name. Reading a setting marks its name as known.
 ///
@@ -43,7 +43,7 @@ impl<'a> Section<'a> {
     ///
     /// Returns an error if the value is not a `T`.
     pub fn get<T: FromSetting>(&self, name: &str) -> Result<Option<T>, ConfigError> {
-        self.setting(name).map(Setting::read).transpose()
+        self.setting_of::<T>(name, None).map(Setting::read).transpose()
     }
 
     /// Returns the value of the setting of this name, or `default` if it is not set.
@@ -52,7 +52,8 @@ impl<'a> Section<'a> {
     ///
     /// Returns an error if the value is not a `T`.
     pub fn get_or<T: FromSetting>(&self, name: &str, default: T) -> Result<T, ConfigError> {
-        Ok(self.get(name)?.unwrap_or(default))
+        let setting = self.setting_of(name, Some(&default));
+        Ok(setting.map(Setting::read).transpose()?.unwrap_or(default))
     }
 
     /// Returns the folder in the setting of this name, or `default` if it is not set. A relative path
@@ -72,7 +73,7 @@ impl<'a> Section<'a> {
     /// Returns an error if the value is not a time span, or is zero: the periodic work would run
     /// without pause.
     pub fn interval(&self, name: &str, default: Duration) -> Result<Duration, ConfigError> {
-        let Some(setting) = self.setting(name) else {
+        let Some(setting) = self.setting_of(name, Some(&default)) else {
             return Ok(default);
         };
         match setting.read()? {
@@ -143,7 +144,10 @@ impl<'a> Section<'a> {
         let below = self.config.settings.range(self.route.clone()..);
         for (route, _) in below.take_while(|(route, _)| route.starts_with(&self.route)) {
             let name = route.last().cloned().unwrap_or_default();
-            known.entry(route.clone()).or_insert(name);
+            known.entry(route.clone()).or_insert(Known {
+                name,
+                ..Known::default()
+            });
         }
     }
 
@@ -161,11 +165,23 @@ impl<'a> Section<'a> {
         unknown::check(self.unknown())
     }
 
+    /// Returns the setting of this name, if it is set, and notes which values it takes.
+    fn setting_of<T: FromSetting>(&self, name: &str, default: Option<&T>) -> Option<&'a Setting> {
+        let setting = self.setting(name);
+        let mut route = self.route.clone();
+        route.push(name.to_ascii_lowercase());
+        if let Some(known) = self.config.known().get_mut(&route) {
+            known.expected = Some(T::EXPECTED);
+            known.default = default.and_then(T::written).or(known.default.take());
+        }
+        setting
+    }
+
     /// Returns the route of this name and marks it as known.
     fn know(&self, name: &str) -> Route {
         let mut route = self.route.clone();
         route.push(name.to_ascii_lowercase());
-        self.config.known().insert(route.clone(), name.to_owned());
+        name.clone_into(&mut self.config.known().entry(route.clone()).or_default().name);
         route
     }
 }

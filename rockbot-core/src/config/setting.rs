@@ -122,6 +122,12 @@ pub trait FromSetting: Sized {
 
     /// Converts the value, or returns `None` if it is not acceptable.
     fn from_value(value: &Value) -> Option<Self>;
+
+    /// Returns the value as it is written in a settings file, for lists of settings. Default `None`:
+    /// it is not shown.
+    fn written(&self) -> Option<String> {
+        None
+    }
 }
 
 impl FromSetting for String {
@@ -129,6 +135,10 @@ impl FromSetting for String {
 
     fn from_value(value: &Value) -> Option<Self> {
         value.as_text().map(Self::from)
+    }
+
+    fn written(&self) -> Option<String> {
+        Some(format!("{self:?}"))
     }
 }
 
@@ -146,6 +156,10 @@ impl FromSetting for PathBuf {
     fn from_value(value: &Value) -> Option<Self> {
         value.as_text().map(Self::from)
     }
+
+    fn written(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
 }
 
 impl FromSetting for bool {
@@ -157,6 +171,10 @@ impl FromSetting for bool {
             _ => value.as_text()?.to_ascii_lowercase().parse().ok(),
         }
     }
+
+    fn written(&self) -> Option<String> {
+        Some(self.to_string())
+    }
 }
 
 /// Parses `hh:mm:ss`, with optional days before and an optional fraction after; see
@@ -166,6 +184,23 @@ impl FromSetting for Duration {
 
     fn from_value(value: &Value) -> Option<Self> {
         parse_time_span(value.as_text()?)
+    }
+
+    fn written(&self) -> Option<String> {
+        let seconds = self.as_secs();
+        let days = match seconds / 86_400 {
+            0 => String::new(),
+            days => format!("{days}."),
+        };
+        let (hours, minutes) = (seconds / 3600 % 24, seconds / 60 % 60);
+        let fraction = match self.subsec_millis() {
+            0 => String::new(),
+            millis => format!(".{millis:03}"),
+        };
+        Some(format!(
+            "\"{days}{hours:02}:{minutes:02}:{:02}{fraction}\"",
+            seconds % 60
+        ))
     }
 }
 
@@ -188,6 +223,11 @@ impl<T: FromSetting> FromSetting for Vec<T> {
             _ => None,
         }
     }
+
+    fn written(&self) -> Option<String> {
+        let values: Option<Vec<_>> = self.iter().map(T::written).collect();
+        Some(format!("[{}]", values?.join(", ")))
+    }
 }
 
 macro_rules! whole_numbers {
@@ -197,6 +237,10 @@ macro_rules! whole_numbers {
 
             fn from_value(value: &Value) -> Option<Self> {
                 value.as_number()?.parse().ok()
+            }
+
+            fn written(&self) -> Option<String> {
+                Some(self.to_string())
             }
         }
     )*};

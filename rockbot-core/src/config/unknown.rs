@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::setting::Origin;
-use super::{Config, ConfigError, Route, Setting, UnknownKey};
 use rockbot_schema::did_you_mean;
+
+use super::setting::Origin;
+use super::{Config, ConfigError, Known, Route, Setting, UnknownKey};
 
 /// Returns the unknown settings below `section`. An unknown or unread section is reported once,
 /// not once for each of its settings.
@@ -43,11 +44,11 @@ pub(super) fn below(config: &Config, section: &[String]) -> Vec<UnknownKey> {
 }
 
 /// Returns the known names in a section.
-fn siblings(known: &BTreeMap<Route, String>, section: &[String]) -> Vec<String> {
+fn siblings(known: &BTreeMap<Route, Known>, section: &[String]) -> Vec<String> {
     let siblings = known
         .iter()
         .filter(|(known, _)| known.len() == section.len() + 1 && known.starts_with(section));
-    siblings.map(|(_, name)| name.clone()).collect()
+    siblings.map(|(_, known)| known.name.clone()).collect()
 }
 
 /// Returns the unknown settings as warnings, or the first of them that is an error.

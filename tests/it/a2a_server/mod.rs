@@ -5,6 +5,7 @@ mod bounds;
 pub(crate) mod client;
 mod sdk;
 mod table;
+mod tck;
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -38,7 +38,7 @@ fn came_of(model: &ScriptedModel) -> String {
     results.iter().map(of).collect::<Vec<_>>().join(" ")
 }
 
-/// What the operator says to each question of a host; `None` on a host without an operator.
+/// The decision of the operator about each question of a host; `None` on a host without an operator.
 type Operator = Option<fn(ApprovalRequest) -> Approval>;
 
 fn host_with(operator: Operator, model: &ScriptedModel) -> AgentHostBuilder {

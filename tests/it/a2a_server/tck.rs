@@ -471,7 +471,7 @@ fn pushes(tasks: &Tasks) -> Vec<Row> {
         row(
             &["PUSH-DEL-002"],
             "DeleteTaskPushNotificationConfig",
-            one.clone(),
+            one,
             json!({"/json/error": null}),
         ),
     ]
@@ -535,7 +535,7 @@ fn changes(tasks: &Tasks) -> Vec<Row> {
     ]
 }
 
-/// What several readers of one task see. Returns the ids.
+/// Checks the streams of several readers of one task. Returns the ids.
 async fn readers(serving: &Serving) -> Vec<&'static str> {
     let listed = serving
         .result("ListTasks", json!({"status": "TASK_STATE_WORKING"}))

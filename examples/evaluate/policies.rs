@@ -105,6 +105,12 @@ pub(crate) static POLICIES: &[Policy] = &[
         about: "simple questions go to the low model, hard ones to the high one",
         add: |host| host.tier_selector(KeywordTierSelector::default()),
     },
+    #[cfg(feature = "subagents")]
+    Policy {
+        name: "subagents",
+        about: "work can be given to subagents, whose results come later as a message",
+        add: |host| host.add(rockbot::tools::subagents::Subagents::new()),
+    },
     #[cfg(feature = "wisps")]
     Policy {
         name: "workers",

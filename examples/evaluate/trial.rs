@@ -7,10 +7,10 @@ use std::time::Duration;
 use rockbot::agent::TurnStream;
 use rockbot::memory::Memory;
 use rockbot::prelude::*;
-use rockbot::turn::Briefing;
+use rockbot::turn::{Briefing, TurnRunner};
 use rockbot::{Clock, Timestamp};
 use serde_json::Value;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::meter::{Bill, Metered, Sampling};
 use super::policies::Configuration;
@@ -18,6 +18,9 @@ use super::task::{Kind, Seen, SeenCall, Task};
 use super::world;
 
 const INSTRUCTIONS: &str = "You are a helpful assistant. Use your tools when they help. Answer briefly.";
+
+/// Pause before another look whether work in the background has ended.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The limits of a trial.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +73,13 @@ pub(crate) async fn run(
         let begun = Instant::now();
         let mut seen = Seen::default();
         let turn = host.agent().stream(task.name(), task.asks);
-        if timeout(limits.time, watch(turn, &mut seen)).await.is_err() {
+        let work = async {
+            watch(turn, &mut seen).await;
+            if task.kind == Kind::Parallel {
+                await_results(&host, &mut seen).await;
+            }
+        };
+        if timeout(limits.time, work).await.is_err() {
             seen.no_answer = Some(format!("it took longer than {} s", limits.time.as_secs()));
         }
         trials.push(Trial {
@@ -125,6 +134,27 @@ async fn watch(mut turn: TurnStream, seen: &mut Seen) {
             Ok(TurnProgress::Final(outcome)) => end(outcome, seen),
             Ok(_) => {}
             Err(error) => seen.no_answer = Some(error.to_string()),
+        }
+    }
+}
+
+/// Waits for the work that a turn left in the background, and for the turns that tell its results.
+/// Their words count as the answer, too.
+async fn await_results(host: &AgentHost, seen: &mut Seen) {
+    let agent = host.agent();
+    let mut announcements = agent.announcements();
+    loop {
+        tokio::select! {
+            biased;
+            Some(told) = announcements.next() => {
+                seen.text.push('\n');
+                seen.text.push_str(&told.content.words());
+            }
+            () = sleep(LOOK) => {
+                if host.parts().require::<dyn TurnRunner>().is_ok_and(|turns| turns.is_idle()) {
+                    return;
+                }
+            }
         }
     }
 }

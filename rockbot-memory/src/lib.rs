@@ -49,6 +49,7 @@ mod skill_service;
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite;
+mod stale;
 mod storage;
 mod subsystem;
 mod tools;

@@ -1,5 +1,7 @@
 //! The program: runs scripts until it is told to end.
 
+mod probes;
+
 use std::io::Write as _;
 #[cfg(feature = "rabbitmq")]
 use std::path::Path;
@@ -14,6 +16,8 @@ use rockbot_core::messaging::Bus;
 use rockbot_scripts_manager::{ScriptsManager, ScriptsManagerSettings};
 use tokio::signal::unix::{SignalKind, signal};
 
+use probes::Probes;
+
 const HELP: &str = "\
 Runs the Python scripts of agents, over their bus.
 
@@ -26,6 +30,7 @@ scripts that run have ended. Settings come from the file, .json or .toml, and fr
     ROCKBOT_SCRIPTSMANAGER__BACKEND               sandbox (default: bubblewrap on this machine) or kubernetes (a pod for each script)
     ROCKBOT_SCRIPTSMANAGER__MAXCONCURRENTSCRIPTS  number of scripts that run at once (default 4)
     ROCKBOT_SCRIPTSMANAGER__SHUTDOWNSECONDS       time that scripts have to end when the program is told to end (default 25)
+    ROCKBOT_SCRIPTSMANAGER__PROBEPORT             port of /livez and /readyz (default: none)
     ROCKBOT_SCRIPTS__MEMORYMEGABYTES              memory of a process in the sandbox (default 512); also PACKAGEINDEX, PACKAGEFOLDER
     ROCKBOT_KUBERNETES__NAMESPACE                 namespace of the pods (default rockbot-scripts); also IMAGE, NODENAME, PACKAGEINDEX
 
@@ -71,9 +76,21 @@ async fn serve(config: &Config) -> Result<(), BoxError> {
     let settings = ScriptsManagerSettings::from_config(config)?;
     let manager = ScriptsManager::from_config(config).await?;
     let bus = connect(config, settings.max_concurrent).await?;
-    let running = manager.serve(bus.clone()).await?;
+    let running = Arc::new(manager.serve(bus.clone()).await?);
+    let probes = match settings.probe_port {
+        Some(port) => Some(Probes::open(port, running.clone()).await?),
+        None => None,
+    };
     tracing::info!(runner = running.description(), "the scripts manager is ready");
-    writeln!(std::io::stdout(), "ready: {}", running.description())?;
+    let asked = probes
+        .as_ref()
+        .map(|probes| format!("; probes at port {}", probes.address.port()));
+    writeln!(
+        std::io::stdout(),
+        "ready: {}{}",
+        running.description(),
+        asked.unwrap_or_default()
+    )?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}

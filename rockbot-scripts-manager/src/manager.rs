@@ -1,11 +1,13 @@
 //! The subscriptions of a scripts manager.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rockbot_core::BoxError;
 use rockbot_core::config::Config;
-use rockbot_core::messaging::{Bus, DeliveryHandler, Message, SubscribeOptions, Subscription, TopicPattern};
+use rockbot_core::messaging::{
+    Bus, DeliveryHandler, Message, MessageEnvelope, SubscribeOptions, Subscription, TopicPattern,
+};
 use rockbot_core::{IdSource as _, RandomIds};
 use rockbot_tools::scripts::wire::{ScriptCancelled, ScriptGuaranteesRequest, ScriptInvokeRequest};
 use rockbot_tools::scripts::{Guarantees, LocalScriptRunner, ScriptRunner, measure};
@@ -19,6 +21,12 @@ use crate::settings::{Backend, MAX_CONCURRENT, ScriptsManagerSettings};
 
 /// Name of the subscription that all managers of a bus share.
 const SUBSCRIPTION: &str = "scripts-manager";
+
+/// Topic of the messages by which a manager asks whether the bus answers.
+const PROBE_TOPIC: &str = "script.probe";
+
+/// Maximum time for the bus to answer.
+const PROBE_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum time for scripts that are killed at the end.
 const KILL_TIME: Duration = Duration::from_secs(10);
@@ -136,7 +144,8 @@ impl ScriptsManager {
         Ok(RunningScriptsManager {
             description,
             guarantees,
-            requests,
+            bus,
+            requests: Mutex::new(Some(requests)),
             _others: [cancelled, asked],
             cut_off,
         })
@@ -180,7 +189,9 @@ async fn subscribe<M: Message>(
 pub struct RunningScriptsManager {
     description: String,
     guarantees: Guarantees,
-    requests: Subscription,
+    bus: Arc<dyn Bus>,
+    /// `None` once the manager was shut down.
+    requests: Mutex<Option<Subscription>>,
     _others: [Subscription; 2],
     cut_off: CancellationToken,
 }
@@ -196,11 +207,39 @@ impl RunningScriptsManager {
         self.guarantees
     }
 
+    /// Asks whether the manager takes requests now, and the bus answers.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why no request is taken, in words for an operator.
+    pub async fn readiness(&self) -> Result<(), String> {
+        let is_active = self.lock().as_ref().is_some_and(Subscription::is_active);
+        if !is_active {
+            return Err("the manager takes no requests any more".to_owned());
+        }
+        // A broker confirms a message also if nothing takes it.
+        let probe = MessageEnvelope::new("rockbot.scripts.probe", "{}").with_source("scripts-manager");
+        let published = self.bus.publish(PROBE_TOPIC, Arc::new(probe));
+        match time::timeout(PROBE_TIME, published).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(format!("the bus takes no messages: {error}")),
+            Err(_) => Err(format!("the bus does not answer within {PROBE_TIME:?}")),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Subscription>> {
+        // No code that can panic runs under the lock.
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes no further request, and waits for the scripts that run. Scripts that still run after
     /// `limit` are killed, and their requests go back to the queue.
-    pub async fn shutdown(self, limit: Duration) {
+    pub async fn shutdown(&self, limit: Duration) {
         let cut_off = self.cut_off.clone();
-        let closing = self.requests.close();
+        let Some(requests) = self.lock().take() else {
+            return;
+        };
+        let closing = requests.close();
         tokio::pin!(closing);
         if time::timeout(limit, closing.as_mut()).await.is_err() {
             tracing::warn!("scripts still run; they are killed, and their requests go back to the queue");

@@ -28,6 +28,9 @@ pub struct ScriptsManagerSettings {
     /// `ShutdownSeconds`: time that running scripts have when the program is told to end;
     /// afterwards they are killed, and their requests go back to the queue. Default 25.
     pub shutdown_time: Duration,
+    /// `ProbePort`: port of `/livez` and `/readyz`, on all addresses of the machine; 0 for any free
+    /// one. Default: none is opened.
+    pub probe_port: Option<u16>,
 }
 
 /// The place where scripts run.
@@ -64,6 +67,7 @@ impl ScriptsManagerSettings {
             backend,
             max_concurrent,
             shutdown_time: Duration::from_secs(section.get_or("ShutdownSeconds", SHUTDOWN_SECONDS)?),
+            probe_port: section.get("ProbePort")?,
         })
     }
 }

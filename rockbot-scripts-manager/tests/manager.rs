@@ -344,7 +344,7 @@ async fn a_manager_that_ends_waits_for_its_scripts() {
     let (mut desk, manager) = Desk::open(Counting::new()).await;
     desk.send(request("r1", "gated")).await;
     desk.until(|runner| runner.open() == 1).await;
-    let ending = tokio::spawn(manager.shutdown(PATIENCE));
+    let ending = tokio::spawn(async move { manager.shutdown(PATIENCE).await });
     desk.runner.gate.add_permits(1);
     assert_eq!(desk.answer().await.1.tool_call_id, "r1");
     timeout(PATIENCE, ending).await.unwrap().unwrap();

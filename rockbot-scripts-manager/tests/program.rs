@@ -19,7 +19,8 @@ use rockbot_host::AgentHost;
 use rockbot_tools::scripts::wire::{ScriptInvokeRequest, ScriptInvokeResponse};
 use rockbot_tools::scripts::{Guarantees, Script, Scripts};
 use serde_json::json;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -260,6 +261,61 @@ async fn a_program_that_is_told_to_end_ends_its_scripts_first() {
     assert_eq!(agent.answer().await.into_output().unwrap().stdout, "later\n");
     signal(&next, "INT");
     assert_eq!(ended(&mut next).await.code(), Some(0));
+    agent.close().await;
+}
+
+/// Asks the program at its probes.
+async fn probe(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    timeout(PATIENCE, stream.read_to_string(&mut answer))
+        .await
+        .unwrap()
+        .unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_program_tells_a_cluster_whether_it_takes_requests() {
+    let Some(mut agent) = Agent::open().await else { return };
+    let mut command = agent.command();
+    command.env("ROCKBOT_SCRIPTSMANAGER__PROBEPORT", "0");
+    let mut program = command.spawn().unwrap();
+    let mut ready = String::new();
+    let mut lines = BufReader::new(program.stdout.take().unwrap());
+    timeout(PATIENCE, lines.read_line(&mut ready)).await.unwrap().unwrap();
+    let Some((_, port)) = ready.trim().split_once("; probes at port ") else {
+        return skip("the program has no sandbox");
+    };
+    let port = port.parse().unwrap();
+    for (path, expected) in [
+        ("/livez", "HTTP/1.1 200 OK"),
+        ("/readyz", "HTTP/1.1 200 OK"),
+        ("/", "HTTP/1.1 404 Not Found"),
+    ] {
+        let answer = probe(port, path).await;
+        assert!(answer.starts_with(expected), "{path}: {answer}");
+    }
+    // It ends what runs, and takes nothing more.
+    agent.send("slow", "import time\ntime.sleep(2)\nprint('done')").await;
+    agent.until(Agent::is_running).await;
+    signal(&program, "TERM");
+    let ending = async {
+        loop {
+            let answer = probe(port, "/readyz").await;
+            if answer.starts_with("HTTP/1.1 503 Service Unavailable") {
+                return answer;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let answer = timeout(PATIENCE, ending).await.unwrap();
+    assert!(answer.ends_with("the manager takes no requests any more\n"), "{answer}");
+    assert!(probe(port, "/livez").await.starts_with("HTTP/1.1 200 OK"));
+    assert_eq!(agent.answer().await.into_output().unwrap().stdout, "done\n");
+    assert_eq!(ended(&mut program).await.code(), Some(0));
     agent.close().await;
 }
 

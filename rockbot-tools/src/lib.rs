@@ -41,6 +41,12 @@ pub mod a2a_server;
     )
 )]
 mod a2a_wire;
+#[cfg(any(feature = "a2a", feature = "files"))]
+#[cfg_attr(
+    not(all(feature = "a2a", feature = "files")),
+    allow(dead_code, reason = "one family provides what the other one reads")
+)]
+mod agent_files;
 #[cfg(any(feature = "subagents", feature = "wisps"))]
 mod below;
 #[cfg(feature = "egress")]

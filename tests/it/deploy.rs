@@ -208,6 +208,8 @@ fn check_settings(documents: &[Value]) {
     );
     let settings = ScriptsManagerSettings::from_config(&config).unwrap();
     assert_eq!((settings.backend, settings.max_concurrent), (Backend::Kubernetes, 4));
+    let port = pod["containers"][0]["ports"][0]["containerPort"].as_u64();
+    assert_eq!(settings.probe_port.map(u64::from), port, "the probes find the program");
     let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
     assert!(
         grace > settings.shutdown_time.as_secs() + 10,

@@ -3,11 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot::testing::ScriptedModel;
-use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier, ToolCall};
+use rockbot_core::chat::{
+    ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier, Role, ToolCall,
+};
 use serde_json::{Value, json};
 
 use crate::evaluate_example::arguments::Arguments;
@@ -308,6 +311,65 @@ async fn a_parallel_task_is_solved_by_workers() {
     assert_eq!(trial.verdict, Ok(()));
     assert_eq!(trial.bill.turn.calls, 4);
     script.assert_complete();
+}
+
+/// Subagents read a document each in the background, and their results belong to the answer.
+#[tokio::test]
+async fn a_parallel_task_is_solved_by_subagents() {
+    let task = task("parallel-two-documents");
+    let trial = run_with(&task, &with("subagents"), Arc::new(Delegating::default())).await;
+    assert_eq!(trial.verdict, Ok(()));
+    // Two that delegate, and a call and an answer for each document. A result may join the turn.
+    assert!(trial.bill.turn.calls >= 7, "{:?}", trial.bill);
+}
+
+/// The documents, and what their readers find.
+const READ: [(&str, &str); 2] = [("handbook", "The code is 4711."), ("minutes", "Sandoval was elected.")];
+
+/// A model that gives each document to a subagent, and repeats what it is told of them.
+#[derive(Debug, Default)]
+struct Delegating {
+    begun: AtomicUsize,
+}
+
+#[async_trait]
+impl ChatClient for Delegating {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let tool = |name: &str, tool: &str, arguments: Value| {
+            ChatResponse::calls([ToolCall::new(name.to_owned(), tool, arguments.to_string())])
+        };
+        let messages = &call.request.messages;
+        let all: String = messages.iter().map(|message| message.text().into_owned()).collect();
+        if call.cx.session().as_str().starts_with("subagent-") {
+            let mut read = READ
+                .iter()
+                .filter(|(name, _)| all.contains(&format!("document {name}.")));
+            let (name, found) = read.next().unwrap();
+            let has_read = messages.iter().any(|message| message.role == Role::Tool);
+            let read = || tool(name, "read_document", json!({ "name": name }));
+            return Ok(if has_read { ChatResponse::text(*found) } else { read() });
+        }
+        Ok(match READ.get(self.begun.fetch_add(1, Ordering::Relaxed)) {
+            Some((name, _)) => {
+                let description = format!("Read the document {name}.");
+                tool(name, "spawn_subagent", json!({ "description": description }))
+            }
+            None => {
+                let known = READ.iter().filter(|(_, found)| all.contains(found));
+                ChatResponse::text(
+                    known
+                        .map(|(_, found)| *found)
+                        .chain(["So far."])
+                        .collect::<Vec<_>>()
+                        .join(" "),
+                )
+            }
+        })
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
+    }
 }
 
 #[test]

@@ -114,6 +114,8 @@ fn reference(config: &Config) -> String {
             first.clone_into(&mut section);
             let _ = write!(page, "## {section}\n\n| setting | takes | default |\n|---|---|---|\n");
         }
+        // The page on settings has the whole form of a time span.
+        let takes = setting.expected.split(" (`[days").next().unwrap_or_default();
         let default = setting
             .default
             .map(|default| format!("`{default}`"))

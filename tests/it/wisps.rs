@@ -8,10 +8,15 @@ use rockbot::prelude::FromConfig as _;
 use rockbot::tools::wisps::Wisps;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::config::Config;
-use rockbot_core::store::{FeedbackSignal, InMemoryFeedbackStore, TimelineStore as _, WorkingMemory};
+use rockbot_core::content::Provenance;
+use rockbot_core::context::Origin;
+use rockbot_core::store::{
+    FeedbackSignal, InMemoryFeedbackStore, InMemorySkillStore, InMemorySkillUsageStore, Skill, SkillStore as _,
+    StorePath, TimelineStore as _, WorkingMemory,
+};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::{Tool, ToolError, tool};
-use rockbot_core::turn::{Budget, TurnProgress, TurnQuery, TurnRunner};
+use rockbot_core::turn::{Budget, TurnProgress, TurnQuery, TurnRequest, TurnRunner};
 use rockbot_core::{Principal, Timestamp};
 use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use rockbot_memory::Memory;
@@ -192,6 +197,10 @@ async fn arguments_that_are_known_late_are_repaired_by_the_answer_of_the_tool() 
 #[tokio::test(start_paused = true)]
 async fn a_wrong_definition_is_refused_before_anything_runs() {
     let look = json!({"id": "a", "tool": "look"});
+    let many = |count: usize| {
+        let steps = (0..count).map(|at| json!({"id": format!("s{at}"), "tool": "look"}));
+        Value::from(steps.collect::<Vec<_>>())
+    };
     for (definitions, expected) in [
         (
             json!([
@@ -212,12 +221,37 @@ async fn a_wrong_definition_is_refused_before_anything_runs() {
             "`on_failure.skip_to` names no later step: `z`",
         ),
         (json!("x".repeat(300_000)), "are allowed"),
+        (json!(wisp(&"x".repeat(10 << 20), json!([look]))), "are allowed"),
+        (json!(wisp("d", many(10_000))), "are allowed"),
+        (json!(wisp("d", many(60))), "60 steps are too many"),
+        (
+            json!(vec![wisp("d", json!([look])); 200]),
+            "200 definitions are too many",
+        ),
+        (
+            json!(wisp(
+                "d",
+                json!([{"id": "a", "tool": "look", "params": {"n": "{{steps.a.result}}"}}])
+            )),
+            "step `a`: ",
+        ),
+        (
+            json!(wisp(
+                "d",
+                json!([
+                    {"id": "a", "tool": "look", "params": {"n": "{{steps.b.result}}"}},
+                    {"id": "b", "tool": "look", "params": {"n": "{{steps.a.result}}"}},
+                ])
+            )),
+            "step `a`: ",
+        ),
     ] {
         let above = spawner(definitions);
         let (look, looked) = noting_tool("look");
         let host = started(host(&above, &ScriptedModel::new()).tool(look)).await;
         host.agent().ask("main", "Begin.").await.unwrap();
-        assert!(told(&above).contains(expected), "{}", told(&above));
+        let told = told(&above);
+        assert!(told.contains(expected) && told.len() < 4_000, "{expected}: {told}");
         assert!(looked.all().is_empty());
     }
 }
@@ -492,4 +526,90 @@ async fn what_ran_is_listed_and_a_corrected_definition_is_feedback() {
         shown[2].ends_with(&format!("there is no wisp `{failed}x`: did you mean `{failed}`?")),
         "{shown:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wisp_that_has_proven_itself_on_a_schedule_is_kept_in_a_skill_once_the_user_approves() {
+    let steps = json!([{"id": "a", "tool": "pay", "params": {"n": 2}}]);
+    let spawn = || json!({"definitions": [wisp("Pay the rent.", steps.clone())]});
+    let skills = Arc::new(InMemorySkillStore::new());
+    let me = Principal::default();
+    let name = StorePath::new("rent").unwrap();
+    let bare = Skill::new(
+        name.clone(),
+        "# Rent\n\nPay it.",
+        Timestamp::from_millis(0),
+        Provenance::USER,
+    );
+    skills.save(&me, bare.clone()).await.unwrap();
+    let above = ScriptedModel::new();
+    let builder = host(&above, &ScriptedModel::new())
+        .stores(Stores::new().with_skills(skills.clone(), InMemorySkillUsageStore::new()));
+    let host = started(builder.tool(paying_tool().0)).await;
+    let turn = async |origin: Origin, id: &str, tool: &str, arguments: Value| {
+        let _ = above
+            .clone()
+            .calls("activate_tools", json!({"group": "wisps"}))
+            .calls(tool, arguments)
+            .says("done");
+        let request = TurnRequest::new(id, id, "Pay the rent.").with_origin(origin);
+        let handle = host.agent().spawn(request).await.unwrap();
+        settle().await;
+        for asked in host.agent().approvals() {
+            assert_eq!(asked.tool.as_str(), "save_wisp_in_skill");
+            host.agent().decide(asked.approve()).await.unwrap();
+        }
+        handle.outcome().await.unwrap();
+        let last = results(above.requests().last().unwrap()).pop().unwrap();
+        last.split_once(": ").unwrap().1.to_owned()
+    };
+    let ran = |told: &str| told.split("## ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let save = |id: &str| json!({"wisp_id": id, "skill": "rent"});
+
+    // A run that the user asked for, and the first one of a schedule: too few.
+    turn(Origin::User, "u", "spawn_wisps", spawn()).await;
+    let first = turn(Origin::Scheduled, "s1", "spawn_wisps", spawn()).await;
+    assert!(!first.contains("save_wisp_in_skill"), "{first}");
+    let refused = turn(Origin::User, "k1", "save_wisp_in_skill", save(&ran(&first))).await;
+    assert!(
+        refused.contains("has succeeded 1 times in scheduled tasks"),
+        "{refused}"
+    );
+
+    let second = turn(Origin::Scheduled, "s2", "spawn_wisps", spawn()).await;
+    let id = ran(&second);
+    let expected = format!("The wisp `{id}` has succeeded 2 times in scheduled tasks: save_wisp_in_skill keeps it");
+    assert!(second.contains(&expected), "{second}");
+    let third = turn(Origin::Scheduled, "s3", "spawn_wisps", spawn()).await;
+    assert!(!third.contains("save_wisp_in_skill"), "{third}");
+    let saved = turn(Origin::User, "k2", "save_wisp_in_skill", save(&id)).await;
+    assert!(saved.contains("is a section of the skill `rent` now"), "{saved}");
+
+    let kept = skills.get(&me, &name).await.unwrap().unwrap();
+    assert!(
+        kept.content
+            .starts_with("# Rent\n\nPay it.\n\n## Wisp: Pay the rent.\n"),
+        "{}",
+        kept.content
+    );
+    assert_eq!(kept.versions[0].content, bare.content);
+    // The definition in the skill is one that runs.
+    let json = kept
+        .content
+        .split("```json\n")
+        .nth(1)
+        .unwrap()
+        .split("\n```")
+        .next()
+        .unwrap();
+    let again = turn(Origin::User, "again", "spawn_wisps", json!({"definitions": [json]})).await;
+    assert!(again.contains("1 wisp(s) completed, all succeeded."), "{again}");
+    let unknown = turn(
+        Origin::User,
+        "k3",
+        "save_wisp_in_skill",
+        json!({"wisp_id": id, "skill": "none"}),
+    )
+    .await;
+    assert!(unknown.contains("there is no skill `none`"), "{unknown}");
 }

@@ -1,4 +1,4 @@
-//! Measures what delegation costs and saves: six tasks whose parts are independent, done in four
+//! Measures what delegation costs and saves: six tasks whose parts are independent, done in five
 //! ways by a scripted model.
 //!
 //! Each part reads two pages of 4 000 bytes, and the answer states a fact of each page. The model
@@ -20,17 +20,23 @@ use rockbot_core::chat::{
     ChatCall, ChatClient, ChatError, ChatRequest, ChatResponse, ModelInfo, ModelTier, Role, ToolCall,
 };
 use rockbot_core::tool::tool;
-use rockbot_core::turn::Budget;
+use rockbot_core::turn::{Budget, TurnRunner};
 use rockbot_host::AgentHost;
+use rockbot_tools::subagents::Subagents;
 use rockbot_tools::wisps::Wisps;
 use rockbot_tools::workers::Workers;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Numbers of parts of the six tasks.
 const TASKS: [usize; 6] = [2, 3, 4, 6, 8, 12];
+
+/// Number of subagents that work at once, by default.
+const SUBAGENTS: usize = 3;
+
+const QUESTION: &str = "State the facts of all pages.";
 
 /// Length of a page, in bytes.
 const PAGE: usize = 4_000;
@@ -42,14 +48,16 @@ enum Way {
     AllAtOnce,
     Workers,
     Wisps,
+    Subagents,
 }
 
 impl Way {
-    const ALL: [(Self, &'static str); 4] = [
+    const ALL: [(Self, &'static str); 5] = [
         (Self::OneByOne, "one call an answer"),
         (Self::AllAtOnce, "all calls in one answer"),
         (Self::Workers, "workers"),
         (Self::Wisps, "wisps with a question each"),
+        (Self::Subagents, "three subagents with a share each"),
     ];
 }
 
@@ -97,6 +105,9 @@ impl ChatClient for Planner {
             .split("Part ")
             .nth(1)
             .and_then(|rest| rest.split('.').next()?.parse::<usize>().ok());
+        if call.cx.session().as_str().starts_with("subagent-") {
+            return Ok(self.answer(self.share(request, results), request, tokens).await);
+        }
         let reads = match (is_low, self.way) {
             (true, Way::Workers) => (results < 2).then(|| vec![read(part.unwrap_or_default(), results)]),
             (true, _) => None,
@@ -106,12 +117,9 @@ impl ChatClient for Planner {
             }
             (false, Way::Workers) => (results == 0).then(|| vec![self.spawn("spawn_workers", worker)]),
             (false, Way::Wisps) => (results == 0).then(|| vec![self.spawn("spawn_wisps", wisp)]),
+            (false, Way::Subagents) => (asked == QUESTION && results == 0).then(|| self.shares()),
         };
-        let answer = reads.map_or_else(|| ChatResponse::text(facts(request)), ChatResponse::calls);
-        let calls: usize = answer.tool_calls.iter().map(|call| call.arguments.len()).sum();
-        let written = (answer.text.len() + calls) / 4;
-        sleep(Duration::from_millis(500 + tokens as u64 / 5 + written as u64 * 20)).await;
-        Ok(answer)
+        Ok(self.answer(reads, request, tokens).await)
     }
 
     fn describe(&self, _: ModelTier) -> ModelInfo {
@@ -120,6 +128,15 @@ impl ChatClient for Planner {
 }
 
 impl Planner {
+    /// Returns the calls, or the facts of the request as the answer, after the time that it takes.
+    async fn answer(&self, reads: Option<Vec<ToolCall>>, request: &ChatRequest, tokens: usize) -> ChatResponse {
+        let answer = reads.map_or_else(|| ChatResponse::text(facts(request)), ChatResponse::calls);
+        let calls: usize = answer.tool_calls.iter().map(|call| call.arguments.len()).sum();
+        let written = (answer.text.len() + calls) / 4;
+        sleep(Duration::from_millis(500 + tokens as u64 / 5 + written as u64 * 20)).await;
+        answer
+    }
+
     /// Adds a request to the bill, and returns its tokens.
     fn enter(&self, request: &ChatRequest, is_low: bool) -> usize {
         let messages = request.messages.iter();
@@ -140,6 +157,32 @@ impl Planner {
         bill.tokens += tokens;
         bill.low += if is_low { tokens } else { 0 };
         tokens
+    }
+
+    /// Returns a subagent for each third of the parts, which is as many as work at once.
+    fn shares(&self) -> Vec<ToolCall> {
+        let share = self.parts.div_ceil(SUBAGENTS);
+        let firsts = (0..self.parts).step_by(share);
+        let spawn = |first: usize| {
+            let description = format!(
+                "Parts {first} to {}: state their facts.",
+                (first + share).min(self.parts)
+            );
+            let arguments = json!({ "description": description });
+            ToolCall::new(format!("spawn-{first}"), "spawn_subagent", arguments.to_string())
+        };
+        firsts.map(spawn).collect()
+    }
+
+    /// Returns the next page of the share of a subagent, which has read `results` pages.
+    fn share(&self, request: &ChatRequest, results: usize) -> Option<Vec<ToolCall>> {
+        let texts = request.messages.iter().map(|message| message.text().into_owned());
+        let all = texts.collect::<Vec<_>>().join("\n");
+        let share = all.rsplit("Parts ").next()?.split(':').next()?;
+        let (first, end) = share.split_once(" to ")?;
+        let first: usize = first.parse().ok()?;
+        let pages = 2 * (end.parse::<usize>().ok()? - first);
+        (results < pages).then(|| vec![read(first + results / 2, results % 2)])
     }
 
     fn spawn(&self, tool: &str, definition: fn(usize) -> Value) -> ToolCall {
@@ -166,11 +209,14 @@ fn wisp(part: usize) -> Value {
     json!({"description": format!("Part {part}."), "steps": [read(0), read(1), state]})
 }
 
-/// Returns the facts that a request shows.
+/// Returns the facts that a request shows, or words about work that goes on in the background.
 fn facts(request: &ChatRequest) -> String {
     let texts: Vec<_> = request.messages.iter().map(|message| message.text()).collect();
     let words = texts.iter().flat_map(|text| text.split_whitespace());
     let found: BTreeSet<_> = words.filter(|word| word.starts_with("fact-")).collect();
+    if found.is_empty() {
+        return "It is begun.".to_owned();
+    }
     found.into_iter().collect::<Vec<_>>().join(" ")
 }
 
@@ -194,15 +240,31 @@ async fn run(way: Way, parts: usize) -> Result<(Bill, bool), BoxError> {
         Way::OneByOne | Way::AllAtOnce => builder,
         Way::Workers => builder.add(Workers::new()),
         Way::Wisps => builder.add(Wisps::new()),
+        Way::Subagents => builder.add(Subagents::new()),
     };
     let host = builder.build()?;
     host.start().await?;
     let begun = Instant::now();
-    let answer = host.agent().ask("main", "State the facts of all pages.").await?.text;
+    let agent = host.agent();
+    let mut announcements = agent.announcements();
+    let mut answer = agent.ask("main", QUESTION).await?.text;
+    let mut time = begun.elapsed();
+    let turns = host.parts().require::<dyn TurnRunner>()?;
+    // Results of subagents come later, and are told by turns of their own.
+    loop {
+        match timeout(Duration::from_secs(1), announcements.next()).await {
+            Ok(Some(told)) => {
+                answer.push_str(&told.content.words());
+                time = begun.elapsed();
+            }
+            _ if turns.is_idle() => break,
+            _ => {}
+        }
+    }
     let expected = (0..2 * parts).map(|at| format!("fact-{:02}-{}", at / 2, at % 2));
     let is_solved = expected.into_iter().all(|fact| answer.contains(&fact));
     let mut bill = *bill.lock().unwrap_or_else(PoisonError::into_inner);
-    bill.time = begun.elapsed();
+    bill.time = time;
     Ok((bill, is_solved))
 }
 

@@ -4,11 +4,12 @@
 //! Usage: `dreams [--kinds] [--model-url URL MODEL]`. Prints tables in Markdown: three libraries of
 //! 60 conversations, then two that were held out, with a model that is right and with a model a
 //! fifth of whose answers is nonsense; with `--model-url` with that model instead, for one library.
-//! `--kinds` adds the right answers for each kind of question.
+//! `--kinds` adds the right answers for each kind of question. `--skills` measures the passes over
+//! skills instead.
 
 use std::sync::Arc;
 
-use rockbot_benches::dreams::{Library, MEASURED, Score, Scripted, searched, week, whole};
+use rockbot_benches::dreams::{Library, MEASURED, SKILL_PASSES, Score, Scripted, searched, skills, week, whole};
 use rockbot_core::BoxError;
 use rockbot_core::chat::ChatClient;
 use rockbot_llm::OpenAiChat;
@@ -25,6 +26,9 @@ async fn main() -> Result<(), BoxError> {
         Some(_) => return Err("use it like this: --model-url URL MODEL".into()),
         None => None,
     };
+    if arguments.iter().any(|argument| argument == "--skills") {
+        return of_skills().await;
+    }
     let shows_kinds = arguments.iter().any(|argument| argument == "--kinds");
     for (name, seeds) in SEEDS {
         let seeds = if real.is_some() { &seeds[..1] } else { seeds };
@@ -38,6 +42,29 @@ async fn main() -> Result<(), BoxError> {
             println!("| {name} | {} |", score.row());
             if shows_kinds {
                 println!("<!-- {} -->", score.kinds());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Prints the table of the passes over skills.
+async fn of_skills() -> Result<(), BoxError> {
+    for (name, seeds) in SEEDS {
+        println!("\n{name} ({} libraries)\n", seeds.len());
+        println!("| dreams | right % | tokens an order | skills |\n|---|---|---|---|");
+        let alone = SKILL_PASSES
+            .iter()
+            .map(|pass| (pass.name(), std::slice::from_ref(pass)));
+        let all = [("none", &[][..])].into_iter().chain(alone);
+        for (name, passes) in all.chain([("all together", &SKILL_PASSES[..])]) {
+            for nonsense in [0, 20] {
+                let mut score = Score::default();
+                for seed in seeds {
+                    score = score.and(skills(*seed, nonsense, passes).await?);
+                }
+                let with = if nonsense == 0 { "" } else { ", 20 % nonsense" };
+                println!("| {name}{with} | {} | <!-- {} -->", score.skills(), score.kinds());
             }
         }
     }

@@ -19,11 +19,15 @@ pub(super) struct Tuple {
 }
 
 impl Tuple {
-    /// Returns `true` if the tuple, or the value that it rests on, cannot be true beside `other`.
+    /// Returns `true` if the tuple cannot be true beside `other`.
     pub(super) fn contradicts(&self, other: &Self) -> bool {
-        let differs = |topic: &str, value| topic == other.topic && value != other.value;
-        let rests = |(topic, value): &(String, String)| differs(topic, Some(value.clone()));
-        self.base.as_ref().is_some_and(rests) || differs(&self.topic, self.value.clone())
+        self.topic == other.topic && self.value != other.value
+    }
+
+    /// Returns `true` if the tuple follows from the value of `other`.
+    pub(super) fn rests_on(&self, other: &Self) -> bool {
+        let base = self.base.as_ref();
+        base.is_some_and(|(topic, value)| *topic == other.topic && Some(value) == other.value.as_ref())
     }
 }
 

@@ -9,8 +9,10 @@ mod model;
 mod plot;
 mod reader;
 mod week;
+mod work;
 
 pub use library::Library;
 pub use model::Scripted;
 pub use reader::Score;
 pub use week::{MEASURED, searched, week, whole};
+pub use work::{SKILL_PASSES, skills};

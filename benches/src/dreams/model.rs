@@ -88,13 +88,17 @@ fn contradictions(shown: &[Shown<'_>]) -> String {
     for (at, a) in shown.iter().enumerate() {
         for b in &shown[at + 1..] {
             if let (Some(one), Some(other)) = (a.tuple, b.tuple)
-                && (one.contradicts(other) || other.contradicts(one))
+                && one.contradicts(other)
             {
                 found.push(json!({"ids": [a.id, b.id], "reason": "two values"}));
             }
         }
     }
-    json!({"contradictions": found}).to_string()
+    let rests = |a: &Shown<'_>, b: &Shown<'_>| Some(a.tuple?.rests_on(b.tuple?));
+    let pairs = shown.iter().flat_map(|a| shown.iter().map(move |b| (a, b)));
+    let stale = pairs.filter(|(a, b)| rests(a, b) == Some(true));
+    let stale: Vec<_> = stale.map(|(a, b)| json!({"id": a.id, "restsOn": b.id})).collect();
+    json!({"contradictions": found, "stale": stale}).to_string()
 }
 
 /// Saves the longest text of each group with at least `min` members.

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use super::library::Question;
 
+/// The mark of a memory that rests on a fact which has changed.
+const STALE: &str = "may be out of date";
+
 /// Figures of one state of memory, by their names.
 #[derive(Debug, Clone, Default)]
 pub struct Score(BTreeMap<String, usize>);
@@ -24,7 +27,9 @@ impl Score {
     /// Adds an answer by the lines `shown`, each with `true` if it is not of an untrusted source. `top`
     /// are the first ten hits of a search.
     pub(super) fn answer(&mut self, question: &Question, shown: &[(String, bool)], top: &[String]) {
-        let counts = |(text, is_trusted): &&(String, bool)| *is_trusted && text.contains(&question.who);
+        // A line that says of itself that it may be out of date is no answer.
+        let holds = |text: &str| text.contains(&question.who) && !text.contains(STALE);
+        let counts = |(text, is_trusted): &&(String, bool)| *is_trusted && holds(text);
         let lines: Vec<_> = shown.iter().filter(counts).collect();
         let says = |value: &String| lines.iter().any(|(text, _)| text.contains(value.as_str()));
         let has_present = question.expected.as_ref().is_some_and(says);
@@ -76,6 +81,17 @@ impl Score {
             each("memories"),
             each("contradictions"),
             each("injected"),
+        )
+    }
+
+    /// Returns a row of the table of skills: right answers, tokens a question, and skills for each
+    /// library.
+    pub fn skills(&self) -> String {
+        format!(
+            "{:.1} | {:.0} | {:.0}",
+            self.right(),
+            self.of("tokens") / self.of("questions"),
+            self.of("memories") / self.of("libraries"),
         )
     }
 

@@ -415,7 +415,8 @@ impl TurnRequest {
     ///
     /// A call that would change something outside is not run then, in the turn, in all work that it
     /// delegates, and in the turns that read the results of that work; the model reads that it may
-    /// propose the change. Reads, the agent's own memory, files and scripts, and delegation are as
+    /// propose the change. If the request names an [`approver`](Self::approver), a call of the turn
+    /// itself waits for the approver's decision instead. Reads, the agent's own memory, files and scripts, and delegation are as
     /// always. The program decides which messages are so; the host does not guess.
     ///
     /// ```

@@ -82,6 +82,7 @@ impl Drive<'_> {
                     // Boxed, and only for turns that have read text of others: most futures need no room for it.
                     Box::pin(self.ask_endorsements(&response.tool_calls, facts)).await;
                 }
+                self.ask_approver(&mut event);
                 self.expect_no_approvals(&mut event);
                 event
             }
@@ -329,6 +330,22 @@ impl Drive<'_> {
         for (call, facts) in calls.iter().zip(facts).filter(|(_, facts)| !facts.needs_approval) {
             let request = self.tool_request(call);
             facts.needs_approval = self.driver.tools.needs_endorsement(&request, &self.cx).await;
+        }
+    }
+
+    /// Makes calls that change something outside wait for the approver of a message that only
+    /// informs, if the message names an approver. Otherwise the guard refuses these calls.
+    fn ask_approver(&self, event: &mut TurnEvent) {
+        let request = self.turn.request();
+        if !request.is_informing || request.approver.is_none() {
+            return;
+        }
+        let TurnEvent::ModelAnswered { response, facts } = event else {
+            return;
+        };
+        for (call, facts) in response.tool_calls.iter().zip(facts) {
+            let request = self.tool_request(call);
+            facts.needs_approval |= self.driver.tools.is_unasked(&request, facts.effect, &self.cx);
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rockbot_core::turn::{ApprovalRequest, TurnOutcome, TurnParent, TurnProgress, TurnStatus};
 use rockbot_core::{ToolName, TurnId};
 
+use super::unasked::add_chain;
 use super::{TurnEngine, TurnError};
 use crate::live::{LiveTurn, TurnState};
 
@@ -82,6 +83,7 @@ impl TurnEngine {
         for request in &mut requests {
             request.asked_by.clone_from(&asked_by);
         }
+        add_chain(top.request(), &mut requests);
         if !top.is_watched() {
             self.announce_approvals(top.request(), &requests).await;
         }

@@ -10,6 +10,7 @@ use rockbot_core::{BoxError, Timestamp};
 
 use super::TurnEngine;
 use super::claim::HeldClaim;
+use super::unasked::add_chain;
 use crate::driver::{DriveStart, InputCheck};
 use crate::live::{Admission, LiveTurn, SessionGuard, TurnState};
 use crate::turn::{PolicySnapshot, Revision, Turn, TurnEvent};
@@ -303,7 +304,8 @@ impl TurnEngine {
         }
         drop(unparking);
         // Reported last: a listener may decide at once, from within the sink.
-        if let TurnStatus::Parked(requests) = status {
+        if let TurnStatus::Parked(mut requests) = status {
+            add_chain(live.request(), &mut requests);
             if !is_watched {
                 // Boxed: few turns wait for a person whom no caller can ask.
                 Box::pin(self.announce_approvals(live.request(), &requests)).await;

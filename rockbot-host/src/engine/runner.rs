@@ -59,9 +59,17 @@ impl TurnRunner for HostTurns {
         self.engine()?.cancel(turn).await
     }
 
-    async fn announce(&self, id: &str, announcement: Announcement) -> Result<(), TurnError> {
-        Ok(self
-            .engine()?
+    async fn announce(&self, id: &str, mut announcement: Announcement) -> Result<(), TurnError> {
+        let engine = self.engine()?;
+        if announcement.content.has_media() {
+            let principal = announcement.principal.clone();
+            // The journal has references, as that of a message.
+            engine
+                .media
+                .keep_or_describe(&principal, &mut announcement.content)
+                .await;
+        }
+        Ok(engine
             .announcements
             .append(&format!("of-part-{id}"), announcement)
             .await?)

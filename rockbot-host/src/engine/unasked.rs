@@ -38,11 +38,7 @@ impl TurnEngine {
     pub(super) async fn announce_approvals(&self, request: &TurnRequest, approvals: &[ApprovalRequest]) {
         let (principal, session) = asked_in(request);
         for approval in approvals {
-            let mut approval = approval.clone();
-            if let Some(approver) = &request.approver {
-                approval.asked_by.splice(..0, approver.chain.iter().cloned());
-            }
-            let words = question(request, &approval);
+            let words = question(request, approval);
             let announcement = Announcement::new(principal.clone(), session.clone(), words)
                 .with_turn(approval.turn.clone())
                 .with_approval(approval.clone());
@@ -73,6 +69,14 @@ impl TurnEngine {
         let stored = self.journal.read(&approval.turn).await;
         // A turn that is not live yet may wait: this process resumes it later.
         stored.is_ok_and(|stored| stored.is_none_or(|run| matches!(run.state, RunState::Finished(_))))
+    }
+}
+
+/// Puts the programs through which the work of a turn came before the agents that ask.
+pub(super) fn add_chain(request: &TurnRequest, approvals: &mut [ApprovalRequest]) {
+    let chain = request.approver.as_ref().map_or(&[][..], |approver| &approver.chain);
+    for approval in approvals {
+        approval.asked_by.splice(..0, chain.iter().cloned());
     }
 }
 

@@ -8,7 +8,8 @@ use futures_util::FutureExt;
 use rockbot_core::content::Provenance;
 use rockbot_core::support::{caught, loggable, run_until_stopped};
 use rockbot_core::tool::{
-    Recovery, ToolError, ToolFilter, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry, ToolView,
+    Effect, Recovery, ToolError, ToolFilter, ToolInvocation, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry,
+    ToolView,
 };
 use rockbot_core::trust::{Label, Trust};
 use rockbot_core::{BoxError, CallContext, ToolName};
@@ -277,6 +278,12 @@ impl ToolDispatcher {
     /// read untrusted text.
     pub(crate) async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
         self.guard.needs_endorsement(request, cx).await
+    }
+
+    /// Reports whether the call changes something outside although the message of its turn only
+    /// informs.
+    pub(crate) fn is_unasked(&self, request: &ToolInvokeRequest, effect: Effect, cx: &CallContext) -> bool {
+        self.guard.is_unasked(request, effect, cx)
     }
 
     /// Asks the tool for the result of an interrupted call, within the time limit of a call. A tool

@@ -94,11 +94,13 @@ impl Applier<'_> {
                 Some(stored) if stored.is_live() && stored.content == *content => Look::Fits,
                 _ => Look::Differs(format!("the memory `{id}` has changed")),
             }),
-            DreamChange::Reinforce { before, after } => Ok(match self.memory(&before.id).await? {
-                Some(stored) if stored == **after => Look::Stands,
-                Some(stored) if stored == **before => Look::Fits,
-                _ => Look::Differs(format!("the memory `{}` has changed", before.id)),
-            }),
+            DreamChange::Reinforce { before, after } | DreamChange::MarkStale { before, after, .. } => {
+                Ok(match self.memory(&before.id).await? {
+                    Some(stored) if stored == **after => Look::Stands,
+                    Some(stored) if stored == **before => Look::Fits,
+                    _ => Look::Differs(format!("the memory `{}` has changed", before.id)),
+                })
+            }
             DreamChange::Skill { before, after, .. } => self.look_at_skill(before.as_deref(), after).await,
             DreamChange::Rule { rule, .. } => self.look_at_rule(rule).await,
             DreamChange::TierRules { before, after, .. } => {
@@ -151,7 +153,7 @@ impl Applier<'_> {
                 };
                 self.update(id, supersede).await
             }
-            DreamChange::Reinforce { before, after } => {
+            DreamChange::Reinforce { before, after } | DreamChange::MarkStale { before, after, .. } => {
                 let memory = Stores::required(&self.stores.memory, "long-term memory")?;
                 memory.replace(self.who(), before, (**after).clone()).await.map(drop)
             }
@@ -190,7 +192,7 @@ impl Applier<'_> {
                 };
                 self.update(id, restore).await?;
             }
-            DreamChange::Reinforce { before, after } => {
+            DreamChange::Reinforce { before, after } | DreamChange::MarkStale { before, after, .. } => {
                 let memory = Stores::required(&self.stores.memory, "long-term memory")?;
                 let is_back = memory.replace(self.who(), after, (**before).clone()).await?;
                 let stands = is_back || self.memory(&before.id).await?.as_ref() == Some(&**before);

@@ -90,6 +90,16 @@ pub enum DreamChange {
         /// The memory after.
         after: Box<MemoryEntry>,
     },
+    /// A memory that may be out of date, since a memory that it rests on is no longer true. It stays,
+    /// and models read that.
+    MarkStale {
+        /// The memory before.
+        before: Box<MemoryEntry>,
+        /// The memory after, with the mark in its metadata.
+        after: Box<MemoryEntry>,
+        /// Reason of the change.
+        reason: String,
+    },
     /// A new, changed or archived skill.
     Skill {
         /// The skill before; `None` for a new skill.
@@ -180,6 +190,11 @@ impl fmt::Display for DreamChange {
                 let text = format!("[{}] {} (learned {count} times)", after.id, after.content);
                 ('=', text, "")
             }
+            Self::MarkStale { after, reason, .. } => (
+                '?',
+                format!("[{}] {} (may be out of date)", after.id, after.content),
+                reason.as_str(),
+            ),
             Self::Skill { before, after, reason } => return skill(f, before.as_deref(), after, reason),
             Self::Rule { rule, reason } => ('+', format!("rule: {rule}"), reason.as_str()),
             Self::TierRules { after, reason, .. } => ('~', format!("tier-selector.json: {after}"), reason.as_str()),

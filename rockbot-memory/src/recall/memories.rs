@@ -10,6 +10,7 @@ use rockbot_core::{BoxError, Clock, Timestamp};
 
 use super::shortened;
 use super::topics::{merged, reason};
+use crate::stale::{self, is_stale};
 use crate::tools::long_term::{fact, filed, mark};
 use crate::tools::{ago, shown_origin};
 
@@ -101,7 +102,12 @@ impl MemoryRecall {
         let from = shown_origin(&entry.provenance);
         let category = filed(entry);
         let age = ago(entry.last_seen(), self.clock.now());
-        let mark = mark(&from).map(|mark| format!(", {mark}")).unwrap_or_default();
+        let stale = is_stale(entry).then(|| stale::WORDS.to_owned());
+        let marks: String = mark(&from)
+            .into_iter()
+            .chain(stale)
+            .map(|mark| format!(", {mark}"))
+            .collect();
         let fact = fact(entry);
         let parts = [
             "- [",
@@ -110,7 +116,7 @@ impl MemoryRecall {
             &category,
             ", ",
             &age,
-            &mark,
+            &marks,
             "): ",
             &shortened(&fact, SHOWN),
         ];

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use super::taint::{Shown, check_change, is_untrusted_source, least, origin, shown_origin};
 use super::{ChangeError, ToolDeps, ago, category, failed, groups, tags};
 use crate::background::{BackgroundQueue, Expansion, new_memory_id};
+use crate::stale::{self, is_stale};
 use crate::storage::blocking::blocking;
 
 /// Maximum number of memories that a save names because they mean the same.
@@ -239,6 +240,7 @@ fn nothing(query: &MemoryQuery) -> &'static str {
 pub(crate) fn line(entry: &MemoryEntry, now: Timestamp) -> String {
     let mut about = vec![filed(entry), format!("remembered {}", ago(entry.last_seen(), now))];
     about.extend(mark(&entry.provenance));
+    about.extend(is_stale(entry).then(|| stale::WORDS.to_owned()));
     if let Some(archived) = entry.archived_at {
         let reason = entry.archive_reason.as_deref().unwrap_or("no reason given");
         about.push(format!("archived {}: {}", ago(archived, now), one_line(reason)));

@@ -14,7 +14,7 @@ const MEMORY: &str = "memory";
 /// |---|---|---|---|
 /// | `Observe` | yes | no | no |
 /// | `Learn` | yes | yes | no |
-/// | `Propose` | yes | yes | if the operator approves the call; else the answer proposes it |
+/// | `Propose` | yes | yes | each call waits for the operator; on a host without one the answer proposes it |
 /// | `Act` | yes | yes | yes |
 ///
 /// A call of a tool that needs an approval asks the operator, whatever the trust.

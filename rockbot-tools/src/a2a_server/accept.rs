@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rockbot_core::content::Content;
 use rockbot_core::context::{Origin, Priority};
 use rockbot_core::trust::{Label, Trust};
-use rockbot_core::turn::TurnRequest;
-use rockbot_core::{Digest, TurnId};
+use rockbot_core::turn::{Approver, TurnRequest};
+use rockbot_core::{Digest, ToolName, TurnId};
 
 use super::caller::A2aCaller;
 use super::content::content_of;
@@ -15,6 +15,9 @@ use super::tasks::{TaskRecord, TaskTurn, refused};
 use super::watch::Watch;
 use crate::a2a_callers::chains;
 use crate::a2a_wire::{A2aError, ErrorKind, Message, PushConfig, SendConfiguration, SendMessage, TaskState};
+
+/// Session of the questions to the operator.
+const OPERATOR_SESSION: &str = "a2a";
 
 /// Source of the turns, which is a part of their identity.
 const SOURCE: &str = "a2a";
@@ -65,6 +68,7 @@ impl Operations {
         };
         let questions = known.as_ref().map_or(0, |record| record.turns.len());
         let request = self.request(caller, &message, &context, skill.as_deref(), questions < MAX_QUESTIONS)?;
+        let request = request.with_approver(self.approver(caller, &chain));
         self.chains.set(caller.principal(), context.as_str().into(), chain);
         let record = self.begin(caller, &message, known, context, request).await?;
         if let Some(push) = wanted.task_push_notification_config {
@@ -139,6 +143,15 @@ impl Operations {
             Some(skill) => request.with_instructions(format!("The caller asks for your skill `{skill}`.")),
             None => request,
         })
+    }
+
+    /// Returns the operator, who is asked about the calls of a task that came through `chain`. The
+    /// last agent is the caller.
+    fn approver(&self, caller: &A2aCaller, chain: &[String]) -> Approver {
+        let before = &chain[..chain.len().saturating_sub(1)];
+        let mut chain: Vec<_> = before.iter().map(|agent| ToolName::from(agent.as_str())).collect();
+        chain.push(ToolName::from(caller.principal().as_str()));
+        Approver::new(self.operator.clone(), OPERATOR_SESSION).with_chain(chain)
     }
 
     /// Keeps the task, and then starts the turn. After a crash in between, the kept task names a

@@ -43,7 +43,7 @@ const OPERATOR: &str = "local";
 /// untrusted. A client may name an address to which the changes of a task are told (push
 /// notifications), with a token of its own. Its turns have the [tools](Self::tools) that are named,
 /// and none by default. A call that needs an approval waits for the [operator](Self::operator), who
-/// gets an announcement; the host must know that principal as an approver.
+/// gets an announcement with the agents through which the task came, and decides.
 ///
 /// A server without callers serves any program of this machine, and listens nowhere else. Options
 /// come from code, then from the section [`A2aServer`](super::settings) of the configuration.
@@ -145,8 +145,7 @@ impl A2aServer {
     }
 
     /// Sets the principal that is asked about calls that need an approval. Default: the setting
-    /// `A2aServer.Operator`, else `local`. The principal can decide if the host's builder names it
-    /// as an approver.
+    /// `A2aServer.Operator`, else `local`.
     pub fn operator(mut self, principal: impl Into<Principal>) -> Self {
         self.operator = Some(principal.into());
         self

@@ -1,13 +1,10 @@
-//! A task's turn until its end: its state is noted, and the operator is asked about calls that need
-//! an approval.
+//! A task's turn until its end: its state is noted.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::support::one_line;
-use rockbot_core::trust::Label;
-use rockbot_core::turn::{Announcement, ApprovalRequest, TurnError, TurnEvents, TurnProgress};
-use rockbot_core::{Digest, Principal, ToolName, TurnId};
+use rockbot_core::turn::{TurnError, TurnEvents, TurnProgress};
+use rockbot_core::{Principal, TurnId};
 use tokio::time::sleep;
 
 use super::operations::Operations;
@@ -18,12 +15,6 @@ use crate::a2a_wire::TaskState;
 /// maximum.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_secs(60);
-
-/// Session of the questions to the operator.
-const SESSION: &str = "a2a";
-
-/// Maximum length of arguments that the operator is shown, in characters.
-const MAX_ARGUMENTS: usize = 1_000;
 
 /// The watch over one turn of a task.
 #[derive(Debug)]
@@ -73,10 +64,10 @@ impl Watch {
                     self.note(state_of(&outcome));
                     return self.operations.forget_chain(&self.principal, &self.task);
                 }
-                TurnProgress::ApprovalNeeded(request) => {
+                // The host asks the operator, who is the approver of the turn.
+                TurnProgress::ApprovalNeeded(_) => {
                     is_parked = true;
                     self.note(TaskState::AuthRequired);
-                    self.ask_operator(request).await;
                 }
                 _ if is_parked => {
                     is_parked = false;
@@ -92,23 +83,5 @@ impl Watch {
             .tasks
             .note(&self.task, state, self.operations.clock.now());
         self.operations.notify(&self.task);
-    }
-
-    /// Asks the operator by an announcement. The announcement waits until a program takes it.
-    async fn ask_operator(&self, mut request: ApprovalRequest) {
-        request.asked_by.insert(0, ToolName::from(self.principal.as_str()));
-        let arguments: String = one_line(&request.arguments).chars().take(MAX_ARGUMENTS).collect();
-        let text = format!(
-            "Another agent, `{}`, asked for work, and the call `{}` with {arguments} needs an approval.",
-            self.principal, request.tool
-        );
-        let id = format!("a2a-{}-{}", self.turn, Digest::of([request.call.as_str()]).short());
-        let announcement = Announcement::new(self.operations.operator.clone(), SESSION, text)
-            .with_turn(self.turn.clone())
-            .with_approval(request)
-            .with_label(Label::untrusted(self.principal.as_str()));
-        if let Err(error) = self.operations.turns.announce(&id, announcement).await {
-            tracing::error!(turn = %self.turn, %error, "the operator is not asked about a call of an A2A task; it waits all the same");
-        }
     }
 }

@@ -176,7 +176,7 @@ impl EgressClient {
     }
 
     /// Sends a request, and returns the response with its body. A redirect is a response.
-    pub(super) async fn fetch_once(&self, mut request: EgressRequest) -> Result<EgressResponse, EgressError> {
+    pub(crate) async fn fetch_once(&self, mut request: EgressRequest) -> Result<EgressResponse, EgressError> {
         self.policy.check_url(&mut request.url)?;
         let limit = self.policy.limits.timeout;
         let begin = Instant::now();

@@ -17,6 +17,7 @@ use rockbot_core::BoxError;
 use rockbot_core::config::Config;
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
 
+use crate::agent_files::AgentFiles;
 use folder::Folder;
 use tools::FileState;
 
@@ -98,6 +99,7 @@ impl Subsystem for FileTools {
             ledger: Arc::default(),
             changing: Arc::default(),
         };
+        declarations.provide::<dyn AgentFiles>(Arc::new(state.clone()));
         let tools = tools::tools(&state);
         let names = tools.iter().map(|tool| tool.registration.name.clone());
         declarations.cost(

@@ -10,11 +10,27 @@ def _become_child(os):
     script = os.fork()
     if script == 0:
         return
-    for stream in range(3):
-        os.close(stream)
+    import select
+
+    os.close(0)
+    os.close(2)
+    # Bubblewrap that is killed while it begins leaves this process behind. The runner reads the output, so the end of the
+    # reader is the end of the run.
+    events = select.poll()
+    events.register(1, 0)
+    pause = 1000
+    try:
+        events.register(os.pidfd_open(script), select.POLLIN)
+    except (AttributeError, OSError):
+        pause = 20
     ended = status = 0
     while ended != script:
-        ended, status = os.wait()
+        for stream, _ in events.poll(pause):
+            if stream == 1:
+                os._exit(1)
+        ended, status = os.waitpid(-1, os.WNOHANG)
+        while ended not in (0, script):
+            ended, status = os.waitpid(-1, os.WNOHANG)
     code = os.waitstatus_to_exitcode(status)
     os._exit(code if code >= 0 else 128 - code)
 

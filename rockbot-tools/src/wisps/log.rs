@@ -36,6 +36,9 @@ pub(super) struct Execution {
     pub(super) description: String,
     pub(super) definition_hash: String,
     pub(super) succeeded: bool,
+    /// `true` for a wisp of a scheduled task.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_scheduled: bool,
     pub(super) steps_completed: usize,
     pub(super) step_count: usize,
     #[serde(default)]
@@ -169,6 +172,7 @@ pub(super) mod tests {
             description: "Pay.".to_owned(),
             definition_hash: "h".to_owned(),
             succeeded: true,
+            is_scheduled: false,
             steps_completed: 1,
             step_count: 1,
             duration_ms: 3,

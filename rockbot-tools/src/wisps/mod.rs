@@ -22,6 +22,7 @@ mod model;
 mod output;
 mod problem;
 mod progress;
+mod promote;
 mod question;
 mod raw;
 mod raw_step;
@@ -44,7 +45,7 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use rockbot_core::chat::ChatClient;
 use rockbot_core::config::Config;
-use rockbot_core::store::{FeedbackStore, WorkingMemory};
+use rockbot_core::store::{FeedbackStore, SkillStore, WorkingMemory};
 use rockbot_core::subsystem::{AgentSpec, Declarations, Idle, PartCost, Parts, Running, Subsystem};
 use rockbot_core::tool::{ToolGroup, ToolRegistry};
 use rockbot_core::turn::TurnRunner;
@@ -68,7 +69,8 @@ const NAMESPACE: &str = "wisp";
 const MAX_CONCURRENT: usize = 10;
 
 /// The tools `spawn_wisps`, by which a model runs fixed lists of steps side by side and waits for
-/// all of them, and `list_wisp_runs`, which shows what ran.
+/// all of them, `list_wisp_runs`, which shows what ran, and `save_wisp_in_skill`, which keeps a
+/// wisp that succeeded twice in scheduled tasks in a skill, once a person approves.
 ///
 /// A step calls a tool or asks a model of the low tier, and reads the results of the steps before
 /// it. A wisp is a turn whose model is an interpreter: its calls are guarded, approved, limited
@@ -113,6 +115,7 @@ struct HostParts {
     registry: Arc<dyn ToolRegistry>,
     memory: Option<Arc<dyn WorkingMemory>>,
     feedback: Option<Arc<dyn FeedbackStore>>,
+    skills: Option<Arc<dyn SkillStore>>,
     clock: Arc<dyn Clock>,
     log: ExecutionLog,
 }
@@ -148,7 +151,11 @@ impl Subsystem for Wisps {
         self.max_concurrent = Some(max);
         let group = ToolGroup::new(GROUP, "run fixed lists of tool calls at once, cheaply")
             .with_guide(include_str!("guides/wisps.md"));
-        let tools = [spawn::tool(&self.batches, &self.parts), runs::tool(&self.parts)];
+        let tools = [
+            spawn::tool(&self.batches, &self.parts),
+            runs::tool(&self.parts),
+            promote::tool(&self.parts),
+        ];
         let tools = tools.map(|tool| tool.source(GROUP).internal().on_demand(&group));
         let names = tools.iter().map(|tool| tool.registration.name.clone());
         let cost = PartCost::on(GROUP).with_switch("leave out `.add(Wisps)`");
@@ -171,6 +178,7 @@ impl Subsystem for Wisps {
             registry: parts.require::<dyn ToolRegistry>()?,
             memory: parts.get::<dyn WorkingMemory>(),
             feedback: parts.get::<dyn FeedbackStore>(),
+            skills: parts.get::<dyn SkillStore>(),
             clock: parts.clock().clone(),
             log: ExecutionLog::open(parts.data_dir())?,
         };

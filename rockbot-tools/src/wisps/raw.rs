@@ -64,6 +64,16 @@ fn unquoted(mut value: Value) -> serde_json::Result<Value> {
     Ok(value)
 }
 
+/// Moves the members of `work`, as the log and skills have a step, to the step itself.
+fn without_work(mut step: Value) -> Value {
+    if let Some(members) = step.as_object_mut()
+        && let Some(Value::Object(work)) = members.remove("work")
+    {
+        members.extend(work);
+    }
+    step
+}
+
 fn definition(item: Value, known: &KnownTools) -> Result<Definition, DefinitionProblem> {
     let shape = |error: serde_json::Error| DefinitionProblem::Shape(error.to_string());
     let raw: RawDefinition = serde_json::from_value(unquoted(item).map_err(shape)?).map_err(shape)?;
@@ -75,6 +85,7 @@ fn definition(item: Value, known: &KnownTools) -> Result<Definition, DefinitionP
     for (at, item) in raw.steps.into_iter().enumerate() {
         let id = item.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
         let raw: RawStep = unquoted(item)
+            .map(without_work)
             .and_then(serde_json::from_value)
             .map_err(|error| DefinitionProblem::Shape(format!("step {}: {error}", at + 1)))?;
         let step = raw.into_step(known).map_err(|problem| problem.in_step(&id, at))?;
@@ -134,7 +145,7 @@ impl RawStep {
 
     fn skip_to(&self) -> Result<Option<String>, StepProblem> {
         let (action, target) = match &self.on_failure {
-            None => return Ok(None),
+            None => return Ok(self.skip_to.clone()),
             Some(OnFailure::Action(action)) => (Some(action), None),
             Some(OnFailure::Rule { action, skip_to }) => (action.as_ref(), skip_to.as_ref()),
         };
@@ -186,6 +197,18 @@ mod tests {
         ] {
             assert_eq!(parsed(&given).as_ref(), Ok(&expected), "{given}");
         }
+    }
+
+    #[test]
+    fn a_definition_as_the_log_has_it_can_be_run_again() {
+        let steps = json!([
+            {"id": "a", "tool": "look", "params": {"at": 1}, "on_failure": {"skip_to": "c"}, "output_to": "seen"},
+            {"id": "b", "mode": "Llm", "prompt": "What is it?", "input_from": "seen"},
+            {"id": "c", "tool": "web_search"},
+        ]);
+        let parsed_once = parsed(&json!({"definitions": [{"description": "d", "steps": steps}]})).unwrap();
+        let logged = serde_json::to_value(&parsed_once).unwrap();
+        assert_eq!(parsed(&json!({"definitions": logged})), Ok(parsed_once));
     }
 
     #[test]

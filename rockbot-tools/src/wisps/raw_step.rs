@@ -30,6 +30,9 @@ pub(super) struct RawStep {
     pub(super) output_to: Option<String>,
     #[serde(alias = "onFailure")]
     pub(super) on_failure: Option<OnFailure>,
+    /// The target of `on_failure`, as the log has it.
+    #[serde(alias = "skipTo")]
+    pub(super) skip_to: Option<String>,
     /// For people who read the definition.
     #[serde(rename = "description")]
     _description: Option<String>,

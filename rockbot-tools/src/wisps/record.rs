@@ -1,15 +1,16 @@
 //! Records of wisps that ended: in the log, and as feedback when a corrected definition succeeds.
 
+use rockbot_core::context::Origin;
 use rockbot_core::store::{FeedbackEntry, FeedbackSignal};
 use rockbot_core::{CallContext, Digest};
 use serde_json::json;
 
-use super::HostParts;
 use super::assignment::Assignment;
 use super::failure::Category;
 use super::keep::cut;
 use super::log::{Execution, MAX_DEFINITION};
 use super::report::Report;
+use super::{HostParts, promote};
 
 /// Maximum length of a description in a record, in bytes.
 const MAX_DESCRIPTION: usize = 500;
@@ -17,14 +18,23 @@ const MAX_DESCRIPTION: usize = 500;
 /// Maximum length of an error in a record, in bytes.
 const MAX_ERROR: usize = 500;
 
-/// Records a wisp of a batch that has ended.
-pub(super) async fn record(parts: &HostParts, batch: &str, assignment: &Assignment, report: &Report, cx: &CallContext) {
+/// Records a wisp of a batch that has ended. Returns `true` if its definition has proven itself
+/// by this run, and may be kept in a skill from now on.
+pub(super) async fn record(
+    parts: &HostParts,
+    batch: &str,
+    assignment: &Assignment,
+    report: &Report,
+    cx: &CallContext,
+) -> bool {
     let execution = execution(parts, batch, assignment, report, cx);
     let corrected = corrected(parts, &execution);
     let is_new = parts.log.append(execution.clone());
     if let Some(before) = corrected.filter(|_| is_new) {
         tell(parts, &before, &execution, cx).await;
     }
+    let can_be_kept = execution.is_scheduled && execution.definition_body.is_some() && parts.skills.is_some();
+    can_be_kept && promote::successes(parts, cx.principal(), &execution.definition_hash) == promote::MIN_SUCCESSES
 }
 
 fn execution(parts: &HostParts, batch: &str, assignment: &Assignment, report: &Report, cx: &CallContext) -> Execution {
@@ -47,6 +57,7 @@ fn execution(parts: &HostParts, batch: &str, assignment: &Assignment, report: &R
         description,
         definition_hash: definition.hash(),
         succeeded,
+        is_scheduled: cx.origin() == Origin::Scheduled,
         steps_completed: report.completed,
         step_count: report.steps,
         duration_ms: u64::try_from(report.took.as_millis()).unwrap_or(u64::MAX),

@@ -105,11 +105,14 @@ impl SpawnExecutor {
         let ended = batches.run(requests, cx).await?;
         let is_run: Vec<_> = wisps.iter().map(|(_, is_admitted)| *is_admitted).collect();
         let reports = reports(wisps, &ended);
+        let mut proven = Vec::new();
         for ((assignment, report), _) in reports.iter().zip(is_run).filter(|(_, is_run)| *is_run) {
-            record::record(parts, &batch, assignment, report, cx).await;
+            if record::record(parts, &batch, assignment, report, cx).await {
+                proven.push(assignment.id.as_str());
+            }
         }
         save(parts.memory.as_deref(), &batch, &reports, cx).await;
-        Ok(call.succeed(batch::labelled(summary::text(&batch, &reports), &ended)))
+        Ok(call.succeed(batch::labelled(summary::text(&batch, &reports, &proven), &ended)))
     }
 }
 

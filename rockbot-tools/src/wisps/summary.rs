@@ -7,13 +7,15 @@ use serde_json::{Value, json};
 
 use super::assignment::Assignment;
 use super::keep::cut;
+use super::promote::{MIN_SUCCESSES, SAVE};
 use super::report::Report;
 
 /// Maximum length of an output in the entry of working memory, in bytes.
 const MAX_OUTPUT: usize = 2_000;
 
-/// Returns the text for the model: partial failure first, then each wisp.
-pub(super) fn text(batch: &str, wisps: &[(Assignment, Report)]) -> String {
+/// Returns the text for the model: partial failure first, then each wisp. `proven` are the ids of
+/// wisps that may be kept in a skill from now on.
+pub(super) fn text(batch: &str, wisps: &[(Assignment, Report)], proven: &[&str]) -> String {
     let all = wisps.len();
     let failed = wisps.iter().filter(|(_, report)| report.failure.is_some()).count();
     let mut text = match failed {
@@ -42,6 +44,13 @@ pub(super) fn text(batch: &str, wisps: &[(Assignment, Report)]) -> String {
         "\nOutputs of steps are in working memory under `wisp/ID/STEP/output`, the summary under `{}`.",
         key(batch)
     );
+    for id in proven {
+        let _ = write!(
+            text,
+            "\nThe wisp `{id}` has succeeded {MIN_SUCCESSES} times in scheduled tasks: {SAVE} keeps it in a skill, if the user \
+             agrees."
+        );
+    }
     text
 }
 

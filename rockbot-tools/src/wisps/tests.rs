@@ -63,6 +63,7 @@ impl Wisp {
             registry: Arc::new(registry),
             memory: Some(memory.clone()),
             feedback: None,
+            skills: None,
             clock: Arc::new(SystemClock),
             log: ExecutionLog::default(),
         };

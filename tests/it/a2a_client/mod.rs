@@ -2,6 +2,8 @@
 //! test plays, also as no agent should be.
 
 mod faults;
+mod files;
+mod oauth;
 mod peer;
 mod push;
 mod sdk;
@@ -291,7 +293,7 @@ async fn a_message_is_the_end_and_all_kinds_of_parts_are_read() {
     main.agent().ask("s", "Begin.").await.unwrap();
     until_told(&main, "Told.").await;
     let words = last_message(&telling);
-    let expected = "\nWords.\n\n```json\n{\n  \"n\": [\n    1\n  ]\n}\n```\n\n[file by reference: https://files.example.com/a.pdf a.pdf]\n\nhi\n\n[file of 3 bytes: x .png, image/png. It is not kept: ask for it by reference, or as text]\n\nTell";
+    let expected = "\nWords.\n\n```json\n{\n  \"n\": [\n    1\n  ]\n}\n```\n\n[file by reference: https://files.example.com/a.pdf a.pdf]\n\nhi\n\n[file of 3 bytes: x .png, image/png]\n\nThe user has its files.\n\nTell";
     assert!(words.contains(expected), "{words}");
     let got = peer.got();
     let sent = got.iter().find(|got| got.operation() == "SendMessage").unwrap();

@@ -5,6 +5,7 @@ mod bounds;
 pub(crate) mod client;
 mod sdk;
 mod table;
+mod tck;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -319,7 +320,7 @@ async fn a_call_that_needs_an_approval_waits_for_the_operator_who_is_told_the_ch
     assert_eq!(approval.asked_by, ["a2a:partner"]);
     assert_eq!(
         announced.content.to_string(),
-        "Another agent, `a2a:partner`, asked for work, and the call `pay` with {} needs an approval."
+        "May I call pay for `a2a:partner` with {}?"
     );
     let mut stream = open(
         serving.address,

@@ -103,6 +103,13 @@ impl Guard {
         }
     }
 
+    /// Reports whether the call changes something outside although the message of its turn only
+    /// informs. A call that cannot run does not: the guard fails it.
+    pub(super) fn is_unasked(&self, request: &ToolInvokeRequest, effect: Effect, cx: &CallContext) -> bool {
+        let tool = self.tools.resolve(&request.tool_name, cx);
+        tool.is_some_and(|tool| tool.is_unasked(effect, cx) && tool.check_schema(request, effect).is_ok())
+    }
+
     /// Returns `true` if the output of the tool that a call means by `name` is its own.
     pub(super) fn has_own_output(&self, name: &ToolName, cx: &CallContext) -> bool {
         let tool = self.tools.resolve(name, cx);

@@ -1,8 +1,9 @@
 //! Finds statements of one speaker that contradict each other. The newer statement takes the
-//! place of the older statement.
+//! place of the older statement, and memories that rest on the older statement are marked as stale.
 
 use std::sync::Arc;
 
+use rockbot_core::Timestamp;
 use rockbot_core::store::{MemoryEntry, StoreError};
 use serde::Deserialize;
 
@@ -11,6 +12,7 @@ use super::super::clusters::{Cluster, clusters, of_one_name};
 use super::super::pass_context::{PassContext, is_made_of};
 use super::super::plan::DreamChange;
 use super::super::times::date;
+use crate::stale::{is_stale, marked};
 use crate::storage::blocking::blocking;
 
 /// Part of its words that a memory shares with another memory. The part is low: `lives in Oslo`
@@ -18,13 +20,23 @@ use crate::storage::blocking::blocking;
 const SIMILARITY: f64 = 0.3;
 
 const SHAPE: &str = "Answer with one JSON object and nothing else: {\"contradictions\": [{\"ids\": [\"id\", \"id\"], \
-    \"reason\": \"a few words\"}]}. Each names two memories that cannot both be true now. Leave the list empty if there is \
-    none.";
+    \"reason\": \"a few words\"}], \"stale\": [{\"id\": \"id\", \"restsOn\": \"id\"}]}. Each contradiction names two memories that \
+    cannot both be true now. Each stale memory follows from another one, `restsOn`, which is no longer true. Leave a list \
+    empty if there is none.";
 
 #[derive(Debug, Deserialize)]
 struct Found {
     #[serde(default)]
     contradictions: Vec<Contradiction>,
+    #[serde(default)]
+    stale: Vec<Stale>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stale {
+    id: String,
+    rests_on: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -47,8 +59,8 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
             continue;
         };
         let mut superseded: Vec<String> = Vec::new();
-        for contradiction in found.contradictions.into_iter().take(cluster.len()) {
-            match decided(&cluster, &contradiction) {
+        for contradiction in found.contradictions.iter().take(cluster.len()) {
+            match decided(&cluster, contradiction) {
                 Ok((older, newer))
                     if superseded
                         .iter()
@@ -56,8 +68,9 @@ pub(super) async fn run(cx: &mut PassContext<'_>) -> Result<(), StoreError> {
                 {
                     superseded.push(older.id.to_string());
                     let (summary, change) = change(older, newer, &contradiction.reason);
-                    cx.draft(summary, vec![change], Some(digest));
-                    stale_views(cx, &entries, older);
+                    let marks = marks(&entries, (&cluster, &found.stale), (older, newer), cx.now);
+                    let changes = std::iter::once(change).chain(marks).collect();
+                    cx.draft(summary, changes, Some(digest));
                 }
                 Ok(_) => {}
                 Err(problem) => cx.remark(format!("a contradiction was rejected: {problem}")),
@@ -114,16 +127,27 @@ fn change(older: &MemoryEntry, newer: &MemoryEntry, reason: &str) -> (String, Dr
     (format!("\"{}\" is out of date", older.content), change)
 }
 
-/// Adds remarks on views that were made of an outdated memory: facts that depend on the memory
-/// may be outdated, too.
-fn stale_views(cx: &mut PassContext<'_>, entries: &[Arc<MemoryEntry>], older: &MemoryEntry) {
-    let views = entries.iter().filter(|entry| is_made_of(entry, &older.id));
-    let views: Vec<_> = views.map(|view| view.id.to_string()).collect();
-    if !views.is_empty() {
-        cx.remark(format!(
-            "`{}` is out of date, and so may be {}",
-            older.id,
-            views.join(", ")
-        ));
-    }
+/// Returns the marks of memories that rest on `older`: views that were made of it, and the memories
+/// that the model names, if the same speaker said them and not again since `newer`.
+fn marks(
+    entries: &[Arc<MemoryEntry>],
+    (cluster, stale): (&Cluster, &[Stale]),
+    (older, newer): (&MemoryEntry, &MemoryEntry),
+    now: Timestamp,
+) -> Vec<DreamChange> {
+    let named = |entry: &MemoryEntry| {
+        let is_named = |stale: &Stale| stale.id == entry.id.as_str() && stale.rests_on == older.id.as_str();
+        let is_of_speaker = entry.provenance == older.provenance && entry.last_seen() < newer.last_seen();
+        is_of_speaker && stale.iter().any(is_named) && cluster.iter().any(|shown| shown.id == entry.id)
+    };
+    let rests = |entry: &&Arc<MemoryEntry>| {
+        let is_other = entry.id != older.id && entry.id != newer.id;
+        is_other && !is_stale(entry) && (is_made_of(entry, &older.id) || named(entry))
+    };
+    let mark = |entry: &Arc<MemoryEntry>| DreamChange::MarkStale {
+        before: Box::new((**entry).clone()),
+        after: Box::new(marked(entry, &older.id, now)),
+        reason: format!("rests on \"{}\"", older.content),
+    };
+    entries.iter().filter(rests).map(mark).collect()
 }

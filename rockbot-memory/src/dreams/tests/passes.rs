@@ -147,6 +147,69 @@ async fn the_newer_of_two_statements_of_one_speaker_wins() {
     assert_eq!(process.dream().await.len(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_memory_that_rests_on_an_outdated_one_is_marked_until_it_is_said_again() {
+    let answer = r#"{"contradictions": [{"ids": ["b", "a"], "reason": "moved"}],
+        "stale": [{"id": "d", "restsOn": "a"}, {"id": "b", "restsOn": "a"}, {"id": "x", "restsOn": "a"},
+                  {"id": "e", "restsOn": "b"}]}"#;
+    let world = answering(answer);
+    world.remembers("a", "The office of Ada is in Oslo.", 90).await;
+    world
+        .remembers("d", "The office of Ada is reached by line 4.", 60)
+        .await;
+    world.remembers("e", "The office of Ada is painted blue.", 60).await;
+    world.remembers("b", "The office of Ada is in Bergen.", 2).await;
+    let (world, process, plans) = run(world, DreamPass::ContradictionSweep).await;
+    let expected = "2027-01-15T08-00-00Z-contradiction-sweep (proposed): \"The office of Ada is in Oslo.\" is out of date\n\
+        - [a] The office of Ada is in Oslo. (superseded by b); contradicts \"The office of Ada is in Bergen.\": moved\n\
+        ? [d] The office of Ada is reached by line 4. (may be out of date); rests on \"The office of Ada is in Oslo.\"";
+    assert_eq!(plans, [expected]);
+    let id = process.plans()[0].id.clone();
+    let shown = async || {
+        let all = world.all().await;
+        let entry = all.iter().find(|entry| entry.id.as_str() == "d").unwrap();
+        crate::tools::long_term::line(entry, world.clock.now())
+    };
+    let plain = "- [d] (general, remembered 60 days ago): The office of Ada is reached by line 4.";
+    let marked = "- [d] (general, remembered 60 days ago, may be out of date: a fact that it rests on has changed since): \
+        The office of Ada is reached by line 4.";
+    assert_eq!(shown().await, plain);
+    process.dreams.apply(&id).await.unwrap();
+    assert_eq!(shown().await, marked);
+    process.dreams.undo(&id).await.unwrap();
+    assert_eq!(shown().await, plain);
+    process.dreams.apply(&id).await.unwrap();
+    assert_eq!(shown().await, marked);
+    // The user says it once more.
+    world.clock.advance(DAY);
+    let again = "The office of Ada is reached by line 4.";
+    let again = MemoryEntry::new("again", again, world.clock.now(), Provenance::USER);
+    world.memory.remember(&Principal::default(), again).await.unwrap();
+    assert!(
+        shown().await.starts_with("- [d] (general, remembered today): "),
+        "{}",
+        shown().await
+    );
+}
+
+/// A view that was made of a memory rests on it, whatever the model says.
+#[tokio::test(start_paused = true)]
+async fn a_view_of_an_outdated_memory_is_marked_without_a_model() {
+    let world = answering(r#"{"contradictions": [{"ids": ["b", "a"]}]}"#);
+    world.remembers("a", "Lives in Oslo.", 90).await;
+    world.remembers("b", "Lives in Bergen.", 2).await;
+    let mut view = MemoryEntry::new("v", "Takes the tram.", world.clock.now(), Provenance::USER);
+    view.metadata.insert("sources".to_owned(), "a, c".to_owned());
+    world.memory.save(&Principal::default(), view).await.unwrap();
+    let (_, process, _) = run(world, DreamPass::ContradictionSweep).await;
+    let plan = &process.plans()[0];
+    let marks = plan
+        .changes
+        .iter()
+        .filter(|change| matches!(change, crate::dreams::DreamChange::MarkStale { .. }));
+    assert_eq!(marks.count(), 1, "{plan}");
+}
+
 /// A statement in other words shares nothing but a name, among many memories about other people.
 #[tokio::test(start_paused = true)]
 async fn a_contradiction_in_other_words_is_found_by_its_name() {

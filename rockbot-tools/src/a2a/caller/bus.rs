@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::AgentIdentity;
+use rockbot_core::content::{MediaPart, MediaSource};
 use rockbot_core::messaging::{Bus, BusError, Message, MessageEnvelope, Reach, headers};
 use rockbot_core::service::AgentCard;
 use rockbot_core::tool::ToolError;
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use super::super::topics::Topics;
 use super::super::wire::{AgentMessage, AgentTaskCancelRequest, AgentTaskRequest, CardsWanted};
+use super::files;
 use super::tasks::PendingTask;
 use super::transport::{Handover, Transport};
 use crate::a2a_callers::chains;
@@ -65,6 +67,9 @@ impl Transport for BusTransport {
         if let Some(data) = handover.data {
             message = message.with_data(&Value::from(data.clone()));
         }
+        for file in handover.files {
+            message = message.with_text(&text_of(file)?);
+        }
         let request = AgentTaskRequest {
             task_id: task.id.clone(),
             context_id: Some(task.context.clone()),
@@ -106,5 +111,19 @@ impl Transport for BusTransport {
         if let Err(error) = published.await {
             tracing::warn!(agent = task.agent, %error, "an agent could not be asked to stop a task");
         }
+    }
+}
+
+/// Returns a file as a text: the messages of the original carry nothing else.
+fn text_of(file: &MediaPart) -> Result<String, ToolError> {
+    let name = file.name.as_deref().unwrap_or_default();
+    if let MediaSource::Url(url) = &file.source {
+        return Ok(format!("[file by reference: {url}]"));
+    }
+    match files::text_of(file) {
+        Some(text) => Ok(format!("[file {name}]\n{text}")),
+        None => Err(ToolError::invalid_arguments(format!(
+            "agents on the bus take files that are texts, and `{name}` is none: send its URL, or leave it out"
+        ))),
     }
 }

@@ -12,6 +12,7 @@ use super::super::directory::Directory;
 use super::tasks::{PendingTask, PendingTasks};
 use super::transport::Transport;
 use crate::a2a_callers::chains::Chains;
+use crate::agent_files::AgentFiles;
 
 /// The parts of a caller that has started.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Caller {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) turns: Arc<dyn TurnRunner>,
     pub(super) memory: Option<Arc<dyn WorkingMemory>>,
+    /// The agent's own files; `None` without file tools.
+    pub(super) files: Option<Arc<dyn AgentFiles>>,
     pub(super) directory: Arc<Directory>,
     /// The chains of the tasks that this host does for other agents; `None` without a receiver.
     pub(super) chains: Option<Arc<Chains>>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::content::Content;
+use rockbot_core::content::{Content, MediaPart};
 use rockbot_core::service::AgentCard;
 use rockbot_core::store::Namespace;
 use rockbot_core::tool::{ToolError, ToolState};
@@ -14,12 +14,12 @@ use serde_json::{Map, Value};
 
 use super::super::directory::find_skill;
 use super::CallerState;
-use super::ends;
 use super::host::Caller;
 use super::settings::minutes_long;
 use super::tasks::{MAX_TASKS, PendingTask, RemoteTask};
 use super::tell::content_of;
 use super::transport::{Handover, Transport};
+use super::{ends, files};
 use crate::a2a_callers::chains;
 
 /// Maximum number of answers that lead to further tasks, one after the other.
@@ -53,6 +53,11 @@ pub(super) struct InvokeAgent {
     /// Facts for the task as a JSON object, if the skill asks for them.
     #[serde(default)]
     data: Option<Map<String, Value>>,
+    /// Files for the task, at most 8: paths of your own files, which are sent whole, or URLs, which
+    /// the agent reads itself.
+    #[serde(default)]
+    #[schemars(length(max = files::MAX_FILES))]
+    files: Option<Vec<String>>,
     /// Time limit in minutes, 5 by default.
     #[serde(default)]
     #[schemars(range(min = 1, max = MAX_MINUTES))]
@@ -87,13 +92,15 @@ pub(super) async fn invoke(
         .time_left()
         .filter(|_| is_awaited)
         .map_or(limit, |left| left.min(limit));
-    let task = task(caller, &args, &card, &cx, (turn, limit, is_awaited));
+    let files = caller.files(args.files.as_deref().unwrap_or_default()).await?;
+    let task = task(caller, (&args, &files), &card, &cx, (turn, limit, is_awaited));
     let task = caller.track(task).await?;
     if !task.is_sent {
         let handover = Handover {
             task: &task,
             message: args.message.trim(),
             data: args.data.as_ref(),
+            files: &files,
             context: args.context_id.as_deref(),
             chain: &chain,
             limit,
@@ -136,7 +143,7 @@ fn check(args: &InvokeAgent, cx: &CallContext) -> Result<(), ToolError> {
 
 fn task(
     caller: &Caller,
-    args: &InvokeAgent,
+    (args, files): (&InvokeAgent, &[MediaPart]),
     card: &AgentCard,
     cx: &CallContext,
     (turn, limit, is_awaited): (&TurnId, Duration, bool),
@@ -150,6 +157,7 @@ fn task(
         &args.message,
         data.as_deref().unwrap_or_default(),
         context,
+        &files::identity(files),
     ];
     let question = Digest::of(question).short();
     let asked_at = caller.clock.now();

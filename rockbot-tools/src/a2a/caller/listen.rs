@@ -189,8 +189,7 @@ impl Caller {
 
     /// Ends a task with these words.
     pub(super) async fn end_in(&self, task: &PendingTask, words: EndWords) -> Result<(), NotTold> {
-        let EndWords { heading, text, closing } = words;
-        let end = self.end_with(task, heading, text, closing).await;
+        let end = self.end_with(task, words).await;
         self.end(task, end).await
     }
 }

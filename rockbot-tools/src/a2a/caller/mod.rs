@@ -5,6 +5,7 @@ mod bus;
 mod cancel;
 mod clockwork;
 mod ends;
+mod files;
 mod host;
 mod http;
 mod invoke;
@@ -34,6 +35,7 @@ use super::GROUP;
 use super::directory::Directory;
 use super::known_file::KnownFile;
 use crate::a2a_callers::chains::Chains;
+use crate::agent_files::AgentFiles;
 use crate::egress::{EgressClient, EgressPolicy};
 use bus::BusTransport;
 use host::Caller;
@@ -73,6 +75,7 @@ use transport::Transport;
 /// | `DirectoryEntryTtl`: time after which a silent agent is forgotten | 1 day |
 /// | `WellKnownAgentsPath`: file of the operator's agents | `well-known-agents.json` in the data folder, if there is one |
 /// | `Agents`: list of sections with `Url`, `Name`, `Key` and `KeyHeader`, or of URLs | none |
+/// | `OAuth` in such a section, in place of a key: `Issuer`, `ClientId`, `ClientSecret`, `Scopes` | none |
 /// | `TaskTopic`, `CancelTopic`, `StatusTopic`, `CallerResultTopic`, `DiscoveryTopic` | the original's |
 ///
 /// ```
@@ -258,6 +261,7 @@ fn caller(
             clock: clock.clone(),
             turns,
             memory: parts.get::<dyn WorkingMemory>(),
+            files: parts.get::<dyn AgentFiles>(),
             directory: directory.clone(),
             chains: parts.get::<Chains>(),
             tasks: Mutex::new(tasks),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use rockbot_core::content::Content;
 use rockbot_core::context::Trust;
 use rockbot_core::files::FileError;
 use rockbot_core::store::StorePath;
@@ -95,6 +96,9 @@ pub(super) struct TaskEnd {
     pub(super) text: String,
     /// The host's words after the text.
     pub(super) closing: String,
+    /// The files of the answer.
+    #[serde(default, skip_serializing_if = "Content::is_empty")]
+    pub(super) files: Content,
 }
 
 /// The tasks of a host.
@@ -280,6 +284,7 @@ mod tests {
             heading: String::new(),
             text: text.to_owned(),
             closing: String::new(),
+            files: Content::default(),
         };
         tasks.end("1", end("first"));
         tasks.end("1", end("second"));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rockbot_core::content::{Content, ContentPart, Provenance};
+use rockbot_core::content::{Content, ContentPart, MediaPart, Provenance};
 use rockbot_core::context::{Origin, Priority};
 use rockbot_core::store::{StorePath, WorkingNote};
 use rockbot_core::support::{loggable, one_line};
@@ -11,6 +11,8 @@ use rockbot_core::trust::Label;
 use rockbot_core::turn::{Announcement, BusyPolicy, JournalError, TurnError, TurnParent, TurnRequest};
 use rockbot_core::{Digest, MessageId};
 
+use super::ends::EndWords;
+use super::files;
 use super::host::Caller;
 use super::tasks::{PendingTask, TaskEnd};
 
@@ -50,6 +52,7 @@ impl Caller {
             self.changed.send_replace(());
             return Ok(());
         }
+        self.tell_files(task, &end.files).await?;
         match self.turns.start(message(task, &end)).await {
             Ok(_) => {}
             Err(error) if is_passing(&error) => return Err(NotTold(error.to_string())),
@@ -63,8 +66,38 @@ impl Caller {
         Ok(())
     }
 
+    /// Gives the files of an answer to the user. The same files are given once.
+    async fn tell_files(&self, task: &PendingTask, files: &Content) -> Result<(), NotTold> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<_> = files.media().filter_map(|file| file.name.as_deref()).collect();
+        let label = label_of(&task.agent);
+        let words = ContentPart::text(format!("[{}] sends: {}", task.agent, names.join(", ")));
+        let words = words.with_provenance(Provenance::labelled("agent", &label));
+        let content = std::iter::once(words)
+            .chain(files.parts().iter().cloned())
+            .collect::<Content>();
+        let announcement = Announcement::new(task.principal.clone(), task.session.clone(), content)
+            .with_turn(task.turn.clone())
+            .with_label(label);
+        let told = self.turns.announce(&format!("{}-files", task.id), announcement).await;
+        told.map_err(|error| NotTold(error.to_string()))
+    }
+
     /// Returns the end of a task with the agent's words; long texts are kept in working memory.
-    pub(super) async fn end_with(&self, task: &PendingTask, heading: String, text: String, closing: String) -> TaskEnd {
+    pub(super) async fn end_with(&self, task: &PendingTask, words: EndWords) -> TaskEnd {
+        let EndWords {
+            heading,
+            text,
+            closing,
+            files,
+        } = words;
+        let given = if files.is_empty() || task.is_awaited {
+            ""
+        } else {
+            "\n\nThe user has its files."
+        };
         let (text, note) = if text.len() > MAX_INLINE {
             self.shortened(task, text).await
         } else {
@@ -73,7 +106,8 @@ impl Caller {
         TaskEnd {
             heading,
             text,
-            closing: format!("{note}{closing}"),
+            closing: format!("{note}{given}{closing}"),
+            files: files_of(&task.agent, files),
         }
     }
 
@@ -124,6 +158,20 @@ impl Caller {
     }
 }
 
+/// Returns the files of an answer as content with the agent's label.
+fn files_of(agent: &str, files: Vec<MediaPart>) -> Content {
+    let said = Provenance::labelled("agent", &label_of(agent));
+    let part = |file: MediaPart| {
+        let part = if file.is_image() {
+            ContentPart::image(file)
+        } else {
+            ContentPart::file(file)
+        };
+        part.with_provenance(said.clone())
+    };
+    files.into_iter().map(part).collect()
+}
+
 /// Returns the label of an agent's words.
 pub(super) fn label_of(agent: &str) -> Label {
     Label::untrusted(&format!("agent:{agent}"))
@@ -134,12 +182,12 @@ pub(super) fn label_of(agent: &str) -> Label {
 pub(super) fn content_of(agent: &str, end: &TaskEnd) -> Content {
     let host = |text: &str| ContentPart::text(text).with_provenance(Provenance::HOST);
     let said = Provenance::labelled("agent", &label_of(agent));
-    let parts = [
-        host(&end.heading),
-        ContentPart::text(&*end.text).with_provenance(said),
-        host(&end.closing),
-    ];
-    parts.into_iter().filter(|part| part.as_text() != Some("")).collect()
+    let before = [host(&end.heading), ContentPart::text(&*end.text).with_provenance(said)];
+    // Models take images and documents, and hear of other files.
+    let shown = |part: &&ContentPart| part.as_media().is_some_and(files::is_shown);
+    let files = end.files.parts().iter().filter(shown).cloned();
+    let parts = before.into_iter().chain(files).chain([host(&end.closing)]);
+    parts.filter(|part| part.as_text() != Some("")).collect()
 }
 
 fn message(task: &PendingTask, end: &TaskEnd) -> TurnRequest {

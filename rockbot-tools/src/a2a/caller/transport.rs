@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::TraceContext;
+use rockbot_core::content::MediaPart;
 use rockbot_core::service::AgentCard;
 use rockbot_core::tool::ToolError;
 use serde_json::{Map, Value};
@@ -19,6 +20,7 @@ pub(super) struct Handover<'a> {
     pub(super) task: &'a PendingTask,
     pub(super) message: &'a str,
     pub(super) data: Option<&'a Map<String, Value>>,
+    pub(super) files: &'a [MediaPart],
     /// Id of the conversation that the task goes on with, if the call names one.
     pub(super) context: Option<&'a str>,
     /// Agents through which the task comes; this agent is the last.

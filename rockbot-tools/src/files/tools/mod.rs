@@ -6,6 +6,7 @@ mod look;
 use std::io;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use rockbot_core::tool::{Tool, ToolError, ToolGroup, stateful_tool};
 use tokio::sync::Mutex;
 
@@ -13,6 +14,7 @@ use super::folder::{Folder, Version};
 use super::ledger::Ledger;
 use super::path::{FilePath, PathError};
 use super::text;
+use crate::agent_files::AgentFiles;
 
 /// State of the tools.
 #[derive(Debug, Clone)]
@@ -50,6 +52,14 @@ impl FileState {
         let folder = self.folder.clone();
         let done = tokio::task::spawn_blocking(move || work(&folder)).await;
         done.map_err(|_| ToolError::execution_failed("the work on the files failed"))?
+    }
+}
+
+#[async_trait]
+impl AgentFiles for FileState {
+    async fn read(&self, path: &str) -> Result<Vec<u8>, ToolError> {
+        let path = FilePath::parse(path).map_err(|error| invalid(&error))?;
+        self.blocking(move |folder| Ok(present(folder, &path)?.bytes)).await
     }
 }
 

@@ -60,6 +60,20 @@ async fn a_script_that_ignores_signals_is_killed_at_its_time_limit() {
     sandbox.is_gone().await;
 }
 
+/// Bubblewrap that is killed between the start of its child and the child's tie to it leaves the
+/// child behind, which then ends by itself.
+#[tokio::test]
+async fn a_script_that_is_given_up_while_it_begins_leaves_nothing() {
+    let Some(sandbox) = sandbox().await else { return };
+    let cx = context();
+    for millis in 0..80 {
+        let script = Script::new("import time\ntime.sleep(300)");
+        let running = sandbox.runner.run(script, &cx);
+        let _ = timeout(Duration::from_millis(millis / 2), running).await;
+    }
+    sandbox.is_gone().await;
+}
+
 #[tokio::test]
 async fn a_script_ends_when_its_caller_gives_up() {
     let Some(sandbox) = sandbox().await else { return };

@@ -22,6 +22,12 @@ pub(super) enum PeerError {
     TooLong,
     /// The agent's card cannot be used.
     Card(&'static str),
+    /// The authorization server of this issuer grants no token, so that nothing was sent.
+    Account {
+        issuer: String,
+        problem: String,
+        is_passing: bool,
+    },
 }
 
 impl PeerError {
@@ -31,13 +37,18 @@ impl PeerError {
             Self::Egress(error) => error.retry_helps(),
             Self::Status(status) => *status == 429 || *status >= 500,
             Self::Refused { code, .. } => *code == BUSY,
+            Self::Account { is_passing, .. } => *is_passing,
             Self::Unreadable | Self::TooLong | Self::Card(_) => false,
         }
     }
 
     /// Returns `true` if the agent did not get the request.
     pub(super) fn was_not_sent(&self) -> bool {
-        matches!(self, Self::Egress(error) if !error.was_sent())
+        match self {
+            Self::Egress(error) => !error.was_sent(),
+            Self::Account { .. } => true,
+            _ => false,
+        }
     }
 
     /// Returns the words about the failure, for a model and its user.
@@ -45,7 +56,8 @@ impl PeerError {
         match self {
             Self::Egress(error) => error.to_string(),
             Self::Status(status @ (401 | 403)) => format!(
-                "it does not let this host in (HTTP {status}): the operator sets its key, with its URL, in `A2A.Agents`"
+                "it does not let this host in (HTTP {status}): the operator sets its key or account, with its URL, in \
+                 `A2A.Agents`"
             ),
             Self::Status(status) => {
                 format!("it answers with the status {status} of HTTP, and no words of the protocol")
@@ -54,6 +66,9 @@ impl PeerError {
             Self::Unreadable => "its answer is not of the A2A protocol".to_owned(),
             Self::TooLong => format!("its answer has more than {} MiB", MAX_ANSWER >> 20),
             Self::Card(problem) => (*problem).to_owned(),
+            Self::Account { issuer, problem, .. } => format!(
+                "its authorization server `{issuer}` {problem}: the operator checks the account in `A2A.Agents`"
+            ),
         }
     }
 }

@@ -3,8 +3,11 @@
 //! `remote_agent` is an agent as the operator names it, `card` its card as it is read, `peer` the
 //! agent as it is spoken to, in each binding and version. `follow` hands a task over and follows it
 //! to its end, by a stream (`events`) or by asking; `words` says what the agent answered.
+//! `credentials` are what an agent is sent to let this host in: a key, or a token of an `account`.
 
+mod account;
 mod card;
+mod credentials;
 mod error;
 mod events;
 mod follow;
@@ -17,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rockbot_core::content::{MediaPart, MediaSource};
 use rockbot_core::context::CancellationToken;
 use rockbot_core::service::AgentCard;
 use rockbot_core::support::loggable;
@@ -30,7 +34,9 @@ use super::super::directory::Directory;
 use super::tasks::PendingTask;
 use super::transport::{Handover, Reports, Transport};
 use crate::a2a_wire::{Message, Part, Role, SendConfiguration, SendMessage, SendMetadata};
-use crate::egress::{EgressClient, EgressPolicy, EgressRequest};
+use crate::egress::{EgressClient, EgressPolicy, EgressRequest, EgressResponse};
+use account::Tokens;
+use credentials::Credentials;
 use error::PeerError;
 use follow::Follower;
 use peer::Peer;
@@ -60,6 +66,8 @@ pub(super) struct Http {
     clock: Arc<dyn Clock>,
     directory: Arc<Directory>,
     reports: Weak<dyn Reports>,
+    /// The tokens of the agents that are called with an account, by their URLs.
+    tokens: HashMap<String, Arc<Tokens>>,
     /// The agents whose cards were read, by their URLs.
     peers: Mutex<HashMap<String, Arc<Peer>>>,
     /// The tasks that are followed, each with the token that ends it.
@@ -93,7 +101,12 @@ pub(super) fn client(policy: EgressPolicy, named: &[RemoteAgent]) -> Result<Egre
                 loggable(&agent.url)
             )
         })?;
-        Ok(policy.allow_origin(&url)?)
+        let issuer = agent.account.as_ref().and_then(account::Account::issuer_url);
+        let policy = policy.allow_origin(&url)?;
+        Ok(match issuer {
+            Some(issuer) => policy.allow_origin(&issuer)?,
+            None => policy,
+        })
     });
     EgressClient::new(allowed?)
 }
@@ -105,8 +118,13 @@ impl HttpTransport {
         directory: Arc<Directory>,
         reports: Weak<dyn Reports>,
     ) -> Self {
+        let account = |agent: &RemoteAgent| {
+            let tokens = Tokens::new(agent.account.clone()?, clock.clone());
+            Some((agent.url.clone(), Arc::new(tokens)))
+        };
         Self(Arc::new(Http {
             client,
+            tokens: named.iter().filter_map(account).collect(),
             named,
             clock,
             directory,
@@ -235,10 +253,8 @@ impl Http {
         request
             .url
             .set_path(&format!("{}{}", base.path().trim_end_matches('/'), card::PATH));
-        let key = self.named.iter().find(|agent| agent.url == url);
-        let key = key.and_then(RemoteAgent::key_field).and_then(Result::ok);
-        request.origin_headers.extend(key.clone());
-        let response = self.client.fetch(request).await?;
+        let credentials = self.credentials(url);
+        let response = self.fetch(&credentials, request).await?;
         if response.status == 404 {
             return Err(PeerError::Card("there is no agent card below its URL (HTTP 404)"));
         }
@@ -253,7 +269,7 @@ impl Http {
         let peer = Arc::new(Peer {
             interface: read.interface,
             streams: read.streams,
-            key: key.filter(|_| is_own),
+            credentials: if is_own { credentials } else { Credentials::None },
             read_at: self.clock.now(),
         });
         self.directory.fetched(url, read.card);
@@ -263,6 +279,28 @@ impl Http {
         }
         peers.insert(url.to_owned(), peer.clone());
         Ok(peer)
+    }
+
+    /// Fetches a card. A token that is refused is asked for anew once.
+    async fn fetch(&self, credentials: &Credentials, mut request: EgressRequest) -> Result<EgressResponse, PeerError> {
+        let sent = credentials.set(&mut request, &self.client, None).await?;
+        let response = self.client.fetch(request.clone()).await?;
+        if !credentials.is_refused(response.status) {
+            return Ok(response);
+        }
+        credentials.set(&mut request, &self.client, sent.as_ref()).await?;
+        Ok(self.client.fetch(request).await?)
+    }
+
+    /// Returns the credentials for the agent at a URL.
+    fn credentials(&self, url: &str) -> Credentials {
+        let named = self.named.iter().find(|agent| agent.url == url);
+        let key = named.and_then(RemoteAgent::key_field).and_then(Result::ok);
+        match (self.tokens.get(url), key) {
+            (Some(tokens), _) => Credentials::Account(tokens.clone()),
+            (None, Some((name, value))) => Credentials::Key(name, value),
+            (None, None) => Credentials::None,
+        }
     }
 
     fn lock_peers(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Peer>>> {
@@ -286,6 +324,7 @@ fn message_of(handover: &Handover<'_>) -> SendMessage {
             ..Part::default()
         });
     }
+    parts.extend(handover.files.iter().map(part_of));
     SendMessage {
         message: Message {
             // The same task is the same message, so that agents deduplicate it.
@@ -305,5 +344,22 @@ fn message_of(handover: &Handover<'_>) -> SendMessage {
             skill: Some(handover.task.skill.clone()),
             chain: Some(handover.chain.join(",")),
         }),
+    }
+}
+
+/// Returns a file as a part: its bytes, or its URL.
+fn part_of(file: &MediaPart) -> Part {
+    let content = match &file.source {
+        MediaSource::Bytes(bytes) => Part::raw(bytes),
+        MediaSource::Url(url) => Part {
+            url: Some(url.clone()),
+            ..Part::default()
+        },
+        _ => Part::text(file.to_string()),
+    };
+    Part {
+        filename: file.name.clone(),
+        media_type: Some(file.media_type.clone()),
+        ..content
     }
 }

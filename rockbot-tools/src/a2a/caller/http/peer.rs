@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Method;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use rockbot_core::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,6 +14,7 @@ use url::Url;
 
 use super::MAX_ANSWER;
 use super::card::{Binding, Interface};
+use super::credentials::Credentials;
 use super::error::{BUSY, PeerError, TASK_NOT_FOUND};
 use super::events::Events;
 use crate::a2a_wire::{StreamItem, Task, v03, v03_client};
@@ -24,8 +25,8 @@ use crate::egress::{self, EgressClient, EgressPieces, EgressRequest};
 pub(super) struct Peer {
     pub(super) interface: Interface,
     pub(super) streams: bool,
-    /// The header with the key, if the interface has the origin of the agent's URL.
-    pub(super) key: Option<(HeaderName, HeaderValue)>,
+    /// The credentials, if the interface has the origin of the agent's URL.
+    pub(super) credentials: Credentials,
     /// Time at which the card was read.
     pub(super) read_at: Timestamp,
 }
@@ -74,7 +75,7 @@ impl Peer {
         operation: Operation<'_>,
         limit: Duration,
     ) -> Result<StreamItem, PeerError> {
-        let pieces = client.open(self.request(operation), limit).await?;
+        let pieces = self.open(client, operation, limit).await?;
         self.answer(pieces, operation, limit).await
     }
 
@@ -86,7 +87,7 @@ impl Peer {
         operation: Operation<'_>,
         limit: Duration,
     ) -> Result<Result<Events, StreamItem>, PeerError> {
-        let pieces = client.open(self.request(operation), limit).await?;
+        let pieces = self.open(client, operation, limit).await?;
         if pieces.status().is_success() && pieces.is_event_stream() {
             return Ok(Ok(Events::new(pieces)));
         }
@@ -100,6 +101,24 @@ impl Peer {
             Binding::Rpc => serde_json::from_str(result_of(data)?.get()).map_err(|_| PeerError::Unreadable),
             Binding::OldRpc => v03_client::item(result_of(data)?.get()).map_err(|_| PeerError::Unreadable),
         }
+    }
+
+    /// Sends the request of an operation. A token that is refused is asked for anew once: the agent
+    /// has done nothing then.
+    async fn open(
+        &self,
+        client: &EgressClient,
+        operation: Operation<'_>,
+        limit: Duration,
+    ) -> Result<EgressPieces, PeerError> {
+        let mut request = self.request(operation);
+        let sent = self.credentials.set(&mut request, client, None).await?;
+        let pieces = client.open(request.clone(), limit).await?;
+        if !self.credentials.is_refused(pieces.status()) {
+            return Ok(pieces);
+        }
+        self.credentials.set(&mut request, client, sent.as_ref()).await?;
+        Ok(client.open(request, limit).await?)
     }
 
     async fn answer(
@@ -149,7 +168,7 @@ impl Peer {
             method,
             url,
             headers: self.headers(operation, body.is_some()),
-            origin_headers: self.key.clone().into_iter().collect(),
+            origin_headers: HeaderMap::new(),
             body: body.map(|body| Bytes::from(body.to_string())),
         }
     }

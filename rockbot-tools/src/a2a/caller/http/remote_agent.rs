@@ -10,13 +10,15 @@ use rockbot_core::service::AgentCard;
 use rockbot_core::{BoxError, ExposeSecret as _, Secret};
 use serde::Deserialize;
 
+use super::account::Account;
 use crate::a2a_callers::is_agent_name;
 use crate::a2a_callers::settings::{items, missing, texts};
 
 /// An agent that is reached over HTTP, with the key for it.
 ///
-/// The agent's card is read below the URL, at `/.well-known/agent-card.json`. The key goes to the
-/// origin of this URL alone, also if the card names an interface elsewhere.
+/// The agent's card is read below the URL, at `/.well-known/agent-card.json`. The key, or the token
+/// of the account, goes to the origin of this URL alone, also if the card names an interface
+/// elsewhere.
 ///
 /// ```
 /// use rockbot_tools::a2a::{A2aCaller, RemoteAgent};
@@ -31,6 +33,7 @@ pub struct RemoteAgent {
     pub(in crate::a2a::caller) name: Option<String>,
     header: Option<String>,
     key: Option<Secret>,
+    pub(super) account: Option<Account>,
 }
 
 impl RemoteAgent {
@@ -42,6 +45,7 @@ impl RemoteAgent {
             name: None,
             header: None,
             key: None,
+            account: None,
         }
     }
 
@@ -64,6 +68,36 @@ impl RemoteAgent {
         self
     }
 
+    /// Sends tokens of this host's own account at an authorization server (OAuth 2.0 client
+    /// credentials) in place of a key. `issuer` is the identifier of the server, such as
+    /// `https://login.example.com`; it alone gets the secret, and it may be in a private network.
+    /// Default: no account.
+    pub fn client_credentials(
+        mut self,
+        issuer: impl Into<String>,
+        client_id: impl Into<String>,
+        secret: impl Into<Secret>,
+    ) -> Self {
+        self.account = Some(Account {
+            issuer: issuer.into(),
+            client_id: client_id.into(),
+            secret: secret.into(),
+            scopes: Vec::new(),
+        });
+        self
+    }
+
+    /// Sets the scopes that are asked for with
+    /// [`client_credentials`](Self::client_credentials). Default: the scopes that the authorization
+    /// server grants unasked. Scopes that the agent demands are not asked for, since the agent
+    /// could use such a token elsewhere.
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        if let Some(account) = &mut self.account {
+            account.scopes = scopes.into_iter().map(Into::into).collect();
+        }
+        self
+    }
+
     /// Returns the card of an agent that the operator gives a name.
     pub(in crate::a2a::caller) fn card(&self) -> Option<AgentCard> {
         let mut card = AgentCard::new(self.name.clone()?);
@@ -71,13 +105,27 @@ impl RemoteAgent {
         Some(card)
     }
 
-    /// Checks name and key.
+    /// Checks name, key and account.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.name.as_deref().is_some_and(|name| !is_agent_name(name)) {
             return Err(format!(
                 "the agent at `{}` has a name of 1 to 64 letters, digits, `-` and `_`",
                 self.url
             ));
+        }
+        if let Some(account) = &self.account {
+            if self.key.is_some() {
+                return Err(format!(
+                    "the agent at `{}` has a key and an account: leave one out",
+                    self.url
+                ));
+            }
+            if account.issuer_url().is_none() || account.client_id.is_empty() {
+                return Err(format!(
+                    "the account of the agent at `{}` has an id, and an issuer such as https://login.example.com",
+                    self.url
+                ));
+            }
         }
         match self.key_field() {
             Some(Err(())) => Err(format!(
@@ -118,12 +166,13 @@ impl fmt::Debug for RemoteAgent {
         f.debug_struct("RemoteAgent")
             .field("name", &self.name)
             .field("header", &self.header)
+            .field("account", &self.account)
             .finish_non_exhaustive()
     }
 }
 
-/// Reads the agents of the settings: `A2A.Agents`, a list of sections with `Url`, `Name`, `Key` and
-/// `KeyHeader`, or of URLs.
+/// Reads the agents of the settings: `A2A.Agents`, a list of sections with `Url`, `Name`, `Key`,
+/// `KeyHeader` and a section `OAuth`, or of URLs.
 pub(in crate::a2a::caller) fn configured(config: &Config) -> Result<Vec<RemoteAgent>, ConfigError> {
     let section = config.section("A2A")?;
     if let Ok(Some(urls)) = texts(&section, "Agents") {
@@ -135,10 +184,29 @@ pub(in crate::a2a::caller) fn configured(config: &Config) -> Result<Vec<RemoteAg
             name: one.get("Name")?,
             key: one.get("Key")?,
             header: one.get("KeyHeader")?,
+            account: account(&one.section("OAuth")?)?,
             ..RemoteAgent::new(url.ok_or_else(|| missing(one, "Url", "the URL of an agent"))?)
         })
     };
     items(&section, "Agents")?.iter().map(agent).collect()
+}
+
+/// Reads the account of an agent: `Issuer`, `ClientId`, `ClientSecret` and `Scopes`.
+fn account(section: &Section<'_>) -> Result<Option<Account>, ConfigError> {
+    if section.names().is_empty() {
+        return Ok(None);
+    }
+    let text = |name: &str, expected| {
+        let text: Option<String> = section.get(name)?;
+        text.ok_or_else(|| missing(section, name, expected))
+    };
+    let secret: Option<Secret> = section.get("ClientSecret")?;
+    Ok(Some(Account {
+        issuer: text("Issuer", "the issuer of the authorization server")?,
+        client_id: text("ClientId", "the id of the account")?,
+        secret: secret.ok_or_else(|| missing(section, "ClientSecret", "the secret of the account"))?,
+        scopes: texts(section, "Scopes")?.unwrap_or_default(),
+    }))
 }
 
 /// Reads the agents with a URL from the text of a file `well-known-agents.json`, as the original

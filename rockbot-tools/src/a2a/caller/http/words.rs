@@ -4,9 +4,11 @@ use super::super::super::wire::{
     AgentArtifact, AgentMessage, AgentMessagePart, AgentTaskError, AgentTaskResult, AgentTaskState, codes,
 };
 use super::super::ends::{self, EndWords};
+use super::super::files::{MAX_FILES, received};
 use super::super::tasks::PendingTask;
 use super::error::{BUSY, PeerError, TASK_NOT_FOUND};
 use crate::a2a_wire::{Artifact, Message, Part, PartContent, Task, TaskState, reference};
+use rockbot_core::content::MediaPart;
 use rockbot_core::support::one_line;
 
 /// Returns the words about a task that has ended or asks something; `None` if it goes on.
@@ -19,26 +21,43 @@ pub(super) fn of_task(task: &PendingTask, remote: Task) -> Option<EndWords> {
         // The agent waits for a person of its own.
         TaskState::AuthRequired | TaskState::Submitted | TaskState::Working | TaskState::Unspecified => return None,
     };
+    let mut told = Told::up_to(MAX_FILES);
     let result = AgentTaskResult {
         task_id: task.id.clone(),
         context_id: Some(conversation(&remote.id, &remote.context_id)),
         state,
-        artifacts: Some(remote.artifacts.into_iter().flatten().map(artifact).collect()),
-        message: remote.status.message.as_ref().map(message),
+        message: remote.status.message.as_ref().map(|said| told.message(said)),
+        artifacts: Some(
+            remote
+                .artifacts
+                .into_iter()
+                .flatten()
+                .map(|made| told.artifact(made))
+                .collect(),
+        ),
     };
-    ends::of_result(task, &result)
+    let words = ends::of_result(task, &result)?;
+    Some(EndWords {
+        files: told.files,
+        ..words
+    })
 }
 
 /// Returns the words about an answer without a task.
 pub(super) fn of_message(task: &PendingTask, answer: &Message) -> Option<EndWords> {
+    let mut told = Told::up_to(MAX_FILES);
     let result = AgentTaskResult {
         task_id: task.id.clone(),
         context_id: None,
         state: AgentTaskState::Completed,
         artifacts: None,
-        message: Some(message(answer)),
+        message: Some(told.message(answer)),
     };
-    ends::of_result(task, &result)
+    let words = ends::of_result(task, &result)?;
+    Some(EndWords {
+        files: told.files,
+        ..words
+    })
 }
 
 /// Returns the words about a failure.
@@ -70,7 +89,7 @@ pub(super) fn of_status(state: TaskState, said: Option<&Message>) -> String {
         TaskState::AuthRequired | TaskState::InputRequired => AgentTaskState::InputRequired,
         _ => AgentTaskState::Working,
     };
-    ends::of_status(state, said.map(message).as_ref())
+    ends::of_status(state, said.map(|said| Told::up_to(0).message(said)).as_ref())
 }
 
 /// Returns the id of a conversation, by which a model answers the question of a task.
@@ -87,46 +106,62 @@ pub(super) fn parts_of(conversation: &str) -> (Option<String>, Option<String>) {
     }
 }
 
-fn message(message: &Message) -> AgentMessage {
-    AgentMessage {
-        role: "agent".to_owned(),
-        parts: message.parts.iter().map(part).collect(),
-    }
+/// The parts of an answer as they are told: texts, and up to `max` files.
+struct Told {
+    files: Vec<MediaPart>,
+    max: usize,
 }
 
-fn artifact(artifact: Artifact) -> AgentArtifact {
-    AgentArtifact {
-        name: artifact.name,
-        description: artifact.description,
-        parts: artifact.parts.iter().map(part).collect(),
+impl Told {
+    fn up_to(max: usize) -> Self {
+        Self { files: Vec::new(), max }
     }
-}
 
-/// Converts a part. A file is named, and its text is read if it is one.
-fn part(part: &Part) -> AgentMessagePart {
-    let name = part.filename.as_deref();
-    let kind = part.media_type.as_deref();
-    let is_text = kind.is_some_and(|kind| kind.starts_with("text/") || kind == "application/json");
-    let text = match part.content() {
-        Ok(PartContent::Text(text)) => text.to_owned(),
-        Ok(PartContent::Url(url)) => reference(url, name, kind),
-        Ok(PartContent::Raw(bytes)) if is_text => String::from_utf8_lossy(&bytes).into_owned(),
-        Ok(PartContent::Raw(bytes)) => {
-            let about: Vec<_> = [name, kind].into_iter().flatten().map(one_line).collect();
-            format!(
-                "[file of {} bytes: {}. It is not kept: ask for it by reference, or as text]",
-                bytes.len(),
-                about.join(", ")
-            )
+    fn message(&mut self, message: &Message) -> AgentMessage {
+        AgentMessage {
+            role: "agent".to_owned(),
+            parts: message.parts.iter().map(|part| self.part(part)).collect(),
         }
-        Ok(PartContent::Data(json)) => return data(json.to_owned()),
-        Err(_) => String::new(),
-    };
-    AgentMessagePart {
-        kind: "text".to_owned(),
-        text: Some(text),
-        data: None,
-        mime_type: None,
+    }
+
+    fn artifact(&mut self, artifact: Artifact) -> AgentArtifact {
+        AgentArtifact {
+            name: artifact.name,
+            description: artifact.description,
+            parts: artifact.parts.iter().map(|part| self.part(part)).collect(),
+        }
+    }
+
+    /// Converts a part. A file is named, and its text is read if it is one.
+    fn part(&mut self, part: &Part) -> AgentMessagePart {
+        let name = part.filename.as_deref();
+        let kind = part.media_type.as_deref();
+        let is_text = kind.is_some_and(|kind| kind.starts_with("text/") || kind == "application/json");
+        let text = match part.content() {
+            Ok(PartContent::Text(text)) => text.to_owned(),
+            Ok(PartContent::Url(url)) => reference(url, name, kind),
+            Ok(PartContent::Raw(bytes)) if is_text => String::from_utf8_lossy(&bytes).into_owned(),
+            Ok(PartContent::Raw(bytes)) => self.file(bytes, name, kind),
+            Ok(PartContent::Data(json)) => return data(json.to_owned()),
+            Err(_) => String::new(),
+        };
+        AgentMessagePart {
+            kind: "text".to_owned(),
+            text: Some(text),
+            data: None,
+            mime_type: None,
+        }
+    }
+
+    /// Takes a file, and returns the text that stands for it.
+    fn file(&mut self, bytes: Vec<u8>, name: Option<&str>, kind: Option<&str>) -> String {
+        let about: Vec<_> = [name, kind].into_iter().flatten().map(one_line).collect();
+        let about = format!("file of {} bytes: {}", bytes.len(), about.join(", "));
+        if self.files.len() >= self.max {
+            return format!("[{about}. It is not kept: ask for it by reference, or as text]");
+        }
+        self.files.push(received(bytes, name, kind));
+        format!("[{about}]")
     }
 }
 

@@ -22,9 +22,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{
-    Announcement, Approval, ApprovalRequest, BackgroundSlot, TurnError, TurnEvents, TurnOutcome, TurnRequest,
-};
+use super::{Announcement, Approval, ApprovalRequest, BackgroundSlot, TurnError, TurnEvents, TurnOutcome, TurnRequest};
 use crate::context::Origin;
 use crate::{Principal, SessionId, TurnId};
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The crates below the facade.
-pub(super) const LIBRARIES: [&str; 8] = [
+pub(super) const LIBRARIES: [&str; 9] = [
     "rockbot-bus",
     "rockbot-core",
     "rockbot-text-calls",
@@ -12,6 +12,7 @@ pub(super) const LIBRARIES: [&str; 8] = [
     "rockbot-mcp",
     "rockbot-memory",
     "rockbot-tools",
+    "rockbot-web",
 ];
 
 /// Returns the folder of the workspace.

@@ -11,7 +11,6 @@ use rockbot_core::{BoxError, ExposeSecret as _, Secret};
 use serde::Deserialize;
 
 use crate::a2a_callers::is_agent_name;
-use crate::a2a_callers::settings::{items, missing, texts};
 
 /// An agent that is reached over HTTP, with the key for it.
 ///
@@ -126,7 +125,7 @@ impl fmt::Debug for RemoteAgent {
 /// `KeyHeader`, or of URLs.
 pub(in crate::a2a::caller) fn configured(config: &Config) -> Result<Vec<RemoteAgent>, ConfigError> {
     let section = config.section("A2A")?;
-    if let Ok(Some(urls)) = texts(&section, "Agents") {
+    if let Ok(Some(urls)) = section.texts("Agents") {
         return Ok(urls.into_iter().map(RemoteAgent::new).collect());
     }
     let agent = |one: &Section<'_>| {
@@ -135,10 +134,10 @@ pub(in crate::a2a::caller) fn configured(config: &Config) -> Result<Vec<RemoteAg
             name: one.get("Name")?,
             key: one.get("Key")?,
             header: one.get("KeyHeader")?,
-            ..RemoteAgent::new(url.ok_or_else(|| missing(one, "Url", "the URL of an agent"))?)
+            ..RemoteAgent::new(url.ok_or_else(|| one.missing("Url", "the URL of an agent"))?)
         })
     };
-    items(&section, "Agents")?.iter().map(agent).collect()
+    section.items("Agents")?.iter().map(agent).collect()
 }
 
 /// Reads the agents with a URL from the text of a file `well-known-agents.json`, as the original

@@ -13,7 +13,6 @@ use rockbot_core::turn::{TurnEvents, TurnProgress};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::door::Caller;
-use crate::error::WebError;
 
 /// Interval of the signs of life in an idle stream. They show whether the client is gone, and keep
 /// proxies from closing the connection.
@@ -76,20 +75,21 @@ impl<F: EventForm> Reading<F> {
     }
 }
 
-/// Returns the stream of a turn's events in a form, after the events in `first`.
+/// Returns the stream of a turn's events in a form, after the events in `first`. The permit is taken
+/// before the turn is started, so that a client that is refused has started none.
 pub(crate) fn stream<F: EventForm>(
-    caller: &Caller,
+    (caller, permit): (&Caller, OwnedSemaphorePermit),
     events: TurnEvents,
     form: F,
     first: impl Into<VecDeque<Event>>,
-) -> Result<Response, WebError> {
+) -> Response {
     let reading = Reading {
         caller: caller.clone(),
         events,
         form,
         waiting: first.into(),
         is_over: false,
-        _permit: caller.take_stream()?,
+        _permit: permit,
     };
     let items = unfold(reading, async |mut reading| {
         let event = reading.next().await?;
@@ -104,7 +104,7 @@ pub(crate) fn stream<F: EventForm>(
         HeaderName::from_static("x-accel-buffering"),
         HeaderValue::from_static("no"),
     );
-    Ok(response)
+    response
 }
 
 /// Returns an event of JSON.

@@ -167,6 +167,9 @@ async fn connected<F, B>(
     });
     let mut protocol = http1::Builder::new();
     protocol.timer(TokioTimer::new()).header_read_timeout(HEADERS);
+    // Else a small event waits for the acknowledgement of the one before: 40 ms on Linux. A socket
+    // without the option works all the same.
+    let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(STALLED));
     let mut connection = pin!(protocol.serve_connection(TokioIo::new(Box::pin(stream)), service));

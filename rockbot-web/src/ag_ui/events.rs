@@ -61,14 +61,14 @@ impl AgUiEvents {
     }
 
     /// Ends the run if calls wait for the user.
-    pub(super) fn interrupt(&mut self, pending: Vec<ApprovalRequest>, sequence: u64, out: &mut impl Extend<Event>) {
+    pub(super) fn interrupt(&mut self, pending: &[ApprovalRequest], sequence: u64, out: &mut impl Extend<Event>) {
         if pending.is_empty() {
             return;
         }
         self.is_over = true;
         let mut events = Vec::new();
         self.close(&mut events);
-        for approval in &pending {
+        for approval in pending {
             if self.announced.insert(approval.call.clone()) {
                 call_events(&approval.call, approval.tool.as_str(), &approval.arguments, &mut events);
             }
@@ -226,7 +226,7 @@ impl EventForm for AgUiEvents {
         if matches!(progress, TurnProgress::ApprovalNeeded(_)) {
             // All calls that wait; none of them if a person has decided elsewhere meanwhile.
             let pending = pending(&self.caller, &self.turn);
-            return self.interrupt(pending, sequence, out);
+            return self.interrupt(&pending, sequence, out);
         }
         let mut events = Vec::new();
         self.tell(progress, &mut events);

@@ -119,13 +119,13 @@ mod tests {
 
     use super::*;
 
-    fn input(messages: Value) -> RunInput {
+    fn input(messages: &Value) -> RunInput {
         serde_json::from_value(json!({"threadId": "t", "runId": "r", "messages": messages})).unwrap()
     }
 
     #[test]
     fn the_last_message_is_read_in_all_its_parts() {
-        let mut input = input(json!([
+        let mut input = input(&json!([
             {"id": "1", "role": "system", "content": "Be brief."},
             {"id": "2", "role": "user", "content": [
                 {"type": "text", "text": "Who?"},
@@ -153,7 +153,7 @@ mod tests {
             json!([{"role": "user", "content": [{"type": "video"}]}]),
             json!([{"role": "user", "content": [{"type": "image", "source": {"type": "data", "value": "!", "mimeType": "image/png"}}]}]),
         ] {
-            assert!(input(messages.clone()).last_message().is_err(), "{messages}");
+            assert!(input(&messages).last_message().is_err(), "{messages}");
         }
     }
 }

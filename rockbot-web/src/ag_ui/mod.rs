@@ -47,13 +47,14 @@ async fn run_beside(
 
 async fn run(caller: Caller, agent: Option<&str>, mut input: RunInput) -> Result<Response, WebError> {
     input.check()?;
+    let permit = caller.take_stream()?;
     let resume = input.resume.take().filter(|entries| !entries.is_empty());
     if let Some(entries) = resume {
         let (events, announced) = resumed(&caller, &entries).await?;
         let mut form = AgUiEvents::new(&caller, &input, events.turn().clone(), announced);
         let mut first = vec![form.started()];
-        form.interrupt(pending(&caller, events.turn()), events.sequence(), &mut first);
-        return sse::stream(&caller, events, form, first);
+        form.interrupt(&pending(&caller, events.turn()), events.sequence(), &mut first);
+        return Ok(sse::stream((&caller, permit), events, form, first));
     }
     let instructions = input.instructions();
     let content = input.last_message()?;
@@ -67,7 +68,7 @@ async fn run(caller: Caller, agent: Option<&str>, mut input: RunInput) -> Result
     let events = caller.door.turns.events(&turn, 0).await?;
     let form = AgUiEvents::new(&caller, &input, turn, HashSet::new());
     let first = [form.started()];
-    sse::stream(&caller, events, form, first)
+    Ok(sse::stream((&caller, permit), events, form, first))
 }
 
 /// Decides about the interrupts of a run, and returns the events of its turn since then, with the

@@ -34,6 +34,11 @@ pub(super) async fn post(
     JsonBody(message): JsonBody<NewMessage>,
 ) -> Result<Response, WebError> {
     check_said(&message.content)?;
+    let permit = if wants_events(&headers) {
+        Some(caller.take_stream()?)
+    } else {
+        None
+    };
     caller.count_message().await?;
     let id = match text_of(&headers, "idempotency-key") {
         Some(key) => key.to_owned(),
@@ -49,9 +54,10 @@ pub(super) async fn post(
         message: request.message.clone(),
     };
     let turn = caller.door.turns.start(request).await?;
-    if wants_events(&headers) {
+    if let Some(permit) = permit {
         let events = caller.door.turns.events(&turn, 0).await?;
-        return sse::stream(&caller, events, ApiEvents::new(&caller), [accepted(&told)]);
+        let form = ApiEvents::new(&caller);
+        return Ok(sse::stream((&caller, permit), events, form, [accepted(&told)]));
     }
     let mut response = (StatusCode::ACCEPTED, Json(&told)).into_response();
     // Relative to this address, so that it holds below any path that a program mounts the routes at.

@@ -62,8 +62,9 @@ pub(super) async fn events(caller: Caller, Path(turn): Path<String>, headers: He
         Some(LastEvent::Earlier) => (0, vec![restarted()]),
         None => (0, Vec::new()),
     };
+    let permit = caller.take_stream()?;
     let events = caller.door.turns.events(&turn, after).await?;
-    sse::stream(&caller, events, ApiEvents::new(&caller), first)
+    Ok(sse::stream((&caller, permit), events, ApiEvents::new(&caller), first))
 }
 
 /// Cancels a turn that works or waits for a person.

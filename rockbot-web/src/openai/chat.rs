@@ -72,6 +72,7 @@ pub(super) async fn create(
         format: body.response_format,
     }
     .apply(request)?;
+    let permit = caller.take_stream()?;
     caller.count_message().await?;
     let asked = AskedTurn::start(&caller, request, place.is_repeatable).await?;
     let completion = Completion::new(&caller, &asked, body.model);
@@ -86,13 +87,12 @@ pub(super) async fn create(
         let first = form
             .completion
             .chunk(&json!({"role": "assistant", "content": ""}), None);
-        return sse::stream(&caller, events, form, [first]);
+        return Ok(sse::stream((&caller, permit), events, form, [first]));
     }
-    let _reading = caller.take_stream()?;
     let outcome = answered(asked.outcome().await?)?;
     let message = json!({"role": "assistant", "content": outcome.text, "refusal": null});
     let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason(&outcome)});
-    let answer = completion.object("chat.completion", json!([choice]), Some(of_chat(outcome.usage)));
+    let answer = completion.object("chat.completion", &json!([choice]), Some(of_chat(outcome.usage)));
     Ok(Json(answer).into_response())
 }
 
@@ -112,7 +112,7 @@ impl Completion {
         }
     }
 
-    fn object(&self, kind: &str, choices: Value, usage: Option<Value>) -> Value {
+    fn object(&self, kind: &str, choices: &Value, usage: Option<Value>) -> Value {
         let mut object = json!({
             "id": self.id,
             "object": kind,
@@ -128,7 +128,7 @@ impl Completion {
 
     fn chunk(&self, delta: &Value, finish: Option<&str>) -> Event {
         let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
-        json_event(&self.object("chat.completion.chunk", json!([choice]), None))
+        json_event(&self.object("chat.completion.chunk", &json!([choice]), None))
     }
 }
 
@@ -167,11 +167,8 @@ impl EventForm for Chunks {
                 out.push_back(completion.chunk(&json!({}), Some(finish_reason(&outcome))));
                 if self.has_usage {
                     let usage = Some(of_chat(outcome.usage));
-                    out.push_back(json_event(&completion.object(
-                        "chat.completion.chunk",
-                        json!([]),
-                        usage,
-                    )));
+                    let last = completion.object("chat.completion.chunk", &json!([]), usage);
+                    out.push_back(json_event(&last));
                 }
                 out.push_back(Event::default().data("[DONE]"));
             }

@@ -45,15 +45,15 @@ impl Params {
             Some(Texts::Several(texts)) => texts,
         };
         settings.reasoning_effort = self.effort.map(ReasoningEffort::from);
-        let output = self.format.map(output).transpose()?.flatten();
+        let output = self.format.as_ref().map(output).transpose()?.flatten();
         Ok(request.with_model_settings(settings).with_output(output))
     }
 }
 
 /// Returns the schema of the answer, if one is asked for.
-fn output(format: Value) -> Result<Option<OutputSchema>, WebError> {
+fn output(format: &Value) -> Result<Option<OutputSchema>, WebError> {
     // Responses have the members of the schema beside the type, chat completions below it.
-    let schema = format.get("json_schema").unwrap_or(&format);
+    let schema = format.get("json_schema").unwrap_or(format);
     match format["type"].as_str() {
         None | Some("text") => Ok(None),
         Some("json_object") => {

@@ -136,6 +136,7 @@ pub(super) async fn create(
         ..Params::default()
     }
     .apply(request)?;
+    let permit = caller.take_stream()?;
     caller.count_message().await?;
     let asked = AskedTurn::start(&caller, request, place.is_repeatable).await?;
     if body.stream {
@@ -147,9 +148,8 @@ pub(super) async fn create(
             sequence: 0,
         };
         let first = form.begin();
-        return sse::stream(&caller, events, form, first);
+        return Ok(sse::stream((&caller, permit), events, form, first));
     }
-    let _reading = caller.take_stream()?;
     let outcome = answered(asked.outcome().await?)?;
     Ok(Json(response.ended(&outcome)).into_response())
 }
@@ -236,7 +236,7 @@ pub(super) async fn show(caller: Caller, Path(id): Path<String>) -> Result<Json<
     };
     let is_live = turns.live(&TurnQuery::default()).iter().any(|live| live.turn == turn);
     if is_live {
-        return Ok(Json(response.object("in_progress", json!([]), None)));
+        return Ok(Json(response.object("in_progress", &json!([]), None)));
     }
     Ok(Json(response.ended(&turns.outcome(&turn).await?)))
 }
@@ -250,7 +250,7 @@ struct ResponseObject {
 }
 
 impl ResponseObject {
-    fn object(&self, status: &str, output: Value, usage: Option<Value>) -> Value {
+    fn object(&self, status: &str, output: &Value, usage: Option<&Value>) -> Value {
         json!({
             "id": self.id,
             "object": "response",
@@ -274,9 +274,10 @@ impl ResponseObject {
 
     /// Returns the response of a turn that has ended.
     fn ended(&self, outcome: &TurnOutcome) -> Value {
-        let usage = Some(of_response(outcome.usage));
+        let usage = of_response(outcome.usage);
+        let usage = Some(&usage);
         if !outcome.is_answer() {
-            let mut object = self.object("failed", json!([]), usage);
+            let mut object = self.object("failed", &json!([]), usage);
             object["error"] = json!({"code": "server_error", "message": outcome.text});
             return object;
         }
@@ -284,9 +285,9 @@ impl ResponseObject {
         let reason = match finish_reason(outcome) {
             "length" => "max_output_tokens",
             "content_filter" => "content_filter",
-            _ => return self.object("completed", output, usage),
+            _ => return self.object("completed", &output, usage),
         };
-        let mut object = self.object("incomplete", output, usage);
+        let mut object = self.object("incomplete", &output, usage);
         object["incomplete_details"] = json!({"reason": reason});
         object
     }
@@ -332,7 +333,7 @@ impl ResponseEvents {
     }
 
     fn begin(&mut self) -> Vec<Event> {
-        let begun = self.response.object("in_progress", json!([]), None);
+        let begun = self.response.object("in_progress", &json!([]), None);
         let item = self.response.message("in_progress", None);
         vec![
             self.event("response.created", json!({"response": begun})),
@@ -342,7 +343,7 @@ impl ResponseEvents {
         ]
     }
 
-    fn say(&mut self, text: String) -> Event {
+    fn say(&mut self, text: &str) -> Event {
         self.of_part("response.output_text.delta", json!({"delta": text, "logprobs": []}))
     }
 
@@ -350,7 +351,7 @@ impl ResponseEvents {
         let response = self.response.ended(outcome);
         if outcome.is_answer() {
             if let Some(rest) = self.text.rest(&outcome.text) {
-                let said = self.say(rest);
+                let said = self.say(&rest);
                 out.push_back(said);
             }
             let text = &outcome.text;
@@ -371,7 +372,7 @@ impl EventForm for ResponseEvents {
         match progress {
             TurnProgress::Delta(text) => {
                 let text = self.text.say(text);
-                let said = self.say(text);
+                let said = self.say(&text);
                 out.push_back(said);
             }
             TurnProgress::Retract | TurnProgress::ToolStarted { .. } => self.text.part(),

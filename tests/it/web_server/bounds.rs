@@ -44,6 +44,10 @@ async fn bodies_messages_and_streams_are_bounded() {
         .to_owned();
     let events = format!("/api/turns/{turn}/events");
     assert_eq!(ann.get(&events).await.summary(), "429 rate_limit_exceeded");
+    // A message that would be answered by a stream is refused as a whole, and is not counted.
+    let request = ann.json("POST", path, &json!({"content": "hi"}));
+    let refused = request.header("accept", "text/event-stream").send().await.unwrap();
+    assert_eq!(Answer::of(refused).await.summary(), "429 rate_limit_exceeded");
     // Another user is not held up.
     let of_bob = serving.bob().post(path, &json!({"content": "hi"})).await.json();
     let of_bob = format!("/api/turns/{}/events", of_bob["turn"].as_str().unwrap());

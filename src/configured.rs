@@ -13,7 +13,8 @@ use rockbot_core::config::{Config, ConfigError};
     feature = "scripts",
     feature = "subagents",
     feature = "wisps",
-    feature = "mcp-server"
+    feature = "mcp-server",
+    feature = "web-server"
 ))]
 use rockbot_core::subsystem::Subsystem;
 use rockbot_host::answer::SafeLinks;
@@ -45,6 +46,7 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | tools of MCP servers, with the feature `mcp` | with any setting in `Mcp` |
 /// | tools of the MCP servers of bridges on the bus that the builder is given, with the feature `mcp` | with `McpProxy.Enabled` or any other setting there |
 /// | the agent for other agents, by A2A over HTTP, with the feature `a2a-server` | with `A2aServer.Enabled` or any other setting there |
+/// | the agent for people's programs over HTTP: events, OpenAI's interfaces, AG-UI; with the feature `web-server` | with `WebServer.Enabled` or any other setting there |
 /// | the agent's own tools as an MCP server, with the feature `mcp-server` | with `McpServer.Enabled` or any other setting there |
 /// | `web_search` and `web_browse`, in a group that the model activates; the text of PDF documents with the feature `pdf` | with the feature `web`, and `WebTools.Enabled` or any other setting there |
 /// | tools of HTTP interfaces: `RestTools.Endpoints`, `RestTools.OpenApi` | with the feature `rest`, and any setting there |
@@ -272,12 +274,15 @@ fn other_agents(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostB
     let is_called = is_enabled(config, "A2AReceiver")?;
     let serves_agent = is_enabled(config, "A2aServer")?;
     let serves_tools = is_enabled(config, "McpServer")?;
+    let serves_people = is_enabled(config, "WebServer")?;
     #[cfg(feature = "a2a")]
     let builder = add_if(calls_agents, builder, rockbot_tools::a2a::A2aCaller::new);
     #[cfg(feature = "a2a")]
     let builder = add_if(is_called, builder, rockbot_tools::a2a::A2aReceiver::new);
     #[cfg(feature = "mcp-server")]
     let builder = add_if(serves_tools, builder, rockbot_mcp::McpToolServer::new);
+    #[cfg(feature = "web-server")]
+    let builder = add_if(serves_people, builder, rockbot_web::WebServer::new);
     #[cfg(feature = "a2a-server")]
     let builder = if serves_agent {
         a2a_server(builder, config)?
@@ -289,6 +294,7 @@ fn other_agents(builder: AgentHostBuilder, config: &Config) -> Result<AgentHostB
         ("A2AReceiver", "a2a", is_called, cfg!(feature = "a2a")),
         ("A2aServer", "a2a-server", serves_agent, cfg!(feature = "a2a-server")),
         ("McpServer", "mcp-server", serves_tools, cfg!(feature = "mcp-server")),
+        ("WebServer", "web-server", serves_people, cfg!(feature = "web-server")),
     ])?;
     Ok(builder)
 }
@@ -328,7 +334,8 @@ fn built_in(families: &[(&str, &str, bool, bool)]) -> Result<(), BoxError> {
     feature = "scripts",
     feature = "subagents",
     feature = "wisps",
-    feature = "mcp-server"
+    feature = "mcp-server",
+    feature = "web-server"
 ))]
 fn add_if<S: Subsystem>(is_wanted: bool, builder: AgentHostBuilder, part: impl FnOnce() -> S) -> AgentHostBuilder {
     if is_wanted { builder.add(part()) } else { builder }

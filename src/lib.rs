@@ -55,6 +55,9 @@ pub mod tool_services;
 )]
 pub mod tools;
 pub mod turn;
+#[cfg(feature = "web-server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "web-server")))]
+pub mod web_server;
 
 pub use rockbot_core::{
     AgentIdentity, BoxError, CallContext, CallId, Clock, Digest, ExposeSecret, IdSource, MemoryId, MessageId,

@@ -12,7 +12,7 @@ use crate::chat::{Questions, mcp, questions};
 use crate::doctor;
 use crate::host::broker::Broker;
 use crate::host::outside::Outside;
-use crate::host::{self, bridges, serve_a2a, serve_mcp};
+use crate::host::{self, bridges, serve_a2a, serve_mcp, serve_web};
 
 const INSTRUCTIONS: &str = "You are a helpful assistant in a terminal. Use your tools when they help. Answer briefly.";
 
@@ -71,7 +71,9 @@ impl<'a> Setup<'a> {
         if Broker::read(self.options.bus(), &config)?.is_some() {
             return Ok(builder.serve_users().serve_tools().build()?);
         }
-        if self.options.serve_mcp.is_none() && self.options.serve_a2a.is_none() {
+        let options = self.options;
+        let addresses = [&options.serve_mcp, &options.serve_a2a, &options.serve_web];
+        if addresses.iter().all(|address| address.is_none()) {
             tracing::warn!("no broker and no address is set: nothing but schedules reaches this agent");
         }
         Ok(builder.build()?)
@@ -110,6 +112,7 @@ impl<'a> Setup<'a> {
         let config = mcp::configured(config, options.mcp.as_deref())?;
         let config = bridges::configured(config, options.mcp_bus.is_some())?;
         let config = serve_a2a::configured(config, options.serve_a2a.as_deref())?;
+        let config = serve_web::configured(config, options.serve_web.as_deref())?;
         serve_mcp::configured(config, options.serve_mcp.as_deref())
     }
 

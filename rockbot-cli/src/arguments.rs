@@ -55,7 +55,7 @@ pub(crate) enum Command {
         file: Option<PathBuf>,
     },
     /// Serve the agent until Ctrl-C or SIGTERM: to users and programs on the broker of the settings,
-    /// and at the addresses of --serve-mcp and --serve-a2a. It needs a model;
+    /// and at the addresses of --serve-mcp, --serve-a2a and --serve-web. It needs a model;
     /// ROCKBOT_LLM__PROVIDER=offline names the offline model
     Serve {
         /// Serve /metrics, /livez and /readyz at this port of 127.0.0.1; 0: any free one
@@ -109,6 +109,11 @@ pub(crate) struct AgentOptions {
     /// 127.0.0.1:8940; A2aServer in the settings says who may call, and use which tools
     #[arg(long, value_name = "ADDRESS", global = true)]
     pub(crate) serve_a2a: Option<String>,
+    /// Serve the agent to people's programs at http://ADDRESS/ while the chat runs, such as
+    /// 127.0.0.1:8950: events at /api, OpenAI's interfaces at /v1, AG-UI at /agui; WebServer in the
+    /// settings says who may use it
+    #[arg(long, value_name = "ADDRESS", global = true)]
+    pub(crate) serve_web: Option<String>,
     /// Watch this folder for descriptors of tools that other processes run; they are called over
     /// the broker in the section RabbitMq or Pulsar
     #[arg(long, value_name = "FOLDER", global = true)]

@@ -21,7 +21,7 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 35] = [
+const EXAMPLES: [(&str, &[&str]); 36] = [
     ("quickstart", &[]),
     ("agent_as_tool", &[]),
     ("approval", &[]),
@@ -55,6 +55,7 @@ const EXAMPLES: [(&str, &[&str]); 35] = [
     ("mcp_server", &["--list"]),
     ("mcp_bridge", &[]),
     ("a2a_http", &[]),
+    ("axum_sse", &[]),
     ("evaluate", &["--limit", "1"]),
     ("full_agent", &["--ask", "hello"]),
 ];
@@ -69,6 +70,7 @@ fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         "reminders" => cfg!(feature = "scheduling"),
         "remote_scripts" => cfg!(all(feature = "scripts", unix)),
         "a2a_http" => cfg!(all(feature = "a2a", feature = "a2a-server")),
+        "axum_sse" => cfg!(feature = "web-server"),
         "wisps" | "pipeline" => cfg!(feature = "wisps"),
         _ => true,
     };
@@ -166,6 +168,15 @@ async fn the_short_examples_print_what_they_teach() {
     };
     let printed: Vec<_> = printed.lines().map(without_ids).collect();
     insta::assert_snapshot!(printed.join("\n"));
+}
+
+#[cfg(feature = "web-server")]
+#[tokio::test]
+async fn axum_sse_prints_the_events_of_a_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run("axum_sse", &[], folder.path()).await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    insta::assert_snapshot!(text(&output.stdout));
 }
 
 #[cfg(all(feature = "a2a", feature = "a2a-server"))]

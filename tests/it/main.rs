@@ -174,6 +174,8 @@ mod two_principals;
 mod users;
 mod users_over_buses;
 mod waiting;
+#[cfg(feature = "web-server")]
+mod web_server;
 mod whole_host;
 #[cfg(feature = "wisps")]
 mod wisps;

@@ -33,7 +33,7 @@ use tokio::task::JoinHandle;
 
 use crate::agent::Setup;
 use crate::arguments::Arguments;
-use crate::host::{serve_a2a, serve_mcp};
+use crate::host::{serve_a2a, serve_mcp, serve_web};
 
 /// Time for the shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -169,6 +169,9 @@ impl Chat<'_> {
         }
         if let Some(url) = serve_a2a::url(&self.host) {
             eprintln!("the agent is served at {url}");
+        }
+        if let Some(url) = serve_web::url(&self.host) {
+            eprintln!("the agent is served to people's programs at {url}");
         }
         if let Some(file) = &self.arguments.chat.import {
             conversations::import(&self.conversation(), file).await?;

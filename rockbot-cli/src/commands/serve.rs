@@ -8,7 +8,7 @@ use rockbot::prelude::*;
 use crate::agent::Setup;
 use crate::host::endpoint::Endpoint;
 use crate::host::stop_signals::StopSignals;
-use crate::host::{serve_a2a, serve_mcp, telemetry};
+use crate::host::{serve_a2a, serve_mcp, serve_web, telemetry};
 
 /// Time for the shutdown: running turns end, and the next process resumes the others.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -29,6 +29,9 @@ pub(crate) async fn run(setup: &Setup<'_>, port: u16) -> Result<(), BoxError> {
     }
     if let Some(url) = serve_a2a::url(&host) {
         tracing::info!(%url, "the agent is served to other agents");
+    }
+    if let Some(url) = serve_web::url(&host) {
+        tracing::info!(%url, "the agent is served to people's programs");
     }
     tracing::info!(interrupted_turns = resumed.running.len(), "ready");
     stop.next().await;

@@ -15,6 +15,7 @@ pub(crate) mod outside;
 pub(crate) mod read_file;
 pub mod serve_a2a;
 pub mod serve_mcp;
+pub mod serve_web;
 pub mod service_bus;
 pub mod stop_signals;
 pub mod telemetry;

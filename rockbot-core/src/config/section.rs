@@ -101,6 +101,61 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Returns the sections of a list of sections of this name, in order.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a setting has this name.
+    ///
+    /// ```
+    /// use rockbot_core::config::Config;
+    ///
+    /// let config = Config::new().with_text("app.toml", "[[Web.Users]]\nName = 'ann'\n[[Web.Users]]\nName = 'bob'")?;
+    /// let users = config.section("Web")?.items("Users")?;
+    /// assert_eq!(users[1].get::<String>("Name")?.as_deref(), Some("bob"));
+    /// # Ok::<_, rockbot_core::config::ConfigError>(())
+    /// ```
+    pub fn items(&self, name: &str) -> Result<Vec<Self>, ConfigError> {
+        let list = self.section(name)?;
+        let mut names = list.names();
+        names.sort_by_key(|name| name.parse::<usize>().unwrap_or(usize::MAX));
+        names.iter().map(|name| list.section(name)).collect()
+    }
+
+    /// Returns the texts of a list, or of one text with commas, as in a variable of the environment;
+    /// `None` if nothing is set.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value is neither.
+    ///
+    /// ```
+    /// use rockbot_core::config::Config;
+    ///
+    /// let config = Config::new().with_text("app.toml", "Web.Names = 'ann, bob'")?;
+    /// assert_eq!(config.section("Web")?.texts("Names")?, Some(vec!["ann".to_owned(), "bob".to_owned()]));
+    /// # Ok::<_, rockbot_core::config::ConfigError>(())
+    /// ```
+    pub fn texts(&self, name: &str) -> Result<Option<Vec<String>>, ConfigError> {
+        let Some(setting) = self.setting(name) else {
+            return Ok(None);
+        };
+        Ok(Some(match setting.read::<String>() {
+            Ok(text) => text.split(',').map(|name| name.trim().to_owned()).collect(),
+            Err(_) => setting.read()?,
+        }))
+    }
+
+    /// Creates the error that a setting of this section is missing, which is `expected`, such as "the
+    /// name of a user".
+    pub fn missing(&self, name: &str, expected: &'static str) -> ConfigError {
+        ConfigError::Invalid {
+            setting: self.path(name),
+            expected: expected.into(),
+            found: "nothing",
+        }
+    }
+
     /// Returns the full name of a setting of this section, for messages that it is missing:
     /// `LLM.Prices.model.Input`.
     pub fn path(&self, name: &str) -> String {

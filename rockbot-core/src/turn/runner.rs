@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Announcement, BackgroundSlot, TurnError, TurnEvents, TurnOutcome, TurnRequest};
+use super::{Announcement, Approval, ApprovalRequest, BackgroundSlot, TurnError, TurnEvents, TurnOutcome, TurnRequest};
 use crate::context::Origin;
 use crate::{Principal, SessionId, TurnId};
 
@@ -30,8 +30,9 @@ use crate::{Principal, SessionId, TurnId};
 ///
 /// A subsystem finds it when it starts, as `parts.get::<dyn TurnRunner>()`. Turns are idempotent:
 /// the same message, started again, is the same turn, also after a restart. A program asks the
-/// `Agent` of its host instead, which checks that a turn belongs to the principal that asks; the
-/// methods here trust their caller.
+/// `Agent` of its host instead, which checks that a turn belongs to the principal that asks. The
+/// methods here trust their caller: a part that acts for several principals asks
+/// [`check_access`](Self::check_access) first.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -93,6 +94,27 @@ pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if this process does not work on the turn, or the journal does not take the
     /// cancellation.
     async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError>;
+
+    /// Checks that `by` may read and cancel a turn: it is its own, or `by` decides about its calls. The
+    /// turn of another principal is as unknown as a turn that never was.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TurnError::NotFound`] if `by` may not, or an error if the journal cannot be read.
+    async fn check_access(&self, turn: &TurnId, by: &Principal) -> Result<(), TurnError>;
+
+    /// Returns the calls that wait for a decision of `by`, in turns that it may decide about, sorted by
+    /// turn and call.
+    fn approvals(&self, by: &Principal) -> Vec<ApprovalRequest>;
+
+    /// Applies the decision of `by` about a call. Once this returns, the decision is in the journal;
+    /// after the last decision that a turn waits for, the turn continues.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TurnError::NoSuchApproval`] if nothing waits for this decision, or `by` may not decide
+    /// about it, or an error if the journal does not take the decision.
+    async fn decide(&self, decision: Approval, by: &Principal) -> Result<(), TurnError>;
 
     /// Announces something to a principal. The announcement waits until a program takes it, also
     /// over a restart: at most 7 days, and as long as fewer than 1 000 newer announcements wait for

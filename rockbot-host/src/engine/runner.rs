@@ -5,11 +5,11 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rockbot_core::TurnId;
 use rockbot_core::turn::{
-    Announcement, BackgroundSlot, LiveTurnInfo, ProgressSink, TurnEvents, TurnFeed, TurnOutcome, TurnQuery,
-    TurnRequest, TurnRunner,
+    Announcement, Approval, ApprovalRequest, BackgroundSlot, LiveTurnInfo, ProgressSink, TurnEvents, TurnFeed,
+    TurnOutcome, TurnQuery, TurnRequest, TurnRunner,
 };
+use rockbot_core::{Principal, TurnId};
 
 use super::{TurnCall, TurnEngine, TurnError, TurnService};
 use crate::live::TurnState;
@@ -57,6 +57,20 @@ impl TurnRunner for HostTurns {
 
     async fn cancel(&self, turn: &TurnId) -> Result<(), TurnError> {
         self.engine()?.cancel(turn).await
+    }
+
+    async fn check_access(&self, turn: &TurnId, by: &Principal) -> Result<(), TurnError> {
+        self.engine()?.check_access(turn, by).await
+    }
+
+    fn approvals(&self, by: &Principal) -> Vec<ApprovalRequest> {
+        self.engine()
+            .map(|engine| engine.approval_requests(by))
+            .unwrap_or_default()
+    }
+
+    async fn decide(&self, decision: Approval, by: &Principal) -> Result<(), TurnError> {
+        self.engine()?.decide(decision, by).await
     }
 
     async fn announce(&self, id: &str, mut announcement: Announcement) -> Result<(), TurnError> {

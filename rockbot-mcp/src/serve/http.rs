@@ -10,7 +10,7 @@ use hyper::{Request, Response, StatusCode};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rockbot_core::context::CancellationToken;
 use rockbot_core::{Digest, ExposeSecret, Secret};
-use rockbot_tools::http_server::{Answer, serve};
+use rockbot_tools::http_server::{Answer, MAX_CONNECTIONS, serve};
 use tokio::net::TcpListener;
 
 use super::handler::Handler;
@@ -95,7 +95,7 @@ impl HttpServer {
             let server = self.clone();
             async move { of_peer(peer, server.answer(request)).await }
         };
-        serve(listener, stop, answer).await;
+        serve(listener, MAX_CONNECTIONS, stop, answer).await;
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Answer {

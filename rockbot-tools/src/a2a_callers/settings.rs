@@ -1,4 +1,4 @@
-//! The settings of both doors that are alike: lists, tools, and trust.
+//! The settings of both doors that are alike: tools, and trust.
 
 use rockbot_core::config::{ConfigError, Section};
 use rockbot_core::tool::ToolSelector;
@@ -12,7 +12,7 @@ pub(crate) fn selectors(section: &Section<'_>, name: &str) -> Result<Option<Vec<
         Some(("group", group)) => ToolSelector::group(group),
         _ => ToolSelector::from(text.as_str()),
     };
-    Ok(texts(section, name)?.map(|texts| texts.iter().map(selector).collect()))
+    Ok(section.texts(name)?.map(|texts| texts.iter().map(selector).collect()))
 }
 
 /// Reads a trust: `observe`, `learn`, `propose` or `act`.
@@ -23,32 +23,4 @@ pub(crate) fn trust(section: &Section<'_>, name: &str) -> Result<Option<CallerTr
     let read = setting.read::<String>()?.parse();
     read.map(Some)
         .map_err(|()| setting.invalid("`observe`, `learn`, `propose` or `act`"))
-}
-
-/// Returns the sections of a list, in order.
-pub(crate) fn items<'c>(section: &Section<'c>, name: &str) -> Result<Vec<Section<'c>>, ConfigError> {
-    let list = section.section(name)?;
-    let mut names = list.names();
-    names.sort_by_key(|name| name.parse::<usize>().unwrap_or(usize::MAX));
-    names.iter().map(|name| list.section(name)).collect()
-}
-
-/// Reads a list, or a text with commas.
-pub(crate) fn texts(section: &Section<'_>, name: &str) -> Result<Option<Vec<String>>, ConfigError> {
-    let Some(setting) = section.setting(name) else {
-        return Ok(None);
-    };
-    Ok(Some(match setting.read::<String>() {
-        Ok(text) => text.split(',').map(|name| name.trim().to_owned()).collect(),
-        Err(_) => setting.read()?,
-    }))
-}
-
-/// Returns the error of a setting that is missing.
-pub(crate) fn missing(section: &Section<'_>, name: &str, expected: &'static str) -> ConfigError {
-    ConfigError::Invalid {
-        setting: section.path(name),
-        expected: expected.into(),
-        found: "nothing",
-    }
 }

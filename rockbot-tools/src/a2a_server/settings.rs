@@ -27,7 +27,7 @@ use rockbot_core::tool::ToolSelector;
 
 use super::A2aCaller;
 use crate::a2a_callers::CallerTrust;
-use crate::a2a_callers::settings::{items, missing, selectors, texts, trust};
+use crate::a2a_callers::settings::{selectors, trust};
 
 /// The section `A2aServer`. A list of texts may be one text, with commas, as in a variable of the
 /// environment. A tool is a name, `source:SOURCE` for the tools of a source, or `group:GROUP` for
@@ -83,14 +83,11 @@ impl A2aServerSettings {
             version: section.get("Version")?,
             tools: selectors(&section, "Tools")?.unwrap_or_default(),
             trust: trust(&section, "Trust")?,
-            skills: items(&section, "Skills")?.iter().map(skill).collect::<Result<_, _>>()?,
-            callers: items(&section, "Callers")?
-                .iter()
-                .map(caller)
-                .collect::<Result<_, _>>()?,
+            skills: section.items("Skills")?.iter().map(skill).collect::<Result<_, _>>()?,
+            callers: section.items("Callers")?.iter().map(caller).collect::<Result<_, _>>()?,
             operator: section.get("Operator")?,
-            allowed_hosts: texts(&section, "AllowedHosts")?.unwrap_or_default(),
-            allowed_origins: texts(&section, "AllowedOrigins")?.unwrap_or_default(),
+            allowed_hosts: section.texts("AllowedHosts")?.unwrap_or_default(),
+            allowed_origins: section.texts("AllowedOrigins")?.unwrap_or_default(),
         })
     }
 }
@@ -98,10 +95,10 @@ impl A2aServerSettings {
 fn caller(section: &Section<'_>) -> Result<A2aCaller, ConfigError> {
     let name: Option<String> = section.get("Name")?;
     let key: Option<Secret> = section.get("Key")?;
-    let name = name.ok_or_else(|| missing(section, "Name", "the name of a caller"))?;
+    let name = name.ok_or_else(|| section.missing("Name", "the name of a caller"))?;
     let caller = A2aCaller::new(
         name,
-        key.ok_or_else(|| missing(section, "Key", "the key of the caller"))?,
+        key.ok_or_else(|| section.missing("Key", "the key of the caller"))?,
     );
     let caller = match selectors(section, "Tools")? {
         Some(tools) => caller.tools(tools),
@@ -111,7 +108,7 @@ fn caller(section: &Section<'_>) -> Result<A2aCaller, ConfigError> {
         Some(trust) => caller.trust(trust),
         None => caller,
     };
-    Ok(match texts(section, "Skills")? {
+    Ok(match section.texts("Skills")? {
         Some(skills) => caller.skills(skills),
         None => caller,
     })
@@ -119,10 +116,10 @@ fn caller(section: &Section<'_>) -> Result<A2aCaller, ConfigError> {
 
 fn skill(section: &Section<'_>) -> Result<AgentSkill, ConfigError> {
     let id: Option<String> = section.get("Id")?;
-    let mut skill = AgentSkill::new(id.ok_or_else(|| missing(section, "Id", "the id of a skill"))?);
+    let mut skill = AgentSkill::new(id.ok_or_else(|| section.missing("Id", "the id of a skill"))?);
     skill.name = section.get_or("Name", skill.name)?;
     skill.description = section.get("Description")?;
-    skill.tags = texts(section, "Tags")?.unwrap_or_default();
+    skill.tags = section.texts("Tags")?.unwrap_or_default();
     skill.examples = section.get_or("Examples", Vec::new())?;
     Ok(skill)
 }

@@ -26,7 +26,7 @@ use super::watch::Watch;
 use crate::a2a_callers::CallerTrust;
 use crate::a2a_callers::chains::Chains;
 use crate::egress::{EgressClient, EgressPolicy};
-use crate::http_server::{Serving, serve};
+use crate::http_server::{MAX_CONNECTIONS, Serving, serve};
 
 /// Default operator.
 const OPERATOR: &str = "local";
@@ -161,14 +161,14 @@ impl A2aServer {
     /// Accepts this name in the header `Host`, besides the names of this machine and of the URL;
     /// `*` accepts all. Default: the setting `A2aServer.AllowedHosts`.
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
-        self.admission.hosts.push(host.into());
+        self.admission.names.allow_hosts([host.into()]);
         self
     }
 
     /// Accepts calls of pages from this origin, such as `https://app.example.com`, besides the
     /// pages of this machine. Default: the setting `A2aServer.AllowedOrigins`.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
-        self.admission.origins.push(origin.into());
+        self.admission.names.allow_origins([origin.into()]);
         self
     }
 
@@ -192,8 +192,8 @@ impl A2aServer {
                 .into_iter()
                 .for_each(|caller| self.admission.callers.add(caller));
         }
-        self.admission.hosts.extend(settings.allowed_hosts);
-        self.admission.origins.extend(settings.allowed_origins);
+        self.admission.names.allow_hosts(settings.allowed_hosts);
+        self.admission.names.allow_origins(settings.allowed_origins);
     }
 
     fn check(&mut self) -> Result<(), BoxError> {
@@ -320,7 +320,7 @@ impl Subsystem for A2aServer {
         let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let base = self.base(address);
         let mut admission = std::mem::take(&mut self.admission);
-        admission.add_names(address.map(|address| address.ip()), &base);
+        admission.names.add(address.map(|address| address.ip()), &base);
         let card = self.card(parts.identity().name(), base, !admission.callers.is_empty());
         let operations = self.operations(parts, card, &serving)?;
         watch_open(&operations);
@@ -333,7 +333,9 @@ impl Subsystem for A2aServer {
                 let door = door.clone();
                 async move { door.answer(request).await }
             };
-            serving.tasks.spawn(serve(listener, serving.stop.clone(), answer));
+            serving
+                .tasks
+                .spawn(serve(listener, MAX_CONNECTIONS, serving.stop.clone(), answer));
         }
         Ok(Box::new(serving))
     }

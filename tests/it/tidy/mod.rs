@@ -108,7 +108,7 @@ fn every_dependency_comes_from_the_registry() {
 
 /// The crates of the workspace that each crate may depend on. Everything points downwards:
 /// authors of tools, models, stores and buses need `rockbot-core` alone.
-const MAY_DEPEND_ON: [(&str, &[&str]); 16] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 17] = [
     ("rockbot-bus", &["rockbot-core"]),
     ("rockbot-core", &["rockbot-schema", "rockbot-search"]),
     // For its tests alone.
@@ -121,6 +121,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 16] = [
     ("rockbot-mcp", &["rockbot-core", "rockbot-tools"]),
     ("rockbot-memory", &["rockbot-core"]),
     ("rockbot-tools", &["rockbot-core", "rockbot-pages"]),
+    ("rockbot-web", &["rockbot-core", "rockbot-tools"]),
     (
         "rockbot-openrouter-mcp",
         &["rockbot-core", "rockbot-host", "rockbot-mcp", "rockbot-tools"],
@@ -143,6 +144,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 16] = [
             "rockbot-memory",
             "rockbot-scripts-manager",
             "rockbot-tools",
+            "rockbot-web",
         ],
     ),
     (

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The crates below the facade.
-pub(super) const LIBRARIES: [&str; 11] = [
+pub(super) const LIBRARIES: [&str; 12] = [
     "rockbot-bus",
     "rockbot-core",
     "rockbot-text-calls",
@@ -15,6 +15,7 @@ pub(super) const LIBRARIES: [&str; 11] = [
     "rockbot-schema",
     "rockbot-search",
     "rockbot-tools",
+    "rockbot-web",
 ];
 
 /// Returns the folder of the workspace.

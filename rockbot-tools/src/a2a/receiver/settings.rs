@@ -9,7 +9,7 @@ use rockbot_core::service::AgentSkill;
 use rockbot_core::tool::ToolSelector;
 use rockbot_core::{BoxError, Principal};
 
-use crate::a2a_callers::settings::{items, missing, selectors, trust};
+use crate::a2a_callers::settings::{selectors, trust};
 use crate::a2a_callers::{CallerTrust, is_agent_name};
 
 /// Default maximum time of a task, in minutes.
@@ -180,12 +180,12 @@ impl ReceiverOptions {
 fn skills(section: &Section<'_>) -> Result<Vec<AgentSkill>, BoxError> {
     let skill = |one: &Section<'_>| -> Result<AgentSkill, BoxError> {
         let id: Option<String> = one.get("Id")?;
-        let mut skill = AgentSkill::new(id.ok_or_else(|| missing(one, "Id", "the id of a skill"))?);
+        let mut skill = AgentSkill::new(id.ok_or_else(|| one.missing("Id", "the id of a skill"))?);
         skill.name = one.get("Name")?.unwrap_or(skill.name);
         skill.description = one.get("Description")?;
         Ok(skill)
     };
-    items(section, "Skills")?.iter().map(skill).collect()
+    section.items("Skills")?.iter().map(skill).collect()
 }
 
 #[cfg(test)]

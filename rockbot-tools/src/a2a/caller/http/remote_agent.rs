@@ -12,7 +12,6 @@ use serde::Deserialize;
 
 use super::account::Account;
 use crate::a2a_callers::is_agent_name;
-use crate::a2a_callers::settings::{items, missing, texts};
 
 /// An agent that is reached over HTTP, with the key for it.
 ///
@@ -175,7 +174,7 @@ impl fmt::Debug for RemoteAgent {
 /// `KeyHeader` and a section `OAuth`, or of URLs.
 pub(in crate::a2a::caller) fn configured(config: &Config) -> Result<Vec<RemoteAgent>, ConfigError> {
     let section = config.section("A2A")?;
-    if let Ok(Some(urls)) = texts(&section, "Agents") {
+    if let Ok(Some(urls)) = section.texts("Agents") {
         return Ok(urls.into_iter().map(RemoteAgent::new).collect());
     }
     let agent = |one: &Section<'_>| {
@@ -185,10 +184,10 @@ pub(in crate::a2a::caller) fn configured(config: &Config) -> Result<Vec<RemoteAg
             key: one.get("Key")?,
             header: one.get("KeyHeader")?,
             account: account(&one.section("OAuth")?)?,
-            ..RemoteAgent::new(url.ok_or_else(|| missing(one, "Url", "the URL of an agent"))?)
+            ..RemoteAgent::new(url.ok_or_else(|| one.missing("Url", "the URL of an agent"))?)
         })
     };
-    items(&section, "Agents")?.iter().map(agent).collect()
+    section.items("Agents")?.iter().map(agent).collect()
 }
 
 /// Reads the account of an agent: `Issuer`, `ClientId`, `ClientSecret` and `Scopes`.
@@ -198,14 +197,14 @@ fn account(section: &Section<'_>) -> Result<Option<Account>, ConfigError> {
     }
     let text = |name: &str, expected| {
         let text: Option<String> = section.get(name)?;
-        text.ok_or_else(|| missing(section, name, expected))
+        text.ok_or_else(|| section.missing(name, expected))
     };
     let secret: Option<Secret> = section.get("ClientSecret")?;
     Ok(Some(Account {
         issuer: text("Issuer", "the issuer of the authorization server")?,
         client_id: text("ClientId", "the id of the account")?,
-        secret: secret.ok_or_else(|| missing(section, "ClientSecret", "the secret of the account"))?,
-        scopes: texts(section, "Scopes")?.unwrap_or_default(),
+        secret: secret.ok_or_else(|| section.missing("ClientSecret", "the secret of the account"))?,
+        scopes: section.texts("Scopes")?.unwrap_or_default(),
     }))
 }
 

@@ -1,0 +1,26 @@
+//! An agent of the `rockbot` framework over HTTP, for people's programs: [`WebServer`].
+//!
+//! `subsystem` is the builder and the running side, `settings` its section of the configuration,
+//! `endpoint` the part that shows it to a program, as routers of axum. A request goes through `door`
+//! (names, bounds), `sign_in` (users) and `limits` (each user's) to an interface: `api`, our own,
+//! `openai` or `ag_ui`. Turns are read as server-sent events by `sse`, in the form of each interface,
+//! and a turn that has one reader alone is `asked`; an `error` has one shape everywhere. The
+//! connections are those of `rockbot_tools::http_server`.
+
+mod ag_ui;
+mod api;
+mod asked;
+mod door;
+mod endpoint;
+mod error;
+mod limits;
+mod openai;
+mod parts;
+pub mod settings;
+mod sign_in;
+mod sse;
+mod subsystem;
+
+pub use endpoint::WebEndpoint;
+pub use sign_in::WebUser;
+pub use subsystem::WebServer;

@@ -1,0 +1,95 @@
+//! A service that is killed: what got its 202 has its answer after the restart.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc;
+
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Child;
+use tokio::time::timeout;
+
+use super::client::User;
+use crate::example_programs::{PATIENCE, example};
+use crate::support::model_server::ModelServer;
+
+/// Starts the service, and returns it with a user of it.
+async fn serve(model: &ModelServer, folder: &Path) -> (Child, User) {
+    let mut service = example("chat", &["serve", "--port", "0", "--serve-web", "127.0.0.1:0"], folder)
+        .env("OPENAI_BASE_URL", &model.endpoint)
+        .env("OPENAI_MODEL", "m")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(service.stderr.take().unwrap()).lines();
+    let address = loop {
+        let line = timeout(PATIENCE, lines.next_line())
+            .await
+            .expect("it logs")
+            .unwrap()
+            .expect("it runs");
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        if line["message"] == "the agent is served to people's programs" {
+            let url = line["url"].as_str().unwrap();
+            break url.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
+        }
+    };
+    // The pipe must not fill up.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    (service, User::new(address, ""))
+}
+
+#[tokio::test]
+async fn what_was_accepted_is_answered_after_a_kill() {
+    let (release, held) = mpsc::channel::<()>();
+    let mut is_held = true;
+    let model = ModelServer::start(move |_, _| {
+        if std::mem::replace(&mut is_held, false) {
+            // The first process never gets an answer.
+            let _ = held.recv();
+        }
+        let answer = json!({
+            "choices": [{"message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}],
+        });
+        (200, answer.to_string())
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let (mut service, user) = serve(&model, folder.path()).await;
+    let mut turns = Vec::new();
+    for number in 0..8 {
+        let path = format!("/api/sessions/s{number}/messages");
+        let posted = user.post(&path, &json!({"content": "Are you there?"})).await;
+        assert_eq!(posted.status, 202, "{posted:?}");
+        turns.push(posted.json()["turn"].as_str().unwrap().to_owned());
+    }
+    // SIGKILL on Unix.
+    service.kill().await.unwrap();
+    release.send(()).unwrap();
+
+    let (mut service, user) = serve(&model, folder.path()).await;
+    for turn in turns {
+        let read = timeout(PATIENCE, ended(&user, &turn)).await.expect("it is answered");
+        assert_eq!(read, "Here.", "{turn}");
+    }
+    service.kill().await.unwrap();
+}
+
+/// Returns the answer of a turn, once the restarted host has resumed it.
+async fn ended(user: &User, turn: &str) -> String {
+    loop {
+        let response = user
+            .request("GET", &format!("/api/turns/{turn}/events"))
+            .send()
+            .await
+            .unwrap();
+        if response.status() == 200 {
+            let events = super::client::Events::of(response).all().await;
+            return events.last().unwrap().data["outcome"]["text"]
+                .as_str()
+                .unwrap()
+                .to_owned();
+        }
+        assert_eq!(response.status(), 503);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}

@@ -61,7 +61,7 @@ async fn a_model_is_told_and_corrected_as_its_behavior_says() {
 
 #[tokio::test]
 async fn other_models_are_left_alone() {
-    assert_eq!(asked("gpt-4.1").await, [["You are agent.", "Create it."]]);
+    assert_eq!(asked("gpt-4.1").await[0], ["You are agent.", "Create it."]);
 }
 
 /// Runs a turn of a model that calls tools in text, and returns its end.
@@ -196,7 +196,7 @@ async fn a_forced_call_is_forced_once() {
         .build()
         .unwrap();
     let settings = ModelSettings::new().with_seed(7).with_tool_choice(ToolChoice::Required);
-    let request = TurnRequest::new("s", "1", "Create it.").with_model_settings(settings.clone());
+    let request = TurnRequest::new("s", "1", "What is new?").with_model_settings(settings.clone());
     assert_eq!(host.agent().run(request).await.unwrap().text, "Done.");
     let requests = model.requests();
     assert_eq!(requests[0].settings.as_deref(), Some(&settings));

@@ -108,6 +108,19 @@ async fn an_empty_answer_is_asked_for_once_more() {
     assert_eq!(outcome.status, TurnStatus::Failed(TurnFailure::NoAnswer));
 }
 
+#[tokio::test]
+async fn an_answer_that_repeats_the_question_is_none() {
+    let model = ScriptedModel::new().calls("open", json!({"path": "a"}));
+    let host = AgentHost::in_memory()
+        .chat(model.says("What is in a?").says("What is in a?"))
+        .tool(tool("open", async |_: Open| "A cat.").pure());
+    let agent = host.build().unwrap();
+    let agent = agent.agent();
+    let outcome = agent.run(agent.request("s", "What is in a?")).await.unwrap();
+    let expected = "The model gave no answer: it repeated the question. Its last calls returned:\n- open: A cat.";
+    assert_eq!(outcome.text, expected);
+}
+
 /// The results of a turn without words reach its user, through the filter of answers: others
 /// wrote them.
 #[tokio::test]

@@ -788,16 +788,22 @@ async fn the_first_request_of_the_chat_is_small() {
         .map(|text| text.chars().take(24).collect::<String>())
         .collect();
     assert_eq!(beginnings.len(), 2, "{beginnings:?}");
-    assert!(messages[1]["content"].as_str().unwrap().contains(": It is "));
     let tokens = request.to_string().len() / 4;
     assert!(tokens <= 650, "{tokens} tokens: {request}");
+    let asked = messages[1]["content"].as_str().unwrap();
+    // The mark and the time differ from run to run.
+    let (_, question) = asked.split_once("]\n").unwrap();
+    assert!(asked.starts_with("[Note ") && asked.contains(": It is "), "{asked}");
+    let mut exact = request.clone();
+    exact["messages"][1]["content"] = format!("[Note MARK: It is TIME]\n{question}").into();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&exact).unwrap());
 }
 
 /// An answer that calls the calculator, in a native call or in text, and costs this many tokens.
 fn calling(number: usize, tokens: u64) -> Value {
     let arguments = format!("{{\"expression\":\"6 * {number}\"}}");
     let message = match number {
-        0 => json!({"content": format!("{{\"name\": \"calculate\", \"arguments\": {arguments}}}")}),
+        1 => json!({"content": format!("{{\"name\": \"calculate\", \"arguments\": {arguments}}}")}),
         _ => {
             let call = json!({"index": 0, "id": "c", "function": {"name": "calculate", "arguments": arguments}});
             json!({"tool_calls": [call]})
@@ -830,8 +836,8 @@ async fn the_chat_ends_a_turn_at_its_default_budget_and_shows_calls_in_text() {
     assert_eq!(server.requests().len(), 4, "{told}");
     assert!(text(&output.stdout).contains("Not done."), "{told}");
     let wanted = r#"the model wants calculate {"expression":"6 * "#;
-    assert!(told.contains(&format!("{wanted}0\"}}, read from its text [")), "{told}");
-    assert!(told.contains(&format!("{wanted}1\"}} [")), "{told}");
+    assert!(told.contains(&format!("{wanted}0\"}} [")), "{told}");
+    assert!(told.contains(&format!("{wanted}1\"}}, read from its text [")), "{told}");
 }
 
 #[tokio::test]

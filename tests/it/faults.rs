@@ -350,7 +350,7 @@ async fn r_19_over_a_bus() {
     let client = RequestClient::new(Arc::new(bus.clone()) as Arc<dyn Bus>, "agent");
     let registration = ToolRegistration::new("send", "Sends.", json!({"type": "object"}));
     let send = remote_tool(registration, RemoteToolExecutor::new(Arc::new(client)));
-    let model = ScriptedModel::new().calls("send", json!({})).says("Done.");
+    let model = ScriptedModel::new().calls("send", json!({})).says("I cannot send it.");
     let outcome = host_of(&model)
         .tool(send)
         .build()

@@ -98,7 +98,13 @@ async fn a_claim_of_a_call_is_sent_back_and_then_put_right() {
     let outcome = claimed(&mended).await;
     assert_eq!((outcome.text.as_str(), outcome.model_calls), ("Noted.", 3));
     let asked = mended.requests()[1].messages.last().unwrap().text().into_owned();
-    assert!(asked.contains("you called no tool in this turn"), "{asked}");
+    let expected = "Answer with a call of a tool: without a call, nothing is saved or done.";
+    assert_eq!(asked, expected);
+    let claim = |message: &std::sync::Arc<rockbot_core::chat::ChatMessage>| message.text() == "Noted!";
+    assert!(
+        !mended.requests()[1].messages.iter().any(claim),
+        "the claim is forgotten"
+    );
 
     let outcome = claimed(&ScriptedModel::new().says("Noted!").says("I have noted it.")).await;
     let expected = "I have noted it.\n\n(No tool was called for this answer: nothing was saved, sent or changed.)";

@@ -1,5 +1,7 @@
 //! Calls that a model writes into its text although it was offered native ones.
 
+use std::time::Duration;
+
 use rockbot::testing::ScriptedModel;
 use rockbot_core::chat::{ChatErrorKind, ChatResponse, FinishReason, Reasoning, Role, ToolCall};
 use rockbot_core::config::Config;
@@ -18,12 +20,23 @@ fn hosted(model: &ScriptedModel) -> (AgentHost, Notes) {
 }
 
 #[tokio::test]
-async fn a_call_in_the_text_is_executed_and_shown_as_text() {
-    let model = ScriptedModel::new().says(CALL).says("Noted.");
+async fn a_model_whose_first_call_is_text_is_asked_in_text_from_then_on() {
+    let model = ScriptedModel::new().says(CALL).says(CALL).says("Noted.").says("Hello!");
     let (host, notes) = hosted(&model);
     let answer = host.agent().ask("s", "Note milk.").await.unwrap();
     assert_eq!((answer.text.as_str(), notes.all().len()), ("Noted.", 1));
-    let shown: Vec<_> = model.requests()[1]
+    host.agent().ask("other session", "Hello!").await.unwrap();
+    let offered: Vec<_> = model
+        .requests()
+        .iter()
+        .map(|request| request.tools.entries().len())
+        .collect();
+    assert_eq!(
+        offered,
+        [1, 0, 0, 0],
+        "the tools are words in all requests but the first"
+    );
+    let shown: Vec<_> = model.requests()[2]
         .messages
         .iter()
         .rev()
@@ -48,9 +61,40 @@ async fn a_model_that_makes_native_calls_too_reads_all_of_them_as_native() {
     let (host, notes) = hosted(&model);
     host.agent().ask("s", "Note milk.").await.unwrap();
     let requests = model.requests();
+    assert!(requests.iter().all(|request| request.tools.entries().len() == 1));
     let called = requests[2].messages.iter().flat_map(|message| &message.tool_calls);
     let ids: Vec<_> = called.map(|call| call.id.as_str()).collect();
     assert_eq!((ids, notes.all().len()), (vec!["call_1", "text00001"], 2));
+}
+
+#[tokio::test]
+async fn calls_in_text_are_shown_in_later_turns_as_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = ScriptedModel::new().says(CALL).says(CALL).says("Noted.");
+    let host = |model: &ScriptedModel| {
+        let tool = noting_tool("note").0;
+        host_of(model).tool(tool).data_dir(folder.path()).build().unwrap()
+    };
+    let first = host(&model);
+    first.agent().ask("s", "Note milk.").await.unwrap();
+    let rounds = first.agent().history("s").await.unwrap()[1].rounds.clone();
+    assert_eq!(rounds.iter().map(|round| round.from_text).collect::<Vec<_>>(), [true]);
+    first.shutdown(Duration::from_secs(10)).await;
+    drop(first);
+
+    // Another program, which has not seen the model call, goes by the conversation.
+    let model = ScriptedModel::new().says("You're welcome.");
+    host(&model).agent().ask("s", "Thanks.").await.unwrap();
+    let messages = &model.requests()[0].messages;
+    let texts: Vec<_> = messages.iter().map(|message| message.text().into_owned()).collect();
+    let past = [
+        "Note milk.",
+        "tool_call_name: note\ntool_call_arguments: {\"n\":1}",
+        "[Tool result for note]: note is done",
+        "Noted.",
+        "Thanks.",
+    ];
+    assert_eq!(texts[texts.len() - past.len()..], past);
 }
 
 #[tokio::test]
@@ -70,7 +114,11 @@ async fn a_model_whose_answer_the_server_cannot_read_is_asked_for_calls_in_text(
         .iter()
         .map(|request| request.tools.entries().len())
         .collect();
-    assert_eq!(offered, [1, 0, 1], "the tools of the second request are words");
+    assert_eq!(
+        offered,
+        [1, 0, 0],
+        "the tools are words once the server could not read a call"
+    );
     let words: String = asked.requests()[1]
         .messages
         .iter()
@@ -93,7 +141,7 @@ async fn a_model_whose_answer_the_server_cannot_read_is_asked_for_calls_in_text(
 #[tokio::test]
 async fn the_trace_tells_which_calls_were_read_from_text() {
     let folder = tempfile::tempdir().unwrap();
-    let model = ScriptedModel::new().says(CALL).says("Noted.");
+    let model = ScriptedModel::new().says(CALL).says(CALL).says("Noted.");
     let builder = host_of(&model).tool(noting_tool("note").0).data_dir(folder.path());
     let host = builder.build().unwrap();
     let answer = host.agent().ask("s", "Note milk.").await.unwrap();
@@ -120,7 +168,7 @@ async fn a_call_in_the_thoughts_of_an_empty_answer_is_executed() {
 
 #[tokio::test]
 async fn a_call_in_the_text_is_not_streamed() {
-    let model = ScriptedModel::new().says(CALL).says("Noted.");
+    let model = ScriptedModel::new().says(CALL).says(CALL).says("Noted.");
     let (host, _) = hosted(&model);
     let reports = collect(host.agent().stream("s", "Note milk.")).await;
     let shown: String = reports
@@ -161,7 +209,8 @@ async fn texts_about_calls_are_answers() {
     let cut = ChatResponse::text(CALL).with_finish(FinishReason::Length);
     let model = ScriptedModel::new().answers(cut);
     let (host, notes) = hosted(&model);
-    assert_eq!(host.agent().ask("s", "Note milk.").await.unwrap().text, CALL);
+    let answer = host.agent().ask("s", "How does a call look?").await.unwrap();
+    assert_eq!(answer.text, CALL);
     assert_eq!(notes.all().len(), 0);
 }
 
@@ -185,7 +234,8 @@ async fn a_setting_turns_it_off() {
             builder.policies(off.clone())
         };
         let host = host.build().unwrap();
-        assert_eq!(host.agent().ask("s", "Note milk.").await.unwrap().text, CALL);
+        let answer = host.agent().ask("s", "How does a call look?").await.unwrap();
+        assert_eq!(answer.text, CALL);
         assert_eq!(notes.all().len(), 0);
     }
 }

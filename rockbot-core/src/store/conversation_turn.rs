@@ -58,6 +58,9 @@ pub struct ConversationTurn {
 pub struct CallRound {
     /// Calls, in the model's order.
     pub calls: Vec<PastCall>,
+    /// `true` if the calls were read from the model's text. Default `false`: native calls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_text: bool,
 }
 
 /// A tool call of an earlier turn, with its result.
@@ -117,9 +120,19 @@ impl ConversationTurn {
 }
 
 impl CallRound {
-    /// Creates a round of `calls`.
+    /// Creates a round of native `calls`.
     pub fn new(calls: Vec<PastCall>) -> Self {
-        Self { calls }
+        Self {
+            calls,
+            from_text: false,
+        }
+    }
+
+    /// Sets whether the calls were read from the model's text. Default `false`.
+    #[must_use]
+    pub fn with_from_text(mut self, from_text: bool) -> Self {
+        self.from_text = from_text;
+        self
     }
 }
 

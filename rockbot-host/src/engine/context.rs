@@ -6,7 +6,7 @@
 use rockbot_core::chat::{ChatMessage, ContextReason, OutputMode, OutputSchema, Provenance, Role};
 use rockbot_core::context::Origin;
 use rockbot_core::recall::ContextQuery;
-use rockbot_core::store::{ConversationMemory as _, StoreError};
+use rockbot_core::store::{CallRound, ConversationMemory as _, StoreError};
 use rockbot_core::tool::ToolView;
 use rockbot_core::turn::TurnRequest;
 
@@ -125,7 +125,13 @@ impl TurnEngine {
             recent = history::after_pause(recent, idle_timeout, self.clock.now());
         }
         let recent = self.window.slide(principal, session, recent, max_entries);
-        Ok(history::shown(recent, has_tools && self.history.show_calls))
+        // A model that writes its calls as text goes by its own example: without one, it tells of
+        // calls in place of calling.
+        let writes_calls = recent.iter().flat_map(|entry| &entry.rounds).last();
+        let writes_calls = writes_calls.is_some_and(|round| round.from_text);
+        let shows_all = self.history.show_calls;
+        let is_shown = |round: &CallRound| has_tools && (shows_all || (writes_calls && round.from_text));
+        Ok(history::shown(recent, is_shown))
     }
 
     /// Asks the context sources about the message and the user's messages before it.

@@ -23,7 +23,7 @@ pub struct ConversationMemorySettings {
     /// turns. Default `true`.
     pub keep_calls: bool,
     /// `ShowCalls`: `true` if the model sees the kept calls and results of earlier turns. Default
-    /// `false`.
+    /// `false`: only while it writes its calls as text.
     pub show_calls: bool,
     /// `MaxShownEntries`: maximum number of earlier entries that the model is shown; a question and
     /// its answer are two. Default 20, at least 4.

@@ -35,9 +35,8 @@ pub struct PolicySettings {
     /// (default 3) and `MaxOutputCorrections` (default 2): maximum numbers of answers that loop
     /// policies and output validators send back.
     pub hook_limits: HookLimits,
-    /// `Nudges.OnEmptyAnswer` and `Nudges.OnRepeatedCalls` (default `true`),
-    /// `Nudges.OnUnfinishedSetUp`, `Nudges.OnHallucinatedCalls`, `Nudges.OnLeakedSyntax`,
-    /// `Nudges.OnUnexpectedCjk` and `Nudges.OnToolFailureGiveup` (default `false`): the weaknesses of
+    /// `Nudges.OnEmptyAnswer`, `Nudges.OnRepeatedCalls` and `Nudges.OnHallucinatedCalls` (default
+    /// `true`), `Nudges.OnUnfinishedSetUp`, `Nudges.OnLeakedSyntax`, `Nudges.OnUnexpectedCjk` and `Nudges.OnToolFailureGiveup` (default `false`): the weaknesses of
     /// models that are answered with a nudge.
     pub nudges: Nudges,
     /// `ApprovalExpiry` (default 7 days): time that a turn waits for a user's decision about a call.

@@ -45,7 +45,7 @@ const METRICS: &[Metric] = &[
     metric("rockbot.agent.context.source_failures", Counter, COUNT, "context sources that failed or took too long"),
     metric("rockbot.agent.context.compacted", Counter, COUNT, "compactions of a conversation"),
     metric("rockbot.agent.text_calls", Counter, COUNT, "tool calls that were read from the text of an answer"),
-    metric("rockbot.agent.text_requests", Counter, COUNT, "questions asked again without native tools, since the server could not read its model's answer"),
+    metric("rockbot.agent.text_requests", Counter, COUNT, "questions asked again without native tools: the server could not read the answer, or the first call was text"),
     metric("rockbot.agent.tier_escalations", Counter, COUNT, "turns that were raised to a higher tier"),
     metric("rockbot.agent.loop_policy.asked_again", Counter, COUNT, "answers that a loop policy of the program sent back"),
     metric("rockbot.agent.loop_policy.ended", Counter, COUNT, "turns that a loop policy of the program ended"),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatDelta, ChatError, ChatMessage, ChatRequest, ChatResponse, Content, FinishReason,
-    ModelInfo, ModelTier, Provenance, Role, ToolCall,
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatMessage, ChatRequest, ChatResponse, Content, ContextReason,
+    FinishReason, ModelInfo, ModelTier, Provenance, Role, ToolCall,
 };
 use rockbot_core::context::Trust;
 use rockbot_core::tool::ToolView;
@@ -14,6 +14,7 @@ use rockbot_core::{CallId, ToolName};
 use rockbot_text_calls::{OfferedTool, TextAnswer, TextCallParser, call_text, instructions, result_text};
 
 use super::deltas::FilteredDeltas;
+use super::ids::id_from_text;
 
 /// A client for models that have no native tool calls.
 ///
@@ -122,14 +123,7 @@ impl<C: ChatClient> ChatClient for TextCallingClient<C> {
 pub(super) fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse {
     let calls = answer.calls.into_iter().zip(1..);
     let tool_calls: Vec<_> = calls
-        .map(|(call, number)| {
-            ToolCall::new(
-                // Nine letters and digits: the templates of some models insist on that.
-                CallId::from(format!("text{number:05}")),
-                ToolName::from(&*call.name),
-                call.arguments,
-            )
-        })
+        .map(|(call, number)| ToolCall::new(id_from_text(number), ToolName::from(&*call.name), call.arguments))
         .collect();
     let finish = if tool_calls.is_empty() {
         response.finish
@@ -145,7 +139,7 @@ pub(super) fn native(response: ChatResponse, answer: TextAnswer) -> ChatResponse
 
 /// Returns the request without native tools, calls and results.
 fn in_text(request: &ChatRequest) -> ChatRequest {
-    let mut messages = messages_in_text(&request.messages, |_| true);
+    let mut messages = messages_in_text(&request.messages);
     if !request.tools.is_empty() {
         // Behind all system messages: they stay the same when tools come and go, and servers get them as
         // one.
@@ -160,24 +154,22 @@ fn in_text(request: &ChatRequest) -> ChatRequest {
     request
 }
 
-/// Returns the messages with calls as text: the calls that `is_shown` returns `true` for, and
-/// their results.
-pub(super) fn messages_in_text(
-    native: &[Arc<ChatMessage>],
-    is_shown: impl Fn(&CallId) -> bool,
-) -> Vec<Arc<ChatMessage>> {
-    let shown = native.iter().enumerate().map(|(at, message)| {
-        let mut calls = message.tool_calls.iter().map(|call| &call.id);
-        match &message.tool_call_id {
-            Some(id) if is_shown(id) => {
+/// Returns the messages with calls and results as text.
+fn messages_in_text(native: &[Arc<ChatMessage>]) -> Vec<Arc<ChatMessage>> {
+    let shown = native
+        .iter()
+        .enumerate()
+        .map(|(at, message)| match &message.tool_call_id {
+            Some(id) => {
                 let name = name_of(id, &native[..at]).unwrap_or_else(|| "tool".into());
+                // The results of earlier turns are answered already.
+                let is_running = message.reason != Some(ContextReason::History);
                 let is_last = native.get(at + 1).is_none_or(|next| next.tool_call_id.is_none());
-                Arc::new(result_message(&name, &message.content, is_last))
+                Arc::new(result_message(&name, &message.content, is_running && is_last))
             }
-            None if !message.tool_calls.is_empty() && calls.all(&is_shown) => calls_message(message),
-            _ => message.clone(),
-        }
-    });
+            None if !message.tool_calls.is_empty() => calls_message(message),
+            None => message.clone(),
+        });
     shown.collect()
 }
 

@@ -1,20 +1,20 @@
 //! A chat client that reads calls from the text of a model with native tool calls.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use memchr::memchr3;
-use rockbot_core::CallId;
 use rockbot_core::chat::{
-    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatMessage, ChatResponse, ContextReason, ModelInfo,
+    ChatCall, ChatClient, ChatDelta, ChatError, ChatErrorKind, ChatMessage, ChatRequest, ChatResponse, ModelInfo,
     ModelTier,
 };
 use rockbot_core::support::loggable;
 use rockbot_core::tool::ToolView;
 use rockbot_text_calls::{TextAnswer, TextCallParser};
 
-use super::client::{TextCallingClient, messages_in_text, native, offered};
+use super::client::{TextCallingClient, native, offered};
 use super::deltas::FilteredDeltas;
+use super::ids::is_from_text;
 
 /// A client that executes calls that a model wrote into its text although it was offered native
 /// calls.
@@ -23,10 +23,13 @@ use super::deltas::FilteredDeltas;
 /// call now and then. Suppose that tools were offered, and that an answer has no native calls and
 /// nothing but certain calls in its text. Then it becomes an answer with native calls, with the
 /// ids `text00001`, `text00002`, …, and with [`ChatResponse::calls_from_text`], which the journal
-/// and a trace show. Without any text, calls in the model's reasoning are read. In the next
-/// request of the turn such calls and their results are text again, unless the model made native
-/// calls, too: a model that was not trained on the native form would make the calls once more.
-/// Any other answer passes unchanged. Text that may turn out to be a call is not streamed.
+/// and a trace show. Without any text, calls in the model's reasoning are read. Any other answer
+/// passes unchanged. Text that may turn out to be a call is not streamed.
+///
+/// If the first calls of a tier's model come from its text, the model was not trained on the
+/// server's form of tools. It is asked at once again, and from then on until the program ends,
+/// as a [`TextCallingClient`] asks it. So is any model while all calls that a request shows come
+/// from text: it would make them once more if it read them in the native form.
 ///
 /// A server that cannot read the call that its own model wrote answers with an error
 /// ([`InvalidResponse`](ChatErrorKind::InvalidResponse)) and keeps the text to itself. The model
@@ -54,6 +57,28 @@ pub struct TextCallFallback<C> {
     client: TextCallingClient<C>,
     /// The parser for the tools that were offered last: they rarely change.
     parser: Mutex<Option<(ToolView, TextCallParser)>>,
+    /// The form of the first calls of each tier's model.
+    forms: [OnceLock<CallForm>; ModelTier::ALL.len()],
+}
+
+/// The form in which a model makes its calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallForm {
+    Native,
+    Text,
+    /// Text that the wrapped client translates itself.
+    Translated,
+}
+
+impl CallForm {
+    /// Returns the form of the calls of a response.
+    fn of(response: &ChatResponse) -> Self {
+        if response.calls_from_text {
+            Self::Translated
+        } else {
+            Self::Native
+        }
+    }
 }
 
 impl<C: ChatClient> TextCallFallback<C> {
@@ -62,7 +87,28 @@ impl<C: ChatClient> TextCallFallback<C> {
         Self {
             client: TextCallingClient::new(client),
             parser: Mutex::new(None),
+            forms: [const { OnceLock::new() }; ModelTier::ALL.len()],
         }
+    }
+
+    /// Returns the form in which the model of `tier` makes its calls; `None` until it made one.
+    fn form(&self, tier: ModelTier) -> Option<CallForm> {
+        self.forms[tier as usize].get().copied()
+    }
+
+    /// Reports whether the model of `tier` is asked for calls in text.
+    fn asks_in_text(&self, tier: ModelTier, request: &ChatRequest) -> bool {
+        match self.form(tier) {
+            Some(CallForm::Text) => true,
+            Some(CallForm::Translated) => false,
+            Some(CallForm::Native) | None => writes_calls(&request.messages),
+        }
+    }
+
+    /// Keeps the form of the first calls of the model of `tier`.
+    fn learn(&self, tier: ModelTier, form: CallForm) {
+        // The first form stays: a model with native calls that slips into text once keeps them.
+        let _ = self.forms[tier as usize].set(form);
     }
 
     fn parser_for(&self, tools: &ToolView) -> TextCallParser {
@@ -79,19 +125,19 @@ impl<C: ChatClient> TextCallFallback<C> {
         }
     }
 
-    /// Asks once more without native tools, since the server could not read the answer of its model.
-    async fn ask_in_text(&self, call: ChatCall, error: &ChatError) -> Result<ChatResponse, ChatError> {
+    /// Asks once more without native tools, because of `reason`.
+    async fn ask_in_text(&self, call: ChatCall, reason: &str) -> Result<ChatResponse, ChatError> {
         metrics::counter!("rockbot.agent.text_requests").increment(1);
         tracing::info!(
-            error = %loggable(&error.to_string()),
-            "the server could not read its model's answer; the model is asked once more for calls in text"
+            reason = %loggable(reason),
+            "the model is asked once more, for calls in text"
         );
         // The answer that failed may have been streamed in part.
         if let Some(deltas) = &call.deltas {
             deltas.send(ChatDelta::Reset);
         }
         // Boxed: most calls need no room for a second question.
-        Box::pin(self.client.chat(call)).await
+        Box::pin(self.client.chat(call)).await.inspect(count_calls)
     }
 
     /// Returns the answer with the calls of its text, if it has certain calls.
@@ -122,6 +168,10 @@ impl<C: ChatClient> TextCallFallback<C> {
 impl<C: ChatClient> ChatClient for TextCallFallback<C> {
     async fn chat(&self, mut call: ChatCall) -> Result<ChatResponse, ChatError> {
         let tools = call.request.tools.clone();
+        let tier = call.request.tier.unwrap_or_default();
+        if self.asks_in_text(tier, &call.request) {
+            return self.client.chat(call).await.inspect(count_calls);
+        }
         if tools.is_empty() {
             return self.client.native().chat(call).await;
         }
@@ -130,35 +180,38 @@ impl<C: ChatClient> ChatClient for TextCallFallback<C> {
         let filtered = filtered.map(|deltas| FilteredDeltas::new(deltas, &self.parser_for(&tools)));
         call.deltas = filtered.as_ref().map(FilteredDeltas::sink);
         let again = ChatCall::new(call.request.clone(), call.cx.clone()).with_deltas(deltas);
-        if writes_calls(&call.request.messages) {
-            let mut request = (*call.request).clone();
-            request.messages = messages_in_text(&request.messages, is_from_text);
-            call.request = Arc::new(request);
-        }
         let response = match self.client.native().chat(call).await {
             Err(error) if error.kind() == ChatErrorKind::InvalidResponse => {
-                return self.ask_in_text(again, &error).await;
+                return self.ask_in_text(again, &error.to_string()).await;
             }
             answer => answer?,
         };
+        if !response.tool_calls.is_empty() {
+            self.learn(tier, CallForm::of(&response));
+        }
         let Some(answer) = self.read(&response, &tools) else {
             if let Some(filtered) = filtered {
                 filtered.finish(&TextAnswer::of_text(response.text.clone()));
             }
             return Ok(response);
         };
+        // A call within thoughts says little about the form: servers part thoughts from calls.
+        if self.form(tier).is_none() && !response.text.trim().is_empty() {
+            // A model that was not trained on the server's form calls at random in it.
+            self.learn(tier, CallForm::Text);
+            return self.ask_in_text(again, "its first call was text").await;
+        }
         if let Some(filtered) = filtered {
             filtered.finish(&answer);
         }
-        let calls = answer.calls.len();
-        let model = response.model.as_deref().unwrap_or("unnamed");
-        metrics::counter!("rockbot.agent.text_calls").increment(calls as u64);
         tracing::info!(
-            calls,
-            model,
+            calls = answer.calls.len(),
+            model = response.model.as_deref().unwrap_or("unnamed"),
             "the model wrote its tool calls as text; they are executed as native ones"
         );
-        Ok(native(response, answer))
+        let response = native(response, answer);
+        count_calls(&response);
+        Ok(response)
     }
 
     fn describe(&self, tier: ModelTier) -> ModelInfo {
@@ -166,20 +219,17 @@ impl<C: ChatClient> ChatClient for TextCallFallback<C> {
     }
 }
 
-/// Reports whether all calls of the running turn come from text, and there are some.
-fn writes_calls(messages: &[Arc<ChatMessage>]) -> bool {
-    let running = messages
-        .iter()
-        .filter(|message| message.reason != Some(ContextReason::History));
-    let mut calls = running.flat_map(|message| &message.tool_calls).peekable();
-    calls.peek().is_some() && calls.all(|call| is_from_text(&call.id))
+/// Counts the calls of a response that were read from text.
+fn count_calls(response: &ChatResponse) {
+    if response.calls_from_text {
+        metrics::counter!("rockbot.agent.text_calls").increment(response.tool_calls.len() as u64);
+    }
 }
 
-/// Reports whether a call has an id as [`native`] gives it, or as it becomes where several rounds
-/// of a turn have it.
-fn is_from_text(id: &CallId) -> bool {
-    let number = id.as_str().strip_prefix("text");
-    number.is_some_and(|number| number.len() == 5 && number.bytes().all(|byte| byte.is_ascii_digit()))
+/// Reports whether all calls that the request shows come from text, and there are some.
+fn writes_calls(messages: &[Arc<ChatMessage>]) -> bool {
+    let mut calls = messages.iter().flat_map(|message| &message.tool_calls).peekable();
+    calls.peek().is_some() && calls.all(|call| is_from_text(&call.id))
 }
 
 /// Returns `false` for a text that cannot hold a call, without a look at the tools: it has

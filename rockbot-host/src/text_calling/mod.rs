@@ -8,8 +8,10 @@
 mod client;
 mod deltas;
 mod fallback;
+mod ids;
 #[cfg(test)]
 mod tests;
 
 pub use client::TextCallingClient;
 pub use fallback::TextCallFallback;
+pub(crate) use ids::{id_from_text, is_from_text};

@@ -158,13 +158,18 @@ pub(super) fn recipient(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<Ca
     Some(vec![tools.call(name, arguments, start..cursor.at)])
 }
 
-/// A line that is a known name, and an object on the next line. Needs no marker (GLM 4,
-/// Functionary, the original agent).
+/// A line that is a known name, and an object on the next line; or the name, a colon and the
+/// object. Needs no marker (GLM 4, Functionary, the original agent; Qwen2.5-Coder with the colon).
 pub(crate) fn name_line(cursor: &mut Cursor<'_>, tools: &Tools) -> Option<Vec<CallSite>> {
     let start = cursor.at;
-    let name = cursor.line();
+    let line = cursor.line();
+    let name = match line.split_once(':') {
+        Some((name, behind)) if behind.trim_start().starts_with('{') => name,
+        _ => line,
+    };
     let known = tools.spelled(name.trim()).map(|name| &**name);
     cursor.at += name.len();
+    cursor.eat(":");
     cursor.space();
     let (Some(name), Some(b'{')) = (known, cursor.peek()) else {
         cursor.at = start;

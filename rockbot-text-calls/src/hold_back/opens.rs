@@ -177,7 +177,7 @@ fn named(text: &str, alone: bool, tools: &Tools) -> Opens {
         behind.is_some_and(|behind| could_follow(behind, python, listed.is_none()))
     };
     // The model may spell a name in its own way.
-    let (name, behind) = line.split_at(name_at(line).len());
+    let (name, behind) = line.split_at(name_at(line).trim_end_matches(':').len());
     let may_be_spelled = || match behind {
         "" => tools.may_be_spelled(name),
         _ => tools.spelled(name).is_some() && could_follow(behind, python, listed.is_none()),
@@ -209,6 +209,7 @@ fn could_follow(text: &str, python: bool, object: bool) -> bool {
     match text.trim_start() {
         "" => true,
         rest if rest.starts_with('{') => object && text.contains('\n'),
+        rest if rest.starts_with(':') => object && matches!(rest[1..].trim_start().chars().next(), None | Some('{')),
         rest => python && (text.starts_with('(') || rest.starts_with('<') || may_be_result(rest)),
     }
 }

@@ -314,15 +314,15 @@ async fn text_mode() -> Vec<Sent> {
     sent("text mode", &server, [first, second])
 }
 
-/// Calls in the text of a model that has native ones, in two answers.
+/// Calls in the text of a model that is offered native ones, in two rounds: it is asked again at once.
 async fn text_fallback() -> Vec<Sent> {
     const CALL: &str = r#"{"name": "get_weather", "arguments": {"city": "Oslo-Blindern"}}"#;
-    let server = server([says(CALL), says(CALL), says(ANSWER)]);
+    let server = server([says(CALL), says(CALL), says(CALL), says(ANSWER)]);
     ask(&host(&server).build().expect("a host"), QUESTION).await;
-    let first = expect(&TOOL, &[&[QUESTION]]);
-    let second = expect(&TOOL, &[&[QUESTION], &CALLED]);
-    let third = expect(&TOOL, &[&[QUESTION], &CALLED, &CALLED]);
-    sent("call in text", &server, [first, second, third])
+    let first = || expect(&TOOL, &[&[QUESTION]]);
+    let third = expect(&TOOL, &[&[QUESTION], &CALLED]);
+    let fourth = expect(&TOOL, &[&[QUESTION], &CALLED, &CALLED]);
+    sent("call in text", &server, [first(), first(), third, fourth])
 }
 
 /// A turn that another process goes on with.

@@ -14,6 +14,7 @@ use rockbot_core::trust::Trust;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use crate::text_calling::is_from_text;
 use crate::turn::Turn;
 
 /// Maximum number of calls that are kept of a turn; the last calls are kept.
@@ -37,10 +38,10 @@ const MAX_ARGUMENT: usize = 100;
 pub(in crate::engine) fn rounds_of(turn: &Turn) -> Vec<CallRound> {
     let messages = turn.own_messages();
     let rounds = messages.iter().enumerate().rev().filter_map(|(at, message)| {
-        let calls = message.tool_calls.iter().filter(|call| !turn.is_own_call(call));
-        let mut calls = calls.map(move |call| past_call(call, &messages[at + 1..])).peekable();
-        calls.peek()?;
-        Some(calls)
+        let calls = || message.tool_calls.iter().filter(|call| !turn.is_own_call(call));
+        let first = calls().next()?;
+        let past = calls().map(move |call| past_call(call, &messages[at + 1..]));
+        Some((past, is_from_text(&first.id)))
     });
     last_that_fit(rounds)
 }
@@ -57,21 +58,22 @@ pub(crate) fn bounded(rounds: &[CallRound]) -> Vec<CallRound> {
         };
         PastCall::new(call.name.clone(), arguments, kept_result(&call.name, &call.result))
     };
-    last_that_fit(rounds.iter().rev().map(|round| round.calls.iter().map(kept)))
+    let rounds = rounds.iter().rev();
+    last_that_fit(rounds.map(|round| (round.calls.iter().map(kept), round.from_text)))
 }
 
-/// Returns the rounds that there is room for, oldest first. `rounds` come newest first. A call is
-/// copied only while there is room.
-fn last_that_fit<R: IntoIterator<Item = PastCall>>(rounds: impl Iterator<Item = R>) -> Vec<CallRound> {
+/// Returns the rounds that there is room for, oldest first. `rounds` come newest first, each with
+/// `true` if its calls are from text. A call is copied only while there is room.
+fn last_that_fit<R: IntoIterator<Item = PastCall>>(rounds: impl Iterator<Item = (R, bool)>) -> Vec<CallRound> {
     let mut room = Room {
         calls: MAX_CALLS,
         bytes: MAX_BYTES,
     };
-    let admitted = rounds.map(|calls| calls.into_iter().map_while(|call| room.admit(call)).collect());
-    let mut rounds: Vec<_> = admitted
-        .take_while(|round: &Vec<PastCall>| !round.is_empty())
-        .map(CallRound::new)
-        .collect();
+    let admitted = rounds.map(|(calls, from_text)| {
+        let calls = calls.into_iter().map_while(|call| room.admit(call)).collect();
+        CallRound::new(calls).with_from_text(from_text)
+    });
+    let mut rounds: Vec<_> = admitted.take_while(|round| !round.calls.is_empty()).collect();
     rounds.reverse();
     rounds
 }

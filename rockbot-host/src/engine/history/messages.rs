@@ -10,6 +10,8 @@ use rockbot_core::trust::Trust;
 use rockbot_core::turn::TurnRequest;
 use rockbot_core::{Digest, ToolName, TurnId};
 
+use crate::text_calling::id_from_text;
+
 /// The conversation before a turn, as the model reads it.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct ShownHistory {
@@ -18,8 +20,9 @@ pub(in crate::engine) struct ShownHistory {
     pub(in crate::engine) active_tools: Vec<ToolName>,
 }
 
-/// Returns the messages of `entries`, with their calls and results if `shows_calls`.
-pub(in crate::engine) fn shown(entries: Vec<ConversationTurn>, shows_calls: bool) -> ShownHistory {
+/// Returns the messages of `entries`, with the calls and results of the rounds that `is_shown`
+/// returns `true` for.
+pub(in crate::engine) fn shown(entries: Vec<ConversationTurn>, is_shown: impl Fn(&CallRound) -> bool) -> ShownHistory {
     let mut history = ShownHistory {
         messages: Vec::with_capacity(entries.len()),
         ..ShownHistory::default()
@@ -29,10 +32,9 @@ pub(in crate::engine) fn shown(entries: Vec<ConversationTurn>, shows_calls: bool
         history.active_tools.clone_from(&last.active_tools);
     }
     for mut entry in entries {
-        let rounds = std::mem::take(&mut entry.rounds);
-        if shows_calls {
-            history.push_rounds(&entry.turn, rounds);
-        }
+        let mut rounds = std::mem::take(&mut entry.rounds);
+        rounds.retain(&is_shown);
+        history.push_rounds(&entry.turn, rounds);
         history.messages.push(message(entry));
     }
     history
@@ -72,7 +74,11 @@ impl ShownHistory {
             let mut results = Vec::with_capacity(round.calls.len());
             let mut calls = Vec::with_capacity(round.calls.len());
             for call in round.calls {
-                let id = call_id(&digest, count);
+                let id = if round.from_text {
+                    text_id(&digest, count)
+                } else {
+                    call_id(&digest, count)
+                };
                 count += 1;
                 results.push(result(id.clone(), &call.name, call.result));
                 calls.push(ToolCall::new(id, call.name, call.arguments));
@@ -93,6 +99,16 @@ impl ShownHistory {
 /// requests begin with the same bytes.
 fn call_id(turn: &str, count: usize) -> CallId {
     CallId::from(format!("{turn:.7}{count:02x}"))
+}
+
+/// Returns the id of a call of an earlier turn that was read from text: so its model reads it as
+/// text.
+fn text_id(turn: &str, count: usize) -> CallId {
+    let digits = turn
+        .bytes()
+        .take(8)
+        .fold(0, |number, digit| number * 16 + usize::from(digit % 16));
+    id_from_text(digits + count)
 }
 
 /// Returns the result of a call of an earlier turn. Its parts without a stated origin are outside

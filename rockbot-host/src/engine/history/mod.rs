@@ -3,7 +3,8 @@
 //!
 //! The answer of a turn keeps the turn's calls and results (`engine/history/calls.rs`: the last
 //! 16, 2 000 bytes of a result, 8 KiB a turn). With `HistoryOptions::show_calls`, which is off by
-//! default, later requests show them as calls and results, under ids that follow from the turn. A
+//! default, later requests show them as calls and results, under ids that follow from the turn;
+//! without it, only calls from text, as long as the last call of the conversation is from text. A
 //! request shows at most 20 entries, and begins where the request before it began, until there
 //! would be more; then it is cut to three quarters. Each answer keeps the label of its sources,
 //! see the section on trust in `ARCHITECTURE.md`.
@@ -23,7 +24,8 @@ pub(super) use window::{HistoryWindow, after_pause};
 /// [`AgentHostBuilder::history`](crate::AgentHostBuilder::history).
 ///
 /// By default a conversation keeps the calls of each turn with their results, shortened, and the
-/// model is not shown them. With [`with_shown_calls`](HistoryOptions::with_shown_calls) it sees
+/// model is not shown them, unless it writes its calls as text: such a model goes by its own
+/// example. With [`with_shown_calls`](HistoryOptions::with_shown_calls) it sees
 /// them in later turns, and can answer a follow-up without a second call; text that was made of
 /// outside text stays labelled either way: a later turn of the conversation is as untrusted as
 /// the entries that it shows.
@@ -44,7 +46,7 @@ pub struct HistoryOptions {
     /// `true` if conversations keep calls and results. Default `true`.
     pub keep_calls: bool,
     /// `true` if the model sees the calls and results of earlier turns that the conversation kept.
-    /// Default `false`.
+    /// Default `false`: only while it writes its calls as text.
     pub show_calls: bool,
     /// Maximum number of earlier entries that the model is shown; a question and its answer are two.
     /// Default 20, at least 4.
@@ -75,9 +77,9 @@ impl HistoryOptions {
         self
     }
 
-    /// Sets whether the model sees the calls and results of earlier turns. Default `false`: shown
-    /// results of other programs count as untrusted text of the turn, and whether they pay has not
-    /// been measured.
+    /// Sets whether the model sees all calls and results of earlier turns. Default `false`: only
+    /// while it writes its calls as text, since nothing else was measured to pay. Shown results of
+    /// other programs count as untrusted text of the turn.
     #[must_use]
     pub fn with_shown_calls(mut self, shows: bool) -> Self {
         self.show_calls = shows;

@@ -282,7 +282,8 @@ impl AgentHostBuilder {
     }
 
     /// Sets the part that tool calls have in conversations. By default conversations keep them,
-    /// shortened, and the model sees none of them in later turns ([`HistoryOptions::show_calls`]).
+    /// shortened, and the model sees in later turns only the calls that it wrote as text
+    /// ([`HistoryOptions::show_calls`]).
     pub fn history(mut self, options: HistoryOptions) -> Self {
         self.history = options;
         self

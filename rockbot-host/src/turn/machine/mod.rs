@@ -22,7 +22,7 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rockbot_core::chat::{ChatMessage, ModelTier, Spent};
+use rockbot_core::chat::{ChatMessage, ModelTier, Role, Spent};
 use rockbot_core::content::{Content, ContentPart};
 use rockbot_core::trust::Label;
 use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnFailure, TurnRequest, TurnSoFar, TurnStatus};
@@ -34,7 +34,7 @@ use super::policy::repeat::Repeats;
 use super::policy::tasks::TaskList;
 use super::policy::{EvaluationProgress, answer, budget, consult, ending, steer};
 use super::settings::PolicySnapshot;
-use super::step::{Consultation, Purpose, TurnStep};
+use super::step::{Consultation, Nudge, Purpose, TurnStep};
 use activation::Activation;
 use consultation::Consultations;
 use economy::Economy;
@@ -325,6 +325,9 @@ impl Turn {
             // react to.
             return;
         }
+        if matches!(purpose, Purpose::Retry(Nudge::HallucinatedCall)) {
+            self.forget_answer();
+        }
         self.messages.extend(steer::messages(&mut self.unread).map(Arc::new));
         self.messages.extend(self.consultations.messages().map(Arc::new));
         // The instruction comes last: the model must react to it.
@@ -339,6 +342,15 @@ impl Turn {
         let answer = is_followed.then(|| self.last_answer());
         self.evaluation.apply(purpose, answer, &self.finished);
         self.phase = Phase::Asking(purpose.clone());
+    }
+
+    /// Removes the last answer from the conversation: a model that reads its own claim keeps to it.
+    fn forget_answer(&mut self) {
+        let is_own = self.messages.len() > self.context_len;
+        let is_answer = |message: &Arc<ChatMessage>| message.role == Role::Assistant && message.tool_calls.is_empty();
+        if is_own && self.messages.last().is_some_and(is_answer) {
+            self.messages.pop();
+        }
     }
 
     /// Ends the turn before its answer.

@@ -6,7 +6,7 @@ use rockbot_core::tool::ArgumentSchema;
 use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnFailure, TurnStatus};
 
 use super::{AnswerFacts, consult, ending};
-use crate::turn::{Purpose, TurnStep};
+use crate::turn::{Nudge, Purpose, TurnStep};
 
 /// Examines whether an answer is one at all, and has the requested shape.
 ///
@@ -15,7 +15,7 @@ use crate::turn::{Purpose, TurnStep};
 /// shape, unless a limit or a filter cut all of it; any other empty answer fails the turn. An
 /// answer to a request without a shape passes.
 pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Option<TurnStep> {
-    if response.text.trim().is_empty() {
+    if says_nothing(&facts.request.content.text(), &response.text) {
         let is_cut = response.finish.is_cut();
         return Some(match facts.progress.has_first_answer() {
             true => facts.progress.finish_with_first(),
@@ -23,7 +23,7 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
                 let problem = "it was empty".to_owned();
                 TurnStep::AskModel(Purpose::Shape { problem })
             }
-            false => no_answer(response.finish, facts),
+            false => no_answer(response, facts),
         });
     }
     let shape = facts.request.output.as_ref()?;
@@ -41,6 +41,12 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
         shape.name
     );
     Some(ending::failed(TurnFailure::Output, &text, facts.calls))
+}
+
+/// Reports whether an answer is empty, or the question itself, word for word.
+pub(super) fn says_nothing(asked: &str, text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty() || (text.ends_with('?') && text == asked.trim())
 }
 
 /// Reports whether the model may be asked for the shape once more.
@@ -95,6 +101,7 @@ pub(in crate::turn) fn instruction(purpose: &Purpose) -> Option<ChatMessage> {
             "Your answer was not accepted: {complaint} Give the complete answer again, corrected. The user has not \
              seen the last one."
         ),
+        Purpose::Retry(nudge @ Nudge::HallucinatedCall) => nudge.text().to_owned(),
         Purpose::Retry(nudge) => format!("{INTERNAL} {}", nudge.text()),
         Purpose::Continue { reason } => format!(
             "{INTERNAL} Your answer does not complete the request: {reason} Go on: call the tools that are needed, and \
@@ -148,11 +155,12 @@ fn not_json(text: &str) -> Option<String> {
 const MAX_RESULT: usize = 500;
 
 /// Ends the turn without words of the model, with the results that its last calls returned.
-fn no_answer(finish: FinishReason, facts: &AnswerFacts<'_>) -> TurnStep {
-    let why = match finish {
+fn no_answer(response: &ChatResponse, facts: &AnswerFacts<'_>) -> TurnStep {
+    let why = match response.finish {
         FinishReason::Length => "its answer was cut before it said anything",
         FinishReason::ContentFilter => "the provider's content filter withheld its answer",
-        _ => "it returned an empty answer",
+        _ if response.text.trim().is_empty() => "it returned an empty answer",
+        _ => "it repeated the question",
     };
     let text = format!("The model gave no answer: {why}.");
     let results: String = facts

@@ -5,9 +5,11 @@
 //! costs one more call to the model, and a missed one costs nothing.
 
 use rockbot_core::chat::ChatResponse;
+use rockbot_core::context::Origin;
 use rockbot_core::turn::{FinishedCall, TurnStatus};
 
 use super::AnswerFacts;
+use super::answer::says_nothing;
 use super::claims::claims_call;
 use crate::turn::{Nudge, Nudges, Purpose, TurnStep};
 
@@ -19,10 +21,8 @@ impl Nudge {
                 "You announced a step and did not take it. Do not describe what you will do: call the tool now, or \
                  give the complete answer if nothing is left to do."
             }
-            Self::HallucinatedCall => {
-                "You say that you did something, but you called no tool in this turn, so nothing happened. Call the \
-                 tool now, or say honestly that it was not done."
-            }
+            // The model does not see its claim again.
+            Self::HallucinatedCall => "Answer with a call of a tool: without a call, nothing is saved or done.",
             Self::LeakedSyntax => {
                 "Your answer has the syntax of a tool call as text, so nothing was called. Make the call as a real \
                  tool call, or answer in plain words."
@@ -56,6 +56,8 @@ pub(super) fn examine(facts: &AnswerFacts<'_>, response: &ChatResponse) -> Optio
         // A limit or a filter that cut all of an answer would cut the next answer, too.
         may_be_empty: response.finish.is_cut() || facts.progress.has_first_answer(),
         asked: &facts.request.content.text(),
+        // The words of another turn tell of deeds that are done.
+        may_claim: facts.request.origin != Origin::Subagent,
         has_tools: facts.has_tools,
         calls: facts.calls,
         round: facts.round(),
@@ -78,6 +80,8 @@ struct Answer<'a> {
     may_be_empty: bool,
     /// The user's message.
     asked: &'a str,
+    /// `true` when words of the answer can be a claim.
+    may_claim: bool,
     /// `true` when the model could have called a tool.
     has_tools: bool,
     /// The calls of this turn that ended.
@@ -91,7 +95,8 @@ impl Answer<'_> {
     /// succeeded.
     fn is_hollow(&self) -> bool {
         let has_effect = |call: &FinishedCall| !call.is_error || call.is_outcome_unknown;
-        self.has_tools && !self.calls.iter().any(has_effect) && claims_call(self.asked, self.text)
+        let may_claim = self.may_claim && self.has_tools && !self.calls.iter().any(has_effect);
+        may_claim && claims_call(self.asked, self.text)
     }
 }
 
@@ -105,7 +110,7 @@ fn weakness(answer: &Answer<'_>, nudges: &Nudges, given: &[Nudge]) -> Option<Nud
     let judged = [
         (
             Nudge::EmptyAnswer,
-            nudges.on_empty_answer && !answer.may_be_empty && answer.text.trim().is_empty(),
+            nudges.on_empty_answer && !answer.may_be_empty && says_nothing(answer.asked, answer.text),
         ),
         (
             Nudge::LeakedSyntax,
@@ -207,6 +212,7 @@ mod tests {
             text,
             may_be_empty: false,
             asked: "What is new?",
+            may_claim: true,
             has_tools: true,
             calls,
             round: calls,
@@ -218,6 +224,7 @@ mod tests {
     fn each_weakness_has_its_nudge() {
         check("Let me look that up:", &[], Some(Nudge::UnfinishedSetUp));
         check(" \n", &[], Some(Nudge::EmptyAnswer));
+        check("What is new?", &[], Some(Nudge::EmptyAnswer));
         check("One moment... \n", &[], Some(Nudge::UnfinishedSetUp));
         check("The function returned 391.", &[], Some(Nudge::HallucinatedCall));
         check(
@@ -260,6 +267,7 @@ mod tests {
             text: "There was a tool failure, but it works now.",
             may_be_empty: false,
             asked: "What is new?",
+            may_claim: true,
             has_tools: true,
             calls: &calls,
             round: &calls[1..],
@@ -273,6 +281,7 @@ mod tests {
             text: "Let me see 你好吗:",
             may_be_empty: false,
             asked,
+            may_claim: true,
             has_tools,
             calls: &[],
             round: &[],

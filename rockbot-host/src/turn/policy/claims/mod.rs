@@ -61,7 +61,42 @@ pub(super) fn claims_call(asked: &str, text: &str) -> bool {
     }
     let opening = opening(&text);
     let shows_text = text.contains([':', '\n']);
+    if asks_to_keep(&asked) {
+        // Any words that neither ask back nor tell of a failure accept the request.
+        return !text.contains('?') && !tells_failure(&text);
+    }
     names_result(&asked, opening) || (asks_for_change(&asked) && claims_deed(opening, shows_text))
+}
+
+/// Reports whether a text tells that something was not done.
+fn tells_failure(text: &str) -> bool {
+    const WORDS: [&str; 7] = [
+        "could not",
+        "couldn't",
+        "did not",
+        "didn't",
+        "fail",
+        "error",
+        "not possible",
+    ];
+    WORDS.iter().any(|words| text.contains(words))
+}
+
+/// Reports whether a message asks for a fact about its user to be kept, or for a note, and for
+/// nothing else.
+fn asks_to_keep(asked: &str) -> bool {
+    const KEEPING: [&str; 8] = [
+        "remember that i ",
+        "remember that my ",
+        "remember that our ",
+        "remember that we ",
+        "remember my ",
+        "remember: ",
+        "take a note: ",
+        "note down: ",
+    ];
+    let asked = asked.strip_prefix("please ").unwrap_or(asked);
+    !asked.contains('?') && KEEPING.iter().any(|keeping| asked.starts_with(keeping))
 }
 
 /// Returns the first two sentences, up to the colon before a text that is shown.
@@ -169,6 +204,20 @@ mod tests {
             "I'll keep your cat's name in mind for the rest of our conversation.",
             "I remember that Miso is your cat.",
         ];
+        for text in [
+            "I know that your cat is called Miso.",
+            "I understand!",
+            "Miso is a nice name.",
+        ] {
+            assert!(claims_call("Remember that my cat is called Miso.", text), "{text}");
+        }
+        for text in [
+            "I cannot save it.",
+            "That could not be done.",
+            "What does she look like?",
+        ] {
+            assert!(!claims_call("Remember that my cat is called Miso.", text), "{text}");
+        }
         for text in remember {
             for asked in [
                 "Remember that my cat is called Miso.",

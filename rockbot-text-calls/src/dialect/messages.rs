@@ -59,7 +59,7 @@ fn header<'a>(cursor: &mut Cursor<'a>, first: bool) -> Option<Header<'a>> {
     let start = head.strip_prefix("<|start|>").map(str::trim_start);
     let opens = match start {
         Some(role) => role.starts_with("assistant"),
-        None => head.starts_with("<|channel|>") || first && head.starts_with("to="),
+        None => head.starts_with("<|channel|>") || first && begins_with_recipient(head),
     };
     if !opens || head.contains('\n') || cursor.spend(head.len()).is_err() {
         return None;
@@ -75,6 +75,16 @@ fn header<'a>(cursor: &mut Cursor<'a>, first: bool) -> Option<Header<'a>> {
         recipient: recipient.filter(|recipient| !["", "assistant"].contains(recipient)),
         channel: channel.map(|channel| name_at(channel.trim_start())).unwrap_or_default(),
     })
+}
+
+/// Returns `true` if the header is a recipient, and tokens if need be: the prompt may hold what
+/// stands before.
+fn begins_with_recipient(head: &str) -> bool {
+    let Some(recipient) = head.strip_prefix("to=") else {
+        return false;
+    };
+    let behind = recipient[name_at(recipient).len()..].trim_start();
+    behind.is_empty() || behind.starts_with("<|")
 }
 
 /// Parses the body of a message to a tool, whose header begins at `start`: an object, or Muse's

@@ -47,6 +47,9 @@ pub struct HoldBack {
     fence: Option<Fence>,
     /// The token that closes the reasoning block that is being streamed.
     thought: Option<&'static str>,
+    /// Set if words stand before the reasoning block. Then its opening token was written in the
+    /// prompt, or so it seems, and any closing token ends the block.
+    ends_by_any: bool,
     /// Set while only white space was received since a reasoning block ended.
     behind_thought: bool,
     /// Number of bytes passed on: all bytes, the bytes from the first to the last word, and trailing
@@ -91,6 +94,7 @@ impl HoldBack {
             in_code: false,
             fence: None,
             thought: None,
+            ends_by_any: false,
             behind_thought: false,
             shown: 0,
             words: 0,
@@ -202,16 +206,21 @@ impl HoldBack {
         match (self.thought, thought) {
             (None, Some((open, close))) if self.fence.is_none() => {
                 self.thought = Some(close);
+                self.ends_by_any = !self.at_start && !self.behind_thought;
                 self.at_start = false;
                 self.at_line_start = false;
                 return open.len();
             }
-            (Some(close), _) if text.starts_with(close) => {
-                self.thought = None;
-                self.behind_thought = true;
-                self.at_line_start = false;
-                self.in_code = false;
-                return close.len();
+            (Some(close), _) => {
+                let closed = Some(close).filter(|close| text.starts_with(close));
+                let closed = closed.or_else(|| closed_by(text).filter(|_| self.ends_by_any));
+                if let Some(close) = closed {
+                    self.thought = None;
+                    self.behind_thought = true;
+                    self.at_line_start = false;
+                    self.in_code = false;
+                    return close.len();
+                }
             }
             // Many templates write the opening token into the prompt.
             (None, _) if self.fence.is_none() && !self.in_code => {
@@ -263,7 +272,7 @@ impl HoldBack {
 
     fn opens(&self, text: &str) -> Opens {
         let opens = match self.thought {
-            Some(close) => opens::in_thought(text, close),
+            Some(close) => opens::in_thought(text, close, self.ends_by_any),
             None if self.only_space(text) => Opens::No,
             None if self.may_begin() => self.line_opens(text),
             None if self.fence.is_some() || self.in_code => Opens::No,

@@ -11,9 +11,14 @@ use crate::{dialect, hallucination};
 const SEED: &str = "tool_call_name";
 const MARKS: [char; 5] = ['`', '*', '"', ' ', '\t'];
 
-/// Decides in a reasoning block.
-pub(super) fn in_thought(text: &str, close: &str) -> Opens {
-    if text.starts_with(close) {
+/// Decides in a reasoning block, which `close` ends, or any closing token.
+pub(super) fn in_thought(text: &str, close: &str, ends_by_any: bool) -> Opens {
+    let mut closes = THOUGHTS
+        .iter()
+        .map(|(_, close)| *close)
+        .filter(|_| ends_by_any)
+        .chain([close]);
+    if closes.clone().any(|close| text.starts_with(close)) {
         return Opens::No;
     }
     let mut tokens = dialect::SECTIONS_IN_THOUGHTS
@@ -22,7 +27,7 @@ pub(super) fn in_thought(text: &str, close: &str) -> Opens {
     if tokens.clone().any(|token| text.starts_with(token)) {
         return Opens::Yes;
     }
-    Opens::unclear_if(is_beginning(text, close) || tokens.any(|token| is_beginning(text, token)))
+    Opens::unclear_if(closes.any(|close| is_beginning(text, close)) || tokens.any(|token| is_beginning(text, token)))
 }
 
 /// Decides in the middle of a line.
@@ -65,7 +70,7 @@ pub(super) fn in_fence(text: &str, (fence, info): (Fence, &str), alone: bool, to
     let first = match inner {
         "" => Opens::Unclear,
         // Any calls may follow in backticks or in the next fence.
-        _ if alone && inner.starts_with(['`', '~']) => Opens::Yes,
+        _ if inner.starts_with(['`', '~']) => Opens::Yes,
         inner => at_line_start(inner, true, tools),
     };
     first.or_else(|| {
@@ -130,7 +135,7 @@ fn bare_gigachat(text: &str) -> Opens {
     };
     match behind.trim_start() {
         "" => Opens::Unclear,
-        behind if behind.starts_with('{') => Opens::Yes,
+        behind if behind.starts_with(['{', '[']) => Opens::Yes,
         _ => Opens::No,
     }
 }
@@ -142,7 +147,7 @@ fn recipient(text: &str) -> Opens {
     if !text.starts_with(TO) {
         return Opens::unclear_if(is_beginning(text, TO));
     }
-    let behind = &text[TO.len() + name_at(&text[TO.len()..]).len()..];
+    let behind = text[TO.len() + name_at(&text[TO.len()..]).len()..].trim_start_matches(is_blank);
     if behind.starts_with("<|") {
         Opens::Yes
     } else {

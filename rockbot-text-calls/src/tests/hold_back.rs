@@ -66,6 +66,7 @@ fn whole_answers_are_held_from_their_first_word() {
         "math.hypot(x=3, y=4)",
         "functions.math.hypot\n{\"x\": 3, \"y\": 4}",
         " to=functions.now<|channel|>analysis<|message|>{}",
+        "to=now <|message|>{}",
         "analysisNoon?assistantcommentary to=functions.now json{}",
         "function call\n{\"name\": \"now\", \"arguments\": {}}",
         "` {\"name\": \"now\", \"arguments\": {}}`",

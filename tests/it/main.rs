@@ -132,6 +132,7 @@ mod settings;
     feature = "scheduling",
     feature = "scripts",
     feature = "web",
+    feature = "web-server",
     feature = "wisps"
 ))]
 mod settings_reference;

@@ -25,12 +25,13 @@ page of the part says which.
 /// Settings that turn every part on, with one item in each list.
 const EVERYTHING: &str = r#"
 [A2A]
-Agents = [{ Url = "http://127.0.0.1:9/" }]
+Agents = [{ Url = "http://127.0.0.1:9/", OAuth = { Issuer = "https://accounts.example", ClientId = "me", ClientSecret = "s" } }]
 [A2AReceiver]
 AllowedCallers = ["*"]
 [A2aServer]
 Address = "127.0.0.1:0"
 Callers = [{ Name = "ann", Key = "a-key-of-ann-of-32-characters-00" }]
+Skills = [{ Id = "any" }]
 [ConversationLog]
 Enabled = true
 [Dream]
@@ -69,6 +70,9 @@ Runner = "remote"
 Enabled = true
 [Subagents]
 Enabled = true
+[WebServer]
+Address = "127.0.0.1:0"
+Users = [{ Name = "ann", Token = "a-token-of-ann-of-32-characters" }]
 [WebTools]
 SearXngUrl = "https://search.example"
 [Wisps]

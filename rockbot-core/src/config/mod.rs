@@ -232,7 +232,7 @@ pub struct KnownSetting {
     pub default: Option<String>,
 }
 
-/// What is known of a name that was read.
+/// A name that was read, and the values that it takes.
 #[derive(Debug, Clone, Default)]
 struct Known {
     /// The name in the spelling of its reader.

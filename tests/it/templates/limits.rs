@@ -32,7 +32,7 @@ const NO_RESULT: &str = "lacks \"A plot of the last week.\" in its place";
 /// Models with this template take one call in an answer (`ParallelToolCalls` = `false`).
 const ONE_CALL: &str = "parallel calls 2: refused: This model only supports single tool-calls at once!";
 
-pub(super) const LIMITS: [Limit; 36] = [
+pub(super) const LIMITS: [Limit; 32] = [
     // Insists on a description of each argument.
     limit(
         "CohereForAI-c4ai-command-r-plus-tool_use",
@@ -40,7 +40,6 @@ pub(super) const LIMITS: [Limit; 36] = [
     ),
     // Takes tools under other names, from settings of its own.
     limit("HuggingFaceTB-SmolLM3-3B", NO_TOOL),
-    limit("HuggingFaceTB-SmolLM3-3B", NO_DESCRIPTION),
     limit("HuggingFaceTB-SmolLM3-3B", NO_OTHER_TOOL),
     limit("HuggingFaceTB-SmolLM3-3B", NO_RESULT),
     // Not rendered by minijinja: lists have no method `append` there.
@@ -65,14 +64,11 @@ pub(super) const LIMITS: [Limit; 36] = [
     limit("deepseek-ai-DeepSeek-V3.1", NO_OTHER_TOOL),
     // Know neither tools nor calls.
     limit("google-gemma-2-2b-it", NO_TOOL),
-    limit("google-gemma-2-2b-it", NO_DESCRIPTION),
     limit("google-gemma-2-2b-it", "refused: Conversation roles must alternate"),
     limit("google-gemma-2-2b-it", NO_OTHER_TOOL),
     limit("llama-cpp-rwkv-world", NO_TOOL),
-    limit("llama-cpp-rwkv-world", NO_DESCRIPTION),
     limit("llama-cpp-rwkv-world", NO_OTHER_TOOL),
     limit("microsoft-Phi-3.5-mini-instruct", NO_TOOL),
-    limit("microsoft-Phi-3.5-mini-instruct", NO_DESCRIPTION),
     limit("microsoft-Phi-3.5-mini-instruct", NO_OTHER_TOOL),
     limit("meta-llama-Llama-3.1-8B-Instruct", ONE_CALL),
     limit("meta-llama-Llama-3.2-3B-Instruct", ONE_CALL),

@@ -139,11 +139,9 @@ fn addresses(section: &Section<'_>) -> Result<Vec<IpAddr>, ConfigError> {
 }
 
 fn above_zero(section: &Section<'_>, name: &str, default: usize) -> Result<usize, ConfigError> {
+    let number = section.get_or(name, default)?;
     match section.setting(name) {
-        Some(setting) => match setting.read()? {
-            0 => Err(setting.invalid("a number above zero")),
-            number => Ok(number),
-        },
-        None => Ok(default),
+        Some(setting) if number == 0 => Err(setting.invalid("a number above zero")),
+        _ => Ok(number),
     }
 }

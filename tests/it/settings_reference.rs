@@ -119,12 +119,16 @@ fn reference(config: &Config) -> String {
             let _ = write!(page, "## {section}\n\n| setting | takes | default |\n|---|---|---|\n");
         }
         // The page on settings has the whole form of a time span.
-        let takes = setting.expected.split(" (`[days").next().unwrap_or_default();
+        let takes = setting.expected.unwrap_or_default().split(" (`[days").next();
         let default = setting
             .default
             .map(|default| format!("`{default}`"))
             .unwrap_or_default();
-        let _ = writeln!(page, "| `{name}` | {} | {default} |", takes.replace('|', "\\|"));
+        let _ = writeln!(
+            page,
+            "| `{name}` | {} | {default} |",
+            takes.unwrap_or_default().replace('|', "\\|")
+        );
     }
     page.replace("|\n## ", "|\n\n## ")
 }

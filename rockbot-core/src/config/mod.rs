@@ -187,16 +187,15 @@ impl Config {
     /// ```
     pub fn known_settings(&self) -> Vec<KnownSetting> {
         let known = self.known().clone();
-        let read = known.iter().filter_map(|(route, setting)| {
-            let expected = setting.expected?;
-            let default = setting.default.clone();
-            Some(KnownSetting {
-                name: self.full_name(route),
-                expected,
-                default,
-            })
+        // A section is no setting, unless it may be one: a list of texts, or of sections.
+        let is_setting = |setting: &Known| setting.expected.is_some() || !setting.is_section;
+        let read = known.iter().filter(|(_, setting)| is_setting(setting));
+        let described = read.map(|(route, setting)| KnownSetting {
+            name: self.full_name(route),
+            expected: setting.expected,
+            default: setting.default.clone(),
         });
-        read.collect()
+        described.collect()
     }
 
     fn with_bytes(mut self, path: &Path, text: &[u8]) -> Result<Self, ConfigError> {
@@ -225,8 +224,9 @@ pub struct KnownSetting {
     /// Full name in the spelling of its reader, such as `AgentHost.MaxToolIterations`. A position in
     /// a list is a number.
     pub name: String,
-    /// Description of the accepted values, such as "a whole number of at least 1".
-    pub expected: &'static str,
+    /// Description of the accepted values, such as "a whole number of at least 1"; `None` if the
+    /// reader judges the value by itself.
+    pub expected: Option<&'static str>,
     /// Value that a reader takes where the setting is not set, as it is written in a file; `None` if
     /// the reader has none, or computes it.
     pub default: Option<String>,
@@ -237,8 +237,9 @@ pub struct KnownSetting {
 struct Known {
     /// The name in the spelling of its reader.
     name: String,
-    /// The accepted values; `None` for a section.
+    /// The accepted values, where the reader says them.
     expected: Option<&'static str>,
+    is_section: bool,
     default: Option<String>,
 }
 

@@ -92,6 +92,7 @@ impl<'a> Section<'a> {
     /// Returns an error if a setting has this name.
     pub fn section(&self, name: &str) -> Result<Self, ConfigError> {
         let route = self.know(name);
+        self.config.known().entry(route.clone()).or_default().is_section = true;
         match self.config.settings.get(&route) {
             Some(setting) if !setting.value.is_section() => Err(setting.invalid("a section")),
             _ => Ok(Self {
@@ -137,7 +138,7 @@ impl<'a> Section<'a> {
     /// # Ok::<_, rockbot_core::config::ConfigError>(())
     /// ```
     pub fn texts(&self, name: &str) -> Result<Option<Vec<String>>, ConfigError> {
-        let Some(setting) = self.setting(name) else {
+        let Some(setting) = self.setting_of::<Vec<String>>(name, None) else {
             return Ok(None);
         };
         Ok(Some(match setting.read::<String>() {

@@ -9,6 +9,9 @@ pub mod config;
 #[cfg(all(feature = "llm", feature = "memory"))]
 mod configured;
 pub mod content;
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("../docs/cookbook.md")]
+pub mod cookbook {}
 pub mod implement;
 pub mod layer;
 #[cfg(feature = "mcp")]

@@ -635,10 +635,9 @@ async fn a_long_query_is_read_in_part_and_on_another_thread() {
     );
     let paste = "nothing but filler\n".repeat(10_000);
     let text = format!("zebra\n{paste}parrot\n{paste}turtle");
-    assert!(
-        found(&memory, &text).now_or_never().is_none(),
-        "the runtime's thread is free"
-    );
+    // The other thread may be done before the first poll returns, but not each time.
+    let mut polled = (0..20).map(|_| found(&memory, &text).now_or_never());
+    assert!(polled.any(|found| found.is_none()), "the runtime's thread is free");
     let mut found = found(&memory, &text).await;
     found.sort();
     assert_eq!(found, ["turtle", "zebra"], "its beginning and its end are read");

@@ -23,7 +23,7 @@ use lines::Printer;
 use questions::Question;
 pub(crate) use questions::{Questions, questions};
 use rockbot::TurnId;
-use rockbot::agent::Conversation;
+use rockbot::agent::{Conversation, TurnStream};
 use rockbot::content::ContentPart;
 use rockbot::prelude::*;
 use rockbot::turn::{Announcement, ApprovalRequest};
@@ -341,20 +341,7 @@ impl Chat<'_> {
     /// Asks the agent, shows its progress, and returns whether it answered. The question shows a text
     /// of others. Ctrl-C cancels the answer.
     async fn answer_about(&mut self, question: &str, shown: Option<ContentPart>) -> Result<bool, BoxError> {
-        let images = std::mem::take(&mut self.images);
-        let mut content = images.into_iter().fold(Content::from(question), Content::with_media);
-        shown.into_iter().for_each(|part| content.push(part));
-        let request = self
-            .arguments
-            .asking
-            .apply(self.host.agent().ask(&self.session, content));
-        let request = match self.tier {
-            Some(tier) => request.tier(tier),
-            None => request,
-        };
-        let mut turn = request.stream().cancel_on_drop();
-        self.last = Some((question.to_owned(), turn.turn_id().clone()));
-        self.terminal.begin_wait();
+        let mut turn = self.ask(question, shown);
         // One listener for the whole answer: a signal between two waits would be lost otherwise.
         let mut stopped = pin!(ctrl_c());
         loop {
@@ -391,6 +378,23 @@ impl Chat<'_> {
                 None => return Ok(false),
             }
         }
+    }
+
+    /// Begins the turn of a question, with the files and the tier that were chosen for it.
+    fn ask(&mut self, question: &str, shown: Option<ContentPart>) -> TurnStream {
+        let images = std::mem::take(&mut self.images);
+        let mut content = images.into_iter().fold(Content::from(question), Content::with_media);
+        shown.into_iter().for_each(|part| content.push(part));
+        let request = self.host.agent().ask(&self.session, content);
+        let request = self.arguments.asking.apply(request);
+        let request = match self.tier {
+            Some(tier) => request.tier(tier),
+            None => request,
+        };
+        let turn = request.stream().cancel_on_drop();
+        self.last = Some((question.to_owned(), turn.turn_id().clone()));
+        self.terminal.begin_wait();
+        turn
     }
 
     /// Asks the user about a tool call. Ctrl-C cancels the turn instead, and this returns `false`.

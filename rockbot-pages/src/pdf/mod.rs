@@ -2,9 +2,9 @@
 //!
 //! The reader is made for documents of strangers. It knows as little of PDF as text needs,
 //! follows no table, and pays for each byte that it reads or decompresses from one
-//! [`Budget`](budget::Budget); a document that takes more is read up to there. [`file`] finds the
-//! objects, [`pages`] their order, [`content`] runs the program of each page, [`font`] knows the
-//! meaning of its codes, [`layout`] puts the pieces of a page together, and [`document_text`] the
+//! `Budget`; a document that takes more is read up to there. `file` finds the
+//! objects, `pages` their order, `content` runs the program of each page, `font` knows the
+//! meaning of its codes, `layout` puts the pieces of a page together, and `document_text` the
 //! pages.
 
 mod accents;

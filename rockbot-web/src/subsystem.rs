@@ -13,8 +13,7 @@ use rockbot_core::store::{ConversationMemory, MediaStore};
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
 use rockbot_core::turn::TurnRunner;
 use rockbot_core::{BoxError, IdSource};
-use rockbot_tools::http_server::{AcceptedNames, Serving, serve};
-use tokio::net::TcpListener;
+use rockbot_tools::http_server::{AcceptedNames, Serving, listen, serve};
 
 use crate::door::{Door, Peer};
 use crate::endpoint::WebEndpoint;
@@ -217,19 +216,16 @@ impl Subsystem for WebServer {
             return Ok(Box::new(Idle));
         }
         let serving = Serving::new("web clients");
-        let listener = match self.listen_at {
-            Some(address) => {
-                let refused = |error| format!("cannot listen at {address}: {error}");
-                Some(TcpListener::bind(address).await.map_err(refused)?)
-            }
+        let listening = match self.listen_at {
+            Some(address) => Some(listen(address).await?),
             None => None,
         };
-        let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
+        let address = listening.as_ref().map(|(_, address)| *address);
         self.names.add(address.map(|address| address.ip()), "");
         let door = self.door(parts, &serving)?;
         // A host starts once.
         let _ = self.endpoint.door.set(Arc::new(door));
-        if let (Some(listener), Some(address)) = (listener, address) {
+        if let Some((listener, address)) = listening {
             let _ = self.endpoint.address.set(address);
             let router = self.endpoint.router().fallback(nothing_here);
             let max = self.settings.max_connections;

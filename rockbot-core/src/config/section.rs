@@ -223,14 +223,12 @@ impl<'a> Section<'a> {
 
     /// Returns the setting of this name, if it is set, and notes which values it takes.
     fn setting_of<T: FromSetting>(&self, name: &str, default: Option<&T>) -> Option<&'a Setting> {
-        let setting = self.setting(name);
-        let mut route = self.route.clone();
-        route.push(name.to_ascii_lowercase());
+        let route = self.know(name);
         if let Some(known) = self.config.known().get_mut(&route) {
             known.expected = Some(T::EXPECTED);
             known.default = default.and_then(T::written).or(known.default.take());
         }
-        setting
+        self.config.settings.get(&route)
     }
 
     /// Returns the route of this name and marks it as known.

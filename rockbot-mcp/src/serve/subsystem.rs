@@ -13,8 +13,7 @@ use rockbot_core::store::MediaStore;
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
 use rockbot_core::tool::{OutsideTools, ToolRegistration};
 use rockbot_core::{BoxError, IdSource, Principal, RandomIds, Secret};
-use rockbot_tools::http_server::Serving;
-use tokio::net::TcpListener;
+use rockbot_tools::http_server::{Serving, listen};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -237,9 +236,7 @@ impl Subsystem for McpToolServer {
         };
         let handler = Handler::new(self.served(parts, stop.clone(), tasks.clone())?);
         if let Some(address) = self.address {
-            let refused = |error| format!("cannot listen at {address}: {error}");
-            let listener = TcpListener::bind(address).await.map_err(refused)?;
-            let address = listener.local_addr()?;
+            let (listener, address) = listen(address).await?;
             // A host starts once.
             let _ = self.endpoint.address.set(address);
             let server = HttpServer::new(handler.clone(), &self.admission, address, stop.clone());

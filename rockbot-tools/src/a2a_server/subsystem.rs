@@ -11,7 +11,6 @@ use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subs
 use rockbot_core::tool::{ToolRegistry, ToolSelector};
 use rockbot_core::turn::TurnRunner;
 use rockbot_core::{BoxError, Principal};
-use tokio::net::TcpListener;
 
 use super::admission::Admission;
 use super::caller::{A2aCaller, ASK_CALLER, name_of};
@@ -26,7 +25,7 @@ use super::watch::Watch;
 use crate::a2a_callers::CallerTrust;
 use crate::a2a_callers::chains::Chains;
 use crate::egress::{EgressClient, EgressPolicy};
-use crate::http_server::{MAX_CONNECTIONS, Serving, serve};
+use crate::http_server::{MAX_CONNECTIONS, Serving, listen, serve};
 
 /// Default operator.
 const OPERATOR: &str = "local";
@@ -310,14 +309,11 @@ impl Subsystem for A2aServer {
             return Ok(Box::new(Idle));
         }
         let serving = Serving::new("A2A clients");
-        let listener = match self.listen_at {
-            Some(address) => {
-                let refused = |error| format!("cannot listen at {address}: {error}");
-                Some(TcpListener::bind(address).await.map_err(refused)?)
-            }
+        let listening = match self.listen_at {
+            Some(address) => Some(listen(address).await?),
             None => None,
         };
-        let address = listener.as_ref().map(TcpListener::local_addr).transpose()?;
+        let address = listening.as_ref().map(|(_, address)| *address);
         let base = self.base(address);
         let mut admission = std::mem::take(&mut self.admission);
         admission.names.add(address.map(|address| address.ip()), &base);
@@ -327,7 +323,7 @@ impl Subsystem for A2aServer {
         let door = Arc::new(Door::new(operations, admission));
         // A host starts once.
         let _ = self.endpoint.door.set(door.clone());
-        if let (Some(listener), Some(address)) = (listener, address) {
+        if let Some((listener, address)) = listening {
             let _ = self.endpoint.address.set(address);
             let answer = move |request, _| {
                 let door = door.clone();

@@ -1,7 +1,7 @@
 //! The connections of clients, and the requests in them.
 
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -81,6 +81,19 @@ impl Drop for ConnectionUse {
 fn lock(places: &ConnectionPlaces) -> MutexGuard<'_, Places<u64, CancellationToken>> {
     // Each change is one step, so a poisoned map is consistent.
     places.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Opens `address`, and returns the listener with the address that was opened: port 0 opens a free
+/// one.
+///
+/// # Errors
+///
+/// Returns an error that names the address if it cannot be opened.
+pub async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), BoxError> {
+    let refused = |error| format!("cannot listen at {address}: {error}");
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
 }
 
 /// Serves at most `max_connections` over HTTP/1: `answer` gets each request with the client's

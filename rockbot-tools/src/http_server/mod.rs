@@ -10,7 +10,7 @@ mod names;
 mod places;
 mod serving;
 
-pub use connections::{Answer, MAX_CONNECTIONS, serve};
+pub use connections::{Answer, MAX_CONNECTIONS, listen, serve};
 pub use names::{AcceptedNames, UnknownName};
 pub use places::Places;
 pub use serving::Serving;

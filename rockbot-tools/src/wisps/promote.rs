@@ -49,20 +49,7 @@ async fn save(
     let Some(skills) = &parts.skills else {
         return refused("this host keeps no skills".to_owned());
     };
-    let id = args.wisp_id.trim();
-    let run = parts.log.find(cx.principal(), |run| run.wisp_id == id);
-    let Some((hash, definition)) = run.and_then(|run| Some((run.definition_hash, run.definition_body?))) else {
-        return refused(format!(
-            "no successful wisp `{id}` with a definition is in the log: list_wisp_runs shows its ids"
-        ));
-    };
-    let successes = successes(parts, cx.principal(), &hash);
-    if successes < MIN_SUCCESSES {
-        return refused(format!(
-            "the wisp has succeeded {successes} times in scheduled tasks, of at least {MIN_SUCCESSES}: wait until it has \
-             proven itself"
-        ));
-    }
+    let definition = proven(parts, cx.principal(), args.wisp_id.trim())?;
     let unreadable = |error| ToolError::execution_failed("the skill cannot be read or written").with_source(error);
     let name = StorePath::new(args.skill.trim()).map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
     let before = skills.get(cx.principal(), &name).await.map_err(unreadable)?;
@@ -88,6 +75,24 @@ async fn save(
     Ok(format!(
         "The wisp is a section of the skill `{name}` now. restore_skill undoes that."
     ))
+}
+
+/// Returns the definition of a successful run, if it has proven itself on a schedule.
+fn proven(parts: &HostParts, principal: &Principal, id: &str) -> Result<Definition, ToolError> {
+    let run = parts.log.find(principal, |run| run.wisp_id == id);
+    let Some((hash, definition)) = run.and_then(|run| Some((run.definition_hash, run.definition_body?))) else {
+        return Err(ToolError::execution_failed(format!(
+            "no successful wisp `{id}` with a definition is in the log: list_wisp_runs shows its ids"
+        )));
+    };
+    let successes = successes(parts, principal, &hash);
+    if successes < MIN_SUCCESSES {
+        return Err(ToolError::execution_failed(format!(
+            "the wisp has succeeded {successes} times in scheduled tasks, of at least {MIN_SUCCESSES}: wait until it has \
+             proven itself"
+        )));
+    }
+    Ok(definition)
 }
 
 /// Returns how often a definition has succeeded in scheduled tasks, as far as the log reaches.

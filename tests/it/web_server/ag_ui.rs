@@ -1,16 +1,12 @@
 //! AG-UI: a run, its interrupt and its resume, and the types of the protocol's own package.
 
-use std::process::Stdio;
-
 use rockbot_core::chat::Reasoning;
-use rockbot_core::testing::{ScriptedModel, outside_part};
+use rockbot_core::testing::ScriptedModel;
 use rockbot_host::AgentHost;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
 
 use super::client::{Event, Events};
-use super::{Serving, server};
+use super::{Serving, assert_python_says, sdks, server};
 use crate::support::{calls, noting_tool};
 
 fn input(run: &str, text: &str) -> Value {
@@ -123,30 +119,10 @@ async fn a_run_that_cannot_be_done_is_refused() {
 
 #[tokio::test]
 async fn every_event_is_one_of_the_protocols_package() {
-    let Some(folder) = outside_part(
-        "ROCKBOT_TEST_WEB_SDKS",
-        "`.ci/web-sdks` installs the SDKs and names their folder",
-    ) else {
-        return;
-    };
+    let Some(sdks) = sdks() else { return };
     let (host, _) = paying();
     let serving = serving_of(host).await;
-    let mut python = Command::new("python3")
-        .args([
-            "-c",
-            include_str!("ag_ui.py"),
-            &format!("http://{}/agui", serving.address),
-        ])
-        .env("PYTHONPATH", folder.join("python"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    python.stdin.take().unwrap().shutdown().await.unwrap();
-    let output = python.wait_with_output().await.unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
+    let url = format!("http://{}/agui", serving.address);
     let expected = [
         "RunStartedEvent",
         "ReasoningStartEvent",
@@ -168,11 +144,6 @@ async fn every_event_is_one_of_the_protocols_package() {
         "TextMessageEndEvent",
         "RunFinishedEvent success",
     ];
-    assert_eq!(
-        said.lines().collect::<Vec<_>>(),
-        expected,
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert_python_says(&sdks, include_str!("ag_ui.py"), &url, &expected).await;
     serving.stop().await;
 }

@@ -11,18 +11,41 @@ mod openai;
 mod sign_in;
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot::web_server::{WebEndpoint, WebServer, WebUser};
-use rockbot_core::testing::ScriptedModel;
+use rockbot_core::testing::{ScriptedModel, outside_part};
 use rockbot_core::tool::{Tool, tool};
 use rockbot_host::{AgentHost, AgentHostBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 use client::User;
+
+/// Returns the folder with the SDKs of others, if they are installed.
+fn sdks() -> Option<PathBuf> {
+    let advice = "`.ci/web-sdks` installs the SDKs and names their folder";
+    outside_part("ROCKBOT_TEST_WEB_SDKS", advice)
+}
+
+/// Runs a Python program that uses one of the SDKs at `url`, and asserts what it prints.
+async fn assert_python_says(sdks: &Path, program: &str, url: &str, expected: &[&str]) {
+    let output = Command::new("python3")
+        .args(["-c", program, url])
+        .env("PYTHONPATH", sdks.join("python"))
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = output.await.unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines, expected, "{}", String::from_utf8_lossy(&output.stderr));
+}
 
 /// A server of two users.
 pub(crate) fn server() -> WebServer {

@@ -1,16 +1,13 @@
 //! OpenAI's interfaces: the wire by its bytes, and the client that others use.
 
-use std::process::Stdio;
-
 use rockbot_core::chat::{ChatResponse, FinishReason};
-use rockbot_core::testing::{ScriptedModel, outside_part};
+use rockbot_core::testing::ScriptedModel;
 use rockbot_core::turn::TurnQuery;
 use rockbot_host::AgentHost;
 use serde_json::{Value, json};
-use tokio::process::Command;
 
 use super::client::Answer;
-use super::{Serving, server, waiting};
+use super::{Serving, assert_python_says, sdks, server, waiting};
 use crate::support::{calls, noting_tool, transcript};
 
 fn ask(text: &str) -> Value {
@@ -284,12 +281,7 @@ async fn an_answer_waits_for_an_approval_that_is_given_elsewhere() {
 
 #[tokio::test]
 async fn the_sdk_of_openai_uses_the_agent_as_a_model() {
-    let Some(folder) = outside_part(
-        "ROCKBOT_TEST_WEB_SDKS",
-        "`.ci/web-sdks` installs the SDKs and names their folder",
-    ) else {
-        return;
-    };
+    let Some(sdks) = sdks() else { return };
     let (look, _) = noting_tool("look");
     let model = ScriptedModel::new()
         .says("Tea, then.")
@@ -300,18 +292,7 @@ async fn the_sdk_of_openai_uses_the_agent_as_a_model() {
         .says("You are Ann.")
         .says("Streamed.");
     let serving = Serving::start(AgentHost::in_memory().chat(model).tool(look).add(server())).await;
-    let output = Command::new("python3")
-        .args([
-            "-c",
-            include_str!("openai.py"),
-            &format!("http://{}/v1", serving.address),
-        ])
-        .env("PYTHONPATH", folder.join("python"))
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = output.await.unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
+    let url = format!("http://{}/v1", serving.address);
     let expected = [
         "models: ['agent']",
         "asked: Tea, then. stop 15",
@@ -325,11 +306,6 @@ async fn the_sdk_of_openai_uses_the_agent_as_a_model() {
         "retrieved: completed You are Ann.",
         "events: Streamed. completed Streamed.",
     ];
-    assert_eq!(
-        said.lines().collect::<Vec<_>>(),
-        expected,
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert_python_says(&sdks, include_str!("openai.py"), &url, &expected).await;
     serving.stop().await;
 }

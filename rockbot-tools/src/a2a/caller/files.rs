@@ -22,8 +22,8 @@ const MAX_URL: usize = 2_048;
 const MAX_NAME: usize = 100;
 
 impl Caller {
-    /// Reads the files of a task, of which the tool's schema bounds the number: the agent's own files by their paths, and references by their
-    /// URLs, which the other agent reads itself.
+    /// Reads the files of a task: the agent's own files by their paths, and references by their URLs,
+    /// which the other agent reads itself. The tool's schema bounds their number.
     pub(super) async fn files(&self, named: &[String]) -> Result<Vec<MediaPart>, ToolError> {
         let mut files = Vec::with_capacity(named.len());
         let mut size = 0;

@@ -24,12 +24,14 @@
 //! assert_eq!(stock.registration.description, "Tells how many pieces of a product are in stock.");
 //! assert_eq!(stock.registration.effect, Effect::Pure);
 //! ```
+//!
+#![doc = include_str!("../docs/security.md")]
 
 #[doc(inline)]
 pub use rockbot_core::tool::{
-    AwaitedTools, Effect, JsonOutput, Recovery, RemoteToolExecutor, ResultChunks, StaticGuide, Tool, ToolError,
-    ToolErrorCode, ToolExecutor, ToolFilter, ToolGroup, ToolGuide, ToolHints, ToolInvocation, ToolInvokeRequest,
-    ToolInvokeResponse, ToolRegistration, ToolRegistry, ToolState, remote_tool, stateful_tool, tool,
+    ArgumentRole, AwaitedTools, Effect, JsonOutput, Recovery, RemoteToolExecutor, ResultChunks, StaticGuide, Tool,
+    ToolError, ToolErrorCode, ToolExecutor, ToolFilter, ToolGroup, ToolGuide, ToolHints, ToolInvocation,
+    ToolInvokeRequest, ToolInvokeResponse, ToolRegistration, ToolRegistry, ToolState, remote_tool, stateful_tool, tool,
 };
 #[doc(inline)]
 pub use rockbot_host::large_result::LargeResultPolicy;

@@ -68,6 +68,7 @@ impl Report {
         }
         host.costs().iter().for_each(|cost| self.add(Level::Ok, "part", cost));
         self.list_lenient_tools(host);
+        self.list_trusted_effects(host);
     }
 
     /// Adds a problem of building the host, unless it was reported before.
@@ -98,6 +99,17 @@ impl Report {
                     "tool",
                     format!("`{name}` is sent without `StrictTools`: {reason}"),
                 );
+            }
+        }
+    }
+
+    /// Names the tools whose calls outside text can bring about.
+    fn list_trusted_effects(&mut self, host: &AgentHost) {
+        for tool in host.tools().snapshot().entries() {
+            let registration = tool.registration();
+            if let Some(reason) = &registration.hints.trusted_effect {
+                let text = format!("`{}` runs whatever its model has read: {reason}", registration.name);
+                self.add(Level::Warning, "tool", text);
             }
         }
     }

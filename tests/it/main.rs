@@ -36,6 +36,7 @@ mod dreams;
 mod economy;
 #[cfg(feature = "rabbitmq")]
 mod effects_once;
+mod endorsement;
 mod ends;
 mod error_chains;
 mod evaluate;

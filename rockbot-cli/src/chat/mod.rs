@@ -26,7 +26,7 @@ use rockbot::TurnId;
 use rockbot::agent::{Conversation, TurnStream};
 use rockbot::content::ContentPart;
 use rockbot::prelude::*;
-use rockbot::turn::{Announcement, ApprovalRequest};
+use rockbot::turn::{Announcement, ApprovalRequest, TurnError};
 use terminal::Terminal;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -400,25 +400,27 @@ impl Chat<'_> {
     /// Asks the user about a tool call. Ctrl-C cancels the turn instead, and this returns `false`.
     async fn decide(&mut self, ask: &ApprovalRequest) -> Result<bool, BoxError> {
         let agent = self.host.agent();
-        let approved = tokio::select! {
-            () = ctrl_c() => {
-                eprintln!("\nstopped");
-                agent.cancel(&ask.turn).await?;
-                return Ok(false);
+        loop {
+            let decision = tokio::select! {
+                () = ctrl_c() => {
+                    eprintln!("\nstopped");
+                    agent.cancel(&ask.turn).await?;
+                    return Ok(false);
+                }
+                decision = self.terminal.approve(ask), if !self.arguments.chat.yes => decision,
+                () = std::future::ready(()), if self.arguments.chat.yes => ask.approve(),
+            };
+            match agent.decide(decision).await {
+                Ok(()) => return Ok(true),
+                // The person is asked once more.
+                Err(problem @ TurnError::Arguments(_)) => eprintln!("{problem}"),
+                // Another person may have decided meanwhile; the conversation goes on.
+                Err(problem) => {
+                    eprintln!("{problem}");
+                    return Ok(true);
+                }
             }
-            approved = self.terminal.approve(ask), if !self.arguments.chat.yes => approved,
-            () = std::future::ready(()), if self.arguments.chat.yes => true,
-        };
-        let decision = if approved {
-            ask.approve()
-        } else {
-            ask.deny("the user said no")
-        };
-        // Someone else may have decided meanwhile; the conversation goes on.
-        if let Err(problem) = agent.decide(decision).await {
-            eprintln!("{problem}");
         }
-        Ok(true)
     }
 
     async fn end(&mut self, outcome: &TurnOutcome) -> Result<bool, BoxError> {

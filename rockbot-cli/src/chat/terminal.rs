@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rockbot::CallId;
 use rockbot::chat::{MicroUsd, Spent, Usage};
 use rockbot::prelude::*;
-use rockbot::turn::{Announcement, ApprovalRequest};
+use rockbot::turn::{Announcement, Approval, ApprovalRequest};
 use rockbot::{Clock as _, SystemClock};
 
 use super::ctrl_c;
@@ -147,18 +147,43 @@ impl Terminal {
         self.interactive
     }
 
-    /// Asks the person to approve a tool call; returns `false` where there is no person to ask.
-    /// Lines that are piped in are questions, and none of them is taken for an approval.
-    pub(crate) async fn approve(&mut self, ask: &ApprovalRequest) -> bool {
+    /// Asks the person to approve a tool call; denies it where there is no person to ask. Lines that
+    /// are piped in are questions, and none of them is taken for an approval.
+    pub(crate) async fn approve(&mut self, ask: &ApprovalRequest) -> Approval {
         self.waiting.clear();
         let asked_by: String = ask.asked_by.iter().map(|agent| format!(" (for {agent})")).collect();
-        let asked = format!("\n? {}{asked_by} {}", ask.tool, clean(&ask.arguments));
-        if self.interactive {
-            self.printer().print(format!("{asked}\n"));
-        } else {
+        let why: String = ask
+            .origins
+            .iter()
+            .map(|origin| format!("\n    {}", clean(&origin.to_string())))
+            .collect();
+        let asked = format!("\n? {}{asked_by} {}{why}", ask.tool, clean(&ask.arguments));
+        if !self.interactive {
             eprintln!("{asked}\n  refused: there is no terminal to ask at; --yes approves every call");
+            return ask.deny("the user said no");
         }
-        self.confirm("  Run it?").await
+        self.printer().print(format!("{asked}\n"));
+        self.lines.discard();
+        // Without doubtful values there is nothing that could be approved for the conversation.
+        let choices = if ask.origins.is_empty() {
+            "y/N/edit"
+        } else {
+            "y/N/always/edit"
+        };
+        loop {
+            let answer = self.lines.next(&format!("  Run it? [{choices}] "), false).await;
+            match answer.as_deref().map(str::trim) {
+                Some("y" | "Y" | "yes") => return ask.approve(),
+                Some("a" | "always") if !ask.origins.is_empty() => return ask.approve_for_conversation(),
+                Some("e" | "edit") => match self.lines.next("  Arguments as JSON: ", false).await {
+                    Some(arguments) if !arguments.trim().is_empty() => return ask.approve_with(arguments.trim()),
+                    _ => {}
+                },
+                None | Some("" | "n" | "N" | "no") => return ask.deny("the user said no"),
+                // A typo is no decision.
+                Some(_) => self.printer().print(format!("  answer one of {choices}\n")),
+            }
+        }
     }
 
     /// Asks the person for a yes. Where there is no person, nothing is agreed to.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::chat::Role;
 use crate::content::Content;
 use crate::trust::Label;
+use crate::turn::EndorsedValue;
 use crate::{Timestamp, ToolName, TurnId};
 
 /// An entry of a conversation.
@@ -44,6 +45,10 @@ pub struct ConversationTurn {
     /// the turn, in the order of their activation; at the turn's last entry. Empty by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub active_tools: Vec<ToolName>,
+    /// Values that the user has endorsed for the conversation; at the turn's last entry. Empty by
+    /// default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endorsed: Vec<EndorsedValue>,
     /// Label of the entry's sources. The sources of an answer are all that its model had read.
     /// `None` for entries without a label, as older versions wrote them: an answer is then
     /// untrusted.
@@ -86,6 +91,7 @@ impl ConversationTurn {
             turn: turn.into(),
             rounds: Vec::new(),
             active_tools: Vec::new(),
+            endorsed: Vec::new(),
             label: None,
         }
     }
@@ -101,6 +107,13 @@ impl ConversationTurn {
     #[must_use]
     pub fn with_active_tools(mut self, groups: Vec<ToolName>) -> Self {
         self.active_tools = groups;
+        self
+    }
+
+    /// Sets the values that the user has endorsed for the conversation.
+    #[must_use]
+    pub fn with_endorsed(mut self, endorsed: Vec<EndorsedValue>) -> Self {
+        self.endorsed = endorsed;
         self
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::endorsement::{EndorsedWhen, Orders};
-use super::{Effect, ToolExecutor, ToolExposure, ToolGroup, ToolInvokeRequest, ToolRegistration};
+use super::{ArgumentRole, Effect, ToolExecutor, ToolExposure, ToolGroup, ToolInvokeRequest, ToolRegistration};
 use crate::{CallContext, ToolName};
 
 /// A tool that is ready to be added to a host or a registry.
@@ -102,6 +102,50 @@ impl Tool {
     #[must_use]
     pub fn needs_endorsement(mut self) -> Self {
         self.registration.hints.needs_endorsement = true;
+        self
+    }
+
+    /// Declares that `argument` decides where a call goes or what it changes: a recipient, an
+    /// account, a path. After its model has read untrusted text, the call runs without a question
+    /// only if the value is the user's own. Schema and name tell for arguments that are not
+    /// declared; composed text, such as a `body`, decides nothing.
+    ///
+    /// ```
+    /// # use rockbot_core::tool::tool;
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Move { title: String, text: String }
+    /// let publish = tool("publish", async |page: Move| page.text).destination("title").content("text");
+    /// assert_eq!(publish.registration.hints.argument_roles.len(), 2);
+    /// ```
+    #[must_use]
+    pub fn destination(mut self, argument: impl Into<String>) -> Self {
+        let role = (argument.into(), ArgumentRole::Destination);
+        self.registration.hints.argument_roles.push(role);
+        self
+    }
+
+    /// Declares that `argument` is text that the model composes, which decides nothing. See
+    /// [`destination`](Self::destination).
+    #[must_use]
+    pub fn content(mut self, argument: impl Into<String>) -> Self {
+        let role = (argument.into(), ArgumentRole::Content);
+        self.registration.hints.argument_roles.push(role);
+        self
+    }
+
+    /// Lets calls run without an endorsement, whatever their model has read. Give the `reason`: a
+    /// page or a mail can then bring about every call of the tool. Operators see the reason.
+    ///
+    /// ```
+    /// # use rockbot_core::tool::tool;
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Step { metres: u32 }
+    /// let step = tool("step", async |step: Step| step.metres).trusted_effect("a toy on a table");
+    /// assert_eq!(step.registration.hints.trusted_effect.as_deref(), Some("a toy on a table"));
+    /// ```
+    #[must_use]
+    pub fn trusted_effect(mut self, reason: impl Into<Arc<str>>) -> Self {
+        self.registration.hints.trusted_effect = Some(reason.into());
         self
     }
 

@@ -67,6 +67,7 @@ pub use pending::{AwaitedTools, PendingTools};
 pub use registration::{ToolHints, ToolRegistration};
 pub use registry::{InMemoryToolRegistry, Owner, RegistryError, ToolEntry, ToolRegistry, ToolSnapshot, ToolView};
 pub use remote::{RemoteToolExecutor, remote_tool};
+pub use rockbot_provenance::ArgumentRole;
 pub use rockbot_schema::{
     ArgumentError, ArgumentSchema, MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH, NotStrict, SchemaError, StrictSchema,
     schema_of, without_optional_nulls,

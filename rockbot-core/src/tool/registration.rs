@@ -1,5 +1,6 @@
 //! The description of a tool: for the model, and for the host.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::endorsement::Orders;
-use super::{Effect, ToolExposure, ToolInvokeRequest, schema_of};
+use super::{ArgumentRole, Effect, ToolExposure, ToolInvokeRequest, schema_of};
 use crate::support::{indented, one_line};
 use crate::{CallContext, ToolName};
 use rockbot_schema::model_schema;
@@ -64,6 +65,14 @@ pub struct ToolHints {
     /// write data that is trusted later. Default `false`.
     #[serde(skip_serializing_if = "is_false")]
     pub needs_endorsement: bool,
+    /// Roles of arguments, by the name of the argument, that the program declares. Default empty:
+    /// schema and names tell. They never cross a bus.
+    #[serde(skip)]
+    pub argument_roles: Vec<(String, ArgumentRole)>,
+    /// The reason why calls with an effect need no endorsement although their model has read
+    /// untrusted text. Default `None`. It never crosses a bus.
+    #[serde(skip)]
+    pub trusted_effect: Option<Arc<str>>,
     /// The orders of a user that endorse a call in words. They never cross a bus.
     #[serde(skip)]
     pub(crate) orders: Option<Orders>,
@@ -147,6 +156,21 @@ impl ToolHints {
     #[must_use]
     pub fn with_needs_endorsement(mut self, needs_endorsement: bool) -> Self {
         self.needs_endorsement = needs_endorsement;
+        self
+    }
+
+    /// Sets the role of the argument `name`. Default: schema and name tell.
+    #[must_use]
+    pub fn with_argument_role(mut self, name: impl Into<String>, role: ArgumentRole) -> Self {
+        self.argument_roles.push((name.into(), role));
+        self
+    }
+
+    /// Sets the reason why calls with an effect need no endorsement although their model has read
+    /// untrusted text. Default `None`.
+    #[must_use]
+    pub fn with_trusted_effect(mut self, reason: impl Into<Option<Arc<str>>>) -> Self {
+        self.trusted_effect = reason.into();
         self
     }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ValueOrigin;
 use crate::context::Grant;
 use crate::tool::{ToolError, ToolErrorCode};
 use crate::{CallId, Digest, ToolName, TurnId};
@@ -25,6 +26,10 @@ pub struct ApprovalRequest {
     /// turn makes the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked_by: Vec<ToolName>,
+    /// Origins of the values that decide about the call, the doubtful values first. Empty unless the
+    /// model had read untrusted text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<ValueOrigin>,
 }
 
 /// The decision of a person about a tool call.
@@ -43,6 +48,14 @@ pub struct Approval {
     /// Reason of a denial, which the model reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Arguments that the call runs with instead of the model's, as JSON text. Default `None`: the
+    /// arguments that were shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+    /// `true` if the doubtful values of the call are the user's own in this conversation from now on,
+    /// so that the tool is called with them without a question. Default `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_conversation: bool,
     /// User who decides, for a decision over a bus whose envelope names no principal. `None` means
     /// the local user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,12 +89,38 @@ impl ApprovalRequest {
             tool,
             arguments,
             asked_by: Vec::new(),
+            origins: Vec::new(),
         }
+    }
+
+    /// Sets the origins of the values that decide about the call. Default: none.
+    #[must_use]
+    pub fn with_origins(mut self, origins: Vec<ValueOrigin>) -> Self {
+        self.origins = origins;
+        self
     }
 
     /// Returns the approval of exactly this call with these arguments.
     pub fn approve(&self) -> Approval {
         self.decide(true, None)
+    }
+
+    /// Returns the approval of the call, and of later calls of the tool with the same doubtful
+    /// [`origins`](Self::origins) in this conversation: "yes for this recipient".
+    pub fn approve_for_conversation(&self) -> Approval {
+        Approval {
+            for_conversation: true,
+            ..self.approve()
+        }
+    }
+
+    /// Returns the approval of the call with other arguments, an object as JSON text. The model is
+    /// told of the change. The host refuses a decision whose arguments do not fit the tool.
+    pub fn approve_with(&self, arguments: impl Into<String>) -> Approval {
+        Approval {
+            arguments: Some(arguments.into()),
+            ..self.approve()
+        }
     }
 
     /// Returns the denial of the call. The model reads `reason`.
@@ -108,6 +147,8 @@ impl ApprovalRequest {
             args_hash: self.args_hash,
             approved,
             reason,
+            arguments: None,
+            for_conversation: false,
             user_id: None,
         }
     }

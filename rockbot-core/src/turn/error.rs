@@ -8,6 +8,7 @@ use crate::content::ContentError;
 use crate::id::MAX_ID_BYTES;
 use crate::layer::RateLimitExceeded;
 use crate::store::StoreError;
+use crate::tool::ToolError;
 use crate::{BoxError, CallId, TurnId};
 
 /// A message that was not answered.
@@ -89,6 +90,9 @@ pub enum TurnError {
         /// The id of the call.
         call: CallId,
     },
+    /// A person approved a call with arguments that do not fit its tool.
+    #[error("the call is not approved, since the arguments do not fit its tool: {0}")]
+    Arguments(ToolError),
     /// A turn layer passed on a call of another message. The work of a turn is done for its own
     /// message alone; ask the agent for something else.
     #[error(

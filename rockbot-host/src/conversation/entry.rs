@@ -33,6 +33,9 @@ const ROUNDS: &str = "rounds";
 /// Name of the member with the groups of tools that were active.
 const ACTIVE_TOOLS: &str = "activeTools";
 
+/// Name of the member with the values that the user has endorsed.
+const ENDORSED: &str = "endorsed";
+
 /// Name of the member with the label of the entry's sources.
 const LABEL: &str = "label";
 
@@ -53,6 +56,9 @@ impl Serialize for StoredEntry {
         }
         if !message.active_tools.is_empty() {
             map.serialize_entry(ACTIVE_TOOLS, &message.active_tools)?;
+        }
+        if !message.endorsed.is_empty() {
+            map.serialize_entry(ENDORSED, &message.endorsed)?;
         }
         if let Some(label) = &message.label {
             map.serialize_entry(LABEL, label)?;
@@ -100,6 +106,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
         let mut turn = None;
         let mut rounds = Vec::new();
         let mut active = Vec::new();
+        let mut endorsed = Vec::new();
         let mut label = None;
         let mut other = Map::new();
         while let Some(name) = map.next_key::<MemberName>()? {
@@ -117,6 +124,10 @@ impl<'de> Visitor<'de> for EntryVisitor {
                     Ok(read) => active = read,
                     Err(value) => drop(other.insert(ACTIVE_TOOLS.to_owned(), value)),
                 },
+                MemberName::Endorsed => match read_list(map.next_value()?) {
+                    Ok(read) => endorsed = read,
+                    Err(value) => drop(other.insert(ENDORSED.to_owned(), value)),
+                },
                 // A label that cannot be read counts as missing, which is the most restrictive
                 // label.
                 MemberName::Label => label = Label::deserialize(&map.next_value::<Value>()?).ok(),
@@ -128,11 +139,12 @@ impl<'de> Visitor<'de> for EntryVisitor {
         let role = role.ok_or_else(|| de::Error::missing_field("role"))?;
         let content = content.ok_or_else(|| de::Error::missing_field("content"))?;
         let timestamp = timestamp.ok_or_else(|| de::Error::missing_field("timestamp"))?;
-        let message = ConversationTurn::new(role, content, timestamp, turn.unwrap_or_default());
-        Ok(StoredEntry {
-            message: message.with_rounds(rounds).with_active_tools(active).with_label(label),
-            other,
-        })
+        let message = ConversationTurn::new(role, content, timestamp, turn.unwrap_or_default())
+            .with_rounds(rounds)
+            .with_active_tools(active)
+            .with_endorsed(endorsed)
+            .with_label(label);
+        Ok(StoredEntry { message, other })
     }
 }
 
@@ -148,6 +160,7 @@ enum MemberName {
     Turn,
     Rounds,
     ActiveTools,
+    Endorsed,
     Label,
     Other(String),
 }
@@ -171,6 +184,7 @@ impl<'de> Deserialize<'de> for MemberName {
                     "turn" => MemberName::Turn,
                     ROUNDS => MemberName::Rounds,
                     ACTIVE_TOOLS => MemberName::ActiveTools,
+                    ENDORSED => MemberName::Endorsed,
                     LABEL => MemberName::Label,
                     other => MemberName::Other(other.to_owned()),
                 })

@@ -11,12 +11,13 @@ use rockbot_core::chat::{
 use rockbot_core::support::{loggable, run_until_stopped};
 use rockbot_core::tool::{ToolInvokeRequest, ToolView};
 use rockbot_core::trust::Trust;
-use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress};
+use rockbot_core::turn::{BudgetLimit, JournalError, TurnProgress, ValueOrigin};
 use tokio::time::{Instant, sleep_until};
 
 use super::output_filter::AnswerStream;
 use super::{Drive, TurnDriver};
 use crate::live::LiveTurn;
+use crate::tool::ReadMessages;
 use crate::turn::policy::higher;
 use crate::turn::{CallFacts, Purpose, TurnEvent};
 
@@ -77,10 +78,14 @@ impl Drive<'_> {
                 stream.iter().for_each(AnswerStream::finish);
                 let mut event = self.answered(answer, self.turn.tier_of(purpose.is_out_of_band()));
                 if self.turn.label().is_untrusted()
-                    && let TurnEvent::ModelAnswered { response, facts } = &mut event
+                    && let TurnEvent::ModelAnswered {
+                        response,
+                        facts,
+                        origins,
+                    } = &mut event
                 {
                     // Boxed, and only for turns that have read text of others: most futures need no room for it.
-                    Box::pin(self.ask_endorsements(&response.tool_calls, facts)).await;
+                    *origins = Box::pin(self.ask_endorsements(&response.tool_calls, facts)).await;
                 }
                 self.ask_approver(&mut event);
                 self.expect_no_approvals(&mut event);
@@ -266,7 +271,11 @@ impl Drive<'_> {
                 self.account(&mut response, tier);
                 self.take_final_answer(&mut response);
                 let facts = response.tool_calls.iter().map(|call| self.facts(call)).collect();
-                TurnEvent::ModelAnswered { response, facts }
+                TurnEvent::ModelAnswered {
+                    response,
+                    facts,
+                    origins: Vec::new(),
+                }
             }
             Err(error) => self.failed(&error),
         }
@@ -319,17 +328,31 @@ impl Drive<'_> {
         }
     }
 
-    /// Makes calls wait for a person's approval that write data that is trusted later, although the
-    /// model has read text of others. An untrusted sender cannot approve anything: the guard
-    /// refuses its calls at once.
-    async fn ask_endorsements(&mut self, calls: &[ToolCall], facts: &mut [CallFacts]) {
+    /// Makes calls wait for a person's approval that the user's own words do not ask for, although
+    /// the model has read text of others. Returns the origins of their values, in the order of the
+    /// calls. An untrusted sender cannot approve anything: the guard refuses its calls at once.
+    async fn ask_endorsements(&mut self, calls: &[ToolCall], facts: &mut [CallFacts]) -> Vec<Vec<ValueOrigin>> {
         self.relabel();
-        if self.turn.request().trust == Trust::Untrusted {
-            return;
+        if calls.is_empty() || self.turn.request().trust == Trust::Untrusted {
+            return Vec::new();
         }
-        for (call, facts) in calls.iter().zip(facts).filter(|(_, facts)| !facts.needs_approval) {
+        let may_doubt =
+            |(call, facts): (&ToolCall, &CallFacts)| self.driver.tools.may_doubt(&call.name, facts.effect, &self.cx);
+        if !calls.iter().zip(&*facts).any(may_doubt) {
+            return Vec::new();
+        }
+        let cx = self.cx.clone().with_extension(ReadMessages::of(self.turn));
+        let mut origins = Vec::with_capacity(calls.len());
+        for (call, facts) in calls.iter().zip(facts) {
             let request = self.tool_request(call);
-            facts.needs_approval = self.driver.tools.needs_endorsement(&request, &self.cx).await;
+            let doubts = self.driver.tools.doubts(&request, facts.effect, &cx).await;
+            facts.needs_approval |= doubts.is_some();
+            origins.push(doubts.unwrap_or_default());
+        }
+        if origins.iter().all(Vec::is_empty) {
+            Vec::new()
+        } else {
+            origins
         }
     }
 
@@ -340,7 +363,7 @@ impl Drive<'_> {
         if !request.is_informing || request.approver.is_none() {
             return;
         }
-        let TurnEvent::ModelAnswered { response, facts } = event else {
+        let TurnEvent::ModelAnswered { response, facts, .. } = event else {
             return;
         };
         for (call, facts) in response.tool_calls.iter().zip(facts) {

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Drive;
 use super::large_results::Shortened;
+use crate::tool::ReadMessages;
 use crate::turn::{CallState, TurnEvent};
 
 impl Drive<'_> {
@@ -232,6 +233,7 @@ impl Drive<'_> {
     ///   own time limit holds;
     /// - for a call about the turn's task list, that list;
     /// - for a call that runs a turn of another agent, the account of that turn;
+    /// - for a call of a model that has read text of others, that text;
     /// - for a call that a person approved, its grant.
     fn context_of(&self, call: &CallState, begin: Option<&CancellationToken>) -> CallContext {
         let cx = match begin {
@@ -242,6 +244,13 @@ impl Drive<'_> {
         let cx = match self.turn.tasks_before(&call.call) {
             Some(tasks) => cx.with_extension(tasks),
             None => cx,
+        };
+        let is_doubtful =
+            self.turn.label().is_untrusted() && self.driver.tools.may_doubt(&call.call.name, call.facts.effect, &cx);
+        let cx = if is_doubtful {
+            cx.with_extension(ReadMessages::of(self.turn))
+        } else {
+            cx
         };
         let cx = match self.account_of(&call.call.id) {
             Some(account) => cx.with_extension(account.clone()),

@@ -26,6 +26,7 @@ impl TurnEngine {
             turn: id.clone(),
             call: decision.call.clone(),
         };
+        self.check_arguments(&decision, by)?;
         let event = TurnEvent::ApprovalDecided(decision.clone());
         let engine = self.clone();
         let by = by.clone();
@@ -45,6 +46,22 @@ impl TurnEngine {
         } else {
             Err(missing)
         }
+    }
+
+    /// Checks that the arguments of a decision, if it has other arguments than the call, fit the tool.
+    fn check_arguments(&self, decision: &Approval, by: &Principal) -> Result<(), TurnError> {
+        let Some(arguments) = &decision.arguments else {
+            return Ok(());
+        };
+        let requests = self.approval_requests(by);
+        let asked = requests
+            .iter()
+            .find(|request| (&request.turn, &request.call) == (&decision.turn, &decision.call));
+        // Without a request, nothing waits for the decision.
+        asked.map_or(Ok(()), |asked| {
+            let checked = self.driver.tools.check_arguments(&asked.tool, arguments);
+            checked.map_err(TurnError::Arguments)
+        })
     }
 
     /// Reports whether `by` decides about calls of the turn of `request`.

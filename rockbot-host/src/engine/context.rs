@@ -73,6 +73,7 @@ impl TurnEngine {
             reminder: behavior.pre_tool_loop_prompt.map(|prompt| prompt.to_string()),
             input: turn.replaced_input().cloned(),
             active_tools,
+            endorsed: past.endorsed,
         })
     }
 
@@ -164,6 +165,7 @@ fn of_program(turn: &Turn, revised: Option<Box<Revision>>, tools: &ToolView) -> 
         reminder: None,
         input: None,
         active_tools: Vec::new(),
+        endorsed: Vec::new(),
     }
 }
 

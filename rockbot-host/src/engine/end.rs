@@ -242,6 +242,7 @@ impl TurnEngine {
         };
         let reply = entry(reply_role, outcome.content()).with_rounds(rounds);
         let reply = reply.with_active_tools(turn.active_tools().to_vec());
+        let reply = reply.with_endorsed(turn.endorsed().to_vec());
         // The next turn, and another process, know by the label which texts the answer was made of.
         let reply = reply.with_label(turn.label().clone());
         messages.chain([reply]).collect()

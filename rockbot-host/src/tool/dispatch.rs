@@ -12,6 +12,7 @@ use rockbot_core::tool::{
     ToolView,
 };
 use rockbot_core::trust::{Label, Trust};
+use rockbot_core::turn::ValueOrigin;
 use rockbot_core::{BoxError, CallContext, ToolName};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{Instrument as _, Span};
@@ -274,10 +275,28 @@ impl ToolDispatcher {
         self.guard.facts(request, cx)
     }
 
-    /// Reports whether the model of `cx` needs a person's endorsement for the call, because it has
-    /// read untrusted text.
-    pub(crate) async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
-        self.guard.needs_endorsement(request, cx).await
+    /// Returns the doubts of a call for which the model of `cx` needs a person's endorsement, because
+    /// it has read untrusted text; `None` if it needs none.
+    pub(crate) async fn doubts(
+        &self,
+        request: &ToolInvokeRequest,
+        effect: Effect,
+        cx: &CallContext,
+    ) -> Option<Vec<ValueOrigin>> {
+        self.guard.doubts(request, effect, cx).await
+    }
+
+    /// Reports whether a call with this effect may need an endorsement once its model has read
+    /// untrusted text.
+    pub(crate) fn may_doubt(&self, name: &ToolName, effect: Effect, cx: &CallContext) -> bool {
+        self.guard.may_doubt(name, effect, cx)
+    }
+
+    /// Checks that arguments fit the tool of this name. A tool that is gone fails the call itself.
+    pub(crate) fn check_arguments(&self, name: &ToolName, arguments: &str) -> Result<(), ToolError> {
+        let request = ToolInvokeRequest::new("", name.clone(), arguments);
+        let tool = self.guard.find(name);
+        tool.map_or(Ok(()), |tool| tool.check_schema(&request, Effect::Mutating))
     }
 
     /// Reports whether the call changes something outside although the message of its turn only

@@ -17,5 +17,6 @@ mod span;
 mod tasks;
 
 pub use dispatch::ToolDispatcher;
+pub(crate) use guard::ReadMessages;
 pub use limits::ToolLimits;
 pub(crate) use outside::GuardedOutsideTools;

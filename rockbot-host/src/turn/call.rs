@@ -2,7 +2,7 @@
 
 use rockbot_core::chat::ToolCall;
 use rockbot_core::tool::{Effect, ToolError, ToolErrorCode, ToolInvokeRequest, ToolInvokeResponse};
-use rockbot_core::turn::{ApprovalRequest, FinishedCall};
+use rockbot_core::turn::{ApprovalRequest, FinishedCall, ValueOrigin};
 use rockbot_core::{Digest, SessionId, TurnId, context::Grant};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,10 @@ pub(crate) struct CallState {
     pub(crate) facts: CallFacts,
     /// The progress of the call.
     pub(crate) status: CallStatus,
+    /// The origins of the values that decide about the call, for the question to a user.
+    pub(crate) origins: Vec<ValueOrigin>,
+    /// `true` once a user approved the call with other arguments than the model's.
+    pub(crate) is_changed: bool,
 }
 
 /// The progress of a call.
@@ -70,7 +74,15 @@ impl CallState {
             call,
             facts,
             status: CallStatus::Waiting { granted: false },
+            origins: Vec::new(),
+            is_changed: false,
         }
+    }
+
+    /// Sets the origins of the values that decide about the call.
+    pub(crate) fn with_origins(mut self, origins: Vec<ValueOrigin>) -> Self {
+        self.origins = origins;
+        self
     }
 
     /// Returns `true` if the call ended.
@@ -114,8 +126,15 @@ impl CallState {
 
     /// Returns the request for a user's approval.
     pub(crate) fn ask(&self, turn: &TurnId) -> ApprovalRequest {
-        let Self { call, .. } = self;
+        let Self { call, origins, .. } = self;
         ApprovalRequest::new(turn.clone(), call.id.clone(), call.name.clone(), &*call.arguments)
+            .with_origins(origins.clone())
+    }
+
+    /// Puts a user's arguments in place of the model's.
+    pub(crate) fn change(&mut self, arguments: &str) {
+        self.call.arguments = arguments.into();
+        self.is_changed = true;
     }
 
     /// Applies the end of the process: a call that may run again waits again.
@@ -147,7 +166,7 @@ impl CallState {
         Some(finished.with_outcome_unknown(is_unknown))
     }
 
-    pub(super) fn args_hash(&self) -> Digest {
+    pub(crate) fn args_hash(&self) -> Digest {
         Grant::args_hash(self.call.name.as_str(), &self.call.arguments)
     }
 }

@@ -6,7 +6,9 @@ use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, MicroUsd, Mod
 use rockbot_core::content::Content;
 use rockbot_core::tool::ToolInvokeResponse;
 use rockbot_core::trust::Label;
-use rockbot_core::turn::{Approval, Budget, BudgetLimit, DelegatedWork, LoopDecision, TurnFailure, TurnRequest};
+use rockbot_core::turn::{
+    Approval, Budget, BudgetLimit, DelegatedWork, EndorsedValue, LoopDecision, TurnFailure, TurnRequest, ValueOrigin,
+};
 use rockbot_core::{CallId, ToolName, TurnId};
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +56,9 @@ pub(crate) enum TurnEvent {
         /// The groups of tools that are active in the conversation, or that shown entries need.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         active_tools: Vec<ToolName>,
+        /// The values that the user has endorsed for the conversation.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        endorsed: Vec<EndorsedValue>,
     },
     /// An input guardrail did not let the user's message pass.
     InputRefused {
@@ -71,6 +76,10 @@ pub(crate) enum TurnEvent {
         response: ChatResponse,
         /// The registry's facts about each tool call of the answer, in the order of the calls.
         facts: Vec<CallFacts>,
+        /// The origins of the values of each call, in the order of the calls. Empty unless a call
+        /// waits for a person because of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        origins: Vec<Vec<ValueOrigin>>,
     },
     /// The call to the model failed.
     ModelFailed {

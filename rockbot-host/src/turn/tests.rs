@@ -254,6 +254,7 @@ impl Life {
         let text = |text: &str, finish| TurnEvent::ModelAnswered {
             response: ChatResponse::text(text).with_finish(finish).with_cost(MicroUsd(1)),
             facts: Vec::new(),
+            origins: Vec::new(),
         };
         match self.chances.pop_front().unwrap_or(Chance::Answer) {
             Chance::Answer | Chance::Note | Chance::SendBack | Chance::End | Chance::Complain | Chance::Edit => {
@@ -345,6 +346,7 @@ fn answered(calls: &[(Effect, bool)], finish: FinishReason) -> TurnEvent {
             .with_finish(finish)
             .with_cost(MicroUsd(1)),
         facts: calls.iter().map(facts).collect(),
+        origins: Vec::new(),
     }
 }
 
@@ -466,6 +468,7 @@ fn a_judge_that_an_older_version_asked_about_a_scheduled_turn_is_heard() {
     let says = |text: &str| TurnEvent::ModelAnswered {
         response: ChatResponse::text(text).with_cost(MicroUsd(1)),
         facts: Vec::new(),
+        origins: Vec::new(),
     };
     let judge = TurnStep::AskModel(Purpose::Evaluate(Trigger::PromiseWithoutAction));
     run.records = vec![

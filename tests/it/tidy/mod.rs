@@ -108,15 +108,22 @@ fn every_dependency_comes_from_the_registry() {
 
 /// The crates of the workspace that each crate may depend on. Everything points downwards:
 /// authors of tools, models, stores and buses need `rockbot-core` alone.
-const MAY_DEPEND_ON: [(&str, &[&str]); 17] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 18] = [
     ("rockbot-bus", &["rockbot-core"]),
-    ("rockbot-core", &["rockbot-schema", "rockbot-search"]),
+    (
+        "rockbot-core",
+        &["rockbot-provenance", "rockbot-schema", "rockbot-search"],
+    ),
     // For its tests alone.
     ("rockbot-pages", &["rockbot-core"]),
+    ("rockbot-provenance", &[]),
     ("rockbot-schema", &[]),
     ("rockbot-search", &[]),
     ("rockbot-text-calls", &[]),
-    ("rockbot-host", &["rockbot-core", "rockbot-text-calls"]),
+    (
+        "rockbot-host",
+        &["rockbot-core", "rockbot-provenance", "rockbot-text-calls"],
+    ),
     ("rockbot-llm", &["rockbot-core"]),
     ("rockbot-mcp", &["rockbot-core", "rockbot-tools"]),
     ("rockbot-memory", &["rockbot-core"]),

@@ -73,6 +73,7 @@ fn all_comments() -> Vec<Comment> {
         "rockbot-mcp",
         "rockbot-memory",
         "rockbot-pages",
+        "rockbot-provenance",
         "rockbot-schema",
         "rockbot-search",
         "rockbot-text-calls",

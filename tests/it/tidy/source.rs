@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The crates below the facade.
-pub(super) const LIBRARIES: [&str; 12] = [
+pub(super) const LIBRARIES: [&str; 13] = [
     "rockbot-bus",
     "rockbot-core",
     "rockbot-text-calls",
@@ -12,6 +12,7 @@ pub(super) const LIBRARIES: [&str; 12] = [
     "rockbot-mcp",
     "rockbot-memory",
     "rockbot-pages",
+    "rockbot-provenance",
     "rockbot-schema",
     "rockbot-search",
     "rockbot-tools",

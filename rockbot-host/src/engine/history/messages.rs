@@ -7,7 +7,7 @@ use rockbot_core::chat::{ChatMessage, ContextReason, Role, ToolCall};
 use rockbot_core::content::{Content, Provenance};
 use rockbot_core::store::{CallRound, ConversationTurn};
 use rockbot_core::trust::Trust;
-use rockbot_core::turn::TurnRequest;
+use rockbot_core::turn::{EndorsedValue, TurnRequest};
 use rockbot_core::{Digest, ToolName, TurnId};
 
 use crate::text_calling::id_from_text;
@@ -18,6 +18,8 @@ pub(in crate::engine) struct ShownHistory {
     pub(in crate::engine) messages: Vec<ChatMessage>,
     /// Groups of tools that are active in the conversation.
     pub(in crate::engine) active_tools: Vec<ToolName>,
+    /// Values that the user has endorsed for the conversation.
+    pub(in crate::engine) endorsed: Vec<EndorsedValue>,
 }
 
 /// Returns the messages of `entries`, with the calls and results of the rounds that `is_shown`
@@ -30,6 +32,7 @@ pub(in crate::engine) fn shown(entries: Vec<ConversationTurn>, is_shown: impl Fn
     // Each turn states all groups that were active at its end.
     if let Some(last) = entries.iter().rfind(|entry| entry.role != Role::User) {
         history.active_tools.clone_from(&last.active_tools);
+        history.endorsed.clone_from(&last.endorsed);
     }
     for mut entry in entries {
         let mut rounds = std::mem::take(&mut entry.rounds);

@@ -13,9 +13,12 @@ use rockbot_core::CallContext;
 use rockbot_core::support::caught;
 use rockbot_core::tool::{Effect, ToolEntry, ToolError, ToolErrorCode, ToolInvokeRequest, without_optional_nulls};
 use rockbot_core::trust::Trust;
+use rockbot_core::turn::ValueOrigin;
+use rockbot_provenance::takes_address;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use super::endorsement::ReadMessages;
 use super::result::Executed;
 use crate::tool::meters::Meters;
 use crate::turn::CallFacts;
@@ -34,18 +37,32 @@ pub(in crate::tool) struct GuardedTool {
     pub(in crate::tool) time_limit: Duration,
     pub(super) permits: Option<Semaphore>,
     pub(super) meters: Arc<Meters>,
+    takes_address: bool,
+}
+
+/// The reason why a call of a model that has read untrusted text may need an endorsement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// The tool declares it.
+    Declared,
+    /// The call changes something.
+    Changes,
+    /// The call may send what the model composed to an address that the model names.
+    Sends,
 }
 
 impl GuardedTool {
     /// Creates a guarded tool. A tool that states no time limit of its own gets `time_limit`.
     pub(super) fn new(entry: &Arc<ToolEntry>, time_limit: Duration, meters: Arc<Meters>) -> Self {
-        let hints = &entry.registration().hints;
+        let registration = entry.registration();
+        let hints = &registration.hints;
         let permits = |calls: u32| Semaphore::new((calls as usize).clamp(1, Semaphore::MAX_PERMITS));
         Self {
             entry: entry.clone(),
             time_limit: hints.time_limit.unwrap_or(time_limit),
             permits: hints.max_concurrency.map(permits),
             meters,
+            takes_address: takes_address(&registration.parameters_schema, &hints.argument_roles),
         }
     }
 
@@ -79,20 +96,61 @@ impl GuardedTool {
         stated.unwrap_or(self.entry.registration().hints.needs_approval)
     }
 
-    /// Reports whether a person must approve the call because its model has read untrusted text.
-    pub(super) async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
-        let registration = self.entry.registration();
-        if !registration.hints.needs_endorsement || cx.content_trust() > Trust::Untrusted {
-            return false;
+    /// Returns the doubts of a call that a person must approve because its model has read untrusted
+    /// text: the origins of its values, if they are known. `None` if no person must be asked.
+    pub(super) async fn doubts(
+        &self,
+        request: &ToolInvokeRequest,
+        effect: Effect,
+        cx: &CallContext,
+    ) -> Option<Vec<ValueOrigin>> {
+        let need = self.need(effect)?;
+        if cx.content_trust() > Trust::Untrusted || self.entry.registration().is_ordered(request, cx) {
+            return None;
         }
-        if registration.is_ordered(request, cx) {
-            return false;
+        let found = || {
+            let read = cx.extension::<ReadMessages>()?;
+            Some(read.doubts(self, request, need == Need::Sends))
+        };
+        match need {
+            Need::Declared if cx.trust() == Trust::Untrusted => Some(Vec::new()),
+            Need::Declared => match self.stated_need(request, cx).await {
+                Some(false) => None,
+                Some(true) => Some(found().flatten().unwrap_or_default()),
+                None => found().unwrap_or_else(|| Some(Vec::new())),
+            },
+            // A caller outside of a turn has no model that reads.
+            Need::Changes | Need::Sends => found().flatten(),
         }
+    }
+
+    /// Returns the reason why calls of a model that has read untrusted text may need an endorsement;
+    /// `None` if they never do.
+    pub(super) fn need(&self, effect: Effect) -> Option<Need> {
+        let hints = &self.entry.registration().hints;
+        if hints.needs_endorsement {
+            return Some(Need::Declared);
+        }
+        // The calls of a turn below are checked by themselves.
+        let is_free = hints.internal || hints.runs_turn || hints.trusted_effect.is_some();
+        if is_free {
+            None
+        } else if effect != Effect::Pure {
+            Some(Need::Changes)
+        } else if self.takes_address && !hints.own_output {
+            Some(Need::Sends)
+        } else {
+            None
+        }
+    }
+
+    /// Asks the executor whether the call needs an endorsement; `None` if its values tell.
+    async fn stated_need(&self, request: &ToolInvokeRequest, cx: &CallContext) -> Option<bool> {
         let stated = AssertUnwindSafe(self.entry.executor().needs_endorsement(request, cx)).catch_unwind();
         let stated = stated.map(caught);
         // A panic counts as a yes, as it does for approvals, and so does a store that does not answer.
         let stated = timeout(ENDORSEMENT_TIME, stated).await.unwrap_or(Ok(Some(true)));
-        stated.unwrap_or(Some(true)).unwrap_or(true)
+        stated.unwrap_or(Some(true))
     }
 
     /// Reports whether a call changes something outside although the message of its turn only informs.
@@ -118,7 +176,7 @@ impl GuardedTool {
 
     /// Checks the arguments against the tool's schema, as the call would get them, also where the
     /// executor checks them itself when it runs.
-    pub(super) fn check_schema(&self, request: &ToolInvokeRequest, effect: Effect) -> Result<(), ToolError> {
+    pub(in crate::tool) fn check_schema(&self, request: &ToolInvokeRequest, effect: Effect) -> Result<(), ToolError> {
         let request = self.without_nulls(request.clone(), effect);
         let checked = self.entry.arguments().check(&request.arguments);
         checked

@@ -6,6 +6,7 @@
 //! tools of a snapshot of the registry), `guarded_tool.rs` asks it about the needs of the call,
 //! `permits.rs` limits how many run, `result.rs` makes the response.
 
+mod endorsement;
 mod filtered;
 mod guarded_tool;
 mod permits;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use rockbot_core::tool::{
     Effect, ToolError, ToolErrorCode, ToolFilter, ToolInvokeRequest, ToolInvokeResponse, ToolRegistry, ToolSnapshot,
 };
+use rockbot_core::turn::ValueOrigin;
 use rockbot_core::{CallContext, ToolName};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -32,6 +34,7 @@ use super::blocking::Watched;
 use crate::isolate::{Isolate, Isolated};
 use crate::turn::CallFacts;
 
+pub(crate) use self::endorsement::ReadMessages;
 pub(super) use self::guarded_tool::GuardedTool;
 pub(super) use self::result::panicked;
 
@@ -91,16 +94,25 @@ impl Guard {
         tool.map_or(unknown, |tool| tool.facts(request))
     }
 
-    /// Reports whether the model of `cx` needs a person's endorsement for the call, because it has
-    /// read untrusted text.
-    pub(super) async fn needs_endorsement(&self, request: &ToolInvokeRequest, cx: &CallContext) -> bool {
-        match self.tools.resolve(&request.tool_name, cx) {
-            // No person is asked about a call that cannot run: the guard fails it.
-            Some(tool) => {
-                tool.needs_endorsement(request, cx).await && tool.check_schema(request, tool.effect_of(request)).is_ok()
-            }
-            None => false,
-        }
+    /// Returns the doubts of a call for which the model of `cx` needs a person's endorsement, because
+    /// it has read untrusted text; `None` if it needs none.
+    pub(super) async fn doubts(
+        &self,
+        request: &ToolInvokeRequest,
+        effect: Effect,
+        cx: &CallContext,
+    ) -> Option<Vec<ValueOrigin>> {
+        let tool = self.tools.resolve(&request.tool_name, cx)?;
+        let doubts = tool.doubts(request, effect, cx).await?;
+        // No person is asked about a call that cannot run: the guard fails it.
+        tool.check_schema(request, effect).is_ok().then_some(doubts)
+    }
+
+    /// Reports whether a call with this effect may need an endorsement once its model has read
+    /// untrusted text.
+    pub(super) fn may_doubt(&self, name: &ToolName, effect: Effect, cx: &CallContext) -> bool {
+        let tool = self.tools.resolve(name, cx);
+        tool.is_some_and(|tool| tool.need(effect).is_some())
     }
 
     /// Reports whether the call changes something outside although the message of its turn only
@@ -145,10 +157,13 @@ impl Guard {
             // The fault in the arguments is of more use to the model than the missing approval.
             Err(refused) if lacks_grant => Err(tool.check_schema(&request, effect).err().unwrap_or(refused)),
             Ok(()) if !is_granted && tool.is_unasked(effect, cx) => Err(unasked(request.tool_name.as_str())),
-            Ok(()) if !is_granted && tool.needs_endorsement(&request, cx).await => {
-                let misfit = tool.check_schema(&request, effect).err();
-                Err(misfit.unwrap_or_else(|| unendorsed(request.tool_name.as_str(), cx)))
-            }
+            Ok(()) if !is_granted => match tool.doubts(&request, effect, cx).await {
+                Some(doubts) => {
+                    let misfit = tool.check_schema(&request, effect).err();
+                    Err(misfit.unwrap_or_else(|| unendorsed(request.tool_name.as_str(), &doubts, cx)))
+                }
+                None => Ok(()),
+            },
             checked => checked,
         };
         // A store may have been asked about the endorsement.

@@ -26,7 +26,11 @@ impl Turn {
         }
         match event {
             TurnEvent::Started { .. } => self.apply_start(event),
-            TurnEvent::ModelAnswered { response, facts } => self.apply_answer(response, facts),
+            TurnEvent::ModelAnswered {
+                response,
+                facts,
+                origins,
+            } => self.apply_answer(response, facts, origins),
             TurnEvent::ToolStarted { call } => self.apply_started(call),
             TurnEvent::Delegated(work) => self.apply_delegated(work),
             TurnEvent::BudgetRaised { budget } => self.policy.budget = *budget,
@@ -79,6 +83,7 @@ impl Turn {
             input,
             heard,
             active_tools,
+            endorsed,
             ..
         } = event
         else {
@@ -96,6 +101,7 @@ impl Turn {
         self.apply_tool_bytes(*tool_bytes);
         self.reminder.clone_from(reminder);
         self.activation.add(active_tools);
+        self.endorse(endorsed);
     }
 
     fn apply_joined(&mut self, turn: &TurnId, text: &Content) {

@@ -10,13 +10,16 @@ use rockbot_core::chat::{ChatMessage, ChatResponse, MicroUsd, Provenance, Spent,
 use rockbot_core::content::Content;
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::trust::Trust;
-use rockbot_core::turn::{Approval, BudgetLimit, DelegatedWork, FinishedCall};
+use rockbot_core::turn::{Approval, BudgetLimit, DelegatedWork, EndorsedValue, FinishedCall, ValueOrigin};
 
 use super::{EndReason, Phase, Turn, media_of};
 use crate::turn::call::{CallFacts, CallState, CallStatus};
 use crate::turn::policy::repeat::{self, Verdict};
 use crate::turn::policy::{approval, budget, ending, identity, is_work, parallel};
 use crate::turn::step::{RepeatedCall, TurnStep};
+
+/// Maximum number of values that a user endorses in a conversation.
+const MAX_ENDORSED: usize = 64;
 
 impl Turn {
     /// Runs the calls of the model's answer, or waits for a user's approval first.
@@ -105,7 +108,7 @@ impl Turn {
         vec![TurnStep::CallTools(group)]
     }
 
-    pub(super) fn apply_answer(&mut self, response: &ChatResponse, facts: &[CallFacts]) {
+    pub(super) fn apply_answer(&mut self, response: &ChatResponse, facts: &[CallFacts], origins: &[Vec<ValueOrigin>]) {
         let is_out_of_band = self.is_asking_out_of_band();
         let tier = response.tier.unwrap_or(self.tier_of(is_out_of_band));
         self.spent[tier as usize] += Spent::on(response);
@@ -123,7 +126,11 @@ impl Turn {
         let calls = identity::unique(wanted, &self.finished);
         self.calls = calls
             .zip(facts)
-            .map(|(call, facts)| CallState::new(call, *facts))
+            .enumerate()
+            .map(|(index, (call, facts))| {
+                let origins = origins.get(index).cloned().unwrap_or_default();
+                CallState::new(call, *facts).with_origins(origins)
+            })
             .collect();
         self.apply_whole_results();
         // An empty message says nothing, and some servers refuse it.
@@ -175,7 +182,13 @@ impl Turn {
 
     pub(super) fn apply_approval(&mut self, decision: &Approval) {
         let session = self.request.session.clone();
-        if let Some(state) = self.call_mut(&decision.call) {
+        if decision.approved && decision.for_conversation {
+            let decided = self.call_mut(&decision.call).filter(|state| state.is_undecided());
+            let values = decided.map(|state| EndorsedValue::among(&state.origins, &state.call.name));
+            self.endorse(&values.unwrap_or_default());
+        }
+        // Equal calls of the answer share one question.
+        for state in &mut self.calls {
             approval::decide(state, decision, &session);
         }
     }
@@ -224,6 +237,13 @@ impl Turn {
         if let Some(note) = note.filter(|_| self.policy.nudges.on_repeated_calls) {
             response.content.push_str(note);
         }
+        if state.is_changed {
+            let note = format!(
+                "\n[The user approved this call with other arguments: {}]",
+                state.call.arguments
+            );
+            response.content.push_str(&note);
+        }
         // Older journals do not state the output of the host's own tools.
         let place = if state.facts.own_output || self.is_own_call(&state.call) {
             Provenance::OWN_TOOL
@@ -257,6 +277,15 @@ impl Turn {
         self.calls
             .iter()
             .any(|call| group.contains(&call.call.id) && waits(call))
+    }
+
+    /// Adds values that the user has endorsed for the conversation.
+    pub(super) fn endorse(&mut self, values: &[EndorsedValue]) {
+        for value in values {
+            if self.endorsed.len() < MAX_ENDORSED && !self.endorsed.contains(value) {
+                self.endorsed.push(value.clone());
+            }
+        }
     }
 
     fn call_mut(&mut self, id: &CallId) -> Option<&mut CallState> {

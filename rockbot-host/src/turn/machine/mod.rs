@@ -25,7 +25,7 @@ use std::time::Duration;
 use rockbot_core::chat::{ChatMessage, ModelTier, Role, Spent};
 use rockbot_core::content::{Content, ContentPart};
 use rockbot_core::trust::Label;
-use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnFailure, TurnRequest, TurnSoFar, TurnStatus};
+use rockbot_core::turn::{BudgetLimit, EndorsedValue, FinishedCall, TurnFailure, TurnRequest, TurnSoFar, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
 
 use super::call::CallState;
@@ -94,6 +94,8 @@ pub(crate) struct Turn {
     context_len: usize,
     /// The groups of tools that are active.
     activation: Activation,
+    /// The values that the user has endorsed for the conversation.
+    endorsed: Vec<EndorsedValue>,
     /// The text at the end of each request with tools.
     reminder: Option<String>,
     /// The label of everything that the model has read.
@@ -188,6 +190,7 @@ impl Turn {
             economy: Economy::default(),
             context_len: 0,
             activation: Activation::default(),
+            endorsed: Vec::new(),
             reminder: None,
             label: Label::HOST,
             tasks: TaskList::default(),

@@ -8,7 +8,8 @@ use rockbot_core::chat::{
 };
 use rockbot_core::trust::{Label, Trust};
 use rockbot_core::turn::{
-    Budget, LoopDecision, LoopPoint, TurnFailure, TurnOutcome, TurnRequest, TurnSoFar, TurnStatus, TurnView,
+    Budget, EndorsedValue, LoopDecision, LoopPoint, TurnFailure, TurnOutcome, TurnRequest, TurnSoFar, TurnStatus,
+    TurnView,
 };
 use rockbot_core::{CallContext, Timestamp, TurnId};
 
@@ -211,6 +212,11 @@ impl Turn {
             .as_text()
             .filter(|_| is_users && !self.has_other_input)
             .map(Arc::from)
+    }
+
+    /// Returns the values that the user has endorsed for the conversation.
+    pub(crate) fn endorsed(&self) -> &[EndorsedValue] {
+        &self.endorsed
     }
 
     /// Returns the turns of messages that joined this turn.

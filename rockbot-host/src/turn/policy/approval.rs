@@ -13,7 +13,13 @@ use crate::turn::{CallState, CallStatus};
 /// Returns the calls that wait for a decision, as requests to the user.
 pub(in crate::turn) fn asks(turn: &TurnId, calls: &[CallState]) -> Vec<ApprovalRequest> {
     let undecided = calls.iter().filter(|call| call.is_undecided());
-    let mut asks: Vec<_> = undecided.map(|call| call.ask(turn)).collect();
+    let mut asks: Vec<ApprovalRequest> = Vec::new();
+    for call in undecided {
+        // One question for equal calls of an answer: its decision is for all of them.
+        if asks.iter().all(|ask| ask.args_hash != call.args_hash()) {
+            asks.push(call.ask(turn));
+        }
+    }
     // Most turns wait for one call, and thousands may wait for days.
     asks.shrink_to_fit();
     asks
@@ -26,6 +32,9 @@ pub(in crate::turn) fn decide(call: &mut CallState, decision: &Approval, session
         return;
     }
     if decision.approved {
+        if let Some(arguments) = &decision.arguments {
+            call.change(arguments);
+        }
         call.status = CallStatus::Waiting { granted: true };
     } else {
         let reason = decision.reason.as_deref().unwrap_or("no reason was given");

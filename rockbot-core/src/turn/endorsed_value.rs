@@ -1,0 +1,42 @@
+//! A value that a user has endorsed for a conversation.
+
+use serde::{Deserialize, Serialize};
+
+use super::{OriginKind, ValueOrigin};
+use crate::ToolName;
+
+/// A value that a user has endorsed for a conversation: calls of the tool with it are the user's
+/// own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct EndorsedValue {
+    /// Name of the tool.
+    pub tool: ToolName,
+    /// Argument, such as `to`; empty if the user endorsed the call of the tool as such.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub argument: String,
+    /// Value of the argument.
+    pub value: String,
+}
+
+impl EndorsedValue {
+    /// Returns the doubtful values among `origins`, which a user endorses for calls of `tool`.
+    ///
+    /// Values that a question showed cut are left out.
+    pub fn among(origins: &[ValueOrigin], tool: &ToolName) -> Vec<Self> {
+        let is_whole = |origin: &&ValueOrigin| !origin.value.ends_with('…');
+        let is_doubtful = |origin: &&ValueOrigin| origin.is_doubtful() && origin.kind != OriginKind::Repeated;
+        let endorsed = |origin: &ValueOrigin| Self {
+            tool: tool.clone(),
+            argument: origin.argument.clone(),
+            value: origin.value.clone(),
+        };
+        origins
+            .iter()
+            .filter(is_doubtful)
+            .filter(is_whole)
+            .map(endorsed)
+            .collect()
+    }
+}

@@ -1,0 +1,161 @@
+//! The endorsement of a call by the user's words: where do its values come from?
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rockbot_core::CallId;
+use rockbot_core::chat::{ChatMessage, ContextReason, Role, ToolCall};
+use rockbot_core::content::{ContentPart, Provenance};
+use rockbot_core::tool::ToolInvokeRequest;
+use rockbot_core::trust::Trust;
+use rockbot_core::turn::{EndorsedValue, ValueOrigin};
+use rockbot_provenance::{Author, Call, Evidence, Source, examine};
+use serde_json::Value;
+
+use super::GuardedTool;
+use crate::turn::Turn;
+
+/// All that the model of a call has read: the extension of a call's context by which the guard
+/// finds the origins of its values.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadMessages {
+    messages: Arc<[Arc<ChatMessage>]>,
+    /// The index of the first message that the turn added.
+    own_from: usize,
+    /// The trust in the sender of the turn's message.
+    sender: Trust,
+    /// The values that the user has endorsed for the conversation.
+    endorsed: Arc<[EndorsedValue]>,
+    /// `true` if the model has read more than an untrusted sender's own words.
+    has_outside: bool,
+}
+
+impl ReadMessages {
+    /// Collects what the model of the turn has read.
+    pub(crate) fn of(turn: &Turn) -> Self {
+        let messages = turn.messages();
+        Self {
+            messages: messages.into(),
+            own_from: messages.len() - turn.own_messages().len(),
+            sender: sender_of(turn),
+            endorsed: turn.endorsed().into(),
+            has_outside: has_outside(turn),
+        }
+    }
+
+    /// Returns the origins of the values that decide about the call; `None` if the user's words
+    /// endorse it.
+    pub(super) fn doubts(
+        &self,
+        tool: &GuardedTool,
+        request: &ToolInvokeRequest,
+        only_sends: bool,
+    ) -> Option<Vec<ValueOrigin>> {
+        if !self.has_outside {
+            return None;
+        }
+        // Arguments that do not parse fail the call.
+        let arguments: Value = serde_json::from_str(&request.arguments).ok()?;
+        let sources = self.sources();
+        let registration = tool.entry.registration();
+        let made = self.made(request);
+        let made: Vec<&Value> = made.iter().collect();
+        let endorsed = self.endorsed.iter().filter(|value| value.tool == request.tool_name);
+        let endorsed: Vec<_> = endorsed
+            .map(|value| (value.argument.as_str(), value.value.as_str()))
+            .collect();
+        let call = Call::new(registration.name.as_str(), &arguments, &registration.parameters_schema)
+            .with_roles(&registration.hints.argument_roles)
+            .with_made(&made)
+            .with_endorsed(&endorsed)
+            .with_only_sends(only_sends);
+        let examination = examine(&call, &Evidence::new(sources));
+        (!examination.is_endorsed()).then_some(examination.origins)
+    }
+
+    /// Returns the texts with their authors. The model's own messages are made of the others, and
+    /// say nothing about where a value comes from.
+    fn sources(&self) -> Vec<Source<'_>> {
+        let mut sources = Vec::new();
+        let mut has_read = false;
+        for message in self.messages.iter().filter(|message| message.role != Role::Assistant) {
+            for part in message.content.parts() {
+                let Some(text) = part.as_text() else { continue };
+                let Some(author) = self.author(message, part, has_read) else {
+                    continue;
+                };
+                has_read |= author == Author::Outside;
+                sources.push(Source::new(author, self.name(message, part), text));
+            }
+        }
+        sources
+    }
+
+    /// Returns the author of a part; `None` for the output of the host's own tools once the model has
+    /// read outside text, since it may repeat what the model gave the tool.
+    fn author(&self, message: &ChatMessage, part: &ContentPart, has_read: bool) -> Option<Author> {
+        let provenance = part.provenance();
+        let is_said = message.role == Role::User && message.reason != Some(ContextReason::Recalled);
+        match provenance.trust {
+            Trust::User if is_said => Some(Author::User),
+            trust if is_said && trust == self.sender => Some(Author::User),
+            Trust::Untrusted => Some(Author::Outside),
+            _ if message.role == Role::Tool && has_read && *provenance == Provenance::OWN_TOOL => None,
+            _ => Some(Author::Host),
+        }
+    }
+
+    /// Returns the name of a text for a question, such as `get_webpage (example.com)`.
+    fn name<'a>(&'a self, message: &ChatMessage, part: &'a ContentPart) -> Cow<'a, str> {
+        let source = part.provenance().source.as_ref();
+        let source = source.strip_prefix("tool:").unwrap_or(source);
+        let call = message.tool_call_id.as_ref().and_then(|id| self.call(id));
+        match call.and_then(address_of) {
+            Some(address) => format!("{source} ({address})").into(),
+            None => source.into(),
+        }
+    }
+
+    fn call(&self, id: &CallId) -> Option<&ToolCall> {
+        let mut calls = self.messages.iter().rev().flat_map(|message| &message.tool_calls);
+        calls.find(|call| call.id == *id)
+    }
+
+    /// Returns the arguments of the calls of the same tool that succeeded in this turn.
+    fn made(&self, request: &ToolInvokeRequest) -> Vec<Value> {
+        let own = self.messages.get(self.own_from..).unwrap_or_default();
+        let calls = own.iter().flat_map(|message| &message.tool_calls);
+        let succeeded = |call: &&ToolCall| {
+            let is_result = |message: &&Arc<ChatMessage>| message.tool_call_id.as_ref() == Some(&call.id);
+            own.iter().rev().find(is_result).is_some_and(|result| !result.is_error)
+        };
+        calls
+            .filter(|call| call.name == request.tool_name && call.id != request.tool_call_id)
+            .filter(succeeded)
+            .filter_map(|call| serde_json::from_str(&call.arguments).ok())
+            .collect()
+    }
+}
+
+/// Returns the trust in the sender who asks for the calls of the turn. A sender without
+/// authentication asks for them, too; the words of a model, which another turn passed on, do not.
+fn sender_of(turn: &Turn) -> Trust {
+    let request = turn.request();
+    let is_passed_on = request.parent.is_some() || request.result_of.is_some();
+    if is_passed_on { Trust::User } else { request.trust }
+}
+
+/// Returns `true` if the model of the turn has read more than the words of its untrusted
+/// sender. What is no longer shown counts, too.
+fn has_outside(turn: &Turn) -> bool {
+    let sources = turn.label().sources();
+    sender_of(turn) > Trust::Untrusted || sources.iter().any(|source| &**source != "user")
+}
+
+/// Returns the host of the first address among the arguments of a call.
+fn address_of(call: &ToolCall) -> Option<String> {
+    let start = call.arguments.find("://")? + 3;
+    let rest = &call.arguments[start..];
+    let end = rest.find(['/', '?', '#', '"', '\\', ' ']).unwrap_or(rest.len());
+    (1..=100).contains(&end).then(|| rest[..end].to_owned())
+}

@@ -79,9 +79,9 @@ pub mod service {
 pub mod store {
     pub use rockbot_core::store::*;
     pub use rockbot_core::{files, search};
-    pub use rockbot_host::conversation::*;
-    pub use rockbot_host::journal::*;
-    pub use rockbot_host::media::FileMediaStore;
+    pub use rockbot_store::file::{
+        ConversationOptions, Durability, FileConversationMemory, FileMediaStore, FileTurnJournal, JournalOptions,
+    };
 }
 
 /// Registries, executors, schemas, large results.

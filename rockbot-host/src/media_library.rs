@@ -1,4 +1,9 @@
-//! The passage of images and files between messages and their store.
+//! Images and files: their bytes are stored once, and everything else refers to them.
+//!
+//! The engine replaces the bytes of a message when it accepts the message, and the bytes of a
+//! tool result before it records the result. So the journal, conversations and replies hold
+//! references. Before a model is asked, the references in the request become bytes again, shared
+//! by all requests of the turn.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +14,9 @@ use rockbot_core::chat::{ChatMessage, ChatResponse};
 use rockbot_core::content::{Content, ContentPart, MediaSource, StoredMedia};
 use rockbot_core::store::{MediaStore, StoreError};
 use rockbot_core::{Clock, Principal, Timestamp};
+
+/// Default retention of images and files: 30 days.
+pub(crate) const MEDIA_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Time between two purges of the store.
 const PURGE_INTERVAL: Duration = Duration::from_secs(6 * 60 * 60);

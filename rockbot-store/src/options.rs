@@ -31,7 +31,7 @@ impl FileOptions {
     }
 }
 
-/// Options of a [`FileConversationLog`](crate::FileConversationLog).
+/// Options of a [`FileConversationLog`](crate::file::FileConversationLog).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConversationLogOptions {
@@ -55,7 +55,7 @@ impl ConversationLogOptions {
     }
 }
 
-/// Options of a [`FileWorkingMemory`](crate::FileWorkingMemory).
+/// Options of a [`FileWorkingMemory`](crate::file::FileWorkingMemory).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WorkingMemoryOptions {

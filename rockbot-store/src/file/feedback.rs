@@ -3,13 +3,9 @@
 //! `{session}.jsonl` has an entry in each line; sessions of the principal `local` are in the
 //! folder itself, sessions of other principals in `@{principal}/`. Entries older than the
 //! retention period are removed by [`purge`](rockbot_core::store::TimelineStore::purge), which a
-//! [`Memory`](crate::Memory) calls.
+//! `Memory` of `rockbot-memory` calls.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use rockbot_core::BoxError;
-use rockbot_core::store::{FeedbackEntry, FeedbackStore, InMemoryFeedbackStore};
+use rockbot_core::store::FeedbackEntry;
 
 use super::timeline::FileTimeline;
 use crate::storage::timeline::StoredEntry;
@@ -23,12 +19,4 @@ impl StoredEntry for FeedbackEntry {
 
     #[cfg(feature = "sqlite")]
     const TABLE: &'static str = "feedback";
-}
-
-/// Opens the store in `folder`, or in memory without one.
-pub(crate) fn open_feedback(folder: Option<&Path>) -> Result<Arc<dyn FeedbackStore>, BoxError> {
-    Ok(match folder {
-        Some(folder) => Arc::new(FileFeedbackStore::open(folder)?),
-        None => Arc::new(InMemoryFeedbackStore::new()),
-    })
 }

@@ -35,7 +35,7 @@ const LONG_QUERY: usize = 4 * 1024;
 /// # use rockbot_core::chat::Provenance;
 /// # use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery};
 /// # use rockbot_core::{Principal, Timestamp};
-/// use rockbot_memory::FileLongTermMemory;
+/// use rockbot_store::file::FileLongTermMemory;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), rockbot_core::BoxError> {

@@ -25,7 +25,7 @@ const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 /// ```
 /// use rockbot_core::Principal;
 /// use rockbot_core::store::MediaStore;
-/// use rockbot_host::media::FileMediaStore;
+/// use rockbot_store::file::FileMediaStore;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

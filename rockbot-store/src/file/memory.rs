@@ -57,7 +57,7 @@ impl FileMemoryOptions {
 /// here.
 ///
 /// ```
-/// use rockbot_memory::FileMemory;
+/// use rockbot_store::file::FileMemory;
 ///
 /// # fn main() -> Result<(), rockbot_core::BoxError> {
 /// # let folder = tempfile::tempdir()?;

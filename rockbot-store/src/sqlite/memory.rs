@@ -74,14 +74,14 @@ impl SqliteMemoryOptions {
 
 /// All stores in one SQLite file, which one process at a time can open.
 ///
-/// Pass the stores to a [`Memory`](crate::Memory), and `conversations` to the host. The file is
+/// Pass the stores to a `Memory` of `rockbot-memory`, and `conversations` to the host. The file is
 /// closed when the last store is dropped; that drop blocks until all queued writes are committed.
 ///
 /// ```
 /// # use rockbot_core::chat::Provenance;
 /// # use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery};
 /// # use rockbot_core::{Principal, Timestamp};
-/// use rockbot_memory::SqliteMemory;
+/// use rockbot_store::sqlite::SqliteMemory;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), rockbot_core::BoxError> {

@@ -9,7 +9,7 @@ use rockbot_core::store::{StoreError, StoreErrorKind};
 ///
 /// Not cancelled with its caller: `work` runs to its end once it has begun, so a dropped future
 /// never leaves a half-written file.
-pub(crate) async fn blocking<R: Send + 'static>(
+pub async fn blocking<R: Send + 'static>(
     work: impl FnOnce() -> Result<R, StoreError> + Send + 'static,
 ) -> Result<R, StoreError> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -20,11 +20,11 @@ pub(crate) async fn blocking<R: Send + 'static>(
 
 /// Returns the error of a store whose operation failed because of `error`, of the kind that
 /// follows from it.
-pub(crate) fn failed(context: impl Display, error: impl Into<BoxError>) -> StoreError {
+pub fn failed(context: impl Display, error: impl Into<BoxError>) -> StoreError {
     StoreError::caused_by(context.to_string(), error)
 }
 
 /// Returns the error of a store whose caller's input cannot be stored.
-pub(crate) fn invalid(context: impl Display, reason: impl Into<BoxError>) -> StoreError {
+pub fn invalid(context: impl Display, reason: impl Into<BoxError>) -> StoreError {
     StoreError::new(StoreErrorKind::Invalid, context.to_string()).with_cause(reason)
 }

@@ -10,7 +10,7 @@ use super::blocking::failed;
 
 /// Opens and locks a folder, and removes files that `is_ours` accepts and that killed processes
 /// left. `what` is the noun phrase for the folder's content in errors.
-pub(crate) fn open_folder(
+pub fn open_folder(
     path: PathBuf,
     what: impl Display,
     is_ours: impl Fn(&str) -> bool,
@@ -21,6 +21,6 @@ pub(crate) fn open_folder(
 }
 
 /// Returns the last segment of the name of a file.
-pub(crate) fn file_name(name: &str) -> &str {
+pub fn file_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }

@@ -18,7 +18,7 @@ const MAX_PRINCIPALS: usize = 256;
 /// Concurrent callers of one principal share the same value, which may hold the lock that
 /// serializes them; therefore a value is evicted only while no caller holds it. Eviction loses
 /// nothing, because the files hold everything.
-pub(crate) struct PrincipalCache<T>(Mutex<CacheEntries<T>>);
+pub struct PrincipalCache<T>(Mutex<CacheEntries<T>>);
 
 struct CacheEntries<T> {
     values: HashMap<Principal, (Arc<T>, u64)>,
@@ -43,7 +43,7 @@ impl<T> fmt::Debug for PrincipalCache<T> {
 impl<T: Default> PrincipalCache<T> {
     /// Returns the value of `principal`, inserting the default and evicting the least recently used
     /// idle value if needed.
-    pub(crate) fn get_or_default(&self, principal: &Principal) -> Arc<T> {
+    pub fn get_or_default(&self, principal: &Principal) -> Arc<T> {
         // The lock covers map operations only; building a value is left to the caller. No code that can
         // panic runs under it, so a poisoned lock is still consistent.
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -108,7 +108,7 @@ fn every_dependency_comes_from_the_registry() {
 
 /// The crates of the workspace that each crate may depend on. Everything points downwards:
 /// authors of tools, models, stores and buses need `rockbot-core` alone.
-const MAY_DEPEND_ON: [(&str, &[&str]); 17] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 18] = [
     ("rockbot-bus", &["rockbot-core"]),
     ("rockbot-core", &["rockbot-schema", "rockbot-search"]),
     // For its tests alone.
@@ -116,10 +116,11 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 17] = [
     ("rockbot-schema", &[]),
     ("rockbot-search", &[]),
     ("rockbot-text-calls", &[]),
-    ("rockbot-host", &["rockbot-core", "rockbot-text-calls"]),
+    ("rockbot-host", &["rockbot-core", "rockbot-store", "rockbot-text-calls"]),
     ("rockbot-llm", &["rockbot-core"]),
     ("rockbot-mcp", &["rockbot-core", "rockbot-tools"]),
-    ("rockbot-memory", &["rockbot-core"]),
+    ("rockbot-memory", &["rockbot-core", "rockbot-store"]),
+    ("rockbot-store", &["rockbot-core"]),
     ("rockbot-tools", &["rockbot-core", "rockbot-pages"]),
     ("rockbot-web", &["rockbot-core", "rockbot-tools"]),
     (
@@ -143,6 +144,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 17] = [
             "rockbot-mcp",
             "rockbot-memory",
             "rockbot-scripts-manager",
+            "rockbot-store",
             "rockbot-tools",
             "rockbot-web",
         ],
@@ -156,6 +158,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 17] = [
             "rockbot-llm",
             "rockbot-mcp",
             "rockbot-memory",
+            "rockbot-store",
             "rockbot-tools",
         ],
     ),

@@ -75,6 +75,7 @@ fn all_comments() -> Vec<Comment> {
         "rockbot-pages",
         "rockbot-schema",
         "rockbot-search",
+        "rockbot-store",
         "rockbot-text-calls",
         "rockbot-tools",
     ] {

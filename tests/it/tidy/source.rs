@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The crates below the facade.
-pub(super) const LIBRARIES: [&str; 12] = [
+pub(super) const LIBRARIES: [&str; 13] = [
     "rockbot-bus",
     "rockbot-core",
     "rockbot-text-calls",
@@ -14,6 +14,7 @@ pub(super) const LIBRARIES: [&str; 12] = [
     "rockbot-pages",
     "rockbot-schema",
     "rockbot-search",
+    "rockbot-store",
     "rockbot-tools",
     "rockbot-web",
 ];

@@ -23,7 +23,7 @@ use super::folder::{ConversationFolder, failed};
 use super::layout;
 use super::session::{COMPACT_AFTER_BYTES, CompactionMarker, Session};
 use super::session_cache::Slot;
-use crate::journal::Durability;
+use crate::file::journal::Durability;
 
 /// The window of a session at the start of a compaction.
 struct WindowSnapshot {

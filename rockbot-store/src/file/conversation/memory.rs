@@ -25,7 +25,7 @@ use super::session_cache::{SessionCache, Slot};
 /// A [`ConversationMemory`] in a folder, which one process at a time can open.
 ///
 /// An append resolves when the operating system has it, so it survives `kill -9`; see
-/// [`Durability`](crate::journal::Durability) for power loss. Operations on one session run one
+/// [`Durability`](crate::file::Durability) for power loss. Operations on one session run one
 /// after the other, in the order of the calls. Operations on different sessions run in parallel.
 /// Idle sessions are evicted from memory and read again when they are used.
 ///
@@ -38,7 +38,7 @@ use super::session_cache::{SessionCache, Slot};
 /// ```
 /// # use rockbot_core::{Principal, SessionId};
 /// # use rockbot_core::store::ConversationMemory;
-/// use rockbot_host::conversation::FileConversationMemory;
+/// use rockbot_store::file::FileConversationMemory;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), rockbot_core::BoxError> {

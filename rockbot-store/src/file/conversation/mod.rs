@@ -1,5 +1,4 @@
-//! Conversation memory on disk: [`FileConversationMemory`]; and the outbox in front of any
-//! conversation memory.
+//! Conversations in files: [`FileConversationMemory`].
 //!
 //! A session is two files: a document and its log. `{session}.json` is a JSON array of messages,
 //! `{role, content, timestamp, turn}`, oldest first; `{session}.jsonl` beside it has the later
@@ -33,11 +32,9 @@ mod layout;
 mod memory;
 mod open_logs;
 mod options;
-mod outbox;
 mod preload;
 mod session;
 mod session_cache;
 
 pub use memory::FileConversationMemory;
 pub use options::ConversationOptions;
-pub(crate) use outbox::{ConversationOutbox, Kept};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rockbot_core::{Clock, SystemClock};
 
-use crate::journal::Durability;
+use crate::file::journal::Durability;
 
 /// The options of a [`FileConversationMemory`](super::FileConversationMemory).
 #[derive(Debug, Clone)]

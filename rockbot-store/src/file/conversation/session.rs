@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::{self, StoredEntry};
 use super::folder::{ConversationFolder, Document, failed};
 use super::layout::{self, SessionKey};
-use crate::journal::{Durability, GroupCommit};
+use crate::file::journal::{Durability, GroupCommit};
 
 /// Maximum text of a session, and of one append, in bytes.
 const MAX_TEXT: usize = 8 << 20;

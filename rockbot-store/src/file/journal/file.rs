@@ -35,7 +35,7 @@ use super::segment::{RecordLocation, SegmentWriter};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use rockbot_core::turn::{RunQuery, TurnJournal};
-/// use rockbot_host::journal::FileTurnJournal;
+/// use rockbot_store::file::FileTurnJournal;
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("turns");

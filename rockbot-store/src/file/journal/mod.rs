@@ -1,4 +1,4 @@
-//! The turn journal on disk: a write-ahead log of append-only segments that all turns share.
+//! The turn journal in files: a write-ahead log of append-only segments that all turns share.
 //!
 //! A record is one line of JSON, written with one system call before the act that it announces.
 //! Lines of different turns follow each other in the order of their events. An in-memory index
@@ -41,10 +41,8 @@ mod retention;
 mod run_hash;
 mod segment;
 mod segment_index;
-mod shared;
 
 pub(crate) use group_commit::GroupCommit;
-pub(crate) use shared::SharedTurnJournal;
 
 pub use file::FileTurnJournal;
 pub use options::{Durability, JournalOptions};

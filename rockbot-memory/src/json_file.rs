@@ -5,11 +5,9 @@ use std::path::PathBuf;
 
 use rockbot_core::files::{DataFolder, FileError, without_bom};
 use rockbot_core::store::StoreError;
+use rockbot_store::kit::{failed, invalid, open_folder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use crate::storage::blocking::{failed, invalid};
-use crate::storage::folder::open_folder;
 
 /// Maximum size of a document in bytes: more than ten thousand entries with ids of maximum length.
 const MAX_BYTES: u64 = 64 << 20;

@@ -72,7 +72,7 @@ pub mod memory {
 /// Directories of agents and services.
 pub mod service {
     pub use rockbot_core::service::*;
-    pub use rockbot_host::ServiceSearchSettings;
+    pub use rockbot_remote::ServiceSearchSettings;
 }
 
 /// Stores and what their implementations share: documents, files, search.

@@ -53,7 +53,6 @@
 //! | turns | [`turn`] (the pure machine and its policies), `driver` (performs steps), `engine` (acceptance, resume, approvals), `live` (running turns and sessions) |
 //! | models | `chat` (guards model calls), [`text_calling`] (tool calls in plain text), [`behavior`] (exceptions for particular models), [`routing`] (tiers), [`profile`] (the system prompt) |
 //! | tools | [`tool`] (guards tool calls), [`workers`] (tools of other programs that come and go), `effects` (calls of others that must not run twice), [`large_result`] (offloads long results) |
-//! | services | `service_search` ([`ServiceSearch`]: one search over agents, MCP servers, tools, guides and skills) |
 //! | messages | [`bus`] (the in-process bus), `pipeline` (deduplication, routes, reply topics), `handlers` (of users, and of tool calls), [`answer`] (sanitizes replies) |
 //! | persistence | `shared_journal` (the turns of one agent among others), `conversation_outbox` (entries that the conversations refuse), `media_library` (images and files); the stores on disk are in `rockbot-store` |
 //! | cross-cutting | `layer`, `layer_fn` (tower layers of a user, also from async functions), [`telemetry`] (spans and metrics), `isolate` (panics) |
@@ -84,7 +83,6 @@ mod media_library;
 mod pipeline;
 pub mod profile;
 pub mod routing;
-mod service_search;
 pub mod settings;
 mod shared_journal;
 pub mod telemetry;
@@ -111,4 +109,3 @@ pub use layer::Stack;
 pub use layer_fn::{FnLayer, FnService, Next, chat_fn, message_fn, tool_fn, turn_fn};
 pub use live::BacklogLimits;
 pub use rockbot_core::turn::{Busy, TurnCall, TurnError};
-pub use service_search::{ServiceSearch, ServiceSearchSettings};

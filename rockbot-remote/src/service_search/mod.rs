@@ -94,7 +94,8 @@ impl ServiceSearchSettings {
 ///
 /// ```
 /// use rockbot_core::testing::ScriptedModel;
-/// use rockbot_host::{AgentHost, ServiceSearch};
+/// use rockbot_host::AgentHost;
+/// use rockbot_remote::ServiceSearch;
 ///
 /// let host = AgentHost::in_memory().chat(ScriptedModel::new()).add(ServiceSearch::new().hints()).build()?;
 /// assert!(host.tools().snapshot().find("search_known_services").is_some());

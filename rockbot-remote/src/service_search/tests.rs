@@ -9,9 +9,10 @@ use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::{StaticGuide, ToolGroup, tool};
 use rockbot_core::trust::Trust;
 use rockbot_core::{BoxError, CallContext, Principal};
+use rockbot_host::{AgentHost, AgentHostBuilder};
 use serde_json::{Value, json};
 
-use crate::{AgentHost, AgentHostBuilder, ServiceSearch};
+use crate::ServiceSearch;
 
 /// Servers that a bridge would list.
 #[derive(Debug)]
@@ -197,9 +198,9 @@ async fn a_further_task_is_shown_with_services() {
         .says(r#"{"hasFollowUps": true, "prompt": "Make a quarterly report of the sales."}"#)
         .says("Reported.");
     let with = |host: AgentHostBuilder| {
-        let evaluation = crate::turn::Evaluation::default().with_max_follow_up_passes(1);
+        let evaluation = rockbot_host::turn::Evaluation::default().with_max_follow_up_passes(1);
         host.chat(model.clone())
-            .policies(crate::TurnPolicies::new().with_evaluation(evaluation))
+            .policies(rockbot_host::TurnPolicies::new().with_evaluation(evaluation))
     };
     let (host, _data) = host(ServiceSearch::new(), with).await;
     host.agent()

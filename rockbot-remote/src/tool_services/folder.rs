@@ -15,7 +15,7 @@ const MAX_NAME: usize = 128;
 /// names that begin with a dot, are ignored.
 ///
 /// ```
-/// use rockbot_tools::service::DescriptorFolder;
+/// use rockbot_remote::tool_services::DescriptorFolder;
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let folder = folder.path();

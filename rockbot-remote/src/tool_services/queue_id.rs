@@ -19,12 +19,12 @@ const SPACE: &str = "tg";
 /// domain](rockbot_core::messaging::without_domain), as `tg.request.joke`.
 ///
 /// ```
-/// use rockbot_tools::service::QueueId;
+/// use rockbot_remote::tool_services::QueueId;
 ///
 /// let queue: QueueId = "non-persistent://tg/request/joke".parse()?;
 /// assert_eq!(queue, QueueId::request("joke")?);
 /// assert_eq!((queue.to_string(), queue.topic()), ("request:tg:joke".into(), "tg.request.joke".into()));
-/// # Ok::<(), rockbot_tools::service::QueueIdError>(())
+/// # Ok::<(), rockbot_remote::tool_services::QueueIdError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId {

@@ -23,7 +23,7 @@ const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), D
 /// ```
 /// use async_trait::async_trait;
 /// use rockbot_core::BoxError;
-/// use rockbot_tools::service::ToolService;
+/// use rockbot_remote::tool_services::ToolService;
 /// use serde_json::Value;
 ///
 /// #[derive(Debug)]
@@ -95,7 +95,7 @@ impl<Shared: ToolService + ?Sized> ToolService for Arc<Shared> {
 ///
 /// ```
 /// use rockbot_core::BoxError;
-/// use rockbot_tools::service::TooManyRequests;
+/// use rockbot_remote::tool_services::TooManyRequests;
 ///
 /// fn admit(waiting: usize) -> Result<(), BoxError> {
 ///     if waiting > 100 {

@@ -73,6 +73,7 @@ fn all_comments() -> Vec<Comment> {
         "rockbot-mcp",
         "rockbot-memory",
         "rockbot-pages",
+        "rockbot-remote",
         "rockbot-schema",
         "rockbot-search",
         "rockbot-store",

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The crates below the facade.
-pub(super) const LIBRARIES: [&str; 13] = [
+pub(super) const LIBRARIES: [&str; 14] = [
     "rockbot-bus",
     "rockbot-core",
     "rockbot-text-calls",
@@ -12,6 +12,7 @@ pub(super) const LIBRARIES: [&str; 13] = [
     "rockbot-mcp",
     "rockbot-memory",
     "rockbot-pages",
+    "rockbot-remote",
     "rockbot-schema",
     "rockbot-search",
     "rockbot-store",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Layer;
-use crate::service::announcement::Announcement;
+use crate::tool_services::announcement::Announcement;
 
 /// Maximum number of processes whose announcements are kept; announcements of further processes
 /// are dropped.
@@ -13,7 +13,7 @@ const MAX_INSTANCES: usize = 64;
 
 /// The announcements of all running processes, the latest change first.
 #[derive(Debug, Default)]
-pub(in crate::service) struct Announcements(Vec<Instance>);
+pub(in crate::tool_services) struct Announcements(Vec<Instance>);
 
 #[derive(Debug)]
 struct Instance {
@@ -25,7 +25,7 @@ struct Instance {
 
 impl Announcements {
     /// Takes in an announcement. Returns `true` if the descriptors have changed.
-    pub(in crate::service) fn take(&mut self, announcement: Announcement, now: Instant) -> bool {
+    pub(in crate::tool_services) fn take(&mut self, announcement: Announcement, now: Instant) -> bool {
         match announcement {
             Announcement::Wanted => false,
             Announcement::Withdrawn { instance } => self.remove_where(|known| known.name == instance),
@@ -66,17 +66,17 @@ impl Announcements {
     }
 
     /// Removes the processes whose lease is over. Returns `true` if there were any.
-    pub(in crate::service) fn expire(&mut self, now: Instant) -> bool {
+    pub(in crate::tool_services) fn expire(&mut self, now: Instant) -> bool {
         self.remove_where(|instance| instance.until <= now)
     }
 
     /// Returns the end of the first lease.
-    pub(in crate::service) fn next_expiry(&self) -> Option<Instant> {
+    pub(in crate::tool_services) fn next_expiry(&self) -> Option<Instant> {
         self.0.iter().map(|instance| instance.until).min()
     }
 
     /// Returns the layers, the latest change first.
-    pub(in crate::service) fn layers(&self) -> impl Iterator<Item = &Layer> + Clone {
+    pub(in crate::tool_services) fn layers(&self) -> impl Iterator<Item = &Layer> + Clone {
         self.0.iter().map(|instance| &instance.layer)
     }
 

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::Layer;
-use crate::service::descriptor::{Descriptor, DescriptorFile, DescriptorProblem};
+use crate::tool_services::descriptor::{Descriptor, DescriptorFile, DescriptorProblem};
 
 /// The descriptors in files as they were read last.
 #[derive(Debug, Default)]
-pub(in crate::service) struct DescriptorFiles {
+pub(in crate::tool_services) struct DescriptorFiles {
     seen: Vec<DescriptorFile>,
     /// The last readable form of each file, by place.
     readable: BTreeMap<String, Descriptor>,
@@ -17,7 +17,7 @@ pub(in crate::service) struct DescriptorFiles {
 
 impl DescriptorFiles {
     /// Takes in all files as they are now. Returns `true` if something has changed.
-    pub(in crate::service) fn update(&mut self, files: Vec<DescriptorFile>) -> bool {
+    pub(in crate::tool_services) fn update(&mut self, files: Vec<DescriptorFile>) -> bool {
         if files == self.seen {
             return false;
         }
@@ -46,7 +46,7 @@ impl DescriptorFiles {
     }
 
     /// Returns the layer of the files.
-    pub(in crate::service) fn layer(&self) -> &Layer {
+    pub(in crate::tool_services) fn layer(&self) -> &Layer {
         &self.layer
     }
 }

@@ -4,8 +4,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::*;
-use crate::service::announcement::Announcement;
-use crate::service::descriptor::DescriptorFile;
+use crate::tool_services::announcement::Announcement;
+use crate::tool_services::descriptor::DescriptorFile;
 
 fn file(place: &str, text: &str) -> DescriptorFile {
     let name = place.rsplit('/').next().unwrap_or(place);

@@ -12,11 +12,11 @@ use tokio::sync::Notify;
 use tokio::time::{self, Instant};
 
 use super::CallLimits;
-use crate::service::wire::{ATTEMPT, ID, Reply};
+use crate::tool_services::wire::{ATTEMPT, ID, Reply};
 
 /// An error of a call.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::service) enum CallError {
+pub(in crate::tool_services) enum CallError {
     /// No service listens to the queue.
     #[error("no service takes requests there; start it")]
     NoService,
@@ -41,7 +41,7 @@ fn described(kind: &str, message: &str) -> String {
     match (kind, message) {
         ("", "") => "it gives no reason".to_owned(),
         (kind, "") => kind.to_owned(),
-        ("" | crate::service::wire::SERVICE_ERROR, message) => message.to_owned(),
+        ("" | crate::tool_services::wire::SERVICE_ERROR, message) => message.to_owned(),
         (kind, message) => format!("{kind}: {message}"),
     }
 }

@@ -6,14 +6,14 @@ use super::DescriptorProblem;
 
 /// The members of a descriptor, with the place where it stands.
 #[derive(Debug)]
-pub(in crate::service) struct Fields {
+pub(in crate::tool_services) struct Fields {
     place: String,
     members: Map<String, Value>,
 }
 
 impl Fields {
     /// Parses a JSON object. A byte order mark before it is skipped.
-    pub(in crate::service) fn parse(place: &str, text: &[u8]) -> Result<Self, DescriptorProblem> {
+    pub(in crate::tool_services) fn parse(place: &str, text: &[u8]) -> Result<Self, DescriptorProblem> {
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
         let value: Value = serde_json::from_slice(text)
             .map_err(|error| DescriptorProblem::new(place, format!("it is not JSON: {error}")))?;
@@ -21,7 +21,7 @@ impl Fields {
     }
 
     /// Returns the members of a JSON value, which must be an object.
-    pub(in crate::service) fn of(place: &str, value: Value) -> Result<Self, DescriptorProblem> {
+    pub(in crate::tool_services) fn of(place: &str, value: Value) -> Result<Self, DescriptorProblem> {
         let Value::Object(members) = value else {
             return Err(DescriptorProblem::new(place, "it is no JSON object: write `{…}`"));
         };

@@ -14,20 +14,20 @@ const MAX_FILES: usize = 1000;
 
 /// A file with a descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::service) struct DescriptorFile {
+pub(in crate::tool_services) struct DescriptorFile {
     /// The path, for messages.
-    pub(in crate::service) place: String,
+    pub(in crate::tool_services) place: String,
     /// The kind that the folder says.
-    pub(in crate::service) kind: Option<Kind>,
+    pub(in crate::tool_services) kind: Option<Kind>,
     /// The name of the file without its ending.
-    pub(in crate::service) key: String,
+    pub(in crate::tool_services) key: String,
     /// The content, or why it cannot be read.
-    pub(in crate::service) text: Result<Vec<u8>, String>,
+    pub(in crate::tool_services) text: Result<Vec<u8>, String>,
 }
 
 impl DescriptorFile {
     /// Reads a file. Links are followed, as the folders of a Kubernetes ConfigMap need.
-    pub(in crate::service) fn read(path: &Path, kind: Option<Kind>) -> Self {
+    pub(in crate::tool_services) fn read(path: &Path, kind: Option<Kind>) -> Self {
         let key = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let text = read(path).map_err(|error| format!("it cannot be read: {error}"));
         Self {
@@ -56,7 +56,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 ///
 /// Returns an error if the folder cannot be listed, or has more than 1000 descriptors.
-pub(in crate::service) fn read_folder(root: &Path) -> io::Result<Vec<DescriptorFile>> {
+pub(in crate::tool_services) fn read_folder(root: &Path) -> io::Result<Vec<DescriptorFile>> {
     let mut files = list(root, None)?;
     for kind in [Kind::Service, Kind::Tool] {
         let folder = root.join(kind.prefix());

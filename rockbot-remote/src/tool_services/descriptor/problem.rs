@@ -8,7 +8,7 @@ use rockbot_core::support::loggable;
 /// concerned.
 ///
 /// ```
-/// use rockbot_tools::service::DescriptorFolder;
+/// use rockbot_remote::tool_services::DescriptorFolder;
 ///
 /// let folder = DescriptorFolder::new("descriptors");
 /// let problem = folder.put("tool/tell-joke", r#"{ "type": "tool-service" }"#).unwrap_err();
@@ -29,7 +29,7 @@ pub struct DescriptorProblem {
 
 impl DescriptorProblem {
     /// Creates a defect of a whole descriptor, which is not used.
-    pub(in crate::service) fn new(place: &str, message: impl Into<String>) -> Self {
+    pub(in crate::tool_services) fn new(place: &str, message: impl Into<String>) -> Self {
         Self {
             place: place.to_owned(),
             field: None,
@@ -39,7 +39,11 @@ impl DescriptorProblem {
     }
 
     /// Creates a defect of one field. The descriptor is not used.
-    pub(in crate::service) fn in_field(place: &str, field: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(in crate::tool_services) fn in_field(
+        place: &str,
+        field: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             field: Some(field.into()),
             ..Self::new(place, message)
@@ -47,7 +51,7 @@ impl DescriptorProblem {
     }
 
     /// Makes it a hint: the descriptor is used.
-    pub(in crate::service) fn hint(self) -> Self {
+    pub(in crate::tool_services) fn hint(self) -> Self {
         Self {
             is_fatal: false,
             ..self

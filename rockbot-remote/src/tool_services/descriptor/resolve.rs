@@ -5,25 +5,25 @@ use serde_json::{Map, Value};
 
 use super::tool::FIELDS;
 use super::{DescriptorProblem, ServiceDescriptor, ToolDescriptor};
-use crate::service::queue_id::QueueId;
+use crate::tool_services::queue_id::QueueId;
 
 /// A tool that can be called.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::service) struct ResolvedTool {
+pub(in crate::tool_services) struct ResolvedTool {
     /// The place of the tool's descriptor.
-    pub(in crate::service) place: String,
-    pub(in crate::service) descriptor: ToolDescriptor,
-    pub(in crate::service) request: QueueId,
-    pub(in crate::service) response: QueueId,
+    pub(in crate::tool_services) place: String,
+    pub(in crate::tool_services) descriptor: ToolDescriptor,
+    pub(in crate::tool_services) request: QueueId,
+    pub(in crate::tool_services) response: QueueId,
     /// The values of the config parameters, of any JSON type.
-    pub(in crate::service) config: Map<String, Value>,
+    pub(in crate::tool_services) config: Map<String, Value>,
     /// `true` if either descriptor is another program's.
-    pub(in crate::service) is_announced: bool,
+    pub(in crate::tool_services) is_announced: bool,
 }
 
 /// Joins a tool with its service. Adds a hint to `hints` for each member that is neither a field
 /// of a tool nor a config parameter of the service: it is not sent.
-pub(in crate::service) fn resolve(
+pub(in crate::tool_services) fn resolve(
     place: &str,
     tool: &ToolDescriptor,
     service: &ServiceDescriptor,

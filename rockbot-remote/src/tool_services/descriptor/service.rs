@@ -3,27 +3,27 @@
 use serde_json::Value;
 
 use super::{DescriptorProblem, Fields};
-use crate::service::queue_id::{QueueId, QueueIdError};
+use crate::tool_services::queue_id::{QueueId, QueueIdError};
 
 /// The members that a service may have.
 const FIELDS: [&str; 5] = ["id", "request-queue", "response-queue", "topic", "config-params"];
 
 /// A tool service as its descriptor describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::service) struct ServiceDescriptor {
-    pub(in crate::service) id: String,
-    pub(in crate::service) request: QueueId,
-    pub(in crate::service) response: QueueId,
-    pub(in crate::service) params: Vec<ConfigParam>,
+pub(in crate::tool_services) struct ServiceDescriptor {
+    pub(in crate::tool_services) id: String,
+    pub(in crate::tool_services) request: QueueId,
+    pub(in crate::tool_services) response: QueueId,
+    pub(in crate::tool_services) params: Vec<ConfigParam>,
     /// Members that mean nothing.
-    pub(in crate::service) hints: Vec<DescriptorProblem>,
+    pub(in crate::tool_services) hints: Vec<DescriptorProblem>,
 }
 
 /// A config parameter that a service takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::service) struct ConfigParam {
-    pub(in crate::service) name: String,
-    pub(in crate::service) required: bool,
+pub(in crate::tool_services) struct ConfigParam {
+    pub(in crate::tool_services) name: String,
+    pub(in crate::tool_services) required: bool,
 }
 
 impl ServiceDescriptor {

@@ -13,25 +13,25 @@ pub(super) const FIELDS: [&str; 6] = ["type", "name", "description", "service", 
 
 /// A tool as its descriptor describes it.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::service) struct ToolDescriptor {
-    pub(in crate::service) name: String,
-    pub(in crate::service) description: String,
+pub(in crate::tool_services) struct ToolDescriptor {
+    pub(in crate::tool_services) name: String,
+    pub(in crate::tool_services) description: String,
     /// The key or the id of its service.
-    pub(in crate::service) service: String,
-    pub(in crate::service) arguments: Vec<Argument>,
-    pub(in crate::service) effect: Effect,
+    pub(in crate::tool_services) service: String,
+    pub(in crate::tool_services) arguments: Vec<Argument>,
+    pub(in crate::tool_services) effect: Effect,
     /// All members, the config parameters among them.
     pub(super) members: Map<String, Value>,
 }
 
 /// An argument that the model sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::service) struct Argument {
-    pub(in crate::service) name: String,
+pub(in crate::tool_services) struct Argument {
+    pub(in crate::tool_services) name: String,
     /// The type in the descriptor's own words; free text.
-    pub(in crate::service) kind: String,
-    pub(in crate::service) description: String,
-    pub(in crate::service) required: bool,
+    pub(in crate::tool_services) kind: String,
+    pub(in crate::tool_services) description: String,
+    pub(in crate::tool_services) required: bool,
 }
 
 impl ToolDescriptor {

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::service::announcement::{self, Announced, Announcement, INTERVAL};
+use crate::tool_services::announcement::{self, Announced, Announcement, INTERVAL};
 
 /// Maximum time to withdraw the announcements at the end.
 const GOODBYE_TIME: Duration = Duration::from_secs(5);

@@ -13,8 +13,8 @@ use rockbot_core::support::{caught, loggable};
 use serde_json::Value;
 use tokio::time;
 
-use crate::service::tool_service::{ReplyParts, TooManyRequests, ToolService};
-use crate::service::wire::{ID, ReplyBody, Request, SERVICE_ERROR, TOO_MANY_REQUESTS, UNKNOWN_ID, text_of};
+use crate::tool_services::tool_service::{ReplyParts, TooManyRequests, ToolService};
+use crate::tool_services::wire::{ID, ReplyBody, Request, SERVICE_ERROR, TOO_MANY_REQUESTS, UNKNOWN_ID, text_of};
 
 /// The handler of a service's requests.
 pub(super) struct ServiceHandler {

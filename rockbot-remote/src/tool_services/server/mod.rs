@@ -29,7 +29,7 @@ use handler::ServiceHandler;
 /// use std::sync::Arc;
 /// use rockbot_core::messaging::Bus;
 /// use rockbot_core::BoxError;
-/// use rockbot_tools::service::{ToolService, ToolServiceServer};
+/// use rockbot_remote::tool_services::{ToolService, ToolServiceServer};
 ///
 /// async fn run(bus: Arc<dyn Bus>, jokes: impl ToolService) -> Result<(), BoxError> {
 ///     let running = ToolServiceServer::new("joke-service", "joke", jokes)?.serve(bus).await?;

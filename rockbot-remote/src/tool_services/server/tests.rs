@@ -13,8 +13,8 @@ use rockbot_core::messaging::{
 use serde_json::{Value, json};
 
 use super::handler::ServiceHandler;
-use crate::service::tool_service::ToolService;
-use crate::service::wire::{ATTEMPT, ID};
+use crate::tool_services::tool_service::ToolService;
+use crate::tool_services::wire::{ATTEMPT, ID};
 
 /// A bus that refuses large messages, and the first ones for another reason.
 #[derive(Debug, Default)]

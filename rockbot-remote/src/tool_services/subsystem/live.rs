@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use rockbot_core::BoxError;
 use tokio::time::Instant;
 
-use crate::service::announcement::Announcement;
-use crate::service::catalog::{self, Announcements, Derived, DescriptorFiles};
-use crate::service::descriptor::{DescriptorFile, read_folder};
+use crate::tool_services::announcement::Announcement;
+use crate::tool_services::catalog::{self, Announcements, Derived, DescriptorFiles};
+use crate::tool_services::descriptor::{DescriptorFile, read_folder};
 
 /// The files of an agent's descriptors.
 #[derive(Debug, Clone, Default)]

@@ -39,7 +39,7 @@ use watch::Watching;
 ///
 /// ```
 /// use rockbot_core::subsystem::Subsystem as _;
-/// use rockbot_tools::service::ToolServices;
+/// use rockbot_remote::tool_services::ToolServices;
 ///
 /// let tools = ToolServices::new().folder("descriptors").announced(); // for `AgentHostBuilder::add`
 /// assert_eq!(tools.name(), "tool services");

@@ -10,7 +10,7 @@ use rockbot_core::config::{Config, ConfigError};
 /// ```
 /// use std::path::Path;
 /// use rockbot_core::config::Config;
-/// use rockbot_tools::service::ToolServiceSettings;
+/// use rockbot_remote::tool_services::ToolServiceSettings;
 ///
 /// let config = Config::new().with_text("agent.toml", "[ToolServices]\nFolder = \"descriptors\"")?;
 /// let settings = ToolServiceSettings::from_config(&config)?;

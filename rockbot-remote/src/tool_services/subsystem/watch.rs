@@ -17,10 +17,10 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::live::LiveTools;
-use crate::service::announcement::{self, Announcement};
-use crate::service::client::{CallLimits, ServiceClients};
-use crate::service::descriptor::DescriptorProblem;
-use crate::service::executor;
+use crate::tool_services::announcement::{self, Announcement};
+use crate::tool_services::client::{CallLimits, ServiceClients};
+use crate::tool_services::descriptor::DescriptorProblem;
+use crate::tool_services::executor;
 
 /// Maximum number of announcements that wait. Further announcements are dropped: a process
 /// announces again soon.

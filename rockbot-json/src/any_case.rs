@@ -20,13 +20,13 @@ type Fields = &'static [&'static str];
 /// regard to case.
 ///
 /// ```
-/// use rockbot_core::support::json;
+/// use rockbot_json::read_any_case;
 ///
 /// #[derive(serde::Deserialize)]
 /// #[serde(rename_all = "camelCase")]
 /// struct Message { session_id: String }
 ///
-/// let message: Message = json::read_any_case(br#"{"SessionId":"s"}"#)?;
+/// let message: Message = read_any_case(br#"{"SessionId":"s"}"#)?;
 /// assert_eq!(message.session_id, "s");
 /// # Ok::<(), serde_json::Error>(())
 /// ```

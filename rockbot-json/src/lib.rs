@@ -4,6 +4,7 @@
 //! `serde_json` looks for characters to escape one by one, and a turn writes mostly texts:
 //! prompts, answers, results, and the names of members. Here sixteen bytes are examined together.
 //! Everything else is left to `serde_json`.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod any_case;
 mod text;
@@ -27,10 +28,8 @@ const USUAL_LEN: usize = 512;
 /// before an error stay.
 ///
 /// ```
-/// use rockbot_core::support::json;
-///
 /// let mut line = Vec::new();
-/// json::write(&mut line, &("naïve", [1.5], true))?;
+/// rockbot_json::write(&mut line, &("naïve", [1.5], true))?;
 /// assert_eq!(line, r#"["naïve",[1.5],true]"#.as_bytes());
 /// # Ok::<(), serde_json::Error>(())
 /// ```

@@ -12,7 +12,7 @@ const ONES: u64 = u64::MAX / 0xff;
 ///
 /// ```
 /// let mut json = Vec::new();
-/// rockbot_core::support::json::push_text(&mut json, ["two ", "\"parts\""]);
+/// rockbot_json::push_text(&mut json, ["two ", "\"parts\""]);
 /// assert_eq!(json, br#""two \"parts\"""#);
 /// ```
 pub fn push_text<'a>(json: &mut Vec<u8>, parts: impl IntoIterator<Item = &'a str>) {

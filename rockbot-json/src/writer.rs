@@ -1,6 +1,6 @@
 //! The serializer: texts and structure are written here, numbers by `serde_json`.
 //!
-//! The journal's JSON has a serializer of its own (`support::json`), with the same output as
+//! The journal's JSON has a serializer of its own, with the same output as
 //! `serde_json`, which looks for characters to escape byte by byte: that was the largest single
 //! part of a turn's instructions. Tests compare both.
 

@@ -69,6 +69,7 @@ fn all_comments() -> Vec<Comment> {
         "rockbot-bus",
         "rockbot-core",
         "rockbot-host",
+        "rockbot-json",
         "rockbot-llm",
         "rockbot-mcp",
         "rockbot-memory",

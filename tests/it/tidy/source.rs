@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 /// The crates below the facade.
-pub(super) const LIBRARIES: [&str; 14] = [
+pub(super) const LIBRARIES: [&str; 15] = [
     "rockbot-bus",
     "rockbot-core",
     "rockbot-text-calls",
     "rockbot-host",
+    "rockbot-json",
     "rockbot-llm",
     "rockbot-mcp",
     "rockbot-memory",

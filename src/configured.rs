@@ -19,9 +19,10 @@ use rockbot_core::config::{Config, ConfigError};
 use rockbot_core::subsystem::Subsystem;
 use rockbot_host::answer::SafeLinks;
 use rockbot_host::settings::HostSettings;
-use rockbot_host::{AgentHost, AgentHostBuilder, ServiceSearch};
+use rockbot_host::{AgentHost, AgentHostBuilder};
 use rockbot_llm::{KeywordTierSelector, LlmConfigError, LlmSettings, ModelGateway, OpenAiEmbeddings, PriceTable};
 use rockbot_memory::{Dreaming, FeedbackSignals, Memory, SessionEvaluation};
+use rockbot_remote::ServiceSearch;
 
 /// The data folder of [`FromConfig::from_config`], unless `AgentProfile.BasePath` names one.
 const DATA_FOLDER: &str = "data";

@@ -72,16 +72,16 @@ pub mod memory {
 /// Directories of agents and services.
 pub mod service {
     pub use rockbot_core::service::*;
-    pub use rockbot_host::ServiceSearchSettings;
+    pub use rockbot_remote::ServiceSearchSettings;
 }
 
 /// Stores and what their implementations share: documents, files, search.
 pub mod store {
     pub use rockbot_core::store::*;
     pub use rockbot_core::{files, search};
-    pub use rockbot_host::conversation::*;
-    pub use rockbot_host::journal::*;
-    pub use rockbot_host::media::FileMediaStore;
+    pub use rockbot_store::file::{
+        ConversationOptions, Durability, FileConversationMemory, FileMediaStore, FileTurnJournal, JournalOptions,
+    };
 }
 
 /// Registries, executors, schemas, large results.

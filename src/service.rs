@@ -19,4 +19,4 @@ pub use rockbot_core::service::{
     AgentCard, AgentDirectory, AgentSkill, KnownAgents, KnownService, ServiceKind, ServiceSource, ServiceSources,
 };
 #[doc(inline)]
-pub use rockbot_host::ServiceSearch;
+pub use rockbot_remote::ServiceSearch;

@@ -29,6 +29,6 @@ pub use rockbot_core::store::{
     remembered,
 };
 #[doc(inline)]
-pub use rockbot_host::conversation::{ConversationOptions, FileConversationMemory};
-#[doc(inline)]
-pub use rockbot_host::journal::{Durability, FileTurnJournal, JournalOptions};
+pub use rockbot_store::file::{
+    ConversationOptions, Durability, FileConversationMemory, FileTurnJournal, JournalOptions,
+};

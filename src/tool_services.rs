@@ -37,7 +37,7 @@
 #![doc = include_str!("../docs/tool_services.md")]
 
 #[doc(inline)]
-pub use rockbot_tools::service::{
+pub use rockbot_remote::tool_services::{
     DescriptorFolder, DescriptorProblem, QueueId, QueueIdError, ReplyParts, RunningToolService, TooManyRequests,
     ToolService, ToolServiceServer, ToolServices,
 };

@@ -8,9 +8,9 @@ use rockbot_core::chat::Role;
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
 use rockbot_core::{BoxError, Clock as _, Principal, SessionId, SystemClock};
 use rockbot_host::AgentHostBuilder;
-use rockbot_host::conversation::FileConversationMemory;
 use rockbot_host::profile::{AgentProfileOptions, DefaultSystemPromptBuilder};
 use rockbot_memory::{FeedbackSignals, Memory};
+use rockbot_store::file::FileConversationMemory;
 use serde_json::json;
 
 use crate::instructions;

@@ -35,14 +35,14 @@
 //!
 //! 1. A delivery of the bus passes the pipeline (`pipeline`) to the handler of its type
 //!    (`handlers`); a program calls [`Agent::ask`] instead.
-//! 2. The engine (`engine`) accepts the turn in the [`journal`] and admits it to its session
+//! 2. The engine (`engine`) accepts the turn in the journal and admits it to its session
 //!    (`live`). In a session one turn runs at a time.
 //! 3. The [`turn`] machine decides the next step, and the driver (`driver`) performs it: it asks
 //!    the model, or calls tools through the [`tool`] dispatcher. Every event and decision is in
 //!    the journal before the act.
 //! 4. The results return to the machine as events, until it decides to finish; the [`answer`]
 //!    filter passes over the text.
-//! 5. The conversation is stored ([`conversation`]), the reply is published, and the end is
+//! 5. The conversation is stored, the reply is published, and the end is
 //!    written to the journal.
 //!
 //! # Modules
@@ -53,9 +53,8 @@
 //! | turns | [`turn`] (the pure machine and its policies), `driver` (performs steps), `engine` (acceptance, resume, approvals), `live` (running turns and sessions) |
 //! | models | `chat` (guards model calls), [`text_calling`] (tool calls in plain text), [`behavior`] (exceptions for particular models), [`routing`] (tiers), [`profile`] (the system prompt) |
 //! | tools | [`tool`] (guards tool calls), [`workers`] (tools of other programs that come and go), `effects` (calls of others that must not run twice), [`large_result`] (offloads long results) |
-//! | services | `service_search` ([`ServiceSearch`]: one search over agents, MCP servers, tools, guides and skills) |
 //! | messages | [`bus`] (the in-process bus), `pipeline` (deduplication, routes, reply topics), `handlers` (of users, and of tool calls), [`answer`] (sanitizes replies) |
-//! | persistence | [`journal`] (turns), [`conversation`] (conversations), [`media`] (images and files) |
+//! | persistence | `shared_journal` (the turns of one agent among others), `conversation_outbox` (entries that the conversations refuse), `media_library` (images and files); the stores on disk are in `rockbot-store` |
 //! | cross-cutting | `layer`, `layer_fn` (tower layers of a user, also from async functions), [`telemetry`] (spans and metrics), `isolate` (panics) |
 //!
 //! The contracts that these modules implement or call are traits of `rockbot-core`.
@@ -69,24 +68,23 @@ pub mod answer;
 pub mod behavior;
 pub mod bus;
 mod chat;
-pub mod conversation;
+mod conversation_outbox;
 mod driver;
 mod effects;
 mod engine;
 mod handlers;
 mod host;
 mod isolate;
-pub mod journal;
 pub mod large_result;
 mod layer;
 mod layer_fn;
 mod live;
-pub mod media;
+mod media_library;
 mod pipeline;
 pub mod profile;
 pub mod routing;
-mod service_search;
 pub mod settings;
+mod shared_journal;
 pub mod telemetry;
 pub mod text_calling;
 pub mod tool;
@@ -111,4 +109,3 @@ pub use layer::Stack;
 pub use layer_fn::{FnLayer, FnService, Next, chat_fn, message_fn, tool_fn, turn_fn};
 pub use live::BacklogLimits;
 pub use rockbot_core::turn::{Busy, TurnCall, TurnError};
-pub use service_search::{ServiceSearch, ServiceSearchSettings};

@@ -1,16 +1,11 @@
 //! The memory of rockbot agents, in files that people can read and edit.
 //!
-//! Every store is a folder that one process at a time can open. A store never leaves its folder:
-//! ids become encoded file names, and symbolic links are not followed. Damaged files are
-//! quarantined, damaged lines are skipped; both are counted, and neither is fatal. The file
-//! formats are those of the original RockBot, whose data folders open unchanged.
-//!
+//! The stores are those of `rockbot-store`, or any that implement the traits of `rockbot-core`.
 //! [`FileMemory`] opens all stores of a data folder; [`file`](mod@file) lists them. A host needs
 //! only [`Memory`]:
 //!
 //! * [`Memory`]: the subsystem of a host that opens the stores, with the tools by which a model
 //!   uses them
-//! * [`file`](mod@file): a store in files for each store trait of `rockbot-core`
 //! * [`skill_folder`]: import and export of skills in the open `SKILL.md` format
 //!
 //! [`SemanticMemory`] adds search by meaning to any long-term memory, with the vectors of an
@@ -37,8 +32,7 @@ mod background;
 pub mod copy;
 pub mod dreams;
 pub mod evaluation;
-pub mod file;
-mod options;
+mod json_file;
 pub mod recall;
 mod retention;
 pub mod semantic;
@@ -46,26 +40,28 @@ pub mod settings;
 pub mod signals;
 pub mod skill_folder;
 mod skill_service;
-#[cfg(feature = "sqlite")]
-#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
-pub mod sqlite;
 mod stale;
-mod storage;
 mod subsystem;
 mod tools;
 
 pub use dreams::{DreamOptions, Dreaming, Dreams};
 pub use evaluation::{EvaluationOptions, SessionEvaluation};
-pub use file::{
-    FileConversationLog, FileFeedbackStore, FileLongTermMemory, FileMemory, FileMemoryOptions, FileRulesStore,
-    FileSkillStore, FileSkillUsageStore, FileWorkingMemory,
-};
-pub use options::{ConversationLogOptions, FileOptions, WorkingMemoryOptions};
 pub use retention::Retention;
+/// The stores in SQLite of `rockbot-store`, re-exported.
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+#[doc(no_inline)]
+pub use rockbot_store::sqlite::{self, SqliteMemory, SqliteMemoryOptions};
+/// The stores in files of `rockbot-store`, re-exported.
+#[doc(no_inline)]
+pub use rockbot_store::{
+    ConversationLogOptions, FileOptions, WorkingMemoryOptions,
+    file::{
+        self, FileConversationLog, FileFeedbackStore, FileLongTermMemory, FileMemory, FileMemoryOptions,
+        FileRulesStore, FileSkillStore, FileSkillUsageStore, FileWorkingMemory,
+    },
+};
 pub use semantic::{Embedder, SemanticMemory, SemanticMemoryOptions};
 pub use signals::FeedbackSignals;
 pub use skill_folder::SkillFolder;
-#[cfg(feature = "sqlite")]
-#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
-pub use sqlite::{SqliteMemory, SqliteMemoryOptions};
 pub use subsystem::Memory;

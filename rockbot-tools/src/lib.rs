@@ -11,7 +11,6 @@
 //! | `a2a` | [`A2aCaller`](a2a::A2aCaller), [`A2aReceiver`](a2a::A2aReceiver): tasks for other agents on the bus and over HTTP, tasks of other agents on the bus |
 //! | `subagents` | [`Subagents`](subagents::Subagents): work in the background |
 //! | `wisps` | [`Wisps`](wisps::Wisps): pipelines of steps; [`Workers`](workers::Workers): batches of small tasks; [`Pipeline`](pipelines::Pipeline): procedures of the program |
-//! | `service` | tools that other processes run, by descriptors |
 //! | `a2a-server` | [`A2aServer`](a2a_server::A2aServer): the agent for other agents, over HTTP |
 //! | `tls` | servers behind https |
 //!
@@ -76,9 +75,6 @@ pub mod scheduling;
 #[cfg(all(feature = "scripts", unix))]
 #[cfg_attr(docsrs, doc(cfg(feature = "scripts")))]
 pub mod scripts;
-#[cfg(feature = "service")]
-#[cfg_attr(docsrs, doc(cfg(feature = "service")))]
-pub mod service;
 #[cfg(feature = "subagents")]
 #[cfg_attr(docsrs, doc(cfg(feature = "subagents")))]
 pub mod subagents;

@@ -17,8 +17,9 @@ use rockbot_core::service::AgentSkill;
 use rockbot_core::testing::{ManualClock, ScriptedModel, mock_tool};
 use rockbot_core::trust::Trust;
 use rockbot_host::bus::InProcessBus;
-use rockbot_host::{AgentHost, AgentHostBuilder, ServiceSearch};
+use rockbot_host::{AgentHost, AgentHostBuilder};
 use rockbot_memory::Memory;
+use rockbot_remote::ServiceSearch;
 use serde_json::{Value, json};
 
 use crate::support::{results, settle, transcript};

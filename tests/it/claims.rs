@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use rockbot_core::testing::{ManualClock, ScriptedModel, mock_tool};
 use rockbot_core::turn::{Approval, InMemoryTurnJournal, TurnJournal, TurnRequest, TurnStatus};
-use rockbot_host::journal::{Durability, FileTurnJournal, JournalOptions};
 use rockbot_host::{AgentHost, Stores, TurnError};
+use rockbot_store::file::{Durability, FileTurnJournal, JournalOptions};
 use serde_json::json;
 use tokio::sync::Semaphore;
 

@@ -9,8 +9,8 @@ use rockbot_core::chat::Role;
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
 use rockbot_core::testing::{ManualClock, conformance};
 use rockbot_core::{Clock, Principal, SessionId, Timestamp};
-use rockbot_host::conversation::{ConversationOptions, FileConversationMemory};
-use rockbot_host::journal::Durability;
+use rockbot_store::file::Durability;
+use rockbot_store::file::{ConversationOptions, FileConversationMemory};
 use serde_json::{Value, json};
 
 use crate::support::kill;

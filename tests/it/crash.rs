@@ -19,8 +19,8 @@ use rockbot_core::tool::{
     Effect, Recovery, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
 use rockbot_core::turn::{BusyPolicy, JournalError, TurnFailure, TurnOutcome, TurnRequest, TurnStatus};
-use rockbot_host::journal::FileTurnJournal;
 use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
+use rockbot_store::file::FileTurnJournal;
 use serde_json::{Value, json};
 
 use crate::support::journal::{Around, Counting};

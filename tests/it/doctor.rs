@@ -12,7 +12,7 @@ use rockbot_cli::doctor::{Report, examine, inputs};
 use rockbot_cli::host;
 use rockbot_core::BoxError;
 use rockbot_core::subsystem::{Declarations, Idle, Parts, Running, Subsystem};
-use rockbot_host::journal::FileTurnJournal;
+use rockbot_store::file::FileTurnJournal;
 use serde_json::{Value, json};
 
 const CANARY: &str = "canary-key-1234";

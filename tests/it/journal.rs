@@ -10,8 +10,8 @@ use rockbot_core::testing::{ManualClock, ScriptedModel, conformance, mock_tool};
 use rockbot_core::turn::{
     Acceptance, Claim, InMemoryTurnJournal, RunQuery, RunState, TurnFailure, TurnJournal, TurnRequest, TurnStatus,
 };
-use rockbot_host::journal::{Durability, FileTurnJournal, JournalOptions};
 use rockbot_host::{AgentHost, Resumed, Stores, TurnError};
+use rockbot_store::file::{Durability, FileTurnJournal, JournalOptions};
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rockbot_core::testing::ManualClock;
 use rockbot_core::turn::{Acceptance, Claim, RunState, StoredRun, TurnJournal};
-use rockbot_host::journal::{FileTurnJournal, JournalOptions};
+use rockbot_store::file::{FileTurnJournal, JournalOptions};
 use tempfile::TempDir;
 
 use crate::support::journal::{json, raw, record, run};

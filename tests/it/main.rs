@@ -80,6 +80,7 @@ mod memory_tools;
 mod model_servers;
 mod model_settings;
 mod nudges;
+mod old_data_folder;
 mod one_call;
 mod outbox;
 mod output_modes;

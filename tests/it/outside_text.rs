@@ -26,7 +26,7 @@ use rockbot_core::testing::mock_tool;
 use rockbot_core::turn::{Approval, RunQuery, TurnJournal};
 use rockbot_core::user::{AgentReply, ConversationHistoryRequest, UserFeedback, UserMessage};
 use rockbot_core::{Clock, Principal, SystemClock};
-use rockbot_host::journal::FileTurnJournal;
+use rockbot_store::file::FileTurnJournal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

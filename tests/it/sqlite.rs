@@ -15,11 +15,11 @@ use rockbot_core::store::{
 use rockbot_core::testing::{ManualClock, ScriptedModel};
 use rockbot_core::{Clock, Principal, Timestamp};
 use rockbot_host::Stores;
-use rockbot_host::conversation::FileConversationMemory;
 use rockbot_memory::sqlite::SqliteError;
 use rockbot_memory::{
     ConversationLogOptions, FileLongTermMemory, FileMemory, Memory, SqliteMemory, SqliteMemoryOptions, copy,
 };
+use rockbot_store::file::FileConversationMemory;
 use tempfile::TempDir;
 
 use crate::support::files::files;

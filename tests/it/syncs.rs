@@ -12,9 +12,9 @@ use rockbot_core::store::{
 use rockbot_core::testing::{FailingSyncs, ManualClock};
 use rockbot_core::turn::{Acceptance, RunQuery, RunState, TurnJournal};
 use rockbot_core::{Clock, Principal, SystemClock};
-use rockbot_host::conversation::{ConversationOptions, FileConversationMemory};
-use rockbot_host::journal::{Durability, FileTurnJournal, JournalOptions};
 use rockbot_memory::file::FileMemory;
+use rockbot_store::file::{ConversationOptions, FileConversationMemory};
+use rockbot_store::file::{Durability, FileTurnJournal, JournalOptions};
 
 use crate::support::files::{names, write};
 use crate::support::journal::{record, run};

@@ -21,8 +21,8 @@ use rockbot_core::user::{
 };
 use rockbot_core::{BoxError, Principal, Timestamp};
 use rockbot_host::bus::{InProcessBus, InProcessBusOptions};
-use rockbot_host::journal::{FileTurnJournal, JournalOptions};
 use rockbot_host::{AgentHost, AgentHostBuilder, MessageOptions, Stack, Stores, TurnCall, UserOptions};
+use rockbot_store::file::{FileTurnJournal, JournalOptions};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tower::timeout::TimeoutLayer;

@@ -11,7 +11,7 @@ use rockbot_core::store::{ConversationMemory, ConversationTurn};
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::{BoxError, Clock, Principal, SessionId, SystemClock};
 use rockbot_host::AgentHost;
-use rockbot_host::conversation::FileConversationMemory;
+use rockbot_store::file::FileConversationMemory;
 
 fn argument(index: usize, default: u64) -> u64 {
     let text = std::env::args().nth(index);

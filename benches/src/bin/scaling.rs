@@ -16,9 +16,9 @@ use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInf
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
 use rockbot_core::tool::tool;
 use rockbot_core::{BoxError, Clock as _, Principal, SessionId, SystemClock};
-use rockbot_host::conversation::FileConversationMemory;
 use rockbot_host::{AgentHost, AgentHostBuilder};
 use rockbot_memory::Memory;
+use rockbot_store::file::FileConversationMemory;
 use tokio::sync::Semaphore;
 
 const MESSAGE: &str = "Is the cat of my sister there?";

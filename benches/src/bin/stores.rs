@@ -13,8 +13,8 @@ use rockbot_benches::process_usage;
 use rockbot_core::chat::{Provenance, Role};
 use rockbot_core::store::{ConversationMemory, ConversationTurn, StorePath, WorkingMemory, WorkingNote};
 use rockbot_core::{BoxError, Principal, SessionId, Timestamp};
-use rockbot_host::conversation::{ConversationOptions, FileConversationMemory};
 use rockbot_memory::FileWorkingMemory;
+use rockbot_store::file::{ConversationOptions, FileConversationMemory};
 use serde_json::{Value, json};
 
 /// Filler: 227 of these are the text of an entry of working memory.

@@ -13,8 +13,8 @@ use rockbot_benches::{process_usage, whole};
 use rockbot_core::BoxError;
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 use rockbot_host::AgentHost;
-use rockbot_host::conversation::FileConversationMemory;
 use rockbot_memory::Memory;
+use rockbot_store::file::FileConversationMemory;
 use serde_json::{Value, json};
 
 /// The answer to a request that shows memories.

@@ -24,6 +24,7 @@ mod handler;
 mod handler_error;
 pub mod headers;
 mod json_error;
+pub mod lease;
 mod options;
 mod outgoing;
 mod request;

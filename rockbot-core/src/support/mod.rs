@@ -22,7 +22,6 @@ mod defused;
 mod digest;
 mod digest_map;
 mod fold;
-pub mod json;
 mod loggable;
 mod redact;
 mod reference;
@@ -37,4 +36,6 @@ pub use fold::{FoldHasher, FoldMap};
 pub use loggable::loggable;
 pub use redact::redact;
 pub use reference::reference;
+#[doc(inline)]
+pub use rockbot_json as json;
 pub use rockbot_schema::nearest_names;

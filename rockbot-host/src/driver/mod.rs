@@ -49,7 +49,7 @@ pub(crate) use output_filter::OutputFilter;
 
 use crate::agents::{HostAgent, HostAgents};
 use crate::live::LiveTurn;
-use crate::media::{MediaLibrary, ResolvedMessages};
+use crate::media_library::{MediaLibrary, ResolvedMessages};
 use crate::routing::TierRouter;
 use crate::tool::ToolDispatcher;
 use crate::turn::{CancelReason, Turn, TurnEvent, TurnStep, record};

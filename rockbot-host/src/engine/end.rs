@@ -27,7 +27,7 @@ use super::claim::HeldClaim;
 use super::history::rounds_of;
 use super::reply::reply;
 use super::{TurnEngine, TurnError, span};
-use crate::conversation::Kept;
+use crate::conversation_outbox::Kept;
 use crate::live::{LiveTurn, TurnState};
 use crate::turn::{Turn, TurnEvent, from_sender, record};
 

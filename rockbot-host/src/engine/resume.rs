@@ -18,7 +18,7 @@ use super::reply::sender_trace;
 use super::run::HaltOnDrop;
 use super::{LEASE, TurnEngine, TurnError, check_runtime};
 use crate::announcements::Announcements;
-use crate::conversation::ConversationOutbox;
+use crate::conversation_outbox::ConversationOutbox;
 use crate::driver::DriveStart;
 use crate::live::{Admission, LiveTurn};
 use crate::turn::policy::uncertain;

@@ -12,7 +12,7 @@ use rockbot_core::{AgentIdentity, BoxError, TraceContext};
 use serde_json::json;
 
 use crate::engine::ReplySender;
-use crate::media::MediaLibrary;
+use crate::media_library::MediaLibrary;
 
 /// Pauses between attempts to publish a reply. Four attempts in about twenty seconds outlast a
 /// reconnect of a bus.

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::announcements::Taken;
 use crate::engine::TurnEngine;
-use crate::media::MediaLibrary;
+use crate::media_library::MediaLibrary;
 
 /// Pause before the first further attempt to reach an interface. It doubles up to [`MAX_PAUSE`].
 const PAUSE: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use rockbot_core::turn::Budget;
 use crate::effects::EFFECT_WINDOW;
 use crate::handlers::MAX_REPLY_MEDIA_BYTES;
 use crate::live::BacklogLimits;
-use crate::media::MEDIA_RETENTION;
+use crate::media_library::MEDIA_RETENTION;
 use crate::workers::TOOL_LEASE;
 
 /// The limits of a turn.

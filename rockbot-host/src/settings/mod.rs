@@ -94,7 +94,7 @@
 //! | `RabbitMq` | all settings, in a program that connects `RabbitMqBus` of `rockbot-bus` with them |
 //! | `Pulsar` | all settings, in a program that connects `PulsarBus` of `rockbot-bus` with them |
 //! | `RemoteTools` | all settings, in a host with [`RemoteTools`](crate::workers::RemoteTools) |
-//! | `ServiceSearch` | all settings, in a host with [`ServiceSearch`](crate::ServiceSearch), which `Enabled = false` turns off |
+//! | `ServiceSearch` | all settings, in a host with `ServiceSearch` of `rockbot-remote`, which `Enabled = false` turns off |
 //! | `ToolServices`, `WebTools`, `RestTools`, `FileTools`, `Egress` | all settings, in a host with these parts of `rockbot-tools` |
 //! | `Mcp`, `McpProxy`, `McpServer` | all settings, in a host with `McpTools`, `McpToolProxy` and `McpToolServer` of `rockbot-mcp` |
 //! | `Dream` | all settings, in a host with `Dreaming` of `rockbot-memory` |

@@ -2,9 +2,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rockbot_core::chat::MicroUsd;
+use rockbot_store::file::FileTurnJournal;
 
 use super::*;
-use crate::journal::FileTurnJournal;
 use crate::live::BacklogLimits;
 use crate::profile::AgentProfileOptions;
 

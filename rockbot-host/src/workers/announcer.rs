@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rockbot_core::messaging::lease::heartbeat_interval;
 use rockbot_core::messaging::{
     Bus, BusError, Delivery, Disposition, Message, MessagePublisherExt as _, MessageSubscriberExt as _,
     SubscribeOptions, Subscription,
@@ -16,15 +17,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::directory::{MAX_LEASE, MIN_LEASE};
 use super::wire::{AnnouncedGuide, DISCOVER_TOPIC, ToolsAnnounced, ToolsWanted, ToolsWithdrawn, WorkerHeartbeat};
 
 /// Maximum time that a host waits for the withdrawal of its tools when it stops; the lease ends
 /// them otherwise.
 const WITHDRAWAL_TIME: Duration = Duration::from_secs(1);
-
-/// Number of heartbeats within a lease, so that a lost one ends nothing.
-const HEARTBEATS: u32 = 3;
 
 /// A host's announcements of its own tools, without the tools that only its own models use.
 #[derive(Clone)]
@@ -130,7 +127,7 @@ impl Announcements {
     }
 
     async fn announce_until_dropped(&mut self, generations: &mut watch::Receiver<u64>, asked: &Notify) {
-        let mut heartbeats = interval(self.of.lease.clamp(MIN_LEASE, MAX_LEASE) / HEARTBEATS);
+        let mut heartbeats = interval(heartbeat_interval(self.of.lease));
         heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         heartbeats.tick().await;
         self.announce().await;

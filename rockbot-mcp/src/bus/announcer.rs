@@ -5,19 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rockbot_core::AgentIdentity;
+use rockbot_core::messaging::lease::heartbeat_interval;
 use rockbot_core::messaging::{Bus, Message, MessageEnvelope};
 use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::directory::{MAX_LEASE, MIN_LEASE};
 use super::wire::{BridgeLeaving, meta_topic};
 use crate::index_event::{Index, McpBridgeLease, McpServerSummary, McpServersIndexed, removed, summaries};
 use crate::servers::McpServers;
-
-/// Number of heartbeats within a lease, so that a lost one ends nothing.
-const HEARTBEATS: u32 = 3;
 
 /// Time for merging changes into one announcement, and shortest time between two answers to
 /// requests.
@@ -55,7 +52,7 @@ impl Announcer {
         let Some(mut changes) = self.servers.watch() else {
             return;
         };
-        let mut heartbeats = interval(self.lease.clamp(MIN_LEASE, MAX_LEASE) / HEARTBEATS);
+        let mut heartbeats = interval(heartbeat_interval(self.lease));
         heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         heartbeats.tick().await;
         let mut revision = 1;

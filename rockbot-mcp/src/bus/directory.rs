@@ -10,8 +10,8 @@
 //! The effects of a bridge's tools count only if the operators of both hosts vouch for the server.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
+use rockbot_core::messaging::lease::{Lease, LeaseTable, Withdrawal};
 use tokio::time::Instant;
 
 use super::wire::BridgeLeaving;
@@ -27,32 +27,23 @@ const MAX_INSTANCES: usize = 64;
 /// Maximum length of a fingerprint, in bytes.
 const MAX_FINGERPRINT: usize = 128;
 
-/// Shortest and longest lease.
-pub(super) const MIN_LEASE: Duration = Duration::from_secs(1);
-pub(super) const MAX_LEASE: Duration = Duration::from_secs(5 * 60);
-
 /// The known bridges by name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Directory {
-    bridges: BTreeMap<String, KnownBridge>,
+    /// The servers of each bridge, by their keys.
+    bridges: LeaseTable<BTreeMap<String, KnownServer>>,
     /// Number of announced servers so far. Each announcement takes its number, so that the first
     /// announcement of a name is known.
     announced: u64,
 }
 
-#[derive(Debug, Default)]
-struct KnownBridge {
-    instances: BTreeMap<String, KnownInstance>,
-    /// The process whose announcement counts. During a rolling update it is the process that began
-    /// last.
-    offering: String,
-    servers: BTreeMap<String, KnownServer>,
-}
-
-#[derive(Debug)]
-struct KnownInstance {
-    revision: u64,
-    expires: Instant,
+impl Default for Directory {
+    fn default() -> Self {
+        Self {
+            bridges: LeaseTable::new(MAX_BRIDGES, MAX_INSTANCES),
+            announced: 0,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -84,35 +75,17 @@ pub(super) enum Change {
 
 impl Directory {
     /// Takes an announcement of all servers of a bridge.
-    pub(super) fn announced(&mut self, lease: McpBridgeLease, servers: &[McpServerSummary], now: Instant) -> Change {
-        if !self.has_room(&lease) {
+    pub(super) fn announced(&mut self, lease: &McpBridgeLease, servers: &[McpServerSummary], now: Instant) -> Change {
+        let Ok(Some(offered)) = self.bridges.announce(lease_of(lease), now) else {
             return Change::None;
-        }
-        let bridge = self.bridges.entry(lease.name).or_default();
-        let before = bridge.instances.get(&lease.instance).map(|instance| instance.revision);
-        if before.is_some_and(|before| before > lease.revision) {
-            return Change::None;
-        }
-        let is_new = before.is_none();
-        let instance = KnownInstance {
-            revision: lease.revision,
-            expires: expiry(lease.lease_ms, now),
         };
-        bridge.instances.insert(lease.instance.clone(), instance);
-        let is_orphaned = !bridge.instances.contains_key(&bridge.offering);
-        // Of two processes that differ, the older process does not take the servers back with each
-        // request for the index.
-        if bridge.offering != lease.instance && !is_new && !is_orphaned && before == Some(lease.revision) {
-            return Change::None;
-        }
-        bridge.offering = lease.instance;
-        let mut known = std::mem::take(&mut bridge.servers);
+        let mut known = std::mem::take(offered);
         for summary in servers
             .iter()
             .filter(|summary| check_name(&summary.server_name).is_ok())
         {
             let key = summary.server_name.to_lowercase();
-            if bridge.servers.len() >= MAX_SERVERS || bridge.servers.contains_key(&key) {
+            if offered.len() >= MAX_SERVERS || offered.contains_key(&key) {
                 continue;
             }
             let place = known.remove(&key).map(|server| server.place);
@@ -125,80 +98,34 @@ impl Directory {
                 fingerprint: fingerprint_of(summary),
                 place,
             };
-            bridge.servers.insert(key, server);
+            offered.insert(key, server);
         }
         Change::Servers
     }
 
-    fn has_room(&self, lease: &McpBridgeLease) -> bool {
-        match self.bridges.get(&lease.name) {
-            None => self.bridges.len() < MAX_BRIDGES,
-            Some(bridge) => bridge.instances.contains_key(&lease.instance) || bridge.instances.len() < MAX_INSTANCES,
-        }
-    }
-
     /// Takes a sign of life, which renews the lease of a known process.
     pub(super) fn heartbeat(&mut self, lease: &McpBridgeLease, now: Instant) -> Change {
-        let has_room = self.has_room(lease);
-        let instance = self
-            .bridges
-            .get_mut(&lease.name)
-            .and_then(|bridge| bridge.instances.get_mut(&lease.instance));
-        match instance {
-            Some(instance) if instance.revision > lease.revision => Change::None,
-            Some(instance) => {
-                instance.expires = expiry(lease.lease_ms, now);
-                let is_stale = instance.revision < lease.revision;
-                let bridge = self.bridges.get(&lease.name);
-                let is_orphaned = bridge.is_some_and(|bridge| !bridge.instances.contains_key(&bridge.offering));
-                if is_stale || is_orphaned {
-                    Change::Ask
-                } else {
-                    Change::None
-                }
-            }
-            // A process beyond the bounds is not asked, since its announcement would be refused.
-            None if has_room => Change::Ask,
-            None => Change::None,
-        }
-    }
-
-    /// Takes the end of a process that has announced itself.
-    pub(super) fn leaving(&mut self, leaving: &BridgeLeaving) -> Change {
-        let Some(bridge) = self.bridges.get_mut(&leaving.name) else {
-            return Change::None;
-        };
-        let was_known = bridge.instances.remove(&leaving.instance).is_some();
-        if bridge.instances.is_empty() {
-            self.bridges.remove(&leaving.name);
-            return Change::Servers;
-        }
-        // The remaining processes may have other servers than the process whose announcement counted.
-        if was_known && bridge.offering == leaving.instance {
+        if self.bridges.renew(lease_of(lease), now) {
             Change::Ask
         } else {
             Change::None
         }
     }
 
+    /// Takes the end of a process that has announced itself.
+    pub(super) fn leaving(&mut self, leaving: &BridgeLeaving) -> Change {
+        change_of(self.bridges.withdraw(&leaving.name, &leaving.instance))
+    }
+
     /// Removes a process whose lease has run out, and returns the consequence; `None` if there is none.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Change> {
-        let mut all = self.bridges.iter().flat_map(|(name, bridge)| {
-            let instances = bridge.instances.iter();
-            instances.filter_map(move |(id, instance)| (instance.expires <= now).then_some((name, id)))
-        });
-        let (name, instance) = all.next()?;
-        let leaving = BridgeLeaving {
-            name: name.clone(),
-            instance: instance.clone(),
-        };
-        Some(self.leaving(&leaving))
+        let (_, withdrawal) = self.bridges.expire(now)?;
+        Some(change_of(withdrawal))
     }
 
     /// Returns the end of the next lease.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
-        let instances = self.bridges.values().flat_map(|bridge| bridge.instances.values());
-        instances.map(|instance| instance.expires).min()
+        self.bridges.next_expiry()
     }
 
     /// Returns at most `places` servers by their keys. The first bridge to announce a server owns it
@@ -228,13 +155,13 @@ impl Directory {
     /// Returns all servers by their keys, each with its place among all announcements.
     fn owned(&self) -> BTreeMap<String, (u64, OwnedServer)> {
         let mut owned: BTreeMap<String, (u64, OwnedServer)> = BTreeMap::new();
-        for (bridge, known) in &self.bridges {
-            for (key, server) in &known.servers {
+        for (bridge, servers) in self.bridges.offers() {
+            for (key, server) in servers {
                 if owned.get(key).is_some_and(|(place, _)| *place < server.place) {
                     continue;
                 }
                 let of = OwnedServer {
-                    bridge: bridge.clone(),
+                    bridge: bridge.to_owned(),
                     name: server.name.clone(),
                     fingerprint: server.fingerprint.clone(),
                 };
@@ -255,6 +182,14 @@ fn fingerprint_of(summary: &McpServerSummary) -> String {
         .to_owned()
 }
 
-fn expiry(lease_ms: u64, now: Instant) -> Instant {
-    now + Duration::from_millis(lease_ms).clamp(MIN_LEASE, MAX_LEASE)
+fn lease_of(lease: &McpBridgeLease) -> Lease<'_> {
+    Lease::new(&lease.name, &lease.instance, lease.revision, lease.lease_ms)
+}
+
+fn change_of(withdrawal: Withdrawal) -> Change {
+    match withdrawal {
+        Withdrawal::Gone => Change::Servers,
+        Withdrawal::Ask => Change::Ask,
+        _ => Change::None,
+    }
 }

@@ -153,7 +153,7 @@ impl Taking {
                     servers,
                     bridge: Some(lease),
                     ..
-                }) if self.takes(&lease, message) => self.directory.announced(lease, &servers, now),
+                }) if self.takes(&lease, message) => self.directory.announced(&lease, &servers, now),
                 _ => Change::None,
             },
             McpBridgeLease::TYPE => match read::<McpBridgeLease>(message) {

@@ -21,7 +21,7 @@ impl Dreamer {
         let changes = plan.changes.clone();
         let now = self.clock.now();
         // Off the runtime's threads: a principal may have many memories.
-        let losses = crate::storage::blocking::blocking(move || {
+        let losses = rockbot_store::kit::blocking(move || {
             let replay = Replay {
                 entries: &entries,
                 changes: &changes,

@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rockbot_core::files::{DataFolder, without_bom};
 use rockbot_core::store::StoreError;
+use rockbot_store::kit::{blocking, failed, invalid, open_folder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::plan::{DreamPlan, PlanState};
-use crate::storage::blocking::{blocking, failed, invalid};
-use crate::storage::folder::open_folder;
 
 /// Maximum number of plans. Beyond it the oldest applied or undone plan is removed, else the
 /// oldest waiting plan.

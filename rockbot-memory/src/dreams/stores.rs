@@ -10,8 +10,7 @@ use rockbot_core::store::{
     StoreErrorKind,
 };
 use rockbot_core::subsystem::Parts;
-
-use crate::storage::blocking::{blocking, failed};
+use rockbot_store::kit::{blocking, failed};
 
 /// The rules of the tier selector, below the data folder.
 const TIER_RULES: &str = "tier-selector.json";

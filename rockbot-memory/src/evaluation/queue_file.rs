@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rockbot_core::store::StoreError;
+use rockbot_store::kit::blocking;
 
 use super::queue::{EvaluationQueue, QueueEntry};
-use crate::storage::blocking::blocking;
-use crate::storage::json_file::JsonFile;
+use crate::json_file::JsonFile;
 
 /// `waiting.json` in a folder of its own: an array of sessions, each with the time of its newest
 /// turn.

@@ -20,9 +20,8 @@ use super::queue::{DueSession, EvaluationQueue, SessionKey};
 use super::queue_file::QueueFile;
 use crate::Retention;
 use crate::background::RetentionPurge;
-use crate::file::open_feedback;
 use crate::settings::FeedbackSettings;
-use crate::subsystem::below;
+use crate::subsystem::{below, open_feedback};
 
 /// Folder of the queue, below the data folder.
 const QUEUE_FOLDER: &str = "evaluation";

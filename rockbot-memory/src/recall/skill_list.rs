@@ -8,10 +8,10 @@ use rockbot_core::recall::ContextItem;
 use rockbot_core::store::{Skill, StorePath};
 use rockbot_core::support::one_line;
 use rockbot_core::tool::{GuideSnapshot, ToolGuides};
+use rockbot_store::kit::PrincipalCache;
 
 use super::shortened;
 use crate::skill_service::guides_beside;
-use crate::storage::principal_cache::PrincipalCache;
 use crate::tools::{KNOWN_SKILLS, is_untrusted_source, shown_origin};
 
 pub(super) const LIST: &str = "Skills: read one with get_skill before you do such a task";

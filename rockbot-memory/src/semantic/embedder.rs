@@ -11,12 +11,12 @@ use rockbot_core::embedding::{Embedding, EmbeddingError};
 use rockbot_core::store::StoreError;
 use rockbot_core::support::loggable;
 use rockbot_core::{BoxError, Digest, MemoryId, Principal};
+use rockbot_store::kit::blocking;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::index::Index;
 use super::shared::SemanticState;
-use crate::storage::blocking::blocking;
 
 /// Maximum number of texts in one call.
 const BATCH: usize = 32;

@@ -9,6 +9,7 @@ use rockbot_core::embedding::{Embedding, EmbeddingClient};
 use rockbot_core::search::Ranked;
 use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, StoreError};
 use rockbot_core::{MemoryId, Principal, Timestamp};
+use rockbot_store::kit::{PrincipalCache, blocking};
 use tokio::time::{Instant, timeout};
 
 use super::fuse::fuse;
@@ -19,8 +20,6 @@ use super::queries::Queries;
 use super::shared::SemanticState;
 use super::vector_file::VectorFiles;
 use super::{Embedder, SemanticMemoryOptions};
-use crate::storage::blocking::blocking;
-use crate::storage::principal_cache::PrincipalCache;
 
 /// Minimum number of hits that each search contributes before fusion.
 const POOL: usize = 50;

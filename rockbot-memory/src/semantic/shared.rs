@@ -9,14 +9,13 @@ use rockbot_core::embedding::{Embedding, EmbeddingCall, EmbeddingClient, Embeddi
 use rockbot_core::store::{LongTermMemory, MemoryEntry, StoreError};
 use rockbot_core::support::deadline_after;
 use rockbot_core::{CallContext, Digest, MemoryId, Principal};
+use rockbot_store::kit::{PrincipalCache, blocking};
 use tokio::time::timeout;
 
 use super::health::Health;
 use super::index::{Index, StoredVectors};
 use super::pending::PendingPrincipals;
 use super::vector_file::VectorFiles;
-use crate::storage::blocking::blocking;
-use crate::storage::principal_cache::PrincipalCache;
 
 /// Session id of embedding calls, which belong to no conversation.
 const SESSION: &str = "embeddings";

@@ -9,11 +9,10 @@ use rockbot_core::embedding::Embedding;
 use rockbot_core::files::{DataFolder, FileError, name_of};
 use rockbot_core::store::StoreError;
 use rockbot_core::{Digest, Principal};
+use rockbot_store::kit::{failed, file_name, open_folder};
 use serde::{Deserialize, Serialize};
 
 use super::index::StoredVectors;
-use crate::storage::blocking::failed;
-use crate::storage::folder::{file_name, open_folder};
 
 const NAME: &str = "vectors.jsonl";
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use rockbot_core::Principal;
 use rockbot_core::files::{DataFolder, FileError};
 use rockbot_core::store::{Skill, SkillStore, StoreError, StorePath};
+use rockbot_store::kit::{blocking, failed};
 
 use super::document::SkillFile;
 use super::managed_skill::SkillOutcome;
 use super::{SkillFolder, walk};
-use crate::storage::blocking::{blocking, failed};
 
 /// Maximum size of a file that may be an earlier export, in bytes.
 const MAX_BYTES: u64 = 16 << 20;

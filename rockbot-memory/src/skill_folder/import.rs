@@ -6,6 +6,7 @@ use rockbot_core::chat::Provenance;
 use rockbot_core::files::DataFolder;
 use rockbot_core::store::{SkillStore, StoreError, StorePath};
 use rockbot_core::{Clock, Principal};
+use rockbot_store::kit::{blocking, failed};
 
 use super::SkillFolder;
 use super::document::{SkillFile, SkillFileError};
@@ -13,7 +14,6 @@ use super::files::SkillFiles;
 use super::front_matter::shown;
 use super::managed_skill::{FOLDER_SOURCE, ManagedSkill, SkillOutcome};
 use super::walk::{self, FoundFiles};
-use crate::storage::blocking::{blocking, failed};
 
 /// Maximum number of skills in a folder, and maximum size of a `SKILL.md`, in bytes.
 const MAX_SKILLS: usize = 1_000;

@@ -1,8 +1,12 @@
 //! Fills options that are not set in code from the host's settings.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use rockbot_core::BoxError;
 use rockbot_core::config::{Config, ConfigError};
+use rockbot_core::store::{FeedbackStore, InMemoryFeedbackStore};
+use rockbot_store::file::FileFeedbackStore;
 
 use super::Memory;
 use crate::Retention;
@@ -49,4 +53,12 @@ pub(crate) fn below(data_dir: Option<&Path>, path: PathBuf) -> Option<PathBuf> {
         Some(folder) => Some(folder.join(path)),
         None => path.is_absolute().then_some(path),
     }
+}
+
+/// Opens the feedback in `folder`, or in memory without one.
+pub(crate) fn open_feedback(folder: Option<&Path>) -> Result<Arc<dyn FeedbackStore>, BoxError> {
+    Ok(match folder {
+        Some(folder) => Arc::new(FileFeedbackStore::open(folder)?),
+        None => Arc::new(InMemoryFeedbackStore::new()),
+    })
 }

@@ -10,17 +10,22 @@ use rockbot_core::config::Config;
 use rockbot_core::store::{
     ConversationLog, InMemoryConversationLog, InMemoryLongTermMemory, InMemoryRulesStore, InMemorySkillStore,
     InMemorySkillUsageStore, InMemoryWorkingMemory, LongTermMemory, RulesStore, SkillStore, SkillUsageStore,
-    WorkingLimits, WorkingMemory,
+    WorkingMemory,
 };
 use rockbot_core::subsystem::{Declarations, Parts, Running, RunningTask, Stage, Subsystem};
 use rockbot_core::tool::ToolGuides;
 use rockbot_core::turn::TurnRunner;
 use rockbot_core::{BoxError, IdSource, RandomIds};
+use rockbot_store::file::{
+    FileConversationLog, FileLongTermMemory, FileRulesStore, FileSkillStore, FileSkillUsageStore, FileWorkingMemory,
+};
+use rockbot_store::{FileOptions, WorkingMemoryOptions};
 
+use super::configured::open_feedback;
 use super::seeding::SkillSeeding;
 use super::{BackgroundWork, Memory};
+use crate::Embedder;
 use crate::background::{BackgroundQueue, BackgroundWorker, Expander, RetentionPurge, Summarizer};
-use crate::file::open_feedback;
 use crate::recall::{MemoryRecall, NoteRecall, RuleRecall, SkillRecall};
 use crate::skill_service::SkillService;
 use crate::tools::long_term::LongTermTools;
@@ -28,10 +33,6 @@ use crate::tools::rules::RuleTools;
 use crate::tools::skills::SkillTools;
 use crate::tools::working::WorkingTools;
 use crate::tools::{self, ToolDeps};
-use crate::{
-    Embedder, FileConversationLog, FileLongTermMemory, FileOptions, FileRulesStore, FileSkillStore,
-    FileSkillUsageStore, FileWorkingMemory, WorkingMemoryOptions,
-};
 
 #[async_trait]
 impl Subsystem for Memory {
@@ -212,8 +213,7 @@ impl Memory {
             let Some(folder) = parts.data_dir() else {
                 return Ok(Arc::new(InMemoryWorkingMemory::new().with_clock(clock)));
             };
-            let limits = WorkingLimits::default();
-            let options = WorkingMemoryOptions { limits, clock };
+            let options = WorkingMemoryOptions::default().with_clock(clock);
             Ok(Arc::new(FileWorkingMemory::open_with(
                 folder.join("working-memory"),
                 options,
@@ -263,7 +263,5 @@ impl Memory {
 }
 
 fn options(parts: &Parts) -> FileOptions {
-    FileOptions {
-        clock: parts.clock().clone(),
-    }
+    FileOptions::default().with_clock(parts.clock().clone())
 }

@@ -19,7 +19,7 @@ use crate::Retention;
 use crate::background::{Expander, Jobs, Summarizer};
 use crate::skill_folder::SkillFolder;
 use configured::Folders;
-pub(crate) use configured::below;
+pub(crate) use configured::{below, open_feedback};
 use embeddings::Embeddings;
 use seeding::SkillSeeding;
 use store_choice::StoreChoice;

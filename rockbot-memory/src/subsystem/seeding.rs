@@ -8,11 +8,11 @@ use rockbot_core::Principal;
 use rockbot_core::context::Trust;
 use rockbot_core::store::{StoreError, StorePath};
 use rockbot_core::tool::{ToolGuide, ToolGuides};
+use rockbot_store::kit::blocking;
 
+use crate::json_file::JsonFile;
 use crate::skill_folder::{FolderSkill, ManagedSkill, SkillFolder, SkillOutcome};
 use crate::skill_service::SkillService;
-use crate::storage::blocking::blocking;
-use crate::storage::json_file::JsonFile;
 
 /// Folder of the record of seeded skills, below the data folder.
 const FOLDER: &str = "offered-skills";

@@ -10,6 +10,7 @@ use rockbot_core::support::one_line;
 use rockbot_core::tool::{Tool, ToolError, ToolState, stateful_tool};
 use rockbot_core::trust::{Label, Trust};
 use rockbot_core::{CallContext, IdSource, MemoryId, Timestamp};
+use rockbot_store::kit::blocking;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -17,7 +18,6 @@ use super::taint::{Shown, check_change, is_untrusted_source, least, origin, show
 use super::{ChangeError, ToolDeps, ago, category, failed, groups, tags};
 use crate::background::{BackgroundQueue, Expansion, new_memory_id};
 use crate::stale::{self, is_stale};
-use crate::storage::blocking::blocking;
 
 /// Maximum number of memories that a save names because they mean the same.
 const MAX_ALIKE: usize = 3;

@@ -3,18 +3,21 @@
 use std::path::{Path, PathBuf};
 
 /// The crates below the facade.
-pub(super) const LIBRARIES: [&str; 13] = [
+pub(super) const LIBRARIES: [&str; 16] = [
     "rockbot-bus",
     "rockbot-core",
     "rockbot-text-calls",
     "rockbot-host",
+    "rockbot-json",
     "rockbot-llm",
     "rockbot-mcp",
     "rockbot-memory",
     "rockbot-pages",
+    "rockbot-remote",
     "rockbot-provenance",
     "rockbot-schema",
     "rockbot-search",
+    "rockbot-store",
     "rockbot-tools",
     "rockbot-web",
 ];

@@ -33,7 +33,7 @@ use crate::engine::{EngineDeps, HostTurns, ResolvedBriefing, TurnEngine, TurnLay
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::large_result::result_readers;
-use crate::media::MediaLibrary;
+use crate::media_library::MediaLibrary;
 use crate::profile::SystemPrompt;
 use crate::text_calling::TextCallFallback;
 use crate::tool::{GuardedOutsideTools, ToolDispatcher};

@@ -21,7 +21,7 @@ use crate::handlers::{
 };
 use crate::host::lifecycle::{BusSide, PendingSubscription};
 use crate::layer::Layers;
-use crate::media::MediaLibrary;
+use crate::media_library::MediaLibrary;
 use crate::pipeline::{HostRoute, Pipeline, ReplyTopics, Router};
 use crate::telemetry::Traces;
 use crate::workers::{Announcer, ToolCallCancelled};

@@ -31,6 +31,7 @@ use rockbot_core::subsystem::{AgentSpec, Declarations, Subsystem};
 use rockbot_core::tool::{Tool, ToolGuide, ToolInvocation, ToolInvokeResponse, ToolRegistry};
 use rockbot_core::turn::{Budget, TierSelector, TurnJournal, TurnOutcome};
 use rockbot_core::{AgentIdentity, Clock, IdSource, Principal, RandomIds, SystemClock};
+use rockbot_store::file::{ConversationOptions, Durability};
 
 use collect::MessageSettings;
 pub use error::BuildError;
@@ -40,14 +41,12 @@ pub use stores::Stores;
 
 use crate::answer::AnswerFilter;
 use crate::behavior::ModelBehaviors;
-use crate::conversation::ConversationOptions;
 use crate::driver::{ContextBudget, Hooks};
 use crate::engine::{Briefing, HistoryOptions, TurnCall};
-use crate::journal::Durability;
 use crate::large_result::LargeResultPolicy;
 use crate::layer::Layers;
 use crate::live::BacklogLimits;
-use crate::media::MEDIA_RETENTION;
+use crate::media_library::MEDIA_RETENTION;
 use crate::profile::{AgentProfileOptions, DefaultSystemPromptBuilder, SystemPromptBuilder};
 use crate::routing::RoutingLog;
 use crate::settings::HostSettings;

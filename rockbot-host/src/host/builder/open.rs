@@ -6,14 +6,16 @@ use std::sync::Arc;
 use rockbot_core::AgentIdentity;
 use rockbot_core::store::{ConversationMemory, InMemoryConversationMemory, InMemoryMediaStore, MediaStore, StoreError};
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal};
+use rockbot_store::file::{
+    ConversationOptions, Durability, FileConversationMemory, FileMediaStore, FileTurnJournal, JournalOptions,
+};
 
 use super::AgentHostBuilder;
-use crate::conversation::{ConversationOptions, FileConversationMemory};
 use crate::effects::{EffectLedger, EffectLog, EffectLogError};
-use crate::journal::{Durability, FileTurnJournal, JournalOptions, SharedTurnJournal};
-use crate::media::{FileMediaStore, MediaLibrary};
+use crate::media_library::MediaLibrary;
 use crate::profile::{ProfileError, SystemPrompt};
 use crate::routing::{RoutingLog, TierRouter};
+use crate::shared_journal::SharedTurnJournal;
 
 /// Number of outcomes of finished turns that a host without a data folder keeps, to answer
 /// messages that come twice.
@@ -43,11 +45,9 @@ impl AgentHostBuilder {
                 InMemoryTurnJournal::new(clock).with_max_outcomes(MAX_OUTCOMES),
             )),
             (None, Some(folder)) => {
-                let options = JournalOptions {
-                    durability: self.durability,
-                    clock,
-                    ..JournalOptions::default()
-                };
+                let options = JournalOptions::default()
+                    .with_durability(self.durability)
+                    .with_clock(clock);
                 Ok(Arc::new(FileTurnJournal::open_with(folder.join("turns"), options)?))
             }
         }
@@ -59,13 +59,11 @@ impl AgentHostBuilder {
         let Some(data_dir) = &self.data_dir else {
             return Ok(Arc::new(InMemoryConversationMemory::with_window(settings.window)));
         };
-        let options = ConversationOptions {
-            window: settings.window,
-            idle_timeout: settings.idle_timeout,
-            durability: self.durability,
-            clock: self.clock.clone(),
-            ..ConversationOptions::default()
-        };
+        let options = ConversationOptions::default()
+            .with_window(settings.window)
+            .with_idle_timeout(settings.idle_timeout)
+            .with_durability(self.durability)
+            .with_clock(self.clock.clone());
         let memory = FileConversationMemory::open_with(data_dir.join(&settings.folder), options)?;
         Ok(Arc::new(memory))
     }

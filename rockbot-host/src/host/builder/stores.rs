@@ -8,9 +8,9 @@ use rockbot_core::store::{
     SkillUsageStore, WorkingMemory,
 };
 use rockbot_core::turn::TurnJournal;
+use rockbot_store::file::Durability;
 
 use super::AgentHostBuilder;
-use crate::journal::Durability;
 use crate::routing::RoutingLog;
 
 /// The stores of a host, for [`AgentHostBuilder::stores`].

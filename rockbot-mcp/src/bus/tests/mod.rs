@@ -228,12 +228,12 @@ fn of(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 async fn a_server_belongs_to_the_bridge_that_announced_it_first_while_that_one_lives() {
     let mut directory = Directory::default();
     let start = Instant::now();
-    directory.announced(lease("one", "i1", 1), &[summary("Time", "f1")], start);
+    directory.announced(&lease("one", "i1", 1), &[summary("Time", "f1")], start);
     let both = [summary("time", "f2"), summary("mail", "f3")];
-    directory.announced(lease("another", "i2", 1), &both, start);
+    directory.announced(&lease("another", "i2", 1), &both, start);
     assert_eq!(owned(&directory), of(&[("mail", "another"), ("time", "one")]));
-    directory.announced(lease("one", "i1", 2), &[summary("Time", "f4")], start);
-    directory.announced(lease("another", "i2", 2), &both, start);
+    directory.announced(&lease("one", "i1", 2), &[summary("Time", "f4")], start);
+    directory.announced(&lease("another", "i2", 2), &both, start);
     assert_eq!(
         owned(&directory),
         of(&[("mail", "another"), ("time", "one")]),
@@ -263,9 +263,9 @@ async fn a_rolling_update_takes_the_newer_definitions_and_an_unknown_process_is_
     let mut directory = Directory::default();
     let now = Instant::now();
     assert_eq!(directory.heartbeat(&lease("one", "i1", 1), now), Change::Ask);
-    directory.announced(lease("one", "i1", 1), &[summary("time", "f1")], now);
-    directory.announced(lease("one", "i2", 1), &[summary("time", "f2")], now);
-    directory.announced(lease("one", "i1", 1), &[summary("time", "f1")], now);
+    directory.announced(&lease("one", "i1", 1), &[summary("time", "f1")], now);
+    directory.announced(&lease("one", "i2", 1), &[summary("time", "f2")], now);
+    directory.announced(&lease("one", "i1", 1), &[summary("time", "f1")], now);
     assert_eq!(all(&directory)["time"].fingerprint, "f2");
     assert_eq!(
         directory.heartbeat(&lease("one", "i2", 2), now),
@@ -281,7 +281,7 @@ async fn a_rolling_update_takes_the_newer_definitions_and_an_unknown_process_is_
         Change::Ask,
         "what the remaining process has"
     );
-    directory.announced(lease("one", "i1", 1), &[summary("time", "f1")], now);
+    directory.announced(&lease("one", "i1", 1), &[summary("time", "f1")], now);
     assert_eq!(all(&directory)["time"].fingerprint, "f1");
 }
 
@@ -291,11 +291,11 @@ async fn bridges_and_servers_are_bounded_and_names_checked() {
     let now = Instant::now();
     for number in 0..1_000 {
         directory.announced(
-            lease(&format!("b{number}"), "i", 1),
+            &lease(&format!("b{number}"), "i", 1),
             &[summary(&format!("s{number}"), "f")],
             now,
         );
-        directory.announced(lease("b1", &format!("i{number}"), 1), &[], now);
+        directory.announced(&lease("b1", &format!("i{number}"), 1), &[], now);
     }
     let further = lease("further", "i", 1);
     assert_eq!(
@@ -304,11 +304,11 @@ async fn bridges_and_servers_are_bounded_and_names_checked() {
         "not asked: it would be refused"
     );
     let many: Vec<_> = (0..1_000).map(|number| summary(&format!("m{number}"), "f")).collect();
-    directory.announced(lease("b2", "i", 2), &many, now);
+    directory.announced(&lease("b2", "i", 2), &many, now);
     let of_b2 = all(&directory).into_values().filter(|server| server.bridge == "b2");
     assert_eq!(of_b2.count(), 128);
     directory.announced(
-        lease("b3", "i", 2),
+        &lease("b3", "i", 2),
         &[
             summary("a\nb", "f"),
             summary("", "f"),
@@ -455,10 +455,10 @@ async fn a_bridge_with_many_servers_leaves_a_share_of_the_places_to_others() {
         servers.for_each(|server| *counts.entry(server.bridge).or_default() += 1);
         counts.into_iter().collect::<Vec<_>>()
     };
-    directory.announced(lease("greedy", "i", 1), &many("g", 128), now);
+    directory.announced(&lease("greedy", "i", 1), &many("g", 128), now);
     assert_eq!(counts(&directory, 96, &|_| false), [("greedy".to_owned(), 96)]);
-    directory.announced(lease("small", "i", 1), &many("s", 3), now);
-    directory.announced(lease("other", "i", 1), &many("o", 60), now);
+    directory.announced(&lease("small", "i", 1), &many("s", 3), now);
+    directory.announced(&lease("other", "i", 1), &many("o", 60), now);
     let shared = [
         ("greedy".to_owned(), 47),
         ("other".to_owned(), 46),

@@ -8,6 +8,7 @@ use rockbot_core::Digest;
 use rockbot_core::content::Provenance;
 use rockbot_core::store::{MemoryEntry, StoreError};
 use rockbot_core::trust::Label;
+use rockbot_store::kit::blocking;
 use serde::Deserialize;
 
 use super::super::ask::{Item, Question, is_shown_in_full};
@@ -15,7 +16,6 @@ use super::super::clusters::{Cluster, clusters};
 use super::super::coverage::{Vocabulary, missing};
 use super::super::pass_context::{PassContext, bounded, category, tags};
 use super::super::plan::DreamChange;
-use crate::storage::blocking::blocking;
 
 /// Part of its words that a memory of a cluster shares with another memory.
 const SIMILARITY: f64 = 0.5;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rockbot_core::Timestamp;
 use rockbot_core::store::{MemoryEntry, StoreError};
+use rockbot_store::kit::blocking;
 use serde::Deserialize;
 
 use super::super::ask::{Item, Question};
@@ -13,7 +14,6 @@ use super::super::pass_context::{PassContext, is_made_of};
 use super::super::plan::DreamChange;
 use super::super::times::date;
 use crate::stale::{is_stale, marked};
-use crate::storage::blocking::blocking;
 
 /// Part of its words that a memory shares with another memory. The part is low: `lives in Oslo`
 /// and `lives in Rome` share half.

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rockbot_core::store::{MemoryEntry, StoreError};
+use rockbot_store::kit::blocking;
 
 use super::super::clusters::kind;
 use super::super::pass_context::PassContext;
 use super::super::plan::DreamChange;
 use super::super::replay::is_protected;
-use crate::storage::blocking::blocking;
 
 /// Maximum number of memories that are folded in one cycle. The other memories follow in the next
 /// cycle.

@@ -337,7 +337,18 @@ fn summary(outcome: &TurnOutcome) -> String {
         0 | 1 => costs(&outcome.spent()),
         _ => format!("{} ({})", costs(&outcome.spent()), tiers.collect::<Vec<_>>().join("; ")),
     };
-    format!("[model calls: {models}, tool calls: {tools}, {costs}, turn: {turn}]")
+    // An answer that was made of text of others says so: it may be wrong, and want something.
+    let sources = outcome.label.sources();
+    let sources: Vec<_> = sources
+        .iter()
+        .map(|source| source.trim_start_matches("tool:"))
+        .collect();
+    let rests_on = if sources.is_empty() {
+        String::new()
+    } else {
+        format!("rests on text of others: {}, ", clean(&sources.join(", ")))
+    };
+    format!("[{rests_on}model calls: {models}, tool calls: {tools}, {costs}, turn: {turn}]")
 }
 
 /// Formats tokens and money. Tokens that the server does not count and an unknown cost are shown

@@ -21,17 +21,22 @@ pub struct EndorsedValue {
 }
 
 impl EndorsedValue {
+    /// Creates the value of an argument of `tool`; an empty `argument` endorses calls as such.
+    pub fn new(tool: impl Into<ToolName>, argument: impl Into<String>, value: impl Into<String>) -> Self {
+        Self {
+            tool: tool.into(),
+            argument: argument.into(),
+            value: value.into(),
+        }
+    }
+
     /// Returns the doubtful values among `origins`, which a user endorses for calls of `tool`.
     ///
     /// Values that a question showed cut are left out.
     pub fn among(origins: &[ValueOrigin], tool: &ToolName) -> Vec<Self> {
         let is_whole = |origin: &&ValueOrigin| !origin.value.ends_with('…');
         let is_doubtful = |origin: &&ValueOrigin| origin.is_doubtful() && origin.kind != OriginKind::Repeated;
-        let endorsed = |origin: &ValueOrigin| Self {
-            tool: tool.clone(),
-            argument: origin.argument.clone(),
-            value: origin.value.clone(),
-        };
+        let endorsed = |origin: &ValueOrigin| Self::new(tool.clone(), &*origin.argument, &*origin.value);
         origins
             .iter()
             .filter(is_doubtful)

@@ -373,6 +373,7 @@ fn started() -> TurnEvent {
         reminder: None,
         input: None,
         active_tools: Vec::new(),
+        endorsed: Vec::new(),
     }
 }
 

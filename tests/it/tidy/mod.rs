@@ -124,7 +124,12 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 21] = [
     ("rockbot-text-calls", &[]),
     (
         "rockbot-host",
-        &["rockbot-core", "rockbot-provenance", "rockbot-store", "rockbot-text-calls"],
+        &[
+            "rockbot-core",
+            "rockbot-provenance",
+            "rockbot-store",
+            "rockbot-text-calls",
+        ],
     ),
     ("rockbot-llm", &["rockbot-core"]),
     ("rockbot-mcp", &["rockbot-core", "rockbot-tools"]),

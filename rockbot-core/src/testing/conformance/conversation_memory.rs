@@ -8,6 +8,7 @@ use crate::chat::Role;
 use crate::content::{Content, ContentPart, Provenance};
 use crate::context::Trust;
 use crate::store::{CallRound, ConversationMemory, ConversationQuery, ConversationTurn, PastCall};
+use crate::turn::EndorsedValue;
 use crate::{Principal, SessionId, Timestamp, TurnId};
 
 /// Checks that the values that `make` creates keep the contract of [`ConversationMemory`].
@@ -217,14 +218,15 @@ async fn keeps_calls_with_their_results(memory: &impl ConversationMemory) {
     ];
     let called = entry("t1", "It costs 3.")
         .with_rounds(rounds)
-        .with_active_tools(vec!["web".into(), "mail".into()]);
+        .with_active_tools(vec!["web".into(), "mail".into()])
+        .with_endorsed(vec![EndorsedValue::new("send_mail", "to", "ann@known.example")]);
     append(memory, &me, &session, &[called.clone(), entry("t2", "thanks")]).await;
     memory.flush().await.expect("the memory can be written");
     let found = memory.recent(&me, &session, 10).await.expect("the memory can be read");
     assert_eq!(
         found,
         [called, entry("t2", "thanks")],
-        "calls, results, their origins and active tools come back whole"
+        "calls, results, their origins, active tools and endorsed values come back whole"
     );
 }
 

@@ -82,6 +82,8 @@ fn setters_change_what_the_host_knows() {
             internal: false,
             outside_text: false,
             needs_endorsement: false,
+            argument_roles: Vec::new(),
+            trusted_effect: None,
             orders: None,
             time_limit: Some(Duration::from_secs(5)),
             max_concurrency: Some(2),

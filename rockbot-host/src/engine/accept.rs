@@ -120,7 +120,7 @@ impl TurnEngine {
     /// itself.
     fn is_part_of_running(&self, request: &TurnRequest) -> bool {
         let parent = request.parent.as_ref();
-        !self.halt.is_cancelled() && parent.is_some_and(|parent| self.find(&parent.turn).is_some())
+        !self.halt.is_cancelled() && parent.is_some_and(|parent| self.live.contains(&parent.turn))
     }
 
     fn accepted(&self, request: TurnRequest, tier: Option<ModelTier>, validators: usize) -> AcceptedTurn {
